@@ -39,6 +39,9 @@ class SimulatedDrive:
     deep: int = 1 << 30
     #: Reads per second of another load.
     foreign_iops: float = 0.0
+    #: Share of the I/Os that take so much longer, as beside garbage collection.
+    stalled: float = 0.0
+    stall_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,9 @@ class SimulatedSystem:
     #: Member I/Os per second through the path that the first ``behind`` drives share.
     path_iops: float = math.inf
     behind: int = 0
+    #: Share of the host's I/Os that wait so long for a CPU, without keeping others from it.
+    delayed: float = 0.0
+    delay_s: float = 0.0
 
     def with_drive(self, index: int, **changes: float) -> SimulatedSystem:
         """Return the system with one drive changed."""
@@ -72,6 +78,9 @@ class SimulatedMember:
     busy_s: float = 0.0
     outstanding: int = 0
     busy_since: float = 0.0
+    #: Of its I/Os after the ramp, seconds.
+    read_latencies: list[float] = field(default_factory=list)
+    write_latencies: list[float] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -133,9 +142,6 @@ class Simulation:
     _rng: random.Random = field(init=False)
     _members: list[SimulatedMember] = field(init=False)
     _dies: list[list[float]] = field(init=False)
-    #: Latencies of member I/Os after the ramp, seconds.
-    read_latencies: list[float] = field(default_factory=list)
-    write_latencies: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)  # noqa: S311 (a simulation)
@@ -168,7 +174,10 @@ class Simulation:
         while done < ios + ramp:
             now, _, stage, what = heapq.heappop(events)
             if stage < 3:  # fio, host, md
-                push(servers[stage].leave(now) if not side or stage < 2 else now, stage + 1, what)
+                at = servers[stage].leave(now) if not side or stage < 2 else now
+                if stage == 1 and system.delayed and rng.random() < system.delayed:
+                    at += system.delay_s
+                push(at, stage + 1, what)
             elif stage == 3:  # the next phase
                 assert isinstance(what, HostIo)
                 if not what.phases:
@@ -253,6 +262,8 @@ class Simulation:
             mean *= drive.slow_deep
         shape = 1 / drive.variation**2
         dies[die] = max(dies[die], at) + mean * self._rng.gammavariate(shape, 1 / shape)
+        if drive.stalled and self._rng.random() < drive.stalled:
+            dies[die] += drive.stall_s
         return dies[die]
 
     def _arrive(self, member: int, now: float) -> None:
@@ -266,20 +277,21 @@ class Simulation:
         found.outstanding -= 1
         if not found.outstanding:
             found.busy_s += now - found.busy_since
+        (found.read_latencies if is_read else found.write_latencies).append(now - begin)
         if is_read:
             found.reads += 1
             found.read_wait_s += now - begin
-            self.read_latencies.append(now - begin)
         else:
             found.writes += 1
             found.write_wait_s += now - begin
-            self.write_latencies.append(now - begin)
 
     def _reset(self, now: float) -> None:
         for found in self._members:
             found.reads = found.writes = found.foreign = 0
             found.read_wait_s = found.write_wait_s = found.busy_s = 0.0
             found.busy_since = now
+            found.read_latencies.clear()
+            found.write_latencies.clear()
 
 
 def io_lane(io: HostIo, member: int, side: bool) -> int:

@@ -48,7 +48,7 @@ def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, python: st
     # Of the job that runs these tests: pytest prints its short summary in full width where CI is set.
     for name in ("GITHUB_STEP_SUMMARY", "CI", "BUILD_NUMBER"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
     monkeypatch.setenv("COLUMNS", "140")
     pytester.makeini(INI)
     return Inner(pytester)

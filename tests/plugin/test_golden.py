@@ -52,6 +52,28 @@ SUITE = """
         verdict = ssd_sla.judge(ssd_run)
         assert verdict
 """
+CAUSES = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    pytestmark = [pytest.mark.ssd_array("raid5", widths=[4]), pytest.mark.ssd_workload(Workload("randread", "4k", 8))]
+
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    @pytest.mark.ssd_promise("p99_latency")
+    def test_p99(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    @pytest.mark.ssd_workload(Workload("read", "128k", 8))
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_sequential(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+"""
 SPEC = (
     PRODUCT
     + promise(claim="steady_iops", workload="randread_*", at_least="1000 IOPS")
@@ -130,6 +152,26 @@ def test_wording_of_a_fleet(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> No
     place = inner.pytester.path
     golden.check("fleet.txt", golden.steady(result.stdout.str().partition("= storage qualification of")[2], place))
     golden.check("fleet_page.txt", golden.steady(golden.page_text((folder / "report.html").read_text()), place))
+
+
+def test_wording_of_causes(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two bays, one of which has a slow drive; promises that are predicted, and one without a prediction."""
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ20002=0.7")
+    inner.pytester.makepyfile(test_acme=CAUSES)
+    (inner.pytester.path / "acme.toml").write_text(
+        PRODUCT
+        + promise(claim="steady_iops", at_least="1150 IOPS")
+        + promise(claim="p99_latency", at_most="40 ms")
+        + promise(claim="steady_iops", workload="read_128k_*", at_least="100000 IOPS")
+    )
+    second = "--ssd-devices=root@dut2:/dev/nvme*"
+    inner.run(
+        DEVICES, second, QUICK, "--ssd-spec=acme.toml", "-n", "1", "-o", "ssd_page=true", "-o", "ssd_members=true"
+    )
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    place = inner.pytester.path
+    why = golden.page_text((folder / "report.html").read_text()).rpartition("\nWhy\n")[2].partition("\nWhat differs")[0]
+    golden.check("causes.txt", golden.steady(f"{(folder / 'summary.md').read_text()}\n{why}\n", place))
 
 
 def test_wording_of_a_comparison(

@@ -14,6 +14,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.md import ceiling
 from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import host_load
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
@@ -36,13 +37,19 @@ def setup(lab: Lab) -> Iterator[Setup]:
 @pytest.mark.every_release
 @pytest.mark.parametrize("name", ["raid0x4", "raid5x4", "raid6x4-1failed", "raid10x4"])
 def test_the_ceiling_of_every_level_is_known_and_nothing_is_left(setup: Setup, name: str) -> None:
-    found = ceiling.measure(setup, Geometry.parse(name), Workload("randwrite", "4k", 4))
+    geometry = Geometry.parse(name)
+    found = ceiling.measure(setup, geometry, Workload("randwrite", "4k", 4))
     assert found.unknown == ""
+    assert found.boot_id == ceiling.boot_id(setup.machine) != ""
     assert found.iops is not None
     assert found.iops > 500
     left = setup.machine.run(["sh", "-c", "cat /proc/mdstat; ls /sys/kernel/config/nullb"]).text
     assert "md1" not in left
     assert ceiling.PREFIX not in left
+    if geometry.has_parity:  # the workers that did it keep the name of their last work
+        lines = setup.machine.run(["sh", "-c", "grep -sH '' /proc/[0-9]*/stat"], check=False).text.splitlines()
+        queues = [match["queue"] for match in map(host_load.WORKER.fullmatch, lines) if match]
+        assert host_load.RAID5_QUEUE in queues, lines
 
 
 def test_brd_serves_where_null_blk_is_missing(setup: Setup) -> None:

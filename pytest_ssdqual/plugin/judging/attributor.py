@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
@@ -13,29 +14,19 @@ from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
 from pytest_ssdqual.qual.raid.prediction import Prediction
-from pytest_ssdqual.qual.spec.claims import OF_HEAT, Claim, Direction
+from pytest_ssdqual.qual.spec.claims import OF_HEAT, Claim
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel, Estimate, NotApplicable
 from pytest_ssdqual.qual.stats.throughput import iops
-from pytest_ssdqual.qual.validity import attribution, shortfall
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.validity import attribution, latency_attribution, member_latency, shortfall
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
-from pytest_ssdqual.qual.validity.shortfall import Shortfall
-from pytest_ssdqual.qual.verdict import estimators
+from pytest_ssdqual.qual.validity.shortfall import LatencyEvidence, Shortfall
+from pytest_ssdqual.qual.verdict import broken_point
+from pytest_ssdqual.qual.verdict.broken_point import OF_KIND, QUANTILES, BrokenLatency, BrokenPoint
 from pytest_ssdqual.qual.verdict.verdict import Verdict
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.measure.campaign import Campaign
-
-#: Claims whose limit follows from IOPS: rates, and the mean latency by Little's law.
-OF_RATE = (
-    Claim.STEADY_IOPS,
-    Claim.READ_IOPS,
-    Claim.WRITE_IOPS,
-    Claim.THROUGHPUT,
-    Claim.MEAN_LATENCY,
-    Claim.ARRAY_EFFICIENCY,
-    Claim.SCALING_SLOPE,
-    Claim.SCALING_DEVIATION,
-)
 
 
 @dataclass(slots=True)
@@ -74,20 +65,20 @@ class Attributor:
         return replace(sweep, expected=even)
 
     def cause(self, verdict: Verdict, judged: Judgeable) -> Cause | None:
-        """Return the cause of a broken promise; None if it is not about one array, or if nothing is known of it.
+        """Return the cause of a broken promise; None if it is not about one array.
 
-        Without a prediction only positive evidence counts: a busy host, another program.
+        Without a prediction only positive evidence counts: a busy host, another program, a drive that stands out.
         """
         if judged.subject.geometry.is_side_by_side:
             return self._of_drive(verdict)
         if verdict.claim in OF_HEAT:
             return None
-        measured = _measured(judged)
-        if measured is None:
+        point = broken_point.of_verdict(verdict, judged)
+        if point is None:
             return None
-        found = self._of(measured)
-        cause = attribution.attribute(self._shortfall(verdict, measured, found))
-        return None if cause.culprit is Culprit.UNEXPLAINED and isinstance(found, str) else cause
+        found = point.unpredictable or self._of(point.measured)
+        collected = self._shortfall(point, found)
+        return latency_attribution.attribute(collected) if point.latency else attribution.attribute(collected)
 
     def _of_drive(self, verdict: Verdict) -> Cause | None:
         """Name the drive itself; drives side by side have nothing above them but the host, which checks cover."""
@@ -95,18 +86,20 @@ class Attributor:
             return None
         return Cause(Culprit.DRIVE, 0.95, "measured without an array", (verdict.subject.drive,))
 
-    def _shortfall(self, verdict: Verdict, measured: Measured, found: PredictedArray | str) -> Shortfall:
-        run = measured.runs[-1]
-        needed = _needed_iops(verdict, measured)
-        estimate = _estimate(measured)
+    def _shortfall(self, point: BrokenPoint, found: PredictedArray | str) -> Shortfall:
+        measured, needed = point.measured, point.needed_iops
+        run, estimate = measured.runs[-1], _estimate(measured)
         if isinstance(found, str):
-            return replace(shortfall.of_run(run, estimate, needed, None), why_not=found)
+            asked = LatencyEvidence(point.latency.measured_ns, point.latency.limit_ns) if point.latency else None
+            return replace(shortfall.of_run(run, estimate, needed, None), why_not=found, latency=asked)
         together = self._together()
         collected = shortfall.of_run(run, estimate, needed, found.prediction, found.curves, together)
         if (collected.efficiency or 0) < attribution.EXACTLY:
             # Devices that need no time: what is left is md's and the host's.
             ceiling = self.campaign().ceiling(measured.geometry, measured.workload, 0)
             collected = replace(collected, ceiling=ceiling)
+        if point.latency:
+            collected = replace(collected, latency=_latency(point.latency, found))
         return replace(collected, replaced=lambda drives: _replaced(found, drives).iops.value)
 
     def _together(self) -> dict[str, float]:
@@ -171,26 +164,20 @@ def _even(found: PredictedArray, every: Sequence[MemberCurve]) -> Prediction:
 
 
 def _estimate(measured: Measured) -> Estimate:
-    return iops(measured, ConfidenceLevel())
+    try:
+        return iops(measured, ConfidenceLevel())
+    except CannotJudge:  # a saturation has no rounds of one rate
+        return Estimate(measured.iops, measured.iops, measured.iops, 1, Unit.IOPS)
 
 
-def _measured(judged: Judgeable) -> Measured | None:
-    """Return the measurement to be explained; of a sweep the worst width."""
-    if isinstance(judged, PredictedRun):
-        return judged.measured
-    if isinstance(judged, Measured):
-        return judged
-    if isinstance(judged, Sweep) and len(judged) > 1:
-        worst = estimators.of_scaling(judged, ConfidenceLevel()).worst
-        return next(each for each in judged if each.geometry == worst)
-    return None
-
-
-def _needed_iops(verdict: Verdict, measured: Measured) -> float | None:
-    """IOPS at which the promise would just hold; None if it does not follow from IOPS."""
-    if verdict.claim not in OF_RATE or verdict.estimate.value <= 0:
-        return None
-    if verdict.claim is Claim.SCALING_DEVIATION:  # per cent that are missing
-        return measured.iops * (100 - verdict.limit.bound) / max(1e-9, 100 - verdict.estimate.value)
-    ratio = verdict.limit.bound / verdict.estimate.value
-    return measured.iops * (ratio if verdict.limit.direction is Direction.AT_LEAST else 1 / ratio)
+def _latency(asked: BrokenLatency, found: PredictedArray) -> LatencyEvidence:
+    """Return what bare members make of a latency; rare slow I/Os are counted, as no simulation is long enough."""
+    evidence = LatencyEvidence(asked.measured_ns, asked.limit_ns)
+    if asked.claim in OF_KIND:
+        is_read = asked.claim is Claim.READ_MEAN_LATENCY
+        return member_latency.of_mean(evidence, found.prediction, found.curves, is_read, partial(_replaced, found))
+    q = QUANTILES.get(asked.claim)
+    if q is not None and q <= member_latency.DEEPEST:
+        return member_latency.of_quantile(evidence, found.prediction, found.curves, q, partial(_replaced, found))
+    rate = member_latency.Rate.of_share(1 - q) if q is not None else member_latency.Rate.of_spells(asked.times_per_hour)
+    return member_latency.of_rare(evidence, found.prediction, found.curves, rate)

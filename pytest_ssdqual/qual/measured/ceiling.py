@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.workload.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,8 @@ class Ceiling:
     unknown: str = ""
     #: Completion time of the memory devices, nanoseconds.
     completion_ns: int = 0
+    #: The boot of the machine that it was measured in; another one may have another kernel or other settings. Empty if
+    #: unknown.
+    boot_id: str = ""
+    #: The whole workload, as two may have one name; None if unknown.
+    asked: Workload | None = None

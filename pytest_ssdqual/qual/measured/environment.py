@@ -160,6 +160,10 @@ class ArrayEnvironment:
     md_thread_busy: float | None = None
     #: None if the level has none, or if it was not sampled.
     stripe_cache: StripeCache | None = None
+    #: Workers of RAID 5 and 6 on each NUMA node (group_thread_cnt), and the CPUs that they used, all together; None if
+    #: the level has none, or they were not seen.
+    md_workers: int | None = None
+    md_workers_busy: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

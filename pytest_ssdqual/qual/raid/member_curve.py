@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -38,6 +38,11 @@ class CurvePoint:
     #: Latencies over the mean latency of all I/Os, as equally likely values; empty if there was no such I/O.
     reads: tuple[float, ...] = ()
     writes: tuple[float, ...] = ()
+    #: All I/Os; empty if not measured.
+    latency: LatencyHistogram = field(default_factory=LatencyHistogram)
+    #: The slowest I/O of each spell, and the length of a spell in seconds.
+    slowest_ns: tuple[int, ...] = ()
+    spell_s: float = 0.0
 
     @classmethod
     def of(cls, measured: Measured, iops: Estimate) -> CurvePoint:
@@ -46,7 +51,15 @@ class CurvePoint:
         mean_ns = latency.mean_ns if latency else 1.0
         reads = LatencyHistogram.merged(run.read_latency for run in measured.runs)
         writes = LatencyHistogram.merged(run.write_latency for run in measured.runs)
-        return cls(measured.workload.outstanding(1), iops, _shape(reads, mean_ns), _shape(writes, mean_ns))
+        return cls(
+            measured.workload.outstanding(1),
+            iops,
+            _shape(reads, mean_ns),
+            _shape(writes, mean_ns),
+            latency,
+            tuple(each.max_ns for each in measured.spells),
+            measured.spell_s,
+        )
 
 
 @dataclass(frozen=True)
@@ -166,14 +179,19 @@ def physical_read_fraction(geometry: Geometry, workload: Workload) -> float:
     return reads / (reads + (1 - read) * write.writes)
 
 
-def mean_depth(geometry: Geometry, workload: Workload) -> float:
-    """Upper estimate of the I/Os outstanding at the busiest member, on average: those of a phase, all in flight."""
-    read, write, each_member = workload.read_fraction, costs(geometry), loads(geometry)
-    of_members = [float(each.reads_for_read + each.writes_for_write) for each in each_member]
-    at_once = read * max(1.0, float(sum(each.reads_for_read for each in each_member)))
+def outstanding_at_members(geometry: Geometry, workload: Workload) -> float:
+    """Upper estimate of the I/Os outstanding at all members together, on average: those of a phase, all in flight."""
+    read, write = workload.read_fraction, costs(geometry)
+    at_once = read * max(1.0, float(sum(each.reads_for_read for each in loads(geometry))))
     at_once += (1 - read) * max(write.reads, write.writes)
+    return workload.outstanding(geometry.width) * at_once
+
+
+def mean_depth(geometry: Geometry, workload: Workload) -> float:
+    """Upper estimate of the I/Os outstanding at the busiest member, on average."""
+    of_members = [float(each.reads_for_read + each.writes_for_write) for each in loads(geometry)]
     uneven = max(of_members) * len(of_members) / sum(of_members)
-    return workload.outstanding(geometry.width) * at_once * uneven / len(of_members)
+    return outstanding_at_members(geometry, workload) * uneven / len(of_members)
 
 
 def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:

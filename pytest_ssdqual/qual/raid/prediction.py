@@ -18,7 +18,7 @@ import math
 import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
+from statistics import fmean, median
 
 from pytest_ssdqual.qual.raid import cost_model
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
@@ -56,10 +56,24 @@ class Prediction:
     outstanding: int
     #: The interval carries the curves' errors and the simulation's; it is a bound, not a confidence interval.
     iops: Estimate
-    mean_latency_ns: float
-    p99_latency_ns: float
+    #: Of simulated host I/Os, in rising order.
+    read_latencies_ns: tuple[float, ...]
+    write_latencies_ns: tuple[float, ...]
     #: In the order of the curves.
     members: tuple[PredictedMember, ...]
+
+    @property
+    def mean_latency_ns(self) -> float:
+        return fmean((*self.read_latencies_ns, *self.write_latencies_ns))
+
+    @property
+    def p99_latency_ns(self) -> float:
+        return self.quantile_ns(0.99)
+
+    def quantile_ns(self, q: float) -> float:
+        """Return a quantile of all latencies; the simulation is too short for those beyond 0.99."""
+        latencies = sorted((*self.read_latencies_ns, *self.write_latencies_ns))
+        return latencies[min(len(latencies) - 1, int(q * len(latencies)))]
 
 
 def predict(
@@ -73,15 +87,14 @@ def predict(
     simulation = _Simulation(geometry, read_fraction, outstanding, curves)
     seconds, latencies = simulation.run(max(ios, TURNS * outstanding))
     # All rates enter with degree 1, so a common error of the curves is that of the result; the largest bounds it.
-    value, error = len(latencies) / seconds, max(curve.error for curve in curves) + SIMULATION_ERROR
+    value, error = sum(map(len, latencies.values())) / seconds, max(curve.error for curve in curves) + SIMULATION_ERROR
     points = min(point.iops.n for curve in curves for point in curve.points)
-    latencies.sort()
     return Prediction(
         geometry,
         outstanding,
         Estimate(value, value * max(0.0, 1 - error), value * (1 + error), points, Unit.IOPS),
-        1e9 * sum(latencies) / len(latencies),
-        1e9 * latencies[min(len(latencies) - 1, int(0.99 * len(latencies)))],
+        tuple(sorted(1e9 * each for each in latencies[True])),
+        tuple(sorted(1e9 * each for each in latencies[False])),
         tuple(
             PredictedMember(curve.drive, member.done / seconds, member.depth_s / seconds)
             for curve, member in zip(curves, simulation.members, strict=True)
@@ -138,6 +151,7 @@ def _parity_phases(width: int, parity: int, is_read: bool, draw: random.Random, 
 @dataclass(slots=True)
 class _HostIo:
     begin_s: float
+    is_read: bool
     phases: Iterator[list[tuple[int, bool]]]
     #: Member I/Os of the present phase that are not done.
     left: int = 0
@@ -214,11 +228,18 @@ class _Simulation:
         #: Reads that are due; drawn ones would add their own scatter to that of the result.
         self.reads_due = 0.5
 
-    def run(self, ios: int) -> tuple[float, list[float]]:
-        """Return the seconds that ``ios`` host I/Os took after the ramp, and their latencies in seconds."""
+    def run(self, ios: int) -> tuple[float, dict[bool, list[float]]]:
+        """Return the seconds that ``ios`` host I/Os took after the ramp, and the latencies of reads (True) and writes
+        in seconds.
+        """
         for _ in range(self.outstanding):
             self._begin(0.0)
-        ramp, done, since_s, latencies = int(ios * RAMP) + self.outstanding, 0, 0.0, list[float]()
+        ramp, done, since_s, latencies = (
+            int(ios * RAMP) + self.outstanding,
+            0,
+            0.0,
+            {True: list[float](), False: list[float]()},
+        )
         while True:
             now_s, _, index, version = heapq.heappop(self.events)
             member = self.members[index]
@@ -234,8 +255,8 @@ class _Simulation:
                     continue
                 done += 1
                 if done > ramp:
-                    latencies.append(now_s - io.begin_s)
-                    if len(latencies) == ios:
+                    latencies[io.is_read].append(now_s - io.begin_s)
+                    if done - ramp == ios:
                         return now_s - since_s, latencies
                 elif done == ramp:
                     since_s = now_s
@@ -250,7 +271,7 @@ class _Simulation:
         self.reads_due += self.read_fraction
         is_read = self.reads_due >= 1
         self.reads_due -= is_read
-        self._next_phase(_HostIo(now_s, iter(phases(self.geometry, is_read, self.draw, self.pending))), now_s)
+        self._next_phase(_HostIo(now_s, is_read, iter(phases(self.geometry, is_read, self.draw, self.pending))), now_s)
 
     def _next_phase(self, io: _HostIo, now_s: float) -> bool:
         """Submit the member I/Os of the next phase; return False if there is none."""

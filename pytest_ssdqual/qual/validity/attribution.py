@@ -25,8 +25,17 @@ SLOW = 0.955
 #: A member does less in the array than its curve says below this share of what its siblings deliver, if its I/Os wait
 #: this many times as long as theirs.
 DELIVERS_LESS, WAITS_LONGER = 0.88, 1.2
+#: Without a curve a member stands out if its I/Os wait this many times as long as those of its siblings: the slowest of
+#: even drives collects I/Os at high depth (up to 1.6 times the wait in `bench/simulated_system.py`, drives within 3 %).
+#: Members with another rate of I/Os than the median one by more than this factor have another load.
+STANDS_OUT, SAME_LOAD = 2.0, 1.33
+#: Share of their curves from which members, in the median, do what these say.
+BY_CURVES = 0.96
 #: Share of the predicted outstanding I/Os below which I/Os wait above the drives.
 ABOVE = 0.85
+#: Without a prediction: share of the most I/Os that could be outstanding at the drives, below which they wait above
+#: them. Those of one phase end one by one, so drives that are the bound have 0.7 to 1.
+FAR_ABOVE = 0.5
 #: Share of the IOPS alone, below which drives side by side slow each other down.
 SHARED = 0.90
 #: Share of a ceiling from which it is reached.
@@ -52,7 +61,10 @@ class Culprit(StrEnum):
     PATH = "path"
     #: fio, or a second load.
     MEASUREMENT = "measurement"
+    #: The evidence fits no cause: the drives can do more, and nothing above them stands out.
     UNEXPLAINED = "unexplained"
+    #: There is no rule, or no evidence to decide by; nothing is accused, and nothing is taken back.
+    UNKNOWN = "unknown"
 
     @property
     def is_drive(self) -> bool:
@@ -67,6 +79,7 @@ NAMES = {
     Culprit.PATH: "a path that the drives share",
     Culprit.MEASUREMENT: "the measurement",
     Culprit.UNEXPLAINED: "unexplained",
+    Culprit.UNKNOWN: "unknown",
 }
 
 ADVICE = {
@@ -105,16 +118,26 @@ class Cause:
     def __str__(self) -> str:
         if self.culprit is Culprit.UNEXPLAINED:
             return f"cause unexplained: {self.evidence}"
+        if self.culprit is Culprit.UNKNOWN:
+            return f"cause unknown: {self.evidence}"
         return f"cause: {self.subject}, {self.evidence}"
 
 
+Rule = Callable[[Shortfall], Cause | None]
+
+
 def attribute(shortfall: Shortfall) -> Cause:
-    """Return the cause of the shortfall; ``Culprit.UNEXPLAINED`` if the evidence fits none."""
-    cause = next(filter(None, (rule(shortfall) for rule in RULES)), None) or _unexplained(shortfall)
+    """Return the cause of the shortfall; ``UNEXPLAINED`` if the evidence fits none, ``UNKNOWN`` if there is none."""
+    return first_of(RULES, shortfall) or _unexplained(shortfall)
+
+
+def first_of(rules: Iterable[Rule], shortfall: Shortfall) -> Cause | None:
+    """Return the cause by the first rule that holds, with the NUMA nodes of the drives in its advice."""
+    found = next(filter(None, (rule(shortfall) for rule in rules)), None)
     nodes = shortfall.host.numa_nodes
-    if cause.culprit in (Culprit.MD, Culprit.HOST) and len(nodes) > 1:
-        return replace(cause, advice=f"{cause.advice}; the drives are on NUMA nodes {', '.join(map(str, nodes))}")
-    return cause
+    if found and found.culprit in (Culprit.MD, Culprit.HOST) and len(nodes) > 1:
+        return replace(found, advice=f"{found.advice}; the drives are on NUMA nodes {', '.join(map(str, nodes))}")
+    return found
 
 
 def _members_cannot(found: Shortfall) -> Cause | None:
@@ -124,14 +147,14 @@ def _members_cannot(found: Shortfall) -> Cause | None:
     return _of_members(found, 0.97)
 
 
-def _foreign(found: Shortfall) -> Cause | None:
+def foreign(found: Shortfall) -> Cause | None:
     """Another program used the members meanwhile."""
-    return _cause(Culprit.MEASUREMENT, 0.97, found.foreign[0]) if found.foreign else None
+    return cause(Culprit.MEASUREMENT, 0.97, found.foreign[0]) if found.foreign else None
 
 
 def _as_predicted(found: Shortfall, least: float = AS_PREDICTED) -> Cause | None:
     """The array does what its members can, which is less than needed."""
-    if found.efficiency is None or found.efficiency < least or _ceiling_is_reached(found):
+    if found.efficiency is None or found.efficiency < least or ceiling_is_reached(found):
         return None
     return _of_members(found, 0.93)
 
@@ -140,7 +163,7 @@ def _exactly_as_predicted(found: Shortfall) -> Cause | None:
     return _as_predicted(found, EXACTLY)
 
 
-def _drive_delivers_less(found: Shortfall) -> Cause | None:
+def drive_delivers_less(found: Shortfall) -> Cause | None:
     """A drive delivers less in the array than its own curve says, and its siblings do not."""
     known = [
         (each.delivered, each.wait_ns, each)
@@ -157,71 +180,110 @@ def _drive_delivers_less(found: Shortfall) -> Cause | None:
     whose = "its" if len(slow) == 1 else "their"
     longest, others = format_latency(slow[0][1]), format_latency(wait_ns)
     what = f"{whose} I/Os waited {longest} in the array, those of the others {others}"
-    return _drives(0.95, what, [each for _, _, each in slow])
+    return drives(0.95, what, [each for _, _, each in slow])
 
 
-def _fio_is_the_bound(found: Shortfall) -> Cause | None:
+def drive_stands_out(found: Shortfall) -> Cause | None:
+    """The I/Os of one kind wait far longer at a few drives than at their siblings, under the same load.
+
+    Members that are rebuilt are not among them: they only write.
+    """
+    for kind in ("read", "write"):
+        known = [
+            (wait_ns, rate, each)
+            for each in found.members
+            if each.queue and (wait_ns := getattr(each.queue, f"{kind}_wait_ns")) is not None
+            if (rate := getattr(each.queue, f"{kind}_iops")) > 0
+        ]
+        if len(known) < 3 or len(known) < len(found.members):
+            continue
+        usual, load = median(wait for wait, _, _ in known), median(rate for _, rate, _ in known)
+        slow = [each for each in known if each[0] >= STANDS_OUT * usual and 1 / SAME_LOAD < each[1] / load < SAME_LOAD]
+        if slow and len(slow) <= len(known) / 3:
+            slow.sort(key=lambda each: -each[0])
+            whose = "its" if len(slow) == 1 else "their"
+            what = f"{whose} {kind}s waited {format_latency(slow[0][0])}, those of the others {format_latency(usual)}"
+            return drives(0.8, what, [each for _, _, each in slow])
+    return None
+
+
+def _drive_stands_out(found: Shortfall) -> Cause | None:
+    """Without curves: of an array whose members have some, ``drive_delivers_less`` is the better rule."""
+    return drive_stands_out(found) if found.predicted is None else None
+
+
+def fio_is_the_bound(found: Shortfall) -> Cause | None:
     host = found.host
     if host.jobs_busy is not None and host.jobs_busy >= JOBS_BUSY:
-        return _cause(Culprit.MEASUREMENT, 0.95, f"fio's jobs used {host.jobs_busy:.0%} of a CPU each")
+        return cause(Culprit.MEASUREMENT, 0.95, f"fio's jobs used {host.jobs_busy:.0%} of a CPU each")
     if host.fio_iops and found.measured.value >= REACHED * host.fio_iops:
         alone = format_value(host.fio_iops, Unit.IOPS)
-        return _cause(Culprit.MEASUREMENT, 0.9, f"fio submits no more than {alone} without any device")
+        return cause(Culprit.MEASUREMENT, 0.9, f"fio submits no more than {alone} without any device")
     return None
 
 
-def _host_is_the_bound(found: Shortfall) -> Cause | None:
+def host_is_the_bound(found: Shortfall) -> Cause | None:
     """The CPUs are busy, or tasks wait for them, and the drives are not."""
     host = found.host
-    if not _is_above_drives(found):
+    if not is_above_drives(found):
         return None
     if host.cpu_busy is not None and host.cpu_busy >= CPU_BUSY:
-        return _cause(Culprit.HOST, 0.93, f"its CPUs were {host.cpu_busy:.0%} busy")
+        return cause(Culprit.HOST, 0.93, f"its CPUs were {host.cpu_busy:.0%} busy")
     if host.interrupts_busy is not None and host.interrupts_busy >= CPU_BUSY:
         what = f"all interrupts of the drives go to CPU {host.interrupt_cpus}, {host.interrupts_busy:.0%} busy"
-        return _cause(Culprit.HOST, 0.85, what)
+        return cause(Culprit.HOST, 0.85, what)
     if host.cpu_pressure is not None and host.cpu_pressure >= STARVED:
-        return _cause(Culprit.HOST, 0.9, f"tasks waited for a CPU for {host.cpu_pressure:.0%} of the time")
+        return cause(Culprit.HOST, 0.9, f"tasks waited for a CPU for {host.cpu_pressure:.0%} of the time")
     return None
 
 
-def _md_is_the_bound(found: Shortfall) -> Cause | None:
-    """Md's own ceiling is reached, its thread is busy, or I/Os wait between fio and the drives."""
+def md_is_the_bound(found: Shortfall) -> Cause | None:
+    """Md's own ceiling is reached, its thread or its workers are busy, or I/Os wait between fio and the drives."""
     ceiling, host = found.ceiling, found.host
-    if _ceiling_is_reached(found) and ceiling and ceiling.iops is not None:
+    if ceiling_is_reached(found) and ceiling and ceiling.iops is not None:
         reached = format_value(ceiling.iops, Unit.IOPS)
-        return _cause(Culprit.MD, 0.96, f"{found.geometry} of {ceiling.driver} devices does {reached} on this host")
-    if not _is_above_drives(found):
+        return cause(Culprit.MD, 0.96, f"{found.geometry} of {ceiling.driver} devices does {reached} on this host")
+    if not is_above_drives(found):
         return None
     if host.md_thread_busy is not None and host.md_thread_busy >= THREAD_BUSY:
-        return _cause(Culprit.MD, 0.95, f"its thread used {host.md_thread_busy:.0%} of a CPU")
+        return cause(Culprit.MD, 0.95, f"its thread used {host.md_thread_busy:.0%} of a CPU")
+    if host.md_workers_busy is not None and host.md_workers_busy >= THREAD_BUSY:
+        return cause(Culprit.MD, 0.85, f"its workers used {host.md_workers_busy:.0%} of a CPU each")
     if host.stripe_cache is not None and host.stripe_cache >= CACHE_FULL:
-        return _cause(Culprit.MD, 0.85, f"{host.stripe_cache:.0%} of its stripe cache was in use")
+        return cause(Culprit.MD, 0.85, f"{host.stripe_cache:.0%} of its stripe cache was in use")
     share = found.depth_share
     if share is None:
-        return None
+        if found.at_drives is None or found.at_drives >= FAR_ABOVE:
+            return None
+        return cause(Culprit.MD, 0.8, f"the drives had {found.at_drives:.0%} of the I/Os that they could have had")
     what = f"the drives had {share:.0%} of the I/Os outstanding that they would have if they were the bound"
-    return _cause(Culprit.MD, 0.85, what)
+    return cause(Culprit.MD, 0.85, what)
 
 
 def _at_the_drives(found: Shortfall) -> Cause | None:
     """The drives have as many I/Os outstanding as if they were the bound, and do less than their curves say."""
     share = found.depth_share
-    if share is None or share < ABOVE or found.efficiency is None:
+    if share is None or share < ABOVE or found.efficiency is None or as_by_curves(found):
         return None
     return _of_members(found, 0.75)
 
 
+def as_by_curves(found: Shortfall) -> bool:
+    """Return True if the members did what their own curves say at the I/Os that reached them."""
+    return found.delivered is not None and found.delivered >= BY_CURVES
+
+
 #: In the order of decision.
-RULES: tuple[Callable[[Shortfall], Cause | None], ...] = (
-    _foreign,
+RULES: tuple[Rule, ...] = (
+    foreign,
     _members_cannot,
     _exactly_as_predicted,
-    _drive_delivers_less,
+    drive_delivers_less,
     _as_predicted,
-    _fio_is_the_bound,
-    _host_is_the_bound,
-    _md_is_the_bound,
+    _drive_stands_out,
+    fio_is_the_bound,
+    host_is_the_bound,
+    md_is_the_bound,
     _at_the_drives,
 )
 
@@ -229,9 +291,9 @@ RULES: tuple[Callable[[Shortfall], Cause | None], ...] = (
 def _unexplained(found: Shortfall) -> Cause:
     done = format_value(found.measured.value, Unit.IOPS)
     if found.predicted is None:
-        return _cause(Culprit.UNEXPLAINED, 0.0, found.why_not or "there is no prediction")
+        return cause(Culprit.UNKNOWN, 0.0, found.why_not or "there is no prediction")
     of = format_value(found.predicted.value, Unit.IOPS)
-    return _cause(Culprit.UNEXPLAINED, 0.0, f"{found.geometry} did {done} of the {of} that its drives can do")
+    return cause(Culprit.UNEXPLAINED, 0.0, f"{found.geometry} did {done} of the {of} that its drives can do")
 
 
 def _of_members(found: Shortfall, confidence: float) -> Cause:
@@ -246,7 +308,7 @@ def _of_members(found: Shortfall, confidence: float) -> Cause:
         shares = ", ".join(f"{share:.0%}" for share, _ in named[:NAMED])
         whose = "it does" if len(named) == 1 else "they do"
         evidence = f"{whose} {shares} of the median drive's IOPS at this load"
-        return _drives(confidence, evidence, [each for _, each in named])
+        return drives(confidence, evidence, [each for _, each in named])
     predicted = format_value(found.predicted.value, Unit.IOPS) if found.predicted else "less"
     what = f"{found.geometry} of these drives can do {predicted}, by their own curves"
     return Cause(Culprit.DRIVES, confidence, what, tuple(each.drive for _, each in slow))
@@ -282,21 +344,21 @@ def _most(found: Shortfall) -> float:
     return max(predicted, found.measured.high)
 
 
-def _ceiling_is_reached(found: Shortfall) -> bool:
+def ceiling_is_reached(found: Shortfall) -> bool:
     ceiling = found.ceiling
     return ceiling is not None and ceiling.iops is not None and found.measured.value >= REACHED * ceiling.iops
 
 
-def _is_above_drives(found: Shortfall) -> bool:
+def is_above_drives(found: Shortfall) -> bool:
     """Return True if the drives had fewer I/Os outstanding than as the bound; True if that is unknown."""
-    share = found.depth_share
+    share = found.at_drives if found.depth_share is None else found.depth_share
     return share is None or share < ABOVE
 
 
-def _cause(culprit: Culprit, confidence: float, evidence: str) -> Cause:
+def cause(culprit: Culprit, confidence: float, evidence: str) -> Cause:
     return Cause(culprit, confidence, evidence, advice=ADVICE.get(culprit, ""))
 
 
-def _drives(confidence: float, evidence: str, members: Iterable[MemberEvidence]) -> Cause:
+def drives(confidence: float, evidence: str, members: Iterable[MemberEvidence]) -> Cause:
     names = tuple(each.drive for each in members)
     return Cause(Culprit.DRIVE if len(names) == 1 else Culprit.DRIVES, confidence, evidence, names)

@@ -6,7 +6,7 @@ Numbers only; `attribution` decides from them. A number that is not known is Non
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import median
 from types import MappingProxyType
 
@@ -14,10 +14,11 @@ from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.environment import DeviceQueue, ProcessEnvironment
 from pytest_ssdqual.qual.measured.placement import format_list
 from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid import prediction as prediction_of
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import MemberCurve
-from pytest_ssdqual.qual.raid.prediction import Prediction
+from pytest_ssdqual.qual.raid.prediction import PredictedMember, Prediction
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.validity import foreign_io
 
@@ -30,7 +31,8 @@ class MemberEvidence:
     drive: str
     #: IOPS by its own curve at the array's load, over those of the median member; None without a curve.
     speed: float | None = None
-    #: IOPS in the array over those of its curve at the depth that it had there; None if either is unknown.
+    #: IOPS in the array over those of its curve at the depth that it had there, both as in the prediction: a depth that
+    #: varies costs a few per cent. None if either is unknown.
     delivered: float | None = None
     #: Mean outstanding I/Os in the array, and as predicted.
     depth: float | None = None
@@ -39,6 +41,8 @@ class MemberEvidence:
     wait_ns: float | None = None
     #: IOPS with all drives side by side over those of the drive alone; None if not measured.
     together: float | None = None
+    #: What it did in the array; None if the kernel does not count.
+    queue: DeviceQueue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class HostEvidence:
     kernel_busy: float | None = None
     #: The busiest of md's threads, of one CPU.
     md_thread_busy: float | None = None
+    #: CPUs that md's workers of RAID 5 and 6 used, over the number of workers of one NUMA node.
+    md_workers_busy: float | None = None
     #: CPU time of fio's jobs, of one CPU each.
     jobs_busy: float | None = None
     #: Share of the time in which a task waited for a CPU (PSI, some).
@@ -65,6 +71,24 @@ class HostEvidence:
     numa_nodes: tuple[int, ...] = ()
     #: IOPS that fio can submit without any device.
     fio_iops: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyEvidence:
+    """A latency above its limit, and what the members' own latencies make of it."""
+
+    measured_ns: float
+    limit_ns: float
+    #: The same figure of an array of exactly these members; None if it cannot be predicted.
+    alone_ns: float | None = None
+    #: Of a promise about rare slow I/Os: how often the bare members were slower than the limit, over how often the
+    #: array may be; None if it is about others, or if they were not measured for long enough.
+    often: float | None = None
+    is_rare: bool = False
+    #: The same figure of each bare member over that of the median member, by serial number.
+    own: Mapping[str, float] = field(default_factory=dict)
+    #: ``alone_ns`` or ``often`` if the named drives were like the median of the others.
+    replaced: Callable[[Collection[str]], float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +109,21 @@ class Shortfall:
     ceiling: Ceiling | None = None
     #: Objections about I/O of other programs; empty if there was none.
     foreign: tuple[str, ...] = ()
+    #: I/Os outstanding at all members over the most that the workload can have there; None if that is not known.
+    at_drives: float | None = None
+    #: None if the promise is not about latency.
+    latency: LatencyEvidence | None = None
 
     @property
     def efficiency(self) -> float | None:
         """Measured over predicted IOPS."""
         return self.measured.value / self.predicted.value if self.predicted else None
+
+    @property
+    def delivered(self) -> float | None:
+        """What the median member delivered of its own curve; None if not known of all."""
+        known = [each.delivered for each in self.members if each.delivered is not None]
+        return median(known) if known and len(known) == len(self.members) else None
 
     @property
     def depth_share(self) -> float | None:
@@ -129,24 +163,37 @@ def of_run(
             MemberEvidence(
                 drive,
                 speed=speeds.get(drive),
-                delivered=_delivered(queues.get(drive), by_drive.get(drive)),
+                delivered=_delivered(queues.get(drive), by_drive.get(drive), expected.get(drive)),
                 depth=queue.mean_depth if (queue := queues.get(drive)) else None,
                 predicted_depth=expected[drive].depth if drive in expected else None,
                 wait_ns=queue.wait_ns if queue else None,
                 together=together.get(drive),
+                queue=queues.get(drive),
             )
             for drive in present
         ),
         host=_host(seen) if seen else HostEvidence(),
         foreign=tuple(objection for check in foreign_io.of_run(run) for objection in check.objections) if seen else (),
+        at_drives=_at_drives(run, [queues.get(drive) for drive in present]),
     )
 
 
-def _delivered(queue: DeviceQueue | None, curve: MemberCurve | None) -> float | None:
-    """IOPS over those of the drive's own curve at the same mean depth; a depth that varies costs a few per cent."""
+def _at_drives(run: Run, queues: Sequence[DeviceQueue | None]) -> float | None:
+    """Share of the possible outstanding I/Os that was at the members; md merges sequential ones, so theirs is unknown.
+
+    A rebuild's own I/Os count, too, which can only hide that I/Os wait above the drives.
+    """
+    known = [queue.mean_depth for queue in queues if queue]
+    if len(known) < len(queues) or not known or not run.workload.is_random:
+        return None
+    return sum(known) / member_curve.outstanding_at_members(replace(run.geometry, rebuilding=False), run.workload)
+
+
+def _delivered(queue: DeviceQueue | None, curve: MemberCurve | None, expected: PredictedMember | None) -> float | None:
     if queue is None or curve is None or queue.mean_depth <= 0:
         return None
-    return queue.iops / curve.iops(queue.mean_depth)
+    as_predicted = expected.iops / curve.iops(expected.depth) if expected and expected.depth > 0 else 1.0
+    return queue.iops / curve.iops(queue.mean_depth) / as_predicted
 
 
 def _host(seen: ProcessEnvironment) -> HostEvidence:
@@ -160,6 +207,9 @@ def _host(seen: ProcessEnvironment) -> HostEvidence:
         cpu_busy=seen.cpu.busy if seen.cpu else None,
         kernel_busy=seen.cpu.busiest_in_kernel if seen.cpu else None,
         md_thread_busy=array.md_thread_busy if array else None,
+        md_workers_busy=array.md_workers_busy / array.md_workers
+        if array and array.md_workers and array.md_workers_busy is not None
+        else None,
         jobs_busy=seen.jobs_busy,
         cpu_pressure=seen.cpu_pressure,
         stripe_cache=array.stripe_cache.share if array and array.stripe_cache else None,

@@ -24,7 +24,7 @@ from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, ConfidenceLevel, Estimate, format_confidence
 from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.qual.validity.attribution import Cause
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_value
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -305,10 +305,11 @@ def naming_all(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
 def attributed(verdict: Verdict, cause: Cause, accountable: Accountable) -> Verdict:
     """Return a failed verdict with its cause.
 
-    A failure that is to blame drives only, and that drives did not cause, becomes inconclusive about them.
+    A failure that is to blame drives only, and that drives did not cause, becomes inconclusive about them. Without any
+    evidence nothing is taken back.
     """
     found = replace(verdict, cause=cause)
-    if accountable is Accountable.SYSTEM or cause.culprit.is_drive:
+    if accountable is Accountable.SYSTEM or cause.culprit.is_drive or cause.culprit is Culprit.UNKNOWN:
         return found
     return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=f"{NOT_THE_BOUND} by {-verdict.margin_percent:.1f} %")
 

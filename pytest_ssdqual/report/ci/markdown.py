@@ -55,6 +55,7 @@ def fleet_text(page: FleetPage) -> str:
         [
             *_verdict(page.together.word, page.together.sentence, use, map(code, page.together.remarks)),
             *_paragraph(f"- {code(each)}" for each in page.standing_out[:MOST_LISTED]),
+            *_list("Causes", _of_bays(page.causes), OF_BAYS),
             *_list("Failed promises", _of_bays(page.failed), OF_BAYS),
             *_list("Tests in error", _of_bays(page.errors), OF_BAYS),
             *_list("Drives that got worse", _of_bays(page.worsened), OF_BAYS),

@@ -36,7 +36,7 @@ from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, Stat
 MOST_BAYS, MOST_LABELS, CELL_CHARACTERS = 1_000, 8, 160
 #: Maximum number of rows of figures, failed ones first.
 MOST_ROWS = 300
-#: Maximum number of sentences about failed promises, about errors and about worsened drives.
+#: Maximum number of sentences about causes, failed promises, errors and worsened drives, of each.
 MOST_SENTENCES = 200
 #: Maximum number of sentences of one bay.
 OF_ONE = 20
@@ -55,6 +55,7 @@ class FleetPage:
     together: Together
     about: tuple[tuple[str, str], ...]
     #: Link to a bay's page, and a sentence.
+    causes: tuple[tuple[PageLink, str], ...]
     failed: tuple[tuple[PageLink, str], ...]
     errors: tuple[tuple[PageLink, str], ...]
     worsened: tuple[tuple[PageLink, str], ...]
@@ -78,14 +79,15 @@ def compose(seen: FleetView) -> FleetPage:
     kept, plain = view.promised(found), view.observed(found)
     names = [bay.name for bay in seen.begun]
     charts, note = bay_charts.draw(kept, names)
-    listed = [_sentences(seen.bays, of) for of in (_failed, _errors, _worsened)]
+    listed = [_sentences(seen.bays, of) for of in (_causes, _failed, _errors, _worsened)]
     return FleetPage(
         title=f"{seen.folder.resolve().name}: {len(seen.bays):,} {'bay' if len(seen.bays) == 1 else 'bays'}",
         together=together(seen),
         about=tuple(_about(seen)),
-        failed=listed[0][0],
-        errors=listed[1][0],
-        worsened=listed[2][0],
+        causes=listed[0][0],
+        failed=listed[1][0],
+        errors=listed[2][0],
+        worsened=listed[3][0],
         left_out=sum(each[1] for each in listed),
         differences=tuple(_differences(seen)),
         bays=bays(seen),
@@ -145,6 +147,10 @@ def _about(seen: FleetView) -> Iterator[tuple[str, str]]:
 
 def _moment(time: str) -> str:
     return time.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
+
+
+def _causes(run: RunView) -> Sequence[str]:
+    return [f"{each.headline} ({each.advice})" if each.advice else each.headline for each in run.causes]
 
 
 def _failed(run: RunView) -> Sequence[str]:

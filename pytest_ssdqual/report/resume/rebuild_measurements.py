@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.measured.alone import DrivesAlone
+from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -150,6 +151,20 @@ def _rebuild(facts: Mapping[str, Any], shelf: Shelf) -> Rebuild:
     )
 
 
+def _ceiling(facts: Mapping[str, Any], shelf: Shelf) -> Ceiling:
+    iops = facts["iops"]
+    return Ceiling(
+        geometry=Geometry.parse(facts["geometry"]),
+        workload=_text(facts["workload"]),
+        driver=safe_text.line(_text(facts["driver"])),
+        iops=None if iops is None else strict_json.number(iops),
+        unknown=safe_text.line(_text(facts["unknown"])),
+        completion_ns=strict_json.count(facts, "completion_ns"),
+        boot_id=_text(facts["boot_id"]),
+        asked=from_plain(Workload, facts["asked"]),
+    )
+
+
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise Forgotten("its record is damaged: words are missing")
@@ -172,6 +187,7 @@ BUILDERS: Mapping[str, tuple[str, Builder]] = {
     "measured": ("workload", _measured),
     "member": ("workload", _measured),
     "alone": ("workload", _alone),
+    "ceiling": ("workload", _ceiling),
     "explored": ("workload", _measured),
     "explored_longer": ("workload", _measured),
     "confirmed": ("workload", _measured),
@@ -216,8 +232,8 @@ class Recollection:
         return memory
 
     def __len__(self) -> int:
-        """Return the number of measurements."""
-        return len(self._noted)
+        """Return the number of measurements of drives and arrays."""
+        return sum(key.kind != "ceiling" for key in self._noted)
 
     def has(self, key: ResultKey) -> bool:
         """See ``EarlierResults.has``."""

@@ -10,6 +10,7 @@ from pytest_ssdqual.report.evidence.evidence import Evidence
 
 #: Serial numbers in a headline; the evidence of each promise has all.
 NAMED = 4
+NO_CAUSE = (None, Culprit.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class CauseGroup:
             return f"{count}: no cause was attributed"
         if self.culprit is Culprit.UNEXPLAINED:
             return f"{count} are unexplained: {cause.evidence}"
+        if self.culprit is Culprit.UNKNOWN:
+            return f"{count}: no cause was attributed: {cause.evidence}"
         verb = "explain" if len(self.drives) > 1 or cause.subject == "all drives" else "explains"
         return f"{cause.subject} {verb} {count}: {cause.evidence}"
 
@@ -44,7 +47,7 @@ class CauseGroup:
 
 
 def groups(evidence: Iterable[Evidence]) -> tuple[CauseGroup, ...]:
-    """Return the groups, the largest first, those without a cause last; empty if no cause was attributed."""
+    """Return the groups, the largest first, those without a known cause last; empty if none has a cause."""
     broken = [each for each in evidence if each.is_broken]
     if not any(each.cause for each in broken):
         return ()
@@ -56,7 +59,7 @@ def groups(evidence: Iterable[Evidence]) -> tuple[CauseGroup, ...]:
         CauseGroup(culprit, drives, tuple(sorted(each, key=_margin)), len(broken))
         for (culprit, drives), each in found.items()
     )
-    return tuple(sorted(grouped, key=lambda group: (group.culprit is None, -len(group.broken), group.drives)))
+    return tuple(sorted(grouped, key=lambda group: (group.culprit in NO_CAUSE, -len(group.broken), group.drives)))
 
 
 def _margin(evidence: Evidence) -> float:

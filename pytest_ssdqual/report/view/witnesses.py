@@ -78,6 +78,9 @@ def _place(place: DrivePlacement | None) -> tuple[str, str, str]:
 def _host(seen: ProcessEnvironment) -> Iterator[TableRow]:
     if seen.array and seen.array.md_thread_busy is not None:
         yield "md's thread", f"{seen.array.md_thread_busy:.0%} of a CPU"
+    if seen.array and seen.array.md_workers_busy is not None:
+        workers = "" if seen.array.md_workers is None else f", {seen.array.md_workers:,} on each NUMA node"
+        yield "md's workers", f"{seen.array.md_workers_busy:.1f} CPUs{workers}"
     if seen.array and (cache := seen.array.stripe_cache):
         most = f"at most {cache.most:,} of {cache.size:,} stripes, {cache.samples:,} samples"
         yield "md's stripe cache", f"{cache.share:.0%} in use; {most}"

@@ -29,6 +29,8 @@ NULL_BLK, BRD, PREFIX = "null_blk", "brd", "ssdqualnull"
 MEMBER_MIB = 48
 #: Counted time and the ramp before it, seconds.
 WINDOW_S, RAMP_S = 4.0, 1.0
+#: random(4).
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 DEVICES = scripts.text("memory_devices.sh")
 #: Paths that null_blk gives its devices, by its own numbers or by their names in configfs, and those of brd, which the
 #: script loads for this purpose only.
@@ -45,21 +47,31 @@ def measure(setup: Setup, geometry: Geometry, workload: Workload, completion_ns:
         with _devices(setup.machine, geometry.width, completion_ns) as members:
             iops = _on(setup, geometry, workload, members)
         driver = BRD if all(path["brd"] for path in map(OWN.fullmatch, members) if path) else NULL_BLK
-        found = Ceiling(geometry, str(workload), driver, iops, completion_ns=completion_ns)
+        boot = boot_id(setup.machine)
+        found = Ceiling(
+            geometry, str(workload), driver, iops, completion_ns=completion_ns, boot_id=boot, asked=workload
+        )
     except MachineLost:
         raise
     except (RigError, ValueError) as error:
         found = Ceiling(geometry, str(workload), "", None, unknown=str(error), completion_ns=completion_ns)
     setup.logbook.note(
         "ceiling",
-        array=str(geometry),
+        geometry=str(geometry),
         workload=str(workload),
+        asked=workload,
         driver=found.driver,
         iops=found.iops,
         unknown=found.unknown,
         completion_ns=completion_ns,
+        boot_id=found.boot_id,
     )
     return found
+
+
+def boot_id(machine: Machine) -> str:
+    """Return the kernel's id of this boot; ``RigError`` if it cannot be read."""
+    return machine.run(["cat", BOOT_ID], repeatable=True).text.strip()
 
 
 @contextmanager

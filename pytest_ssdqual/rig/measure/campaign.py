@@ -52,6 +52,7 @@ from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.measure.standing_array import StandingArray
 from pytest_ssdqual.rig.resume import readopt_array
+from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 T = TypeVar("T")
 Result = Measured | DrivesAlone | Saturation | RoundsResult | Rebuild
@@ -77,7 +78,7 @@ class Campaign:
     _standing: StandingArray = field(init=False)
     #: Number in the plan of the array that stands.
     _array_number: int | None = None
-    #: By array and workload; a resumed run measures them again, as the machine may have been booted since.
+    #: By array and workload; in another boot of the machine they are measured again.
     _ceilings: dict[tuple[Geometry, Workload], Ceiling] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -142,14 +143,25 @@ class Campaign:
             return None
 
     def ceiling(self, geometry: Geometry, workload: Workload, completion_ns: int) -> Ceiling:
-        """Return what md and the host can do with the same array on memory devices; measured once for each.
+        """Return what md and the host can do with the same array on memory devices; measured once for each in a boot.
 
         ``MachineLost`` if the machine is lost.
         """
         key = geometry, workload
         if key not in self._ceilings:
-            self._ceilings[key] = ceiling.measure(self.setup, geometry, workload, completion_ns)
+            self._ceilings[key] = self._earlier_ceiling(geometry, workload, completion_ns) or ceiling.measure(
+                self.setup, geometry, workload, completion_ns
+            )
         return self._ceilings[key]
+
+    def _earlier_ceiling(self, geometry: Geometry, workload: Workload, completion_ns: int) -> Ceiling | None:
+        """Return the ceiling of an earlier session in this boot; one that was unknown may be known now."""
+        found = self.cache.earlier.recall(ResultKey("ceiling", geometry, str(workload)))
+        if not isinstance(found, Ceiling) or found.iops is None:
+            return None
+        if (found.asked, found.completion_ns) != (workload, completion_ns):
+            return None
+        return found if found.boot_id == ceiling.boot_id(self.setup.machine) else None
 
     def _is_known(self, step: CampaignStep) -> bool:
         return self.cache.knows(step, step.key)

@@ -68,6 +68,8 @@ class EnvironmentReading:
     array: Counted
     chunk_bytes: int | None
     bitmap: bool | None
+    #: Threads that handle stripes on each NUMA node (group_thread_cnt); None if the level has none.
+    md_workers: int | None
     #: The kernel's log; None if it cannot be read.
     kernel_log: KernelLogExcerpt | None
     #: Names whose messages count; only in the earlier reading, where a device that was removed later still had them.
@@ -99,6 +101,7 @@ def parse(text: str, array: str, drives: Sequence[str]) -> EnvironmentReading:
         chunk_bytes=whole(files.get(f"/sys/block/{array}/md/chunk_size")),
         # RAID 0 has neither such a file nor a bitmap.
         bitmap=files.get(f"/sys/block/{array}/md/bitmap/location", "none") != "none" if array else None,
+        md_workers=whole(files.get(f"/sys/block/{array}/md/group_thread_cnt")),
         kernel_log=kernel_log.parse(log_head.removeprefix("kernel "), sections[log_head]) if log_head else None,
         names=kernel_log.names(sections.get("names", ())),
     )
@@ -290,6 +293,8 @@ def _array(
         None if kernel is None else kernel_log.syncs(kernel, array.kname),
         host_load.md_thread_busy(before.host, after.host, after.uptime_s - before.uptime_s),
         stripe_cache,
+        after.md_workers,
+        host_load.md_workers_busy(before.host, after.host, after.uptime_s - before.uptime_s),
     )
 
 

@@ -1,10 +1,10 @@
-"""CPU time of a machine between two readings: each CPU's, that of md's thread, and the time that tasks waited."""
+"""CPU time of a machine between two readings: each CPU's, md's thread and workers, and the time that tasks waited."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.measured.environment import Cpu, CpuUse
 from pytest_ssdqual.rig.observe.device_counters import count
@@ -15,7 +15,7 @@ FIELDS = 8
 #: Of these, idle and iowait; system, irq and softirq; irq and softirq. Steal time belongs to none.
 IDLE, KERNEL, INTERRUPTS = (3, 4), (2, 5, 6), (5, 6)
 #: Fields of /proc/<pid>/stat after the name in parentheses, counted from 0: user and system time, in ticks.
-USER_TIME, SYSTEM_TIME = 11, 12
+USER_TIME, SYSTEM_TIME, START_TIME = 11, 12, 19
 #: Ticks a second of /proc (sysconf(_SC_CLK_TCK)); 100 on all Linux architectures that have SSDs.
 TICKS_PER_S = 100
 MICROSECONDS = 1e-6
@@ -23,6 +23,22 @@ MICROSECONDS = 1e-6
 FEWEST_TICKS = 20
 PRESSURE = re.compile(r"/proc/pressure/cpu:some .*\btotal=(?P<us>\d{1,18})", re.ASCII)
 THREAD = re.compile(r"/proc/\d{1,9}/stat:\d+ \(md[^)]*_raid\d+\) (?P<rest>\w(?: -?\d{1,20}){20,})", re.ASCII)
+#: A worker of unbound workqueues; from Linux 4.18 on its name ends in the workqueue that it works for (+) or worked for
+#: last (-): wq_worker_comm in kernel/workqueue.c.
+WORKER = re.compile(
+    r"/proc/(?P<pid>\d{1,9})/stat:\d+ \(kworker/u[^)+-]*(?:[+-](?P<queue>[^)]*))?\) (?P<rest>\w(?: -?\d{1,20}){20,})",
+    re.ASCII,
+)
+#: Workqueue of RAID 5 and 6 (raid5_init in drivers/md/raid5.c), shared by all such arrays.
+RAID5_QUEUE = "raid5wq"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTime:
+    """CPU time of one kernel worker, and the workqueue that it worked for last."""
+
+    queue: str
+    ticks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +53,8 @@ class HostCounters:
     md_thread_ticks: int | None = None
     #: Time in which a task waited for a CPU; None if the kernel does not report it.
     cpu_pressure_us: int | None = None
+    #: By process and start time.
+    workers: Mapping[tuple[str, str], WorkerTime] = field(default_factory=dict)
 
 
 def parse(lines: Sequence[str], files: Mapping[str, str]) -> HostCounters:
@@ -47,7 +65,16 @@ def parse(lines: Sequence[str], files: Mapping[str, str]) -> HostCounters:
         throttled_ms={name: count(value) for name, value in files.items() if name.endswith("_total_time_ms")},
         md_thread_ticks=_md_thread(lines),
         cpu_pressure_us=next((int(found["us"]) for line in lines if (found := PRESSURE.fullmatch(line))), None),
+        workers=dict(_workers(lines)),
     )
+
+
+def _workers(lines: Iterable[str]) -> Iterator[tuple[tuple[str, str], WorkerTime]]:
+    for line in lines:
+        if match := WORKER.fullmatch(line):
+            words = match["rest"].split()
+            ticks = count(words[USER_TIME]) + count(words[SYSTEM_TIME])
+            yield (match["pid"], words[START_TIME]), WorkerTime(match["queue"] or "", ticks)
 
 
 def _md_thread(lines: Iterable[str]) -> int | None:
@@ -61,6 +88,18 @@ def md_thread_busy(before: HostCounters, after: HostCounters, seconds: float) ->
     if first is None or last is None or last < first or seconds <= 0:
         return None
     return (last - first) / TICKS_PER_S / seconds
+
+
+def md_workers_busy(before: HostCounters, after: HostCounters, seconds: float) -> float | None:
+    """CPUs that the workers of RAID 5 and 6 used, all together; None without any.
+
+    Those that worked for md last, with all of their time: what they did for others between the readings counts, too.
+    """
+    of_md = {key: each.ticks for key, each in after.workers.items() if each.queue == RAID5_QUEUE}
+    if not of_md or seconds <= 0:
+        return None
+    earlier = {key: each.ticks for key, each in before.workers.items()}
+    return sum(max(0, ticks - earlier.get(key, 0)) for key, ticks in of_md.items()) / TICKS_PER_S / seconds
 
 
 def pressure(before: HostCounters, after: HostCounters, seconds: float) -> float | None:

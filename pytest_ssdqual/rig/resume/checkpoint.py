@@ -38,7 +38,7 @@ REMARKS = (
 class ResultKey:
     """Key of one measurement."""
 
-    #: ``measured``, ``member``, ``alone``, ``saturation``, ``loop`` or ``rebuild``.
+    #: ``measured``, ``member``, ``alone``, ``ceiling``, ``saturation``, ``loop`` or ``rebuild``.
     kind: str
     geometry: Geometry
     #: A workload, or the name of a workload set.

@@ -45,10 +45,14 @@ files() {
     m=/sys/block/$array/md
     if [ "$array" != - ]; then
         echo "/sys/block/$array/stat /sys/block/$array/diskseq /sys/block/$array/queue/iostats"
-        echo "$m/chunk_size $m/bitmap/location"
+        echo "$m/chunk_size $m/bitmap/location $m/group_thread_cnt"
         for t in /proc/[0-9]*/comm; do
             { read -r name <"$t"; } 2>/dev/null || continue
-            case $name in "${array}_raid"*) echo "${t%comm}stat" ;; esac
+            case $name in
+                "${array}_raid"*) echo "${t%comm}stat" ;;
+                # Workers of RAID 5 and 6, in the pool of all unbound work; by its end the name has what they did last.
+                kworker/u*) [ -e "$m/group_thread_cnt" ] && echo "${t%comm}stat" ;;
+            esac
         done
     fi
     while [ $# -gt 2 ]; do

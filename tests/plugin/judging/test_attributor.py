@@ -85,6 +85,53 @@ def test_the_same_is_a_failure_of_a_system(four: Inner, monkeypatch: pytest.Monk
     assert all("cause: md" in each for each in sentences(four))
 
 
+LATENCIES = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    pytestmark = pytest.mark.ssd_array("raid5", widths=[4])
+
+    @pytest.mark.ssd_workload(Workload("randread", "4k", 8))
+    @pytest.mark.ssd_promise("p99_latency")
+    def test_p99(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    @pytest.mark.ssd_workload(Workload("read", "128k", 8))
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_sequential(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+"""
+
+
+@pytest.fixture
+def latencies(inner: Inner) -> Inner:
+    """Four drives that as RAID 5 have a p99 latency of 53 ms and do 1,200 sequential reads a second."""
+    inner.pytester.makepyfile(test_acme=LATENCIES)
+    (inner.pytester.path / "acme.toml").write_text(
+        PRODUCT + promise(claim="p99_latency", at_most="60 ms") + promise(claim="steady_iops", at_least="1150 IOPS")
+    )
+    return inner
+
+
+def test_a_drive_whose_ios_wait_is_named_for_a_percentile_and_without_a_prediction(
+    latencies: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert set(judged(latencies).values()) == {"passed"}
+    monkeypatch.setenv("SIMULATED_SLOW", "SSDQ10002=0.6")
+    assert set(judged(latencies).values()) == {"failure"}
+    assert all("cause: drive SSDQ10002" in each for each in sentences(latencies) if "FAIL" in each)
+
+
+def test_a_percentile_that_md_breaks_is_no_failure_of_drives(latencies: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_MD", "600")
+    found = {name.partition("[")[0].rpartition(".")[2]: each for name, each in judged(latencies).items()}
+    assert found["test_p99"] == "error"
+    (p99,) = (each for each in sentences(latencies) if "p99" in each)
+    assert "cause: md" in p99
+
+
 SWEEP = """
     import pytest
     from pytest_ssdqual import Workload

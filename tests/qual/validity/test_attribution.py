@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.measured.ceiling import Ceiling
+from pytest_ssdqual.qual.measured.environment import DeviceQueue
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
@@ -87,7 +88,14 @@ def test_what_is_above_idle_drives_is_the_cause(host: HostEvidence, culprit: Cul
 
 def test_busy_interrupts_and_a_full_stripe_cache_are_no_cause_where_the_drives_are_the_bound() -> None:
     busy = HostEvidence(cpu_busy=0.4, interrupt_cpus="3", interrupts_busy=0.97, stripe_cache=1.0)
-    assert attribute(shortfall(700, 1_200, host=busy)).culprit.is_drive
+    slower = members(**{name: {"delivered": 0.6} for name in "ABCD"})
+    assert attribute(shortfall(700, 1_200, host=busy, members=slower)).culprit.is_drive
+
+
+def test_members_that_do_what_their_curves_say_are_not_accused_although_ios_wait_at_them() -> None:
+    """As below an md that takes a few per cent: it hardly changes what is outstanding."""
+    nearly = members(**{name: {"depth": 7.2, "delivered": 0.99} for name in "ABCD"})
+    assert not attribute(shortfall(900, 1_000, needed=950, members=nearly)).culprit.is_drive
 
 
 def test_drives_on_several_nodes_are_part_of_the_advice() -> None:
@@ -109,9 +117,39 @@ def test_another_program_is_the_cause_whatever_else() -> None:
 
 def test_without_a_prediction_only_positive_evidence_counts() -> None:
     found = attribute(shortfall(600, None, members=(), why_not="no law for it"))
-    assert (found.culprit, found.evidence) == (Culprit.UNEXPLAINED, "no law for it")
+    assert (found.culprit, found.evidence) == (Culprit.UNKNOWN, "no law for it")
     busy = shortfall(600, None, members=(), host=HostEvidence(jobs_busy=0.99))
     assert attribute(busy).culprit is Culprit.MEASUREMENT
+
+
+def queue(read_ms: float, iops: float = 100.0, depth: float = 4.0) -> DeviceQueue:
+    return DeviceQueue(iops, 0.0, depth, read_ms * 1e6, None, 1.0)
+
+
+def unpredicted(*read_ms: float, iops: tuple[float, ...] = (), **more: object) -> Cause:
+    rates = iops or (100.0,) * len(read_ms)
+    drives = zip("ABCDEFGH", read_ms, rates, strict=False)
+    found = tuple(MemberEvidence(name, queue=queue(wait, rate)) for name, wait, rate in drives)
+    return attribute(shortfall(600, None, members=found, why_not="no law for it", **more))
+
+
+def test_without_a_prediction_a_drive_whose_ios_wait_far_longer_than_those_of_its_siblings_is_named() -> None:
+    found = unpredicted(2.0, 2.1, 6.0, 1.9)
+    assert (found.culprit, found.drives) == (Culprit.DRIVE, ("C",))
+    # Even drives at high depth: the slowest collects what is outstanding.
+    assert unpredicted(2.0, 2.1, 3.2, 1.9).culprit is Culprit.UNKNOWN
+    # Half of the drives are no exception, and another load explains another wait.
+    assert unpredicted(2.0, 6.1, 6.0, 1.9).culprit is Culprit.UNKNOWN
+    assert unpredicted(2.0, 2.1, 6.0, 1.9, iops=(100, 100, 300, 100)).culprit is Culprit.UNKNOWN
+
+
+def test_without_a_prediction_md_is_the_bound_if_few_ios_are_at_the_drives() -> None:
+    assert unpredicted(2.0, 2.0, 2.0, at_drives=0.2).culprit is Culprit.MD
+    assert unpredicted(2.0, 2.0, 2.0, at_drives=0.7).culprit is Culprit.UNKNOWN
+    # A full cache and busy interrupts are no cause where the I/Os are at the drives.
+    busy = HostEvidence(stripe_cache=1.0, interrupt_cpus="1", interrupts_busy=0.99, md_thread_busy=0.97)
+    assert unpredicted(2.0, 2.0, 2.0, at_drives=0.9, host=busy).culprit is Culprit.UNKNOWN
+    assert unpredicted(2.0, 2.0, 2.0, at_drives=0.6, host=busy).culprit is Culprit.HOST
 
 
 @given(st.floats(10, 2_000), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
@@ -134,3 +172,4 @@ def test_a_cause_as_a_sentence() -> None:
     several = Cause(Culprit.DRIVES, 0.9, "they wait", tuple("ABCDE"))
     assert str(several) == "cause: drives A, B, C and 2 more, they wait"
     assert str(Cause(Culprit.UNEXPLAINED, 0, "nothing fits")) == "cause unexplained: nothing fits"
+    assert str(Cause(Culprit.UNKNOWN, 0, "no rule")) == "cause unknown: no rule"

@@ -14,10 +14,12 @@ from pytest_ssdqual.qual.measured.environment import (
     Traffic,
 )  # fmt: skip
 from pytest_ssdqual.qual.measured.placement import DrivePlacement
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import shortfall
 from pytest_ssdqual.qual.validity.shortfall import Shortfall
+from pytest_ssdqual.qual.workload.workload import Workload
 
 ABOUT = Estimate(1_000, 990, 1_010, 5, Unit.IOPS)
 
@@ -59,3 +61,25 @@ def test_nodes_and_stripe_cache() -> None:
     assert host.numa_nodes == (0, 1)
     assert host.stripe_cache == pytest.approx(0.5)
     assert host.md_thread_busy == 0.5
+
+
+def test_the_share_of_the_possible_ios_that_is_at_the_drives() -> None:
+    alike = [replace(drive(f"S{number}", "0"), queue=DeviceQueue(100.0, 0.0, 2.0, 8e7, None, 1.0)) for number in "012"]
+    run = strategies.run([1_000] * 5, geometry="raid5x3", workload=Workload("randread", "4k", 8))
+    run = replace(run, seen=strategies.seen(alike))  # type: ignore[arg-type]
+    # 24 host reads are 24 member reads; of each write two at a time.
+    assert shortfall.of_run(run, ABOUT, None, None).at_drives == pytest.approx(6 / 24)
+    writes = replace(run, workload=Workload("randwrite", "4k", 8))
+    assert shortfall.of_run(writes, ABOUT, None, None).at_drives == pytest.approx(6 / 48)
+    rebuilding = replace(run, geometry=Geometry.parse("raid5x3-1rebuilding"))
+    assert shortfall.of_run(rebuilding, ABOUT, None, None).at_drives is not None
+    # md merges sequential I/Os.
+    assert shortfall.of_run(replace(run, workload=Workload("read", "4k", 8)), ABOUT, None, None).at_drives is None
+
+
+def test_workers_of_raid5_over_those_of_a_node() -> None:
+    array = ArrayEnvironment(DeviceTraffic(None, None), 65536, None, (), 0.5, None, 4, 3.8)
+    run = replace(strategies.run([1_000] * 5), seen=strategies.seen([], array))
+    assert shortfall.of_run(run, ABOUT, None, None).host.md_workers_busy == pytest.approx(0.95)
+    unknown = replace(run, seen=strategies.seen([], replace(array, md_workers=0)))
+    assert shortfall.of_run(unknown, ABOUT, None, None).host.md_workers_busy is None

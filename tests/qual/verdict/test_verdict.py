@@ -12,12 +12,14 @@ from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
+from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew, ratio
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.verdict.verdict import (
     Outcome,
     Verdict,
+    attributed,
     judge,
     judge_all,
     judge_relation,
@@ -414,3 +416,17 @@ def test_relations_are_in_per_cent_and_nothing_else_is() -> None:
         )
     with pytest.raises(ValueError, match="steady_iops is in IOPS, the estimate in %"):
         judge("steady_iops", SUBJECT, percent, limit)
+
+
+def test_a_cause_that_is_not_the_drives_takes_a_failure_back_and_an_unknown_one_does_not() -> None:
+    failed = iops(800, 790, 810, 1_000)
+    assert failed.outcome is Outcome.FAIL
+    outcomes = {
+        culprit: attributed(failed, Cause(culprit, 0.9, "why"), Accountable.DRIVE).outcome for culprit in Culprit
+    }
+    kept = {Culprit.DRIVE, Culprit.DRIVES, Culprit.UNKNOWN}
+    assert {culprit for culprit, outcome in outcomes.items() if outcome is Outcome.FAIL} == kept
+    assert all(
+        attributed(failed, Cause(culprit, 0.9, "why"), Accountable.SYSTEM).outcome is Outcome.FAIL
+        for culprit in Culprit
+    )

@@ -40,6 +40,14 @@ def test_the_largest_group_comes_first_and_what_has_no_cause_last(failed: Eviden
     assert "no cause was attributed" in found[2].headline
 
 
+def test_an_unknown_cause_says_why_comes_after_the_known_ones_and_accuses_no_drive(failed: Evidence) -> None:
+    unknown = [replace(failed, cause=Cause(Culprit.UNKNOWN, 0, "no law for it"))] * 2
+    first, last = causes.groups([*unknown, replace(failed, cause=SLOW)])
+    assert (first.culprit, last.culprit) == (Culprit.DRIVE, Culprit.UNKNOWN)
+    assert "no law for it" in last.headline
+    assert causes.blamed([first, last]) == {"S3": 1}
+
+
 def test_without_any_cause_there_is_no_group(failed: Evidence) -> None:
     assert causes.groups([failed]) == ()
     assert causes.groups([]) == ()

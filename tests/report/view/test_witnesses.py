@@ -43,7 +43,7 @@ def test_a_column_of_which_nothing_is_known_is_left_out() -> None:
 
 
 def test_md_and_the_host() -> None:
-    array = ArrayEnvironment(DeviceTraffic(None, None), 65536, None, (), 0.62, StripeCache(256, 9, 243.2, 256))
+    array = ArrayEnvironment(DeviceTraffic(None, None), 65536, None, (), 0.62, StripeCache(256, 9, 243.2, 256), 8, 3.42)
     seen = strategies.seen([SEEN], array)
     assert seen.cpu
     uses = (CpuUse(0, 0.5, 0.3, 0.1), CpuUse(1, 0.9, 0.9, 0.7))
@@ -52,6 +52,7 @@ def test_md_and_the_host() -> None:
     assert found
     rows = dict(cast("tuple[tuple[str, str], ...]", found.rows))
     assert rows["md's thread"] == "62% of a CPU"
+    assert rows["md's workers"] == "3.4 CPUs, 8 on each NUMA node"
     assert rows["md's stripe cache"].startswith("95% in use")
     assert rows["CPUs most in interrupts"].startswith("CPU 1: 70%")
 

@@ -24,7 +24,7 @@ from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import environment
 from pytest_ssdqual.rig.observe.environment import SCRIPT, EnvironmentReading, When, between, parse, take_reading
-from pytest_ssdqual.rig.observe.host_load import HostCounters
+from pytest_ssdqual.rig.observe.host_load import HostCounters, WorkerTime
 from pytest_ssdqual.rig.observe.kernel_log import PICK
 
 SMART_LOG = (Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "smart-log.json").read_text()
@@ -64,6 +64,14 @@ TREE = {
     "sys/block/md100/stat": STAT,
     "sys/block/md100/md/chunk_size": "65536\n",
     "sys/block/md100/md/bitmap/location": "none\n",
+    "sys/block/md100/md/group_thread_cnt": "4\n",
+    **{
+        f"proc/{pid}/{file}": f"{pid} ({name}) S 2{' 0' * 9} 3 4{' 0' * 6} 77{' 0' * 9}\n"
+        if file == "stat"
+        else f"{name}\n"
+        for pid, name in ((8, "md100_raid5"), (9, "kworker/u8:1-raid5wq"), (10, "kworker/1:0-events"), (11, "fio"))
+        for file in ("comm", "stat")
+    },
 }
 KNAMES = "nvme0n1", "nvme1n1", "sda"
 SATA = {"json_format_version": [1, 0], "temperature": {"current": 38, "op_limit_max": 72}}
@@ -122,7 +130,9 @@ def test_the_script_finds_everything_in_any_shell(machine: Path, shell: list[str
     assert (one.warmth.temperature_c, one.warmth.too_warm_s, one.alarm_c) == (50, 0, 81.85)
     assert (several.warmth.temperature_c, several.alarm_c) == (None, None)
     assert (sata.warmth.temperature_c, sata.warmth.limit_c, sata.alarm_c) == (38, 72, 70)
-    assert (reading.chunk_bytes, reading.bitmap) == (65536, False)
+    assert (reading.chunk_bytes, reading.bitmap, reading.md_workers) == (65536, False, 4)
+    assert reading.host.md_thread_ticks == 7
+    assert reading.host.workers == {("9", "77"): WorkerTime("raid5wq", 7)}
     places = [DrivePlacement("none", 1023, 1, "0-1,3"), DrivePlacement("", None, None, "2")]
     assert [one.placement, sata.placement and replace(sata.placement, scheduler="")] == (
         places if when == "before" else [None, None]

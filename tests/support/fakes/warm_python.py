@@ -66,7 +66,7 @@ def server(place: Path) -> Iterator[str]:
     client = place / "python"
     client.write_text(CLIENT.format(python=REAL, address=str(address)))
     client.chmod(0o755)
-    environment = os.environ | {"PYTHONPATH": str(TESTS)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))}
     with socket.socket(socket.AF_UNIX) as listener:
         # Who asks before everything is imported waits until it is.
         listener.bind(str(address))

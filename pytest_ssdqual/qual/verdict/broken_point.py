@@ -1,0 +1,129 @@
+"""The one measurement that breaks a promise, also of promises about a sweep, a curve, a saturation or a rebuild."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.measured.judgeable import Judgeable
+from pytest_ssdqual.qual.measured.predicted import PredictedRun
+from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
+from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction
+from pytest_ssdqual.qual.stats.curves import KNEE_SHARE
+from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel
+from pytest_ssdqual.qual.stats.spread import SpellMaxima
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict import estimators
+from pytest_ssdqual.qual.verdict.verdict import Verdict
+
+#: Claims about one run whose limit follows from its IOPS.
+OF_RATE = (Claim.STEADY_IOPS, Claim.READ_IOPS, Claim.WRITE_IOPS, Claim.THROUGHPUT, Claim.MEAN_LATENCY)
+#: Mean latencies of one kind of I/O; of a workload that has no other they follow from IOPS, too.
+OF_KIND = (Claim.READ_MEAN_LATENCY, Claim.WRITE_MEAN_LATENCY)
+QUANTILES = {
+    Claim.P50_LATENCY: 0.5,
+    Claim.P90_LATENCY: 0.9,
+    Claim.P95_LATENCY: 0.95,
+    Claim.P99_LATENCY: 0.99,
+    Claim.P99_9_LATENCY: 0.999,
+    Claim.P99_99_LATENCY: 0.9999,
+    Claim.P99_999_LATENCY: 0.99999,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLatency:
+    """A latency of one measurement, and the limit that it breaks."""
+
+    claim: Claim
+    measured_ns: float
+    limit_ns: float
+    #: For a maximum, the times an hour that it may be exceeded.
+    times_per_hour: float
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPoint:
+    """One measurement to be explained."""
+
+    measured: Measured
+    #: IOPS at which the promise would just hold; None if it does not follow from IOPS.
+    needed_iops: float | None = None
+    #: None if the promise is not about a latency of one run.
+    latency: BrokenLatency | None = None
+    #: Reason why no prediction applies; empty if one may.
+    unpredictable: str = ""
+
+
+def of_verdict(verdict: Verdict, judged: Judgeable) -> BrokenPoint | None:
+    """Return the measurement that breaks a promise about one array; None if there is none."""
+    if isinstance(judged, PredictedRun):
+        return BrokenPoint(judged.measured, judged.measured.iops * _missing(verdict))
+    if isinstance(judged, Measured):
+        return _of_run(verdict, judged)
+    if isinstance(judged, Sweep):
+        return _of_sweep(verdict, judged)
+    if isinstance(judged, Curve):
+        return _of_curve(verdict, judged)
+    if isinstance(judged, Saturation):
+        return BrokenPoint(Measured((judged.run,)), unpredictable="no curve says what drives do before they are steady")
+    if isinstance(judged, Rebuild):
+        return BrokenPoint(judged.foreground)
+    return None
+
+
+def _missing(verdict: Verdict) -> float:
+    """Factor on the rate at which the promise would just hold."""
+    found, bound = verdict.estimate.value, verdict.limit.bound
+    if found <= 0:
+        return 1.0
+    return bound / found if verdict.limit.direction is Direction.AT_LEAST else found / bound
+
+
+def _of_run(verdict: Verdict, measured: Measured) -> BrokenPoint:
+    claim, workload = verdict.claim, measured.workload
+    if claim in OF_RATE or (claim in OF_KIND and workload.read_fraction in (0, 1)):
+        return BrokenPoint(measured, measured.iops * _missing(verdict))
+    if claim is not Claim.MAX_LATENCY and claim not in (*OF_KIND, *QUANTILES):
+        return BrokenPoint(measured)
+    per_hour = verdict.limit.times_per_hour or TIMES_PER_HOUR
+    found = verdict.estimate
+    if found.unit is not Unit.NANOSECONDS:  # in per cent of another measurement
+        found = estimators.estimate(claim, measured, per_hour=per_hour)
+    return BrokenPoint(measured, latency=BrokenLatency(claim, found.value, found.value / _missing(verdict), per_hour))
+
+
+def _of_sweep(verdict: Verdict, sweep: Sweep) -> BrokenPoint | None:
+    if len(sweep) < 2:
+        return None
+    if verdict.claim is Claim.LATENCY_GROWTH_BETWEEN_WIDTHS:
+        return BrokenPoint(sweep[-1], sweep[-1].iops * _missing(verdict))
+    if verdict.claim is Claim.LATENCY_SPREAD_BETWEEN_WIDTHS:
+        return BrokenPoint(max((sweep[0], sweep[-1]), key=lambda each: SpellMaxima.of(each, USUAL).typical_ns))
+    worst = estimators.of_scaling(sweep, ConfidenceLevel()).worst
+    measured = next(each for each in sweep if each.geometry == worst)
+    if verdict.claim is Claim.SCALING_DEVIATION:  # per cent that are missing
+        left = max(1e-9, 100 - verdict.estimate.value)
+        return BrokenPoint(measured, measured.iops * (100 - verdict.limit.bound) / left)
+    return BrokenPoint(measured, measured.iops * _missing(verdict))
+
+
+def _of_curve(verdict: Verdict, curve: Curve) -> BrokenPoint:
+    """Return the mix, depth or offset with too few IOPS: the last of those at which the figure was found."""
+    by_workload = {each.workload: each for each in curve}
+    at = estimators.found_in(verdict.claim, curve).at
+    if verdict.claim is Claim.QD_KNEE:
+        knee = by_workload[at[0]]
+        width = knee.geometry.width
+        deeper = [each for each in curve if each.workload.outstanding(width) > knee.workload.outstanding(width)]
+        if not deeper:
+            return BrokenPoint(knee)
+        first = min(deeper, key=lambda each: each.workload.outstanding(width))
+        times = first.workload.outstanding(width) / knee.workload.outstanding(width)
+        return BrokenPoint(first, knee.iops * (1 + KNEE_SHARE) ** math.log2(times))
+    # ``at`` has the fewest IOPS first for the dependence on depth, and last for all others.
+    measured = by_workload[at[0] if verdict.claim is Claim.QD_DEPENDENCE else at[-1]]
+    return BrokenPoint(measured, measured.iops * _missing(verdict))

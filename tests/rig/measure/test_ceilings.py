@@ -1,0 +1,85 @@
+"""Ceilings of earlier sessions: recalled in the same boot, and measured again in another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.fakes.scripted import ScriptedMachine
+
+from pytest_ssdqual.qual.measured.ceiling import Ceiling
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
+from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.reader import read_records
+from pytest_ssdqual.rig.md import ceiling
+from pytest_ssdqual.rig.measure.campaign import Campaign
+from pytest_ssdqual.rig.measure.result_cache import ResultCache
+from pytest_ssdqual.rig.measure.session import Setup
+
+ARRAY = Geometry.parse("raid5x4")
+READ, OTHER = Workload("randrw", "4k", 8, 70, name="oltp"), Workload("randrw", "4k", 8, 30, name="oltp")
+PROTOCOL = Protocol(
+    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=0, precondition_limit_s=0, ramp_s=1,
+    window_s=5, repeats=1, attempts=1,
+)  # fmt: skip
+
+
+class Lab:
+    """Sessions of one run, of which each measures ceilings by counting them."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.journal = Journal.create(root, "aaaaaaaa")
+        self.measured: list[Workload] = []
+        self.iops: float | None = 300_000.0
+
+        def devices(setup: Setup, geometry: Geometry, workload: Workload, members: object) -> float:
+            self.measured.append(workload)
+            if self.iops is None:
+                raise ValueError("modprobe: not found")
+            return self.iops
+
+        monkeypatch.setattr(ceiling, "_on", devices)
+
+    def ask(self, boot: str, workload: Workload = READ, completion_ns: int = 0) -> Ceiling:
+        machine = ScriptedMachine().on("cat", ceiling.BOOT_ID, answer=f"{boot}\n")
+        machine.on("sh", "-c", ceiling.DEVICES, answer="/dev/nullb0\n/dev/nullb1\n/dev/nullb2\n/dev/nullb3\n")
+        setup = Setup(machine, None, PROTOCOL, self.journal, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+        earlier = Recollection.of(self.journal.path, tuple(read_records(self.journal.path)), sums={})
+        assert len(earlier) == 0  # it is no measurement of drives
+        return Campaign(setup, cache=ResultCache(earlier=earlier)).ceiling(ARRAY, workload, completion_ns)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    return Lab(tmp_path, monkeypatch)
+
+
+def test_a_resumed_run_does_not_measure_a_ceiling_again_in_the_same_boot(lab: Lab) -> None:
+    first = lab.ask("boot-1")
+    assert (first.iops, first.unknown) == (300_000.0, "")
+    assert lab.ask("boot-1") == first
+    assert lab.measured == [READ]
+
+
+@pytest.mark.parametrize(
+    ("boot", "workload", "completion_ns"), [("boot-2", READ, 0), ("boot-1", OTHER, 0), ("boot-1", READ, 80_000)]
+)
+def test_in_another_boot_or_of_another_load_it_is_measured_again(
+    lab: Lab, boot: str, workload: Workload, completion_ns: int
+) -> None:
+    lab.ask("boot-1")
+    assert lab.ask(boot, workload, completion_ns).asked == workload
+    assert len(lab.measured) == 2
+
+
+def test_one_that_was_unknown_may_be_known_now(lab: Lab) -> None:
+    lab.iops = None
+    assert "modprobe" in lab.ask("boot-1").unknown
+    lab.iops = 1_000.0
+    assert lab.ask("boot-1").iops == 1_000
+    assert replace(lab.ask("boot-1"), asked=None).unknown == ""
+    assert len(lab.measured) == 2
