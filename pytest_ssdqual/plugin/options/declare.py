@@ -65,8 +65,8 @@ def _declare_bays(group: pytest.OptionGroup) -> None:
         dest="ssd_devices",
         help="Drives to qualify, and to DESTROY all data on: [[USER@]HOST:]PATTERN[,PATTERN...], e.g. '/dev/sd[b-i]' "
         "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N][@RELEASE][,slow=K] for N emulated drives in a VM, e.g. of debian13, "
-        "the K-th of them slow; may repeat: drives of another machine are another bay, which runs the same tests at the "
-        "same time",
+        "the K-th of them slow; may repeat: drives of another machine are another bay, which runs the same tests at "
+        "the same time",
     )
     group.addoption(
         "--ssd-bays",
