@@ -57,6 +57,8 @@ def _protocol(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
     reason = "drives were conditioned or measured differently, which may change every figure"
     yield Circumstance("protocol", tuple(document(run, "protocol") for run in runs), Weight.FORBIDS, reason)
     yield Circumstance("spec", tuple(document(run, "spec") for run in runs))
+    reason = "another engine or number of jobs submits I/O differently"
+    yield Circumstance("load of fio", tuple(_text(run.load) for run in runs), Weight.LOUD, reason)
 
 
 def _drives(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:

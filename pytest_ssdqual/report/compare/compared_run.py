@@ -24,7 +24,7 @@ DRIVES = "drive"
 #: Of a drive's part in evidence: the figure of that drive. Of claims about the drives' likeness there is none.
 VALUE = "value"
 #: Records that something is taken from.
-KINDS = ("run_started", "verdict", "observation", "measured", "health")
+KINDS = ("run_started", "verdict", "observation", "measured", "health", "load")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -93,6 +93,8 @@ class ComparedRun:
     health: Mapping[str, Mapping[str, object]]
     #: Verdicts that could not be read.
     unreadable: int
+    #: Engine and jobs of fio as a phrase; empty if they were not recorded.
+    load: str = ""
 
     @property
     def identity(self) -> str:
@@ -129,6 +131,7 @@ class ComparedRun:
             asked=_asked(story.of("measured")),
             health=_health(story.of("health")),
             unreadable=unreadable,
+            load=next((str(each.facts.get("sentence") or "") for each in story.of("load")), ""),
         )
 
 

@@ -47,6 +47,14 @@ def test_a_run_and_its_copy_do_not_differ(tmp_path: Path) -> None:
     assert found.differences == ()
 
 
+def test_another_load_of_fio_is_a_difference(tmp_path: Path) -> None:
+    runs = [
+        replace(each, load=load) for each, load in zip(told(tmp_path, *[Kept([LATENCY])] * 2), ("a", "b"), strict=True)
+    ]
+    (difference,) = compare(runs).differences
+    assert (difference.name, difference.values, difference.weight) == ("load of fio", ("a", "b"), Weight.LOUD)
+
+
 def test_facts_are_held_against_each_other(tmp_path: Path) -> None:
     facts = {"machine_id": "m2", "fio": "3.36", "kernel": "6.1", "boot_id": "new every time"}
     found = compared(
