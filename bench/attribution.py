@@ -9,7 +9,7 @@ side by side and alone, with 1 % noise; the array is predicted from that; then t
 above it, and its witnesses get 3 % noise. The promise is 95 % of what the same system does without the culprit, 98 or
 99 % for small faults, or 110 % of its p99 latency. Where the array keeps it in spite of the culprit, nothing is
 attributed. All decisions are those of the package. The last lines count right causes by rule; the confidences of
-`attribution.CONFIDENCE` are from there.
+`RULES` are from there.
 
 The ceilings of md are those of kernel mails: RAID 5 writes of 463,000 IOPS on infinitely fast members, RAID 6 reads of
 2 million, two equal arrays of which one does 25 % less on another NUMA node.

@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.measured.environment import DeviceQueue
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.validity.attribution import Cause, Culprit, attribute
+from pytest_ssdqual.qual.validity.attribution import RULES, Cause, Culprit, _members_cannot, attribute
 from pytest_ssdqual.qual.validity.shortfall import HostEvidence, MemberEvidence, Shortfall
 
 ARRAY = Geometry.parse("raid5x4")
@@ -165,6 +165,12 @@ def test_drives_that_can_do_what_is_needed_and_are_idle_are_never_blamed(
 def test_drives_that_cannot_do_what_is_needed_are_never_acquitted(measured: float, cpu: float) -> None:
     found = attribute(shortfall(measured, 900, members=IDLE, host=HostEvidence(cpu_busy=cpu)))
     assert found.culprit.is_drive
+
+
+def test_a_cause_has_the_confidence_of_its_rule_and_an_unexplained_one_none() -> None:
+    assert all(0.5 <= confidence < 1 for confidence in RULES.values())
+    assert attribute(shortfall(700, 700)).confidence == RULES[_members_cannot]
+    assert attribute(shortfall(900, 1_000, needed=950)).confidence == 0
 
 
 def test_a_cause_as_a_sentence() -> None:
