@@ -23,6 +23,9 @@ from pytest_ssdqual.qual.verdict.verdict import Verdict
 OF_RATE = (Claim.STEADY_IOPS, Claim.READ_IOPS, Claim.WRITE_IOPS, Claim.THROUGHPUT, Claim.MEAN_LATENCY)
 #: Mean latencies of one kind of I/O; of a workload that has no other they follow from IOPS, too.
 OF_KIND = (Claim.READ_MEAN_LATENCY, Claim.WRITE_MEAN_LATENCY)
+#: Claims about the change from the purged state to the steady one. What is above the drives limits both states alike, so
+#: it can hide such a change and never cause it.
+OF_TWO_STATES = (Claim.FRESH_TO_STEADY, Claim.CLIFF_AFTER)
 QUANTILES = {
     Claim.P50_LATENCY: 0.5,
     Claim.P90_LATENCY: 0.9,
@@ -59,7 +62,9 @@ class BrokenPoint:
 
 
 def of_verdict(verdict: Verdict, judged: Judgeable) -> BrokenPoint | None:
-    """Return the measurement that breaks a promise about one array; None if there is none."""
+    """Return the measurement that breaks a promise about one array; None if only the drives can have broken it, or none
+    was measured.
+    """
     if isinstance(judged, PredictedRun):
         return BrokenPoint(judged.measured, judged.measured.iops * _missing(verdict))
     if isinstance(judged, Measured):
@@ -69,6 +74,8 @@ def of_verdict(verdict: Verdict, judged: Judgeable) -> BrokenPoint | None:
     if isinstance(judged, Curve):
         return _of_curve(verdict, judged)
     if isinstance(judged, Saturation):
+        if verdict.claim in OF_TWO_STATES:
+            return None
         return BrokenPoint(Measured((judged.run,)), unpredictable="no curve says what drives do before they are steady")
     if isinstance(judged, Rebuild):
         return BrokenPoint(judged.foreground)

@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, OtherSchema, read_document
-from pytest_ssdqual.rig.drives.health import DriveHealth
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, Drive
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.rig.drives.health import DriveHealth
 
 #: Shown where only a pattern determined the number of drives.
 NONE = "no number of drives expected"

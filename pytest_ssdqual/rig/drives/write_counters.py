@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine import scripts
@@ -139,6 +138,8 @@ def _by_its_own_figure(before: Written, now: Written) -> int | None:
 
 
 def _host_bytes(machine: Machine, drives: Sequence[Drive]) -> dict[str, int | None]:
+    from pytest_ssdqual.rig.drives import health  # it loads pydantic, and commands that read no drive load this module
+
     try:
         return {path: drive_health.data_written_bytes for path, drive_health in health.read(machine, drives).items()}
     except MachineLost:

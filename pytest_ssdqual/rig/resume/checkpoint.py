@@ -29,6 +29,7 @@ REMARKS = (
     "member",
     "alone",
     "measured",
+    "ceiling",
     "conditioning_not_kept",
     "drives_left_out",
 )

@@ -112,6 +112,13 @@ def test_the_widest_array_of_a_latency_that_grows() -> None:
     assert point.measured.geometry == Geometry.parse("raid5x4")
 
 
+@pytest.mark.parametrize("claim", [Claim.FRESH_TO_STEADY, Claim.CLIFF_AFTER])
+def test_what_is_above_the_drives_cannot_make_them_fall(claim: Claim) -> None:
+    iops = [2_000] * 10 + [1_000] * 20
+    saturation = Saturation(strategies.run(iops, workload=WRITE, rounds=30), 1 << 24, gate_capacities=0.0)
+    assert broken_point.of_verdict(judged(claim, saturation, 1.1), saturation) is None
+
+
 def test_a_saturation_has_no_prediction_and_a_rebuild_is_its_load() -> None:
     saturation = Saturation(strategies.run([1_000] * 30, workload=WRITE, rounds=30), 1 << 30, gate_capacities=0.0)
     point = broken_point.of_verdict(judged(Claim.FRESH_IOPS, saturation, 2_000), saturation)
