@@ -23,8 +23,8 @@ from pytest_ssdqual.qual.verdict.verdict import Verdict
 OF_RATE = (Claim.STEADY_IOPS, Claim.READ_IOPS, Claim.WRITE_IOPS, Claim.THROUGHPUT, Claim.MEAN_LATENCY)
 #: Mean latencies of one kind of I/O; of a workload that has no other they follow from IOPS, too.
 OF_KIND = (Claim.READ_MEAN_LATENCY, Claim.WRITE_MEAN_LATENCY)
-#: Claims about the change from the purged state to the steady one. What is above the drives limits both states alike, so
-#: it can hide such a change and never cause it.
+#: Claims about the change from the purged state to the steady one. What is above the drives limits both states alike:
+#: it can hide such a change, and never cause it.
 OF_TWO_STATES = (Claim.FRESH_TO_STEADY, Claim.CLIFF_AFTER)
 QUANTILES = {
     Claim.P50_LATENCY: 0.5,
