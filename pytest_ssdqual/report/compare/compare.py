@@ -6,11 +6,12 @@ A comparison reports that figures differ, by how much, and with which confidence
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, benjamini_yekutieli
 from pytest_ssdqual.qual.verdict.ratio import Change
@@ -189,8 +190,21 @@ def _ratio(old: ComparedFigure, new: ComparedFigure, run_to_run_percent: float, 
         if not found.is_reading:
             found = comparison.blurred(found, 2 * comparison.resolution(new.estimate.unit))
         return comparison.widened(found, OF_BOTH * run_to_run_percent, share)
-    own, other = (comparison.widened(each.at(share), run_to_run_percent, share) for each in (new, old))
+    own, other = (
+        comparison.widened(_shortfall_as_whole(each.at(share), each.direction), run_to_run_percent, share)
+        for each in (new, old)
+    )
     return comparison.ratio(own, other)
+
+
+def _shortfall_as_whole(estimate: Estimate, direction: Direction) -> Estimate:
+    """Return 100 % plus a percentage that should be near zero, such as a deviation; any other estimate as it is.
+
+    A ratio of two percentages near zero says nothing: 0.006 % and 40 % differ 6,600-fold, 140 % and 100 % by 1.4.
+    """
+    if estimate.unit is not Unit.PERCENT or direction is not Direction.AT_MOST:
+        return estimate
+    return replace(estimate, value=100 + estimate.value, low=max(0.0, 100 + estimate.low), high=100 + estimate.high)
 
 
 def _why_not(key: FigureKey, first: ComparedRun, run: ComparedRun) -> str:

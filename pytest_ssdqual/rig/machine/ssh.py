@@ -39,6 +39,25 @@ OPTIONS = (
 MASTER_OPTIONS = ("GSSAPIDelegateCredentials=no", "ControlMaster=yes", "ControlPersist=no")
 #: ssh's exit status for its own errors; a remote command may have it too, so it is never sufficient alone.
 SSH_FAILED = 255
+#: What to do about a connection that ssh refuses, by a part of its messages; the first one that is found decides.
+ADVICE = (
+    (
+        "REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "its host key is another one than before; if the machine was installed anew, run `ssh-keygen -R {host}`, then "
+        "`ssh {destination}` once, and compare the fingerprint",
+    ),
+    (
+        "Host key verification failed",
+        "its host key is not known here; run `ssh {destination}` once, and compare the fingerprint",
+    ),
+    (
+        "Permission denied",
+        "it accepts no key of this user, and ssh asks for no password here; run `ssh-copy-id {destination}`, or name the "
+        "key as IdentityFile in ~/.ssh/config",
+    ),
+    ("Could not resolve hostname", "check the name, or give the address as HostName in ~/.ssh/config"),
+    ("Connection refused", "start sshd there, or give its port as Port in ~/.ssh/config"),
+)
 #: Prefix of the directories of control sockets.
 PREFIX = "ssdqual-ssh-"
 #: Seconds that one attempt to reconnect may take.
@@ -135,7 +154,7 @@ class _Master:
         end = time.monotonic() + deadline_s
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > end:
-                raise Unreachable(f"cannot reach {self.target.destination} by ssh: {self._reason()}")
+                raise Unreachable(f"cannot reach {self.target.destination} by ssh: {self._reason()}{self._advice()}")
             time.sleep(0.05)
 
     def renew(self, deadline_s: float) -> None:
@@ -205,11 +224,21 @@ class _Master:
         return False
 
     def _reason(self) -> str:
+        # Banners and "Permanently added" come first, the reason comes last.
+        lines = self._messages().strip().splitlines()
+        return safe_text.line(lines[-1].strip()) if lines else "no answer"
+
+    def _advice(self) -> str:
+        text, destination = self._messages(), self.target.destination
+        for part, advice in ADVICE:
+            if part in text:
+                return f"; {advice.format(destination=destination, host=destination.rpartition('@')[2])}"
+        return ""
+
+    def _messages(self) -> str:
         with contextlib.suppress(OSError):
-            lines = (self._dir / "stderr").read_text("utf-8", "backslashreplace").strip().splitlines()
-            # Banners and "Permanently added" come first, the reason comes last.
-            return safe_text.line(lines[-1].strip()) if lines else "no answer"
-        return "no answer"
+            return (self._dir / "stderr").read_text("utf-8", "backslashreplace")
+        return ""
 
 
 __all__ = ["MachineLost", "SshTarget", "Unreachable", "connect"]

@@ -32,7 +32,7 @@ if [ -n "$check" ]; then [ -e "$control" ]; exit; fi
 if [ -n "$master" ]; then
     echo "Warning: Permanently added 'dut7' to the list of known hosts." >&2
     case $MASTER in
-    refused) echo "root@dut7: Permission denied (publickey)." >&2; exit 255 ;;
+    refused) echo "${REFUSAL:-root@dut7: Permission denied (publickey).}" >&2; exit 255 ;;
     slow) exec sleep 600 ;;
     esac
     : >"$control"
@@ -113,7 +113,35 @@ def test_who_cannot_be_reached_is_told_with_sshs_own_words(log: Path, monkeypatc
     monkeypatch.setenv("MASTER", "refused")
     with pytest.raises(Unreachable) as refused:
         connect(SshTarget("root@dut7"))
-    assert str(refused.value) == "cannot reach root@dut7 by ssh: root@dut7: Permission denied (publickey)."
+    own_words, advice = str(refused.value).split("; ", 1)
+    assert own_words == "cannot reach root@dut7 by ssh: root@dut7: Permission denied (publickey)."
+    assert "`ssh-copy-id root@dut7`" in advice
+
+
+@pytest.mark.parametrize(
+    ("messages", "command"),
+    [
+        ("Host key verification failed.", "`ssh root@dut7`"),
+        (
+            "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nOffending key in 7\nHost key verification failed.",
+            "`ssh-keygen -R dut7`",
+        ),
+        ("ssh: Could not resolve hostname dut7: Name or service not known", "HostName"),
+        ("ssh: connect to host dut7 port 22: Connection refused", "Port"),
+        ("ssh: connect to host dut7 port 22: No route to host", ""),
+    ],
+)
+def test_each_refusal_of_ssh_has_advice_of_its_own(
+    log: Path, monkeypatch: pytest.MonkeyPatch, messages: str, command: str
+) -> None:
+    monkeypatch.setenv("MASTER", "refused")
+    monkeypatch.setenv("REFUSAL", messages)
+    with pytest.raises(Unreachable) as refused:
+        connect(SshTarget("root@dut7"))
+    own_words, _, advice = str(refused.value).partition("; ")
+    assert own_words.endswith(messages.splitlines()[-1])
+    assert command in advice
+    assert bool(advice) is bool(command)
 
 
 def test_who_does_not_answer_is_not_waited_for_without_end(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
