@@ -228,3 +228,15 @@ def test_a_folder_with_damaged_records_is_read(tmp_path: Path) -> None:
     assert {key.claim for key in run.figures} == {"p99_latency"}
     assert run.asked.keys() == {str(READS)}
     assert compare([run, run]).others[0].pairs
+
+
+def test_percentages_near_zero_are_compared_as_distances_from_the_whole(tmp_path: Path) -> None:
+    found = compared(
+        tmp_path,
+        Kept([KeptMeasurement(0.006, Claim.SCALING_DEVIATION)]),
+        Kept([KeptMeasurement(40.0, Claim.SCALING_DEVIATION)]),
+        Kept([KeptMeasurement(0.0, Claim.SCALING_DEVIATION)]),
+    )
+    ratios = [pair.change.ratio.value for other in found.others for pair in other.pairs]
+    assert ratios == pytest.approx([1.4, 1.0], rel=1e-3)
+    assert found.others[0].pairs[0].change.shown is ChangeKind.WORSE
