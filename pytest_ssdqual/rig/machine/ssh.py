@@ -52,8 +52,8 @@ ADVICE = (
     ),
     (
         "Permission denied",
-        "it accepts no key of this user, and ssh asks for no password here; run `ssh-copy-id {destination}`, or name the "
-        "key as IdentityFile in ~/.ssh/config",
+        "it accepts no key of this user, and ssh asks for no password here; run `ssh-copy-id {destination}`, or name "
+        "the key as IdentityFile in ~/.ssh/config",
     ),
     ("Could not resolve hostname", "check the name, or give the address as HostName in ~/.ssh/config"),
     ("Connection refused", "start sshd there, or give its port as Port in ~/.ssh/config"),
