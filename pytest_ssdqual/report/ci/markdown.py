@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
@@ -23,11 +22,10 @@ from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
 
 NAME = "summary.md"
-#: GitHub accepts 1 MiB for all output of a step (docs.github.com, "Workflow commands"), not only from this plugin.
-MOST_BYTES = 250_000
-#: Maximum length of a list.
+#: Maximum length of a list. With more promises the table has a row for each claim of each level: one screen.
 MOST_LISTED = 20
-#: Maximum number of rows of a table of drives, of bays, and of a fleet's figures.
+#: Maximum number of rows of a table of drives, of bays, and of promises or a fleet's figures. GitHub accepts 1 MiB for
+#: all output of a step (docs.github.com, "Workflow commands"), not only from this plugin.
 MOST_DRIVES, MOST_BAYS, MOST_FIGURES = 60, 150, 60
 CELL_CHARACTERS = 240
 ALL = "records.jsonl in the run folder has all of them"
@@ -39,13 +37,16 @@ FOREIGN = frozenset({"Array", "Workload", "Serial number", "Model", "Firmware", 
 
 
 def text(folder: Path) -> str:
-    """Return the summary of a run, at most ``MOST_BYTES``; it states what is left out. ``OSError`` without records."""
+    """Return the summary of a run; it states what is left out. ``OSError`` without records."""
     run = RunView.read(folder)
-    head = "\n".join(_head(run))
-    tail = "\n".join([*_table(subject.drives(run.manifest, blamed(run.causes)), MOST_DRIVES, ALL), *_means(run)])
-    table = promises.promised(run.judged)
-    room = MOST_BYTES - len(head.encode()) - len(tail.encode()) - len("\n\n")
-    return "\n".join([head, *_table(table, _fitting(table, room), ALL), tail])
+    return "\n".join(
+        [
+            *_head(run),
+            *_table(promises.promised(run.judged, MOST_LISTED), MOST_FIGURES, ALL),
+            *_table(subject.drives(run.manifest, blamed(run.causes)), MOST_DRIVES, ALL),
+            *_means(run),
+        ]
+    )
 
 
 def fleet_text(page: FleetPage) -> str:
@@ -141,16 +142,6 @@ def _differences(page: FleetPage) -> Iterator[str]:
         for name, values, _ in page.differences[:MOST_LISTED]:
             yield f"- {code(name)}: " + "; ".join(f"{code(value, 80)} in {code(who, 120)}" for value, who in values[:4])
         yield ""
-
-
-def _fitting(table: Table, room: int) -> int:
-    """Return the number of rows that fit into so many bytes, with title and columns."""
-    room -= sum(len(line.encode()) + 1 for line in _table(replace(table, rows=table.rows[:1]), 0, ALL))
-    for number, row in enumerate(table.rows):
-        room -= len(_row(table.columns, row).encode()) + 1
-        if room < 0:
-            return number
-    return len(table.rows)
 
 
 def _table(table: Table, most: int, where: str) -> Iterator[str]:

@@ -15,10 +15,10 @@ SINGLE = ("Promise", "Array", "Workload", "Measured", "Interval", "Limit", "Marg
 GROUPED = ("Promise", "Array", "Workloads", "Judged", "Pass", "Fail", "Inconclusive", "Closest to the limit", "Outcome")
 
 
-def promised(judged: Sequence[Judged]) -> Table:
-    """Return a row for each promise; of too many, for each claim of each level."""
+def promised(judged: Sequence[Judged], most_rows: int = MOST_ROWS) -> Table:
+    """Return a row for each promise; of more than ``most_rows``, for each claim of each level."""
     found = sorted((each.evidence for each in judged if each.evidence.is_promised), key=sorting)
-    if len(found) <= MOST_ROWS:
+    if len(found) <= most_rows:
         rows: list[TableRow] = [_single(each) for each in sorted(found, key=_severity)]
         return Table(SINGLE, tuple(rows), f"Promises: {len(found):,}")
     groups = sorted(_groups(found), key=lambda group: min(map(_severity, group)))
