@@ -73,7 +73,7 @@ class Now:
     seconds: float
     #: IOPS of each device since the previous event.
     iops: tuple[float, ...]
-    #: Bytes written to the drives since the session began, by this load and all before it; see ``Written``.
+    #: Bytes written to the drives since the session began, by this load and all before it; see ``BytesWritten``.
     bytes_written: int
     #: Round, counted from 1, and their number (at most, or exactly); 0 without rounds.
     round: int = 0
@@ -87,7 +87,7 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class BytesWritten:
     """Bytes that all loads wrote to the drives since the session began, parity and copies included; a load has ended.
 
     They are those of the plan, so zeroing and other purges do not count.
@@ -123,7 +123,7 @@ def array_of(what: str) -> str:
     return re.split("[ :-]", what, maxsplit=1)[0]
 
 
-News = Planned | Begun | Looked | LoadBegun | Now | Written | Steadiness | Idle
+News = Planned | Begun | Looked | LoadBegun | Now | BytesWritten | Steadiness | Idle
 #: The kinds of events, by the names of their classes.
 KINDS: dict[str, type[News]] = {each.__name__: each for each in get_args(News)}
 
@@ -185,7 +185,7 @@ class BayProgress:
                 return replace(self, load=news, now=None)
             case Now():
                 return replace(self, now=news, bytes_written=max(self.bytes_written, news.bytes_written))
-            case Written(bytes_written):
+            case BytesWritten(bytes_written):
                 return replace(self, bytes_written=max(self.bytes_written, bytes_written))
             case Steadiness():
                 return replace(self, steadiness=news)

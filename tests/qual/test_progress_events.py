@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.progress_events import (
     KINDS,
     Begun,
+    BytesWritten,
     Idle,
     LoadBegun,
     Looked,
@@ -15,7 +16,6 @@ from pytest_ssdqual.qual.progress_events import (
     Now,
     Planned,
     Steadiness,
-    Written,
 )
 from pytest_ssdqual.qual.records import from_plain, plain
 
@@ -28,7 +28,7 @@ ALL: st.SearchStrategy[News] = st.one_of(
     st.builds(Looked, texts, times),
     st.builds(LoadBegun, texts, texts, texts, st.lists(texts, max_size=3).map(tuple), counts, counts, st.booleans()),
     st.builds(Now, times, st.lists(times, max_size=3).map(tuple), counts, counts, counts, st.booleans()),
-    st.builds(Written, counts),
+    st.builds(BytesWritten, counts),
     st.builds(Steadiness, st.booleans(), texts, texts),
     st.just(Idle()),
 )

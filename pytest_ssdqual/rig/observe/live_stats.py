@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now, Steadiness, Written
+from pytest_ssdqual.qual.progress_events import BytesWritten, LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine import scripts
@@ -167,7 +167,7 @@ class Live:
             if not work.is_alive():
                 self._count(writes)
                 self._written += writes.written
-                self.report(Written(self._written))
+                self.report(BytesWritten(self._written))
 
     def turn(self, course: Course) -> None:
         """Set the position of the current process: it has reached another round."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.progress_events import LoadBegun, News, Now, Steadiness, Written
+from pytest_ssdqual.qual.progress_events import BytesWritten, LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
@@ -143,7 +143,7 @@ def test_a_load_is_counted_before_fio_begins_and_after_it_has_ended() -> None:
     with watcher.live.watching(LOAD, ["md127"], 4096):
         assert script.asked == ["md127"]
     assert script.asked == ["md127"] * 2
-    assert watcher.told[-1] == Written(4096 * 10)
+    assert watcher.told[-1] == BytesWritten(4096 * 10)
 
 
 def test_bytes_written_are_those_of_the_drives_below_an_array() -> None:
@@ -153,12 +153,12 @@ def test_bytes_written_are_those_of_the_drives_below_an_array() -> None:
     watcher = Watcher(Script(written(0), first, last), period_s=3600)
     with watcher.live.watching(LOAD, ["md127"], 4096, ["sda", "sdb", "sdc"]):
         pass
-    assert watcher.told[-1] == Written(4096 + 8192)
+    assert watcher.told[-1] == BytesWritten(4096 + 8192)
     watcher.live._running = Script(written(0), first, last)
     # What is written between two loads, such as zeroes, is not counted.
     with watcher.live.watching(LOAD, ["md127"], 4096, ["sda", "sdb", "sdc"]):
         pass
-    assert watcher.told[-1] == Written(2 * (4096 + 8192))
+    assert watcher.told[-1] == BytesWritten(2 * (4096 + 8192))
 
 
 def test_a_drive_that_comes_back_counts_from_there() -> None:
