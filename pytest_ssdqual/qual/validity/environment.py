@@ -119,7 +119,7 @@ def _jobs(environment: ProcessEnvironment) -> Check:
         return unknown("fio_cpu_percent", JOBS_RANGE)
     objection = (
         f"fio's jobs kept a CPU each {environment.jobs_busy:.0%} busy, so they may have set the pace: "
-        "use more of them (load.jobs of the protocol), or faster CPUs"
+        "use more of them (load.jobs of the protocol, for sequential workloads streams), or faster CPUs"
     )
     return Check(
         "fio_cpu_percent",

@@ -30,6 +30,8 @@ JOBS = (1, 2, 4, 8, 16)
 RAMP_S, WINDOW_S = 1.0, 2.0
 #: Share of a CPU up to which a job is not the bound: a margin for the mixes and writes that are measured later.
 EASE = 0.7
+#: Drives of a model that are tried until one can be read.
+MOST_TRIED = 3
 #: Least gain of IOPS that is worth twice as many jobs; two windows of two seconds differ by as much.
 GAIN = 1.03
 NODES = scripts.text("numa_nodes.sh")
@@ -38,7 +40,7 @@ NODES = scripts.text("numa_nodes.sh")
 def require(setup: Setup) -> None:
     """Choose the load of this run and record it, unless it is chosen already; the lease is held.
 
-    Raises as any measurement, ``DriveFailed`` excepted: drives are not judged by this.
+    Drives are not judged by this: one that cannot be read is left to the measurement. ``MachineLost`` and the like.
     """
     if setup.load.chosen is not None:
         return
@@ -53,7 +55,7 @@ def _chosen(setup: Setup) -> DriveLoad:
     array_engine = LIBAIO if rule.engine == AUTO else rule.engine
     cpus = _cpus(setup.machine, drives) if rule.numa else {}
     if AUTO in (rule.engine, rule.jobs) and protocol.acceptance:
-        best, why, tried = _calibrated(setup, rule, [each[0] for each in _models(drives).values()])
+        best, why, tried = _calibrated(setup, rule, list(_models(drives).values()))
         return DriveLoad(best.engine, array_engine, best.jobs, cpus, why, tried)
     count = 1 if rule.jobs == AUTO else int(rule.jobs)
     why = "the protocol's table load" if protocol.acceptance else "not calibrated: the protocol is not for acceptance"
@@ -99,24 +101,42 @@ def try_load(machine: Machine, target: JobTarget, load: Load, reads: Workload = 
     return LoadTrial(load.engine, load.parts(reads), iops, (result.user_percent + result.system_percent) / 100)
 
 
-def _calibrated(setup: Setup, rule: LoadRule, drives: Sequence[Drive]) -> tuple[LoadTrial, str, tuple[LoadTrial, ...]]:
-    """Return the trial that every drive of ``drives``, one of each model, needs; the reason, and all trials."""
+def _calibrated(
+    setup: Setup, rule: LoadRule, models: Sequence[Sequence[Drive]]
+) -> tuple[LoadTrial | Load, str, tuple[LoadTrial, ...]]:
+    """Return the trial that the drives of all ``models`` need; the reason, and all trials.
+
+    Without a drive that can be read the load is the usual one: the measurement will name the drives.
+    """
     counts = JOBS if rule.jobs == AUTO else (int(rule.jobs),)
     engines = (IO_URING, LIBAIO) if rule.engine == AUTO else (rule.engine,)
-    found: list[list[LoadTrial]] = []
     refused = ""
     for engine in engines:
         try:
-            found = [list(trials(setup, drive, engine, counts)) for drive in drives]
-            break
+            found = [_of_model(setup, drives, engine, counts) for drives in models]
         except RigError as error:
-            if error.ends_run or engine == engines[-1]:
+            if error.ends_run:
                 raise
-            refused = f"; {engine} is not used: {error}"
-    best = max(map(least, found), key=lambda trial: trial.jobs)
-    ease = f"a job used {best.jobs_busy:.0%} of a CPU at {best.iops:,.0f} IOPS"
-    why = f"calibrated by reads at depth {READS.qd_per_drive}: {ease}{refused}"
-    return best, why, tuple(chain.from_iterable(found))
+            refused = f"{refused}; {engine} did not work: {error}"
+            continue
+        best = max(map(least, found), key=lambda trial: trial.jobs)
+        ease = f"a job used {best.jobs_busy:.0%} of a CPU at {best.iops:,.0f} IOPS"
+        why = f"calibrated by reads at depth {READS.qd_per_drive}: {ease}{refused}"
+        return best, why, tuple(chain.from_iterable(found))
+    return Load(engines[-1], counts[0]), f"not calibrated{refused}", ()
+
+
+def _of_model(setup: Setup, drives: Sequence[Drive], engine: str, counts: Sequence[int]) -> list[LoadTrial]:
+    """Return the trials on the first of ``drives`` that can be read."""
+    failure = RigError("there is no drive to try")
+    for drive in drives[:MOST_TRIED]:
+        try:
+            return list(trials(setup, drive, engine, counts))
+        except RigError as error:
+            if error.ends_run:
+                raise
+            failure = error
+    raise failure
 
 
 def least(tried: Sequence[LoadTrial]) -> LoadTrial:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +35,13 @@ def test_sequential_streams_and_threads_of_a_method_are_not_divided() -> None:
         job = measurement(workload, DRIVES[:1], 1, 10, load=FAST)
         assert values(job, "iodepth") == ["32"]
         assert values(job, "numjobs") == [str(workload.threads or 1)]
+
+
+@pytest.mark.parametrize("changes", [{"zipf": 120}, {"fsync": 1}, {"dedupe_percent": 50}, {"random_percent": 50}])
+def test_a_workload_that_several_jobs_would_change_keeps_one(changes: dict[str, int]) -> None:
+    workload = replace(Workload("randwrite", "4k", 32), **changes)  # type: ignore[arg-type]
+    assert FAST.parts(Workload("randwrite", "4k", 32)) == 8
+    assert FAST.parts(workload) == 1
 
 
 def test_each_drive_has_the_engine_and_the_cpus_of_its_node() -> None:

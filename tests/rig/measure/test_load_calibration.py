@@ -40,6 +40,8 @@ class LoadBench:
     drives: tuple[Drive, ...] = (drive(0), drive(1))
     nodes: str = NODES
     lost: bool = False
+    #: Paths of drives that cannot be read.
+    broken: tuple[str, ...] = ()
     tried: list[tuple[str, int]] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
     leases: int = 0
@@ -53,6 +55,8 @@ class LoadBench:
     def try_load(self, machine: object, target: JobTarget, load: Load) -> LoadTrial:
         if self.lost:
             raise MachineLost("dut1 is lost")
+        if target.path in self.broken:
+            raise InvalidMeasurement(f"I/O error on {target.path}: medium error")
         self.tried.append((load.engine, load.jobs))
         if load.engine not in self.job_iops:
             raise InvalidMeasurement(f"this fio lacks the I/O engine {load.engine}")
@@ -99,8 +103,15 @@ def test_libaio_is_used_where_io_uring_does_not_work() -> None:
     found = bench.choose()
     assert (found.engine, found.jobs) == ("libaio", 8)
     assert "lacks the I/O engine io_uring" in found.why
-    with pytest.raises(InvalidMeasurement):
-        LoadBench({"libaio": 350_000}).choose(engine="io_uring")
+
+
+def test_a_drive_that_cannot_be_read_is_left_to_the_measurement() -> None:
+    bench = LoadBench({"io_uring": 400_000}, broken=("/dev/nvme0n1",))
+    assert (bench.choose().jobs, bench.tried[0]) == (4, ("io_uring", 1))
+    none = LoadBench({"io_uring": 400_000}, broken=("/dev/nvme0n1", "/dev/nvme1n1"))
+    found = none.choose()
+    assert (found.engine, found.jobs) == ("libaio", 1)
+    assert "medium error" in found.why
 
 
 def test_each_model_is_tried_and_the_most_demanding_counts() -> None:
