@@ -153,7 +153,8 @@ class BayRun:
             stack.callback(unless_lost, held.release)
             earlier = dict(found.resumed.past.failed_drives) if found.resumed else {}
             before = self._health(channel, "before")
-            failures = self.failures = DriveFailures(before, earlier, limits=found.spec.health)
+            failures = DriveFailures(before, earlier, limits=lambda serial: found.spec.of(serial).health)
+            self.failures = failures
             machine_id = found.bay.facts.get("machine_id", "")
             campaign = Campaign(
                 Setup(
@@ -211,7 +212,7 @@ class BayRun:
                 if before is not None:
                     after = health.read(channel, [drive])[drive.path]
                     keep_health(self._journal, drive, after, "after")
-                    worse, broken = failures.worsened(before, after), failures.defects(before, after)
+                    worse, broken = failures.worsened(drive, before, after), failures.defects(drive, before, after)
                     findings, defects = [*findings, *worse], [*defects, *broken]
             except JournalError:
                 raise  # evidence is missing

@@ -72,6 +72,9 @@ class CombinedSpec(Spec):
     def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:
         return next(iter(self._of_all(lambda spec: spec.of_baseline(claim, geometry, workload))), None)
 
+    def promises_heat(self, geometry: Geometry, workload: Workload) -> bool:
+        return all(spec.promises_heat(geometry, workload) for spec in self.different)
+
     def subject(self, claim: Claim, geometry: Geometry, workload: Workload) -> Accountable:
         found = {spec.subject(claim, geometry, workload) for spec in self.different}
         return found.pop() if len(found) == 1 else Accountable.DRIVE

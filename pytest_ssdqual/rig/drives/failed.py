@@ -56,17 +56,18 @@ class DriveFailures:
     #: Of what drives side by side were left out (a class of workloads on a geometry, or one measurement): reasons by
     #: serial number.
     undecided: dict[Hashable, dict[str, str]] = field(default_factory=dict)
-    limits: HealthTable = ORDINARY
+    #: The spec's limits of a drive's health, by serial number.
+    limits: Callable[[str], HealthTable] = lambda serial: ORDINARY
     #: Number of times that this run has cut the machine's power.
     power_cuts: int = 0
 
-    def worsened(self, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
+    def worsened(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
         """Return the changes of a drive's health that neither use nor this run explains."""
-        return health.worsened(earlier, health.without_power_cuts(now, self.power_cuts), self.limits)
+        return health.worsened(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(serial_of(drive)))
 
-    def defects(self, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
+    def defects(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
         """Return those changes that are a defect by the limits of the spec."""
-        return health.defects(earlier, health.without_power_cuts(now, self.power_cuts), self.limits)
+        return health.defects(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(serial_of(drive)))
 
     def among(self, members: Sequence[Drive]) -> tuple[FailedDrive, ...]:
         """Return the failed drives among ``members``."""
@@ -138,10 +139,11 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
         if not drive.has_health:
             continue
         earlier = failures.before[drive.path]
-        at_start = tuple(f"when the run began: {each}" for each in failures.defects(_unblemished(earlier), earlier))
+        found_then = failures.defects(drive, _unblemished(earlier), earlier)
+        at_start = tuple(f"when the run began: {each}" for each in found_then)
         since: tuple[str, ...] = ()
         try:
-            since = failures.defects(earlier, health.read(machine, [drive])[drive.path])
+            since = failures.defects(drive, earlier, health.read(machine, [drive])[drive.path])
         except RigError as error:
             if error.ends_run:
                 raise

@@ -140,7 +140,7 @@ def _smart(setup: Setup, drive: Drive) -> tuple[tuple[str, ...], bool]:
         if error.ends_run:
             raise
         return (), True
-    return setup.failures.defects(earlier, now), False
+    return setup.failures.defects(drive, earlier, now), False
 
 
 def parse(text: str) -> dict[str, tuple[str, str, str]]:

@@ -57,6 +57,19 @@ def test_each_drive_is_judged_by_its_own_sheet(inner: Inner) -> None:
     assert judged_by(inner) == ["nine (NVMe)", "three (NVMe)"] * 2
 
 
+@pytest.mark.parametrize("strict", ["nine.toml", "three.toml"])
+def test_each_drives_health_is_judged_by_its_own_sheet(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, strict: str
+) -> None:
+    # The drive of three.toml counts one more.
+    monkeypatch.setenv("SIMULATED_TROUBLE", "shutdown:SSDQ0002")
+    path = inner.pytester.path / strict
+    path.write_text(path.read_text() + "[health]\nunsafe_shutdowns = 0\n")
+    inner.run(DEVICES, QUICK, BOTH, inner.suite("datasheet"))
+    (record,) = inner.records("drive_worsened")
+    assert bool(record["defects"]) is (strict == "three.toml")
+
+
 def test_an_array_of_several_sheets_is_refused(inner: Inner) -> None:
     result = inner.run(DEVICES, QUICK, BOTH, inner.suite("raid0"))
     assert result.ret == pytest.ExitCode.USAGE_ERROR

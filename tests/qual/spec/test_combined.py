@@ -80,3 +80,9 @@ def test_a_figure_is_that_of_a_drive(tmp_path: Path) -> None:
     found = both.of("S2").published("steady_iops", TWO, READS)
     assert found is not None
     assert found.value == 400
+
+
+def test_heat_is_promised_only_if_every_sheet_promises_it(tmp_path: Path) -> None:
+    heat = promise(claim="sustained_temperature", at_most="70 °C")
+    assert sheets(tmp_path, heat, heat).promises_heat(TWO, READS)
+    assert not sheets(tmp_path, heat, RATE).promises_heat(TWO, READS)

@@ -319,10 +319,18 @@ def test_media_errors_have_a_limit_too() -> None:
 def test_power_cuts_of_the_run_are_no_unsafe_shutdowns(cuts: int, others: int) -> None:
     before = replace(HEALTHY, counters={"unsafe shutdowns": 40})
     after = replace(HEALTHY, counters={"unsafe shutdowns": 40 + cuts + others})
-    failures = DriveFailures(limits=HealthTable(unsafe_shutdowns=0), power_cuts=cuts)
-    assert bool(failures.defects(before, after)) is bool(failures.worsened(before, after)) is (others > 0)
+    failures = DriveFailures(limits=lambda serial: HealthTable(unsafe_shutdowns=0), power_cuts=cuts)
+    assert bool(failures.defects(DRIVE, before, after)) is bool(failures.worsened(DRIVE, before, after)) is (others > 0)
 
 
 def test_a_drive_that_counts_fewer_power_cuts_has_not_got_worse() -> None:
     before = replace(HEALTHY, counters={"unsafe shutdowns": 2})
-    assert DriveFailures(power_cuts=3).worsened(before, before) == ()
+    assert DriveFailures(power_cuts=3).worsened(DRIVE, before, before) == ()
+
+
+def test_each_drive_has_the_limits_of_its_own_spec() -> None:
+    strict, after = HealthTable(link_errors=0), replace(HEALTHY, counters={"CRC errors of the link": 1})
+    before = replace(HEALTHY, counters={"CRC errors of the link": 0})
+    failures = DriveFailures(limits=lambda serial: strict if serial == "S" else HealthTable())
+    assert failures.defects(DRIVE, before, after)
+    assert not failures.defects(replace(DRIVE, serial="T"), before, after)
