@@ -405,7 +405,9 @@ class Explore:
         targets, workload = self._targets(), suspect.workload
         protocol = dimensions.probing(self._run.protocol)
         width, seconds = found.geometry.width, dimensions.longest_s(protocol)
-        job = jobs.measurement(workload, targets, width, seconds)
+        drives = [each.identity for each in self._drives]
+        load = self._campaign.setup.load.drives.of(drives, bare=found.geometry.is_side_by_side)
+        job = jobs.measurement(workload, targets, width, seconds, load=load)
         name, paths = f"{found.geometry}-{workload}.fio", " ".join(target.path for target in targets)
         comments = (
             f"{workload} on {found.geometry}: {suspect.seen!r}",

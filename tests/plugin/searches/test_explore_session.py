@@ -136,6 +136,15 @@ def test_the_job_file_is_one_that_fio_reads(rig: Inner, monkeypatch: pytest.Monk
     assert (parsed.returncode, parsed.stderr) == (0, "")
 
 
+def test_the_job_file_has_the_load_that_was_measured(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_WEAK", SLOW_UNALIGNED_SYNC)
+    table = 'budget = "30 min" }\n    load = { engine = "io_uring"'
+    explore(rig, table)
+    run(rig)
+    (file,) = (searched(rig)["folder"] / "explore").glob("*.fio")
+    assert "ioengine=io_uring" in file.read_text().splitlines()
+
+
 def test_sound_drives_pass_and_all_that_was_searched_is_told(rig: Inner) -> None:
     explore(rig, 'budget = "3 min"')
     result = run(rig)
