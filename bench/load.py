@@ -12,10 +12,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from statistics import median
 
 from pytest_ssdqual import lab
 from pytest_ssdqual.plugin.session.bay import lab_target
+from pytest_ssdqual.qual.spec.protocol import LoadRule
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO, Load, LoadTrial
 from pytest_ssdqual.rig.machine import local, ssh
@@ -49,19 +51,10 @@ def tried(machine: Machine, target: JobTarget, load: Load) -> LoadTrial | None:
 
 
 def product(machine: Machine, target: JobTarget) -> Load:
-    """The choice of the product's rule: the first engine that works, and jobs until they are at ease."""
-    for engine in (IO_URING, LIBAIO):
-        found: list[LoadTrial] = []
-        for count in load_calibration.JOBS:
-            trial = tried(machine, target, Load(engine, count))
-            if trial is None:
-                break
-            found.append(trial)
-            if not load_calibration.is_worth_more(found):
-                break
-        if found:
-            return Load(engine, load_calibration.least(found).jobs)
-    raise SystemExit("no engine of fio works here")
+    """Return the product's choice for this device."""
+    best, why, _ = load_calibration.calibrated(LoadRule(), [[partial(load_calibration.try_load, machine, target)]])
+    print(f"{best.engine}, {best.jobs} jobs: {why}")
+    return Load(best.engine, best.jobs)
 
 
 def main(device: str) -> None:

@@ -7,11 +7,10 @@ resumed run uses it again.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
-from pytest_ssdqual.qual.measured.placement import format_list, parse_list
 from pytest_ssdqual.qual.spec.protocol import AUTO, LoadRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import serial_of
@@ -21,9 +20,9 @@ from pytest_ssdqual.rig.fio import acceptance, jobs, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO, DriveLoad, Load, LoadTrial
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
-from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import placement
 
 READS = Workload("randread", "4k", 128)
 JOBS = (1, 2, 4, 8, 16)
@@ -34,13 +33,15 @@ EASE = 0.7
 MOST_TRIED = 3
 #: Least gain of IOPS that is worth twice as many jobs; two windows of two seconds differ by as much.
 GAIN = 1.03
-NODES = scripts.text("numa_nodes.sh")
+#: Reads one drive for some seconds with a load; raises as ``try_load``.
+TryLoad = Callable[[Load], LoadTrial]
 
 
 def require(setup: Setup) -> None:
     """Choose the load of this run and record it, unless it is chosen already; the lease is held.
 
-    Drives are not judged by this: one that cannot be read is left to the measurement. ``MachineLost`` and the like.
+    Drives are not judged by this: one that cannot be read is left to the measurement. Raises an error that ends the
+    run, such as ``MachineLost``.
     """
     if setup.load.chosen is not None:
         return
@@ -53,9 +54,10 @@ def _chosen(setup: Setup) -> DriveLoad:
     drives = [each for each in setup.held.drives if serial_of(each) not in setup.failures.failed]
     # md hands I/O that would have to wait to a thread of io_uring's, where libaio waits in the job itself.
     array_engine = LIBAIO if rule.engine == AUTO else rule.engine
-    cpus = _cpus(setup.machine, drives) if rule.numa else {}
+    cpus = placement.cpus_of_nodes(setup.machine, drives) if rule.numa else {}
     if AUTO in (rule.engine, rule.jobs) and protocol.acceptance:
-        best, why, tried = _calibrated(setup, rule, list(_models(drives).values()))
+        models = [[partial(_try_drive, setup, each) for each in model] for model in _models(drives).values()]
+        best, why, tried = calibrated(rule, models)
         return DriveLoad(best.engine, array_engine, best.jobs, cpus, why, tried)
     count = 1 if rule.jobs == AUTO else int(rule.jobs)
     why = "the protocol's table load" if protocol.acceptance else "not calibrated: the protocol is not for acceptance"
@@ -69,21 +71,14 @@ def _models(drives: Sequence[Drive]) -> Mapping[str, list[Drive]]:
     return found
 
 
-def trials(setup: Setup, drive: Drive, engine: str, counts: Sequence[int]) -> Iterator[LoadTrial]:
-    """Yield trials on ``drive`` with these numbers of jobs, until more are of no use."""
-    found: list[LoadTrial] = []
-    for count in counts:
-        setup.held.require_lease()
-        setup.progress(f"{drive.serial or drive.path}: load of {count} jobs", RAMP_S + WINDOW_S)
-        checked = Checked.of(drive)
-        target = JobTarget(drive.path, drive.size_bytes - HEAD_BYTES, HEAD_BYTES, checked=checked)
-        found.append(try_load(setup.machine, target, Load(engine, count)))
-        yield found[-1]
-        if not is_worth_more(found):
-            return
+def _try_drive(setup: Setup, drive: Drive, load: Load) -> LoadTrial:
+    setup.held.require_lease()
+    setup.progress(f"{drive.serial or drive.path}: load of {load.jobs} jobs", RAMP_S + WINDOW_S)
+    target = JobTarget(drive.path, drive.size_bytes - HEAD_BYTES, HEAD_BYTES, checked=Checked.of(drive))
+    return try_load(setup.machine, target, load)
 
 
-def is_worth_more(tried: Sequence[LoadTrial]) -> bool:
+def _is_worth_more(tried: Sequence[LoadTrial]) -> bool:
     """Return True if more jobs than in these trials may make the drive faster."""
     last = tried[-1]
     return last.jobs_busy > EASE and (len(tried) < 2 or last.iops >= tried[-2].iops * GAIN)
@@ -101,8 +96,8 @@ def try_load(machine: Machine, target: JobTarget, load: Load, reads: Workload = 
     return LoadTrial(load.engine, load.parts(reads), iops, (result.user_percent + result.system_percent) / 100)
 
 
-def _calibrated(
-    setup: Setup, rule: LoadRule, models: Sequence[Sequence[Drive]]
+def calibrated(
+    rule: LoadRule, models: Sequence[Sequence[TryLoad]]
 ) -> tuple[LoadTrial | Load, str, tuple[LoadTrial, ...]]:
     """Return the trial that the drives of all ``models`` need; the reason, and all trials.
 
@@ -112,8 +107,9 @@ def _calibrated(
     engines = (IO_URING, LIBAIO) if rule.engine == AUTO else (rule.engine,)
     refused = ""
     for engine in engines:
+        loads = [Load(engine, count) for count in counts]
         try:
-            found = [_of_model(setup, drives, engine, counts) for drives in models]
+            found = [_of_model(drives, loads) for drives in models]
         except RigError as error:
             if error.ends_run:
                 raise
@@ -126,16 +122,22 @@ def _calibrated(
     return Load(engines[-1], counts[0]), f"not calibrated{refused}", ()
 
 
-def _of_model(setup: Setup, drives: Sequence[Drive], engine: str, counts: Sequence[int]) -> list[LoadTrial]:
-    """Return the trials on the first of ``drives`` that can be read."""
+def _of_model(drives: Sequence[TryLoad], loads: Sequence[Load]) -> list[LoadTrial]:
+    """Return the trials on the first of ``drives`` that can be read, until more jobs are of no use."""
     failure = RigError("there is no drive to try")
     for drive in drives[:MOST_TRIED]:
+        found: list[LoadTrial] = []
         try:
-            return list(trials(setup, drive, engine, counts))
+            for load in loads:
+                found.append(drive(load))
+                if not _is_worth_more(found):
+                    break
         except RigError as error:
             if error.ends_run:
                 raise
             failure = error
+        else:
+            return found
     raise failure
 
 
@@ -147,21 +149,3 @@ def least(tried: Sequence[LoadTrial]) -> LoadTrial:
     most = max(each.iops for each in tried)
     fast = [each for each in tried if each.iops * GAIN > most]
     return next((each for each in fast if each.jobs_busy <= EASE), fast[0])
-
-
-def _cpus(machine: Machine, drives: Sequence[Drive]) -> dict[str, str]:
-    """Return the CPUs of each drive's NUMA node, by identity; empty on a machine with one node."""
-    names = {drive.kname.replace("/", "!"): drive.identity for drive in drives}
-    done = machine.run(["sh", "-c", NODES, "numa_nodes", *names], check=False, repeatable=True)
-    nodes: dict[str, str] = {}
-    found: dict[str, str] = {}
-    for line in done.text.splitlines():
-        words = line.split()
-        if len(words) != 3:
-            continue
-        with contextlib.suppress(ValueError):
-            if words[0] == "node":
-                nodes[words[1]] = format_list(set(parse_list(words[2])))
-            elif words[0] == "drive" and words[1] in names and words[2] in nodes:
-                found[names[words[1]]] = nodes[words[2]]
-    return found if len(nodes) > 1 else {}

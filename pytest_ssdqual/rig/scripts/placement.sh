@@ -1,8 +1,9 @@
-# Functions for environment.sh: where drives sit in their host.
+# Functions for environment.sh and numa_nodes.sh: where drives sit in their host.
 #
 # A controller is the drive's own PCI device for NVMe and virtio, else the host bus adapter.
 #
-# Arguments: of placement those of environment.sh from $6 on; of interrupts a PCI device in sysfs.
+# Arguments: of placement those of environment.sh from $6 on, of which the names are used; of interrupts a PCI device in
+#   sysfs.
 # Output: a section `==placement NAME` of each drive, with lines `scheduler`, `nr_requests`, `numa_node`, and
 #   `interrupt CPUS` for each interrupt of its controller; what sysfs does not say is left out. Then `==`.
 # Exit status: not used.

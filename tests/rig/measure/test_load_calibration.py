@@ -19,9 +19,9 @@ from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost
 from pytest_ssdqual.rig.measure import load_calibration
 from pytest_ssdqual.rig.measure.load_calibration import EASE, least
 from pytest_ssdqual.rig.measure.session import LoadChoice, Setup
+from pytest_ssdqual.rig.observe.placement import NUMA_NODES
 
-NODE_SCRIPT = load_calibration.NODES
-NODES = "node 0 0-7\nnode 1 8-15\ndrive nvme0n1 0\ndrive nvme1n1 1\n"
+NODES = "node 0 0-7\nnode 1 8-15\n==placement nvme0n1\nnuma_node 0\ninterrupt 0\n==placement nvme1n1\nnuma_node 1\n==\n"
 
 
 def drive(number: int, model: str = "ACME") -> Drive:
@@ -65,7 +65,7 @@ class LoadBench:
 
     def choose(self, protocol: str = "sequential", **rule: object) -> DriveLoad:
         setup = Setup(
-            machine=ScriptedMachine().on("sh", "-c", NODE_SCRIPT, answer=self.nodes),
+            machine=ScriptedMachine().on("sh", "-c", NUMA_NODES, answer=self.nodes),
             held=cast(Any, self),
             protocol=replace(protocols.load(protocol), load=LoadRule(**cast(Any, rule))),
             logbook=cast(Any, self),
@@ -93,7 +93,9 @@ def test_a_fast_drive_gets_as_many_jobs_as_keep_a_cpu_at_ease() -> None:
 
 
 def test_a_slow_drive_gets_one_job_and_one_trial() -> None:
-    bench = LoadBench({"io_uring": 400_000}, drive_iops=90_000, nodes="node 0 0-7\ndrive nvme0n1 0\n")
+    bench = LoadBench(
+        {"io_uring": 400_000}, drive_iops=90_000, nodes="node 0 0-7\n==placement nvme0n1\nnuma_node 0\n==\n"
+    )
     found = bench.choose()
     assert (found.jobs, len(bench.tried), found.cpus) == (1, 1, {})
 
