@@ -55,8 +55,9 @@ def cpus_of_nodes(machine: Machine, drives: Sequence[Drive]) -> dict[str, str]:
             if kind == "node":
                 nodes[int(number)] = format_list(set(parse_list(cpus)))
     found: dict[str, str] = {}
-    for name, *lines in map(str.splitlines, of_drives):
-        node = parse(lines).numa_node
+    for text in of_drives:
+        name, _, lines = text.partition("\n")
+        node = parse(lines.splitlines()).numa_node
         if name in identities and node in nodes:
             found[identities[name]] = nodes[node]
     return found if len(nodes) > 1 else {}

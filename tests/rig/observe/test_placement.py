@@ -1,0 +1,63 @@
+"""CPUs of the drives' NUMA nodes, from the script in a tree of files to the answer."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.fakes.scripted import ScriptedMachine, completed
+
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.machine.machine import Completed
+from pytest_ssdqual.rig.observe.placement import NUMA_NODES, cpus_of_nodes
+
+TREE = {
+    "sys/devices/system/node/node0/cpulist": "0-3,8\n",
+    "sys/devices/system/node/node1/cpulist": "4-7\n",
+    "sys/devices/system/node/node2/cpulist": "\n",  # memory only
+    "sys/block/nvme0n1/device/device/irq": "11\n",
+    "sys/block/nvme0n1/device/device/numa_node": "1\n",
+    "sys/block/nvme1n1/device/nvme1/device/irq": "12\n",
+    "sys/block/nvme1n1/device/nvme1/device/numa_node": "0\n",
+    "sys/block/sda/device/irq": "17\n",
+    "sys/block/sda/device/numa_node": "-1\n",
+}
+
+
+def drive(kname: str) -> Drive:
+    return Drive(f"/dev/{kname}", kname, "ACME", f"S-{kname}", None, None, 1 << 40, 512, 512, False, None)
+
+
+DRIVES = tuple(map(drive, ("nvme0n1", "nvme1n1", "sda", "vda")))
+
+
+def machine_of(root: Path, shell: list[str]) -> ScriptedMachine:
+    def answer(argv: tuple[str, ...]) -> Completed:
+        script = argv[2].replace("/proc/", f"{root}/proc/").replace("/sys/", f"{root}/sys/")
+        done = subprocess.run([*shell, "-c", script, *argv[3:]], capture_output=True, text=True, check=True)
+        return completed(argv, done.stdout)
+
+    return ScriptedMachine().on("sh", "-c", NUMA_NODES, answer=answer)
+
+
+@pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["busybox", "sh"]], ids=" ".join)
+def test_drives_have_the_cpus_of_their_node(tmp_path: Path, shell: list[str]) -> None:
+    if not shutil.which(shell[0]):
+        pytest.skip(f"there is no {shell[0]} here")
+    for name, content in TREE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    found = cpus_of_nodes(machine_of(tmp_path, shell), DRIVES)
+    assert found == {DRIVES[0].identity: "4-7", DRIVES[1].identity: "0-3,8"}
+    (tmp_path / "sys/devices/system/node/node0/cpulist").unlink()
+    assert cpus_of_nodes(machine_of(tmp_path, shell), DRIVES) == {}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "node 0 0-3\nnode 1", "node x y\n==placement nvme0n1\nnuma_node x\n", "==placement \n==\n", "==placement "],
+)
+def test_a_malformed_answer_places_nothing(answer: str) -> None:
+    assert cpus_of_nodes(ScriptedMachine().on("sh", "-c", NUMA_NODES, answer=answer), DRIVES) == {}
