@@ -47,14 +47,17 @@ class ResumedRun:
 
     @property
     def load(self) -> DriveLoad | None:
-        """Load of fio in the past run, which this session continues with; None if it was not chosen yet."""
+        """Load of fio in the past run, which this session continues with; None if it was not chosen yet.
+
+        Measurements of earlier versions have no such record: they had the usual load.
+        """
         for record in reversed(self.past.records):
             if record.kind == "load":
                 try:
                     return from_plain(DriveLoad, record.facts["load"])
                 except (KeyError, ValueError):
                     return None
-        return None
+        return DriveLoad(why="as in the earlier sessions") if len(self.memory) else None
 
     def note_in(self, journal: Journal) -> None:
         """Record damaged measurements in ``journal`` from now on."""

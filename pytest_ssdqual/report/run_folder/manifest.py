@@ -160,10 +160,11 @@ def _without_identities(bay: Mapping[str, object]) -> dict[str, object]:
     drives = [dict(strict_json.table(drive)) for drive in strict_json.array(bay.get("drives"))]
     for drive in drives:
         drive.pop("identity", None)
-        # Records of earlier versions have the kernel's revision as the firmware, and no type.
+        # Records of earlier versions have the kernel's revision as the firmware, no type, no link and no sheets.
         drive.setdefault("revision", drive.get("firmware"))
         drive.setdefault("smart_type", AUTO_SMART)
-    return {**bay, "drives": drives}
+        drive.setdefault("max_link", None)
+    return {"sheets": {}, **bay, "drives": drives}
 
 
 def installed_versions() -> dict[str, str]:

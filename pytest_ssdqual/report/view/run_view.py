@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, RunReader
+from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.causes import CauseGroup, groups
 from pytest_ssdqual.report.view.errors import ERROR, FAILED, SKIPPED, ErrorGroup, skipped, troubles
@@ -41,7 +41,7 @@ class RunView:
     @classmethod
     def of(cls, story: RunReader) -> RunView:
         judged, errors, skips = story.evidence(), troubles(story), skipped(story)
-        worse = len({str(each.facts.get("drive")) for each in story.of("drive_worsened") if each.facts.get("defects")})
+        worse = len({str(each.facts.get("drive")) for each in story.of("drive_worsened") if _is_defective(each)})
         unread = sum(drive.get("smart_type") == NO_SMART for drive in subject.manifest_drives(story.manifest))
         counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), worse, unread)
         verdict, worsened = stand(counts, story.manifest), subject.worsened(story)
@@ -63,3 +63,8 @@ class RunView:
     def document(self, kind: str) -> str:
         """Return the name of the protocol or the spec; empty if it is unknown."""
         return subject.text(subject.table(self.manifest.get(kind)), "name")
+
+
+def _is_defective(worsened: Record) -> bool:
+    """Return whether a drive's health changed by more than wear; records of earlier versions have such changes only."""
+    return bool(worsened.facts.get("defects", worsened.facts.get("findings")))

@@ -1,11 +1,37 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
-from pytest_ssdqual.plugin.session.resume import command
+from pytest_ssdqual.plugin.session.resume import ResumedRun, command
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.rig.fio.load import IO_URING, DriveLoad
 
 
 @pytest.mark.parametrize("before", [[], ["--ssd-resume=last"], ["--ssd-resume", "last"]])
 def test_the_command_that_resumes_a_run_names_it_once(before: list[str]) -> None:
     given = ["--ssd-devices=/dev/sd[b-i]", *before, "suites/raid5"]
     assert command(given, "20261124T1") == "pytest '--ssd-devices=/dev/sd[b-i]' suites/raid5 --ssd-resume=20261124T1"
+
+
+LOAD = DriveLoad(IO_URING, jobs=4)
+
+
+@pytest.mark.parametrize(
+    ("loads", "measured", "jobs"),
+    [
+        ([{"load": plain(LOAD)}], 3, 4),
+        ([], 0, None),  # the load is chosen before the first measurement
+        ([], 3, 1),  # version 0.1
+    ],
+)
+def test_a_resumed_run_continues_with_its_load(
+    loads: Sequence[dict[str, Any]], measured: int, jobs: int | None
+) -> None:
+    past = SimpleNamespace(records=[SimpleNamespace(kind="load", facts=each) for each in loads])
+    memory = range(measured)
+    found = ResumedRun(cast(Any, past), cast(Any, memory), cast(Any, None), ()).load
+    assert (found.jobs if found else None) == jobs

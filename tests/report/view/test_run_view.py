@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+from support.builders.report_page import Told, record, told
+
+from pytest_ssdqual.report.view.run_view import RunView
+
+__all__ = ["told"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "defective"),
+    [
+        ({"findings": ["unsafe shutdowns: 40, now 41"], "defects": []}, 0),
+        ({"findings": ["media errors: 0, now 3"], "defects": ["media errors: 0, now 3"]}, 1),
+        # Version 0.1 recorded defects only, as findings.
+        ({"findings": ["media errors: 0, now 3"]}, 1),
+    ],
+)
+def test_drives_with_a_new_defect_are_counted(told: Told, facts: dict[str, list[str]], defective: int) -> None:
+    run = RunView.read(told(record("drive_worsened", drive="S1", name="ACME 1", **facts)))
+    assert run.verdict.counts.worsened == defective
+    assert len(run.worsened) == 1
