@@ -34,7 +34,8 @@ BY_CURVES = 0.96
 #: Share of the predicted outstanding I/Os below which I/Os wait above the drives.
 ABOVE = 0.85
 #: Without a prediction: share of the most I/Os that could be outstanding at the drives, below which they wait above
-#: them. Those of one phase end one by one, so drives that are the bound have 0.7 to 1.
+#: them. Reads and mirrored writes end one by one, so drives that are the bound have 0.7 to 1 of them; parity writes
+#: have phases of unequal size and are left out.
 FAR_ABOVE = 0.5
 #: Share of the IOPS alone, below which drives side by side slow each other down.
 SHARED = 0.90

@@ -218,9 +218,8 @@ def judge_all(
     """Judge a claim: one verdict for each drive side by side, in the order of the members, or one.
 
     A drive whose own sheet has no limit has no verdict. A claim that compares the drives has one verdict about all of
-    them; a scaling verdict that is not a pass names the
-    width where it bends. For ``confidence`` and the exceptions see ``estimators.estimate``, for ``family`` see
-    ``in_family``.
+    them; a scaling verdict that is not a pass names the width where it bends. For ``confidence`` and the exceptions see
+    ``estimators.estimate``, for ``family`` see ``in_family``.
     """
     claim, confidence_level = Claim(claim), ConfidenceLevel(confidence)
     verdicts = []

@@ -66,5 +66,5 @@ class Setup:
     live: Live | None = None
     failures: DriveFailures = field(default_factory=DriveFailures)
     load: LoadChoice = field(default_factory=LoadChoice)
-    #: Whether the spec makes heat the product's behaviour.
+    #: True if the spec makes heat the product's behaviour.
     promises_heat: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False
