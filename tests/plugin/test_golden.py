@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
+from support.builders.suite import suite
 from support.documents import golden
 
 from pytest_ssdqual import command
@@ -52,28 +53,12 @@ SUITE = """
         verdict = ssd_sla.judge(ssd_run)
         assert verdict
 """
-CAUSES = """
-    import pytest
-    from pytest_ssdqual import Workload
-
-    pytestmark = [pytest.mark.ssd_array("raid5", widths=[4]), pytest.mark.ssd_workload(Workload("randread", "4k", 8))]
-
-    @pytest.mark.ssd_promise("steady_iops")
-    def test_iops(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-
-    @pytest.mark.ssd_promise("p99_latency")
-    def test_p99(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-
-    @pytest.mark.ssd_workload(Workload("read", "128k", 8))
-    @pytest.mark.ssd_promise("steady_iops")
-    def test_sequential(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-"""
+CAUSES = suite(
+    '"raid5", widths=[4]',
+    iops=("steady_iops", '"randread", "4k", 8'),
+    p99=("p99_latency", '"randread", "4k", 8'),
+    sequential=("steady_iops", '"read", "128k", 8'),
+)
 SPEC = (
     PRODUCT
     + promise(claim="steady_iops", workload="randread_*", at_least="1000 IOPS")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
+from support.builders.suite import suite
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -85,24 +86,11 @@ def test_the_same_is_a_failure_of_a_system(four: Inner, monkeypatch: pytest.Monk
     assert all("cause: md" in each for each in sentences(four))
 
 
-LATENCIES = """
-    import pytest
-    from pytest_ssdqual import Workload
-
-    pytestmark = pytest.mark.ssd_array("raid5", widths=[4])
-
-    @pytest.mark.ssd_workload(Workload("randread", "4k", 8))
-    @pytest.mark.ssd_promise("p99_latency")
-    def test_p99(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-
-    @pytest.mark.ssd_workload(Workload("read", "128k", 8))
-    @pytest.mark.ssd_promise("steady_iops")
-    def test_sequential(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-"""
+LATENCIES = suite(
+    '"raid5", widths=[4]',
+    p99=("p99_latency", '"randread", "4k", 8'),
+    sequential=("steady_iops", '"read", "128k", 8'),
+)
 
 
 @pytest.fixture

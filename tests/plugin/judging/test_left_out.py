@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.builders import strategies
+from support.builders.drives import drive
 
 from pytest_ssdqual.plugin.judging import left_out
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
@@ -16,16 +17,10 @@ from pytest_ssdqual.qual.verdict import verdict as verdicts
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailures
-from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.measure.campaign_plan import CampaignStep, StepKind
 
 READS, DEEP = Workload("randread", "4k", 8), Workload("randread", "4k", 32)
-
-
-def drive(number: int) -> Drive:
-    kname = f"nvme{number}n1"
-    return Drive(f"/dev/{kname}", kname, "ACME", f"S{number}", None, None, 1 << 30, 512, 512, False, "nvme")
 
 
 DRIVES = tuple(map(drive, range(5)))

@@ -7,18 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.drives import drive
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures, DrivesUndecided, serial_of
-from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
-
-
-def drive(number: int) -> Drive:
-    kname = f"nvme{number}n1"
-    return Drive(f"/dev/{kname}", kname, "ACME", f"S{number}", None, None, 1 << 30, 512, 512, False, "nvme")
-
 
 DRIVES = tuple(map(drive, range(6)))
 SIDE_BY_SIDE, ARRAY = Geometry.parse("drivex4"), Geometry.parse("raid5x4")

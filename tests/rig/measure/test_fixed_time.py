@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from support.builders import strategies
+from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.measured.run import Run
@@ -16,7 +17,6 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
-from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -101,11 +101,6 @@ def test_what_is_asked_of_tails_is_measured_for_longer(monkeypatch: pytest.Monke
     assert [each.window_s for each in windows] == lengths
     assert [each.rounds for each in windows] == [protocol.steady.window] * 2
     assert told == [protocol.ramp_s + each for each in lengths]
-
-
-def drive(number: int) -> Drive:
-    kname = f"nvme{number}n1"
-    return Drive(f"/dev/{kname}", kname, "ACME", f"S{number}", None, None, 1 << 30, 512, 512, False, "nvme")
 
 
 DRIVES = Array(Geometry.parse("drivex3"), "/dev/nvme0n1", tuple(map(drive, range(3))), "", 3 << 30, "none needed")

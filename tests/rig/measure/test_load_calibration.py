@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.spec import protocol as protocols
@@ -22,12 +23,6 @@ from pytest_ssdqual.rig.measure.session import LoadChoice, Setup
 from pytest_ssdqual.rig.observe.placement import NUMA_NODES
 
 NODES = "node 0 0-7\nnode 1 8-15\n==placement nvme0n1\nnuma_node 0\ninterrupt 0\n==placement nvme1n1\nnuma_node 1\n==\n"
-
-
-def drive(number: int, model: str = "ACME") -> Drive:
-    return Drive(
-        f"/dev/nvme{number}n1", f"nvme{number}n1", model, f"S{number}", None, None, 1 << 40, 512, 512, False, None
-    )
 
 
 @dataclass

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.builders.drives import drive, named
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import Completed
 from pytest_ssdqual.rig.observe.placement import NUMA_NODES, cpus_of_nodes
 
@@ -26,11 +26,7 @@ TREE = {
 }
 
 
-def drive(kname: str) -> Drive:
-    return Drive(f"/dev/{kname}", kname, "ACME", f"S-{kname}", None, None, 1 << 40, 512, 512, False, None)
-
-
-DRIVES = tuple(map(drive, ("nvme0n1", "nvme1n1", "sda", "vda")))
+DRIVES = drive(0), drive(1), named("sda", "S2"), named("vda", "S3")
 
 
 def machine_of(root: Path, shell: list[str]) -> ScriptedMachine:
