@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import fio_documents, strategies
+from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator import simulated_fio
 from support.simulator.simulated_fio import UnderWay
@@ -29,7 +30,6 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.reader import read_records
-from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import output, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
@@ -50,14 +50,6 @@ PROTOCOL = Protocol(
     name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=0, precondition_limit_s=0, ramp_s=2,
     window_s=10, repeats=2, attempts=1, steady=ANYHOW, loop=LoopRule(5.0, 5), saturation=SaturationRule(1.0, 30.0, 2.0),
 )  # fmt: skip
-
-
-def drive(number: int) -> Drive:
-    return Drive(
-        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
-        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False,
-        transport="nvme",
-    )  # fmt: skip
 
 
 def array_of(geometry: Geometry) -> Array:

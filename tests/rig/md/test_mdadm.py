@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.drives import drive
 from support.builders.strategies import geometries
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import ArraySettings
 from pytest_ssdqual.rig.drives.fencing import Checked
-from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, InvalidMeasurement, RigError
@@ -37,14 +37,6 @@ UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
 IDLE = "/sys/block/md100/md/{}:{}\n"
 
 arrays = geometries.filter(lambda geometry: geometry.level is not RaidLevel.DRIVE)
-
-
-def drive(number: int) -> Drive:
-    return Drive(
-        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
-        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
-        rotational=False, transport="nvme",
-    )  # fmt: skip
 
 
 def said(**attributes: object) -> str:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.builders import strategies
+from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator import simulated_surroundings
 
@@ -45,14 +46,6 @@ PROTOCOL = Protocol(
     window_s=5, repeats=1, attempts=2,
 )  # fmt: skip
 STEADY, FALLING = [1000] * 6, [4000, 3000, 2000, 1500, 1000, 700]
-
-
-def drive(number: int) -> Drive:
-    return Drive(
-        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
-        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
-        rotational=False, transport="nvme",
-    )  # fmt: skip
 
 
 @dataclass

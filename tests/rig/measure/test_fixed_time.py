@@ -103,7 +103,9 @@ def test_what_is_asked_of_tails_is_measured_for_longer(monkeypatch: pytest.Monke
     assert told == [protocol.ramp_s + each for each in lengths]
 
 
-DRIVES = Array(Geometry.parse("drivex3"), "/dev/nvme0n1", tuple(map(drive, range(3))), "", 3 << 30, "none needed")
+DRIVES = Array(
+    Geometry.parse("drivex3"), "/dev/nvme0n1", tuple(map(drive, range(3))), "", 3 * (256 << 20), "none needed"
+)
 STEADY, RISING, IDLE = [1000] * 5, [1000, 1300, 1600, 1900, 2200], [10] * 5
 
 
@@ -129,7 +131,7 @@ def test_only_drives_without_a_valid_figure_are_undecided(
 
 def test_drives_without_some_keep_the_name_of_their_geometry() -> None:
     found = DRIVES.without({"S0"})
-    assert (str(found.geometry), found.path, found.size_bytes) == ("drivex3", "/dev/nvme1n1", 2 << 30)
+    assert (str(found.geometry), found.path, found.size_bytes) == ("drivex3", "/dev/nvme1n1", 2 * (256 << 20))
     assert [target.path for target in found.targets] == ["/dev/nvme1n1", "/dev/nvme2n1"]
     assert found.drives_per_target == 1
     assert DRIVES.without({"S9"}) is DRIVES

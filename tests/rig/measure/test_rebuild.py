@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import strategies
+from support.builders.drives import drive
 from support.fakes.scripted import completed
 from support.simulator import simulated_surroundings
 
@@ -39,14 +40,6 @@ PROTOCOL = Protocol(
     name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=2,
     window_s=5, repeats=3, attempts=2, rebuild=RebuildRule(limit_s=100.0),
 )  # fmt: skip
-
-
-def drive(number: int) -> Drive:
-    return Drive(
-        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
-        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
-        rotational=False, transport="nvme",
-    )  # fmt: skip
 
 
 DRIVES = tuple(drive(number) for number in range(4))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import stopping_rules
+from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine
 from support.simulator import simulated_fio, simulated_surroundings
 from support.simulator.simulated_fio import UnderWay
@@ -22,7 +23,6 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE
 from pytest_ssdqual.qual.verdict.verdict import judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, StatusReader
 from pytest_ssdqual.rig.guard.lease import LeaseLost
@@ -42,14 +42,6 @@ PROTOCOL = Protocol(
     name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15,
     ramp_s=RAMP_S, window_s=480, repeats=1, attempts=2, verdict=VerdictRule(0.95), sequential=RULE,
 )  # fmt: skip
-
-
-def drive(number: int) -> Drive:
-    return Drive(
-        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
-        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
-        rotational=False, transport="nvme",
-    )  # fmt: skip
 
 
 def array(level: RaidLevel, width: int) -> Array:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.builders import strategies
+from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_surroundings import Surroundings, of_members, traffic
 
@@ -17,7 +18,6 @@ from pytest_ssdqual.qual.measured.placement import DrivePlacement
 from pytest_ssdqual.qual.measured.run import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.intervals import IoDirection
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine.machine import RigError
@@ -161,14 +161,6 @@ def test_without_tools_and_without_an_array_less_is_known_and_nothing_fails(mach
 
 
 # -- what two looks say together
-
-
-def drive(number: int) -> Drive:
-    return Drive(
-        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
-        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512,
-        rotational=False, transport="nvme",
-    )  # fmt: skip
 
 
 def array_of(name: str) -> Array:

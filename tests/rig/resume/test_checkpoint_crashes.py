@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import strategies
+from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator import simulated_surroundings
 
@@ -183,14 +184,6 @@ class World:
         left = read_checkpoint(self.journal.path) if self.journal else None
         if left and left.is_intact:
             self.array = readopt_array.take_over(self.setup, left)
-
-
-def drive(number: int) -> Drive:
-    return Drive(
-        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
-        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False,
-        transport="nvme",
-    )  # fmt: skip
 
 
 ACTIONS: dict[str, Callable[[World], None]] = {

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 from support.builders import strategies
+from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.measured.run import Run
@@ -35,14 +36,6 @@ PROTOCOL = Protocol(
     name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
     window_s=5, repeats=1, attempts=2,
 )  # fmt: skip
-
-
-def drive(number: int) -> Drive:
-    return Drive(
-        path=f"/dev/nvme{number}n1", kname=f"nvme{number}n1", model="ACME", serial=f"S{number}", wwn=None,
-        firmware=None, size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False,
-        transport="nvme",
-    )  # fmt: skip
 
 
 def counted(sectors: int = 5000, boot: str = "boot", appearance: int = 7) -> dict[str, Written]:

@@ -19,7 +19,7 @@ def test_{name}(ssd_run, ssd_sla):
 
 
 def suite(array: str, **tests: tuple[str, str]) -> str:
-    """Return a suite; ``array`` are the arguments of its mark, ``tests`` by name the claim and the workload's arguments."""
+    """Return a suite. ``array``: arguments of its mark; ``tests``: by name the claim and arguments of the workload."""
     return _HEAD.format(array=array) + "".join(
         _TEST.format(name=name, claim=claim, workload=workload) for name, (claim, workload) in tests.items()
     )
