@@ -12,15 +12,15 @@ import sys
 from contextlib import ExitStack
 
 from pytest_ssdqual import lab
-from pytest_ssdqual.plugin.session.bay import lab_target
+from pytest_ssdqual.plugin.bay.bay import lab_target
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine import ssh
 from pytest_ssdqual.rig.machine.machine import RigError
-from pytest_ssdqual.rig.measure.campaign import Campaign
 from pytest_ssdqual.rig.measure.session import Setup
 
 DEFAULT = (

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pytest_ssdqual import lab
 from pytest_ssdqual.lab.vm import Vm
-from pytest_ssdqual.plugin.session.bay import lab_target
+from pytest_ssdqual.plugin.bay.bay import lab_target
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.fio import acceptance, jobs, process

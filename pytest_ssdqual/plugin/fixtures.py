@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
     from pytest_ssdqual.qual.workload.workload import Workload
     from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
+    from pytest_ssdqual.rig.campaign.campaign import Campaign
     from pytest_ssdqual.rig.md.mdadm import Array
-    from pytest_ssdqual.rig.measure.campaign import Campaign
 
 
 @pytest.fixture

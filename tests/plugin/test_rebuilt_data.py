@@ -10,7 +10,7 @@ from support.fakes.inner_session import Inner
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.measure.campaign import Campaign
+from pytest_ssdqual.rig.campaign.campaign import Campaign
 
 LAB = ("--ssd-devices=lab:2", "degraded", "-k", "mirror_survives and raid1x2")
 ABOUT = "data of raid1x2 after 1 of its members was rebuilt: "

@@ -17,11 +17,11 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops, read_cost
 from pytest_ssdqual.qual.spec.protocol import Protocol, RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.md import mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild
-from pytest_ssdqual.rig.measure.campaign_plan import FRESH
 from pytest_ssdqual.rig.measure.session import Setup
 
 pytestmark = pytest.mark.lab

@@ -14,11 +14,11 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
-from pytest_ssdqual.rig.measure.campaign_plan import FRESH
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment

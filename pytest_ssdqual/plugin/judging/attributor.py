@@ -25,8 +25,8 @@ from pytest_ssdqual.qual.verdict import broken_point
 from pytest_ssdqual.qual.verdict.broken_point import OF_KIND, QUANTILES, BrokenLatency, BrokenPoint
 from pytest_ssdqual.qual.verdict.verdict import Verdict
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.machine.machine import RigError
-from pytest_ssdqual.rig.measure.campaign import Campaign
 
 
 @dataclass(slots=True)

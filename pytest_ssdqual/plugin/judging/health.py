@@ -10,8 +10,8 @@ import pytest
 from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.report.evidence import health
+from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.drives import failed
-from pytest_ssdqual.rig.measure.campaign import Campaign
 
 #: Drives whose findings the sentence has; the evidence has all.
 NAMED = 3

@@ -21,10 +21,10 @@ from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.verdict import verdict as verdicts
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 from pytest_ssdqual.rig.drives.failed import DriveFailures, serial_of
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.measure.campaign_plan import CampaignStep, StepKind
 
 
 def find(

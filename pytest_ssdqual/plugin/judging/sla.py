@@ -36,8 +36,8 @@ from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.compare.baseline import Baseline, Missing
 from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.measure.campaign import Campaign
 
 #: Claims about how an array grows, by the law of its level.
 LAWFUL = (Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION)

@@ -108,8 +108,8 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
 
     ``bays`` replaces the bays of the command line.
     """
+    from pytest_ssdqual.plugin.bay import expectation
     from pytest_ssdqual.plugin.options import inventory
-    from pytest_ssdqual.plugin.session import expectation
 
     _require_words(config)
     bays = bays or inventory.asked(config)

@@ -14,8 +14,7 @@ from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
-from pytest_ssdqual.rig.measure import fixed_time
-from pytest_ssdqual.rig.measure.campaign_plan import (
+from pytest_ssdqual.rig.campaign.campaign_plan import (
     OF_MEMBERS,
     Build,
     CampaignPlan,
@@ -24,6 +23,7 @@ from pytest_ssdqual.rig.measure.campaign_plan import (
     Preparation,
     StepKind,
 )
+from pytest_ssdqual.rig.measure import fixed_time
 
 #: Per measurement: starting fio and checking the array before and after (3.5 s in the lab under emulation). Per array:
 #: purge, creation and stop.

@@ -1,6 +1,6 @@
 """The plan of a run: all steps that the collected tests need, in order, and the order of the tests that follows.
 
-This is the only place that decides an order; ``rig.measure.campaign`` executes the steps. Touches no drive.
+This is the only place that decides an order; ``rig.campaign.campaign`` executes the steps. Touches no drive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.measure.campaign_plan import WITH_RESULT, CampaignStep, StepKind, on_fewest_arrays
+from pytest_ssdqual.rig.campaign.campaign_plan import WITH_RESULT, CampaignStep, StepKind, on_fewest_arrays
 from pytest_ssdqual.rig.resume.checkpoint import EarlierResults
 
 #: All steps of a run without duplicates, in the order of execution.

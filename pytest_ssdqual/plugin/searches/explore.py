@@ -39,13 +39,13 @@ from pytest_ssdqual.report.evidence.searches import of_confirmed, of_search
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.resume.explore_memory import SearchSubject, Store, StoredFinding
 from pytest_ssdqual.report.run_folder.journal import OtherSchema
+from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import jobs
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm
-from pytest_ssdqual.rig.measure.campaign import Campaign
 from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, EXPLORED_LONGER, Probe
 
 if TYPE_CHECKING:

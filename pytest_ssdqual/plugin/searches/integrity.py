@@ -45,12 +45,12 @@ from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry
 from pytest_ssdqual.qual.spec.protocol import IntegrityRule
 from pytest_ssdqual.report.evidence.integrity import of_survival
 from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.integrity.md_target import MdTarget
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.integrity.runner import IntegrityOutcome, run_steps
 from pytest_ssdqual.rig.integrity.target import IntegrityTarget
 from pytest_ssdqual.rig.machine.machine import RigError
-from pytest_ssdqual.rig.measure.campaign import Campaign
 from pytest_ssdqual.rig.measure.session import Setup
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from pytest_ssdqual.plugin.bay import fitting
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.fleet.bays import FleetRun
 from pytest_ssdqual.plugin.fleet.worker import BayWorker
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments
 from pytest_ssdqual.plugin.plan import marks, needs, order
-from pytest_ssdqual.plugin.session import attachments, fitting, resume
+from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
-from pytest_ssdqual.plugin.session.bay import Bay
 from pytest_ssdqual.plugin.session.resume import ResumedRun
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec import protocol as protocols

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
-from pytest_ssdqual.plugin.session.bay import Bay
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection

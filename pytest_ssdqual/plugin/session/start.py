@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ssdqual.plugin.bay import expectation, fitting, sheets
+from pytest_ssdqual.plugin.bay.bay import Bay, open_bay, planned_bay
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings, read
-from pytest_ssdqual.plugin.session import expectation, fitting, resume, sheets
-from pytest_ssdqual.plugin.session.bay import Bay, open_bay, planned_bay
+from pytest_ssdqual.plugin.session import resume
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.resume import ResumedRun
 from pytest_ssdqual.plugin.session.state import BayRun

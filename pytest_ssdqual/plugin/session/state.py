@@ -24,15 +24,15 @@ from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
 from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
+from pytest_ssdqual.rig.campaign.campaign import Campaign
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan
+from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailures, serial_of
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import Machine, RigError, utc_now
-from pytest_ssdqual.rig.measure.campaign import Campaign
-from pytest_ssdqual.rig.measure.campaign_plan import CampaignPlan
-from pytest_ssdqual.rig.measure.result_cache import ResultCache
 from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup
 from pytest_ssdqual.rig.observe.live_stats import Live
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.rig.campaign.campaign_plan import Fill
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio import jobs as jobfile
@@ -19,7 +20,6 @@ from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
-from pytest_ssdqual.rig.measure.campaign_plan import Fill
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats
 from pytest_ssdqual.rig.observe.environment import When

@@ -260,7 +260,7 @@ def test_labs_are_booted_by_the_thread_that_lives_as_long_as_the_run(
     inner.pytester.makeconftest(
         """
     import threading
-    from pytest_ssdqual.plugin.session import bay
+    from pytest_ssdqual.plugin.bay import bay
     threads = bay.threads = []
     real = bay._boot_lab
 
@@ -274,7 +274,7 @@ def test_labs_are_booted_by_the_thread_that_lives_as_long_as_the_run(
         bay._boot_lab = real
     """
     )
-    from pytest_ssdqual.plugin.session import bay
+    from pytest_ssdqual.plugin.bay import bay
 
     (inner.pytester.path / "bays.toml").write_text(
         '[[bay]]\nname = "far"\nhost = "dut7"\ndevices = "/dev/nvme*"\n[[bay]]\nname = "one"\ndevices = "lab:4"\n'
@@ -326,7 +326,7 @@ def test_a_consent_is_for_one_drive(inner: Inner, promises: str) -> None:
     """Serial numbers are unique of one vendor's drives only."""
     inner.pytester.makeconftest(
         """
-    from pytest_ssdqual.plugin.session import bay
+    from pytest_ssdqual.plugin.bay import bay
     from dataclasses import replace
     real = bay.ssh.connect
 

@@ -16,9 +16,9 @@ from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.qual.verdict import verdict as verdicts
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
-from pytest_ssdqual.rig.measure.campaign_plan import CampaignStep, StepKind
 
 READS, DEEP = Workload("randread", "4k", 8), Workload("randread", "4k", 32)
 

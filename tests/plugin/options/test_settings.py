@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options import settings
 from pytest_ssdqual.plugin.options.device_address import LAB_DRIVES, NAME, bay_names, pools
 from pytest_ssdqual.plugin.options.settings import Devices, parse_devices
-from pytest_ssdqual.plugin.session.bay import Bay
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.machine.ssh import SshTarget
 

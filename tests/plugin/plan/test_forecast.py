@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray
-from pytest_ssdqual.rig.measure.campaign_plan import CampaignStep, StepKind
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 GEOMETRIES = st.sampled_from([level for level in RaidLevel if level is not RaidLevel.DRIVE]).flatmap(

@@ -10,7 +10,7 @@ from pytest_ssdqual.plugin.plan import order
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.measure.campaign_plan import CampaignStep, StepKind
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 from pytest_ssdqual.rig.resume.checkpoint import NoEarlierResults, ResultKey
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import pytest_ssdqual
 from pytest_ssdqual.plugin.searches import integrity
 from pytest_ssdqual.qual.integrity import steps
 from pytest_ssdqual.qual.integrity.array_state import Abilities
+from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
-from pytest_ssdqual.rig.measure.campaign import Campaign
 from pytest_ssdqual.rig.measure.session import Setup
 
 LAB = ("--ssd-devices=lab:4", "integrity/test_acknowledged_data.py", "-k", "raid5x3")

@@ -11,13 +11,13 @@ from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle
-from pytest_ssdqual.rig.measure.campaign_plan import FRESH
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
 

@@ -17,11 +17,11 @@ from pytest_ssdqual.qual.spec.protocol import Protocol, SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign import Campaign
+from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rounds, saturation
-from pytest_ssdqual.rig.measure.campaign import Campaign
-from pytest_ssdqual.rig.measure.result_cache import ResultCache
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned, NoEarlierResults, ResultKey

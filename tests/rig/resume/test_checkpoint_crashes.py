@@ -22,6 +22,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import Journal, read_checkpoint
+from pytest_ssdqual.rig.campaign.campaign_plan import Fill
 from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_counters import Written
@@ -32,7 +33,6 @@ from pytest_ssdqual.rig.machine.machine import Machine
 from pytest_ssdqual.rig.md import mdadm, members, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
-from pytest_ssdqual.rig.measure.campaign_plan import Fill
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume import readopt_array

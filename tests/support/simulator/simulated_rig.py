@@ -37,6 +37,7 @@ from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import Fill
 from pytest_ssdqual.rig.drives import fencing, health, inspection, survey, write_counters
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
@@ -57,7 +58,6 @@ from pytest_ssdqual.rig.machine.machine import (
 from pytest_ssdqual.rig.md import ceiling, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, rebuild, sequential_verdict
-from pytest_ssdqual.rig.measure.campaign_plan import Fill
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.builders.sheet import PRODUCT, promise
 from support.fakes import fake_ansible
 
-from pytest_ssdqual.plugin.session import expectation
+from pytest_ssdqual.plugin.bay import expectation
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner

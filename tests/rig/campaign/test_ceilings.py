@@ -15,9 +15,9 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.reader import read_records
+from pytest_ssdqual.rig.campaign.campaign import Campaign
+from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.md import ceiling
-from pytest_ssdqual.rig.measure.campaign import Campaign
-from pytest_ssdqual.rig.measure.result_cache import ResultCache
 from pytest_ssdqual.rig.measure.session import Setup
 
 ARRAY = Geometry.parse("raid5x4")

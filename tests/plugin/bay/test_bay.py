@@ -12,8 +12,8 @@ from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_disks import Device, World
 from support.simulator.simulated_rig import Scene, SimulatedMachine
 
-from pytest_ssdqual.plugin.session import bay
-from pytest_ssdqual.plugin.session.bay import Bay
+from pytest_ssdqual.plugin.bay import bay
+from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.session.controller import STOPPED
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives import survey as blockdev

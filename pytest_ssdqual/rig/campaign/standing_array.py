@@ -13,12 +13,7 @@ from typing import TypeVar
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.rig.drives.failed import serial_of
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
-from pytest_ssdqual.rig.md import members
-from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
-from pytest_ssdqual.rig.measure.campaign_plan import (
+from pytest_ssdqual.rig.campaign.campaign_plan import (
     ArrayCondition,
     Build,
     CampaignStep,
@@ -27,7 +22,12 @@ from pytest_ssdqual.rig.measure.campaign_plan import (
     Precondition,
     Preparation,
 )
-from pytest_ssdqual.rig.measure.result_cache import ResultCache
+from pytest_ssdqual.rig.campaign.result_cache import ResultCache
+from pytest_ssdqual.rig.drives.failed import serial_of
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
+from pytest_ssdqual.rig.md import members
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned

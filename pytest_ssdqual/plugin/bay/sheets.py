@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.rig.drives.failed import serial_of
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.bay import Bay
+    from pytest_ssdqual.plugin.bay.bay import Bay
     from pytest_ssdqual.rig.drives.survey import Drive
 
 #: Spec of the lab's drives; their model does not identify them, as all of QEMU's NVMe drives have the same one.

@@ -13,6 +13,7 @@ from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.result_cache import NEWEST, ResultCache
 from pytest_ssdqual.rig.machine.machine import (
     CommandFailed,
     Completed,
@@ -22,7 +23,6 @@ from pytest_ssdqual.rig.machine.machine import (
     Unforeseen,
     UnforeseenAgain,
 )
-from pytest_ssdqual.rig.measure.result_cache import NEWEST, ResultCache
 
 WRITE = Workload("randwrite", "4k", 8)
 LOOP = Rounds("one", (WRITE,), (Tracked(WRITE, "steady_iops"),), fill_bs="128k", fill_passes=1)

@@ -19,6 +19,8 @@ from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol, Sequentia
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import JournalError
+from pytest_ssdqual.rig.campaign.campaign import Campaign
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, CampaignStep, StepKind
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio.jobs import Job
@@ -30,8 +32,6 @@ from pytest_ssdqual.rig.md import members as degraded
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure import rounds, saturation, sequential_verdict
-from pytest_ssdqual.rig.measure.campaign import Campaign
-from pytest_ssdqual.rig.measure.campaign_plan import CampaignPlan, CampaignStep, StepKind
 from pytest_ssdqual.rig.measure.sequential_verdict import Decision, Enough
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero

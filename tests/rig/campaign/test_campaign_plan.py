@@ -21,13 +21,8 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.machine.machine import MachineLost, RigError
-from pytest_ssdqual.rig.md import members
-from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rounds, saturation
-from pytest_ssdqual.rig.measure import rebuild as rebuilding
-from pytest_ssdqual.rig.measure.campaign import Campaign
-from pytest_ssdqual.rig.measure.campaign_plan import (
+from pytest_ssdqual.rig.campaign.campaign import Campaign
+from pytest_ssdqual.rig.campaign.campaign_plan import (
     Build,
     CampaignPlan,
     CampaignStep,
@@ -36,6 +31,11 @@ from pytest_ssdqual.rig.measure.campaign_plan import (
     Precondition,
     StepKind,
 )
+from pytest_ssdqual.rig.machine.machine import MachineLost, RigError
+from pytest_ssdqual.rig.md import members
+from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rounds, saturation
+from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 

@@ -24,6 +24,18 @@ from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import (
+    SHARING,
+    CampaignPlan,
+    CampaignStep,
+    Fill,
+    Preparation,
+    StepKind,
+    preparation,
+    takes_down,
+)
+from pytest_ssdqual.rig.campaign.result_cache import ResultCache
+from pytest_ssdqual.rig.campaign.standing_array import StandingArray
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import ceiling
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -36,21 +48,9 @@ from pytest_ssdqual.rig.measure import (
     sequential_verdict,
 )
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
-from pytest_ssdqual.rig.measure.campaign_plan import (
-    SHARING,
-    CampaignPlan,
-    CampaignStep,
-    Fill,
-    Preparation,
-    StepKind,
-    preparation,
-    takes_down,
-)
 from pytest_ssdqual.rig.measure.probe import Probe
-from pytest_ssdqual.rig.measure.result_cache import ResultCache
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.measure.standing_array import StandingArray
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
