@@ -241,6 +241,18 @@ class SequentialRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Fill:
+    """Sequential passes over the whole user area after a purge; no pass for writes from the fresh state."""
+
+    passes: int
+    bs: str
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> Fill:
+        return cls(protocol.fill_passes, protocol.fill_bs)
+
+
+@dataclass(frozen=True, slots=True)
 class Protocol:
     """One way of conditioning and measuring. Times are seconds; a pass is the whole user area."""
 

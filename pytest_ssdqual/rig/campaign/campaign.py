@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
@@ -28,7 +29,6 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     SHARING,
     CampaignPlan,
     CampaignStep,
-    Fill,
     Preparation,
     StepKind,
     preparation,

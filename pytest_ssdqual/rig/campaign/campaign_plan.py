@@ -12,23 +12,10 @@ from enum import StrEnum
 from itertools import groupby, takewhile
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
-
-
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """Sequential passes over the whole user area after a purge; no pass for writes from the fresh state."""
-
-    passes: int
-    bs: str
-
-    @classmethod
-    def of(cls, protocol: Protocol) -> Fill:
-        return cls(protocol.fill_passes, protocol.fill_bs)
-
 
 FRESH = Fill(0, "128k")
 

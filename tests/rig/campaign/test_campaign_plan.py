@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -27,7 +27,6 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     CampaignPlan,
     CampaignStep,
     FailMembers,
-    Fill,
     Precondition,
     StepKind,
 )

@@ -19,10 +19,9 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator import simulated_surroundings
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol
+from pytest_ssdqual.qual.spec.protocol import ArraySettings, Fill, Protocol
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import Journal, read_checkpoint
-from pytest_ssdqual.rig.campaign.campaign_plan import Fill
 from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_counters import Written

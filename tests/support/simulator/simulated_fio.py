@@ -18,13 +18,13 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import Completed
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
-from pytest_ssdqual.rig.measure.array_lifecycle import Fill
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from support.builders import fio_documents

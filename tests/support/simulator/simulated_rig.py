@@ -35,9 +35,9 @@ from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.campaign.campaign_plan import Fill
 from pytest_ssdqual.rig.drives import fencing, health, inspection, survey, write_counters
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
