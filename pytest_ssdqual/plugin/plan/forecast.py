@@ -16,9 +16,11 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     OF_MEMBERS,
+    Assemble,
     Build,
     CampaignPlan,
     CampaignStep,
+    Confirm,
     Precondition,
     Preparation,
     StepKind,
@@ -156,6 +158,10 @@ class Prices:
             return self.build(preparation.geometry, preparation.fill.passes)
         if isinstance(preparation, Precondition):
             return self.precondition(preparation.geometry, preparation.workload)
+        if isinstance(preparation, Assemble):
+            return StepCost() if preparation.geometry.is_side_by_side else StepCost(BUILD_S)
+        if isinstance(preparation, Confirm):
+            return self.confirmation(preparation.geometry, preparation.workload)
         return StepCost()
 
     def build(self, geometry: Geometry, passes: int) -> StepCost:
@@ -173,6 +179,13 @@ class Prices:
         steps = max(1, math.ceil(volume / rate / step_s)) if rate else 1
         seconds = min(steps * step_s, max(limit_s, step_s))
         return StepCost(seconds, self._written(geometry, writes, seconds))
+
+    def confirmation(self, geometry: Geometry, workload: Workload) -> StepCost:
+        """Return the cost of the window that confirms the state of an assembled array."""
+        if not self.protocol.precondition_s:
+            return StepCost()
+        seconds = self.protocol.ramp_s + self.protocol.window_s
+        return StepCost(seconds + OVERHEAD_S, self._written(geometry, fixed_time.conditioning(workload), seconds))
 
     def measurement(self, geometry: Geometry, workload: Workload) -> tuple[StepCost, StepCost]:
         """Return the least and the most cost of all repeats without retries; a group-sequential protocol has both."""

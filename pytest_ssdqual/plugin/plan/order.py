@@ -57,14 +57,16 @@ STAGES = {
 }
 
 
-def order(items: list[pytest.Item]) -> None:
+def order(items: list[pytest.Item], *, of_drives: bool) -> None:
     """Sort hardware tests in place: each where the plan has the last step that it needs.
+
+    ``of_drives``: the protocol conditions drives, not arrays.
 
     Sweeps come late: by then their measurements exist. The health of the drives is judged last. Tests without drives
     keep their order and come first, so that their results do not take days.
     """
     needed = {item: needs.of(item) for item in items}
-    steps = in_order(step for need in needed.values() for step in _steps(need))
+    steps = in_order((step for need in needed.values() for step in _steps(need)), of_drives=of_drives)
     places = {step: place for place, step in enumerate(steps)}
 
     def key(item: pytest.Item) -> tuple[object, ...]:
@@ -80,17 +82,23 @@ def order(items: list[pytest.Item]) -> None:
 
 
 def plan(
-    items: Iterable[pytest.Item], spec: Spec, protocol: Protocol | None = None, queue_limit: int | None = None
+    items: Iterable[pytest.Item],
+    spec: Spec,
+    protocol: Protocol,
+    queue_limit: int | None = None,
+    *,
+    members: bool = True,
 ) -> Steps:
     """Return the steps that these tests need, with the workloads that promises of ``spec`` compare with.
 
-    With ``protocol`` also the measurements of bare drives from which it predicts arrays; ``queue_limit`` is the most
+    With ``members`` also the measurements of bare drives from which arrays are predicted; ``queue_limit`` is the most
     I/Os that a drive queues.
     """
     selected = [needs.of(item) for item in items if not item.get_closest_marker("skip")]
     steps = dict.fromkeys(step for need in selected for step in _steps(need))
     found = [*steps, *_references(steps, spec)]
-    return in_order([*found, *(of_members(found, protocol, queue_limit) if protocol else ())])
+    bare = of_members(found, protocol, queue_limit) if members else ()
+    return in_order([*found, *bare], of_drives=protocol.conditions_drives)
 
 
 def of_members(steps: Sequence[CampaignStep], protocol: Protocol, queue_limit: int | None = None) -> Steps:
@@ -127,9 +135,11 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, queue_limit: i
     return (*both, CampaignStep(StepKind.ALONE, bare, reference))
 
 
-def in_order(steps: Iterable[CampaignStep]) -> Steps:
-    """Return the steps in the order of execution, each once."""
+def in_order(steps: Iterable[CampaignStep], *, of_drives: bool = False) -> Steps:
+    """Return the steps in the order of execution, each once; ``of_drives``: drives are conditioned, not arrays."""
     found = dict.fromkeys(steps)
+    if of_drives:
+        return _on_conditioned_drives(found)
     lossy = _random_last(found)
     return tuple(on_fewest_arrays(sorted(found, key=lambda step: _place(step, turned=step.geometry in lossy))))
 
@@ -185,6 +195,31 @@ def _random_last(steps: Iterable[CampaignStep]) -> set[Geometry]:
     return {each.geometry.healthy for each in steps if each.kind in chain and each.geometry.missing and each.is_random}
 
 
+def _on_conditioned_drives(steps: Iterable[CampaignStep]) -> Steps:
+    """Return the steps so that drives are conditioned once for each class of workloads.
+
+    What has a fill of its own comes before or after. Within a class the bare drives come first, and then the widest
+    array: each drive of a narrower one was under load until then, and one that idles is not used again in this class.
+    An array without a workload is built where it is measured anyway.
+    """
+    found = tuple(steps)
+    classes: dict[Geometry, bool] = {}
+    for each in found:
+        if each.is_random is not None and STAGES[each.kind] is Stage.MEASURED:
+            of_array = each.geometry.healthy
+            classes[of_array] = classes.get(of_array, False) or each.is_random
+
+    def place(step: CampaignStep) -> tuple[object, ...]:
+        stage, geometry = STAGES[step.kind], step.geometry
+        if stage is not Stage.MEASURED:
+            return (stage, *_place(step, turned=False))
+        is_random = classes.get(geometry.healthy, False) if step.is_random is None else step.is_random
+        of_array = (not geometry.is_side_by_side, geometry.level, -geometry.width, geometry.missing)
+        return (stage, not is_random, *of_array, _of_class(step))
+
+    return tuple(sorted(found, key=place))
+
+
 def _place(step: CampaignStep, *, turned: bool) -> tuple[object, ...]:
     """Sort key of a step; ``turned``: sequential workloads first."""
     geometry, stage = step.geometry, STAGES[step.kind]
@@ -193,7 +228,12 @@ def _place(step: CampaignStep, *, turned: bool) -> tuple[object, ...]:
     place = (geometry.level, geometry.width, stage, lost)
     if not isinstance(step.what, Workload):
         return (*place, False, (str(step.what),) if step.what else ())
-    # Within a class pure writes come first (Intel S3500 RAID paper, seeds A-P7), then comes the depth.
+    return (*place, step.what.is_random is turned, _of_class(step))
+
+
+def _of_class(step: CampaignStep) -> tuple[object, ...]:
+    """Sort key within a class: pure writes first (Intel S3500 RAID paper, seeds A-P7), then by depth."""
     what = step.what
-    of_class = (what.read_fraction, what.block_bytes, what.outstanding(1), str(what))
-    return (*place, what.is_random is turned, of_class)
+    if not isinstance(what, Workload):
+        return ()
+    return (what.read_fraction, what.block_bytes, what.outstanding(1), str(what))

@@ -94,7 +94,7 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="; ".join(why)))
         if mixed := fitting.refused_array(run.qualification):
             _require_single_drives(items, mixed)
-        order.order(items)
+        order.order(items, of_drives=run.qualification.protocol.conditions_drives)
         try:
             run.claims = claims.plan(run.qualification, items)
         except JournalError as error:

@@ -95,8 +95,8 @@ class BayRun:
         """Plan the measurements of the tests that will run."""
         found = self.qualification
         limits = [drive.queue_limit for drive in found.bay.drives if drive.queue_limit is not None]
-        protocol = found.protocol if found.settings.members else None
-        self.steps = order.plan(items, found.spec, protocol, min(limits, default=None))
+        queue_limit, members = min(limits, default=None), found.settings.members
+        self.steps = order.plan(items, found.spec, found.protocol, queue_limit, members=members)
         self.asked = stopping.asked(items)
 
     def forecast(self) -> PrintedPlan | None:

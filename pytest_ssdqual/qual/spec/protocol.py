@@ -282,6 +282,9 @@ class Protocol:
     purge: str = "format"
     #: User capacities to write before the array may be found steady (STEC: past the raw capacity).
     precondition_capacities: float = 0.0
+    #: True if the bare drives are filled and conditioned, side by side and once for each class of workloads, and arrays
+    #: are assembled of them; False if each array is filled and conditioned through md.
+    conditions_drives: bool = False
     steady: SteadyRule = field(default_factory=SteadyRule)
     array: ArraySettings = field(default_factory=ArraySettings)
     load: LoadRule = field(default_factory=LoadRule)
@@ -323,6 +326,7 @@ class PreconditionTable(Strict):
     step: Annotated[Seconds, Field(gt=0)]
     limit: Annotated[Seconds, Field(gt=0)]
     capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
+    of: Literal["drives", "arrays"] = "arrays"
 
     @model_validator(mode="after")
     def _one_step_at_least(self) -> Self:
@@ -467,6 +471,7 @@ def _protocol(name: str, read: CommonDocument, measure: tuple[float, float, int,
         precondition_s=read.precondition.step,
         precondition_limit_s=read.precondition.limit,
         precondition_capacities=read.precondition.capacities,
+        conditions_drives=read.precondition.of == "drives",
         ramp_s=ramp_s,
         window_s=window_s,
         repeats=repeats,

@@ -261,7 +261,7 @@ class Campaign:
                 if each.kind is not StepKind.REBUILD and not self._takes_down(each):
                     yield each
         if step.kind in SHARING and not step.geometry.is_side_by_side:
-            yield from self.plan.of_members
+            yield from self.plan.members_before(step)
         is_taken_down = self._takes_down(step)
         for each in self.plan.before(step):
             if is_taken_down or not self._takes_down(each):
@@ -272,7 +272,7 @@ class Campaign:
         return takes_down(self._preparation(step))
 
     def _preparation(self, step: CampaignStep) -> tuple[Preparation, ...]:
-        return preparation(self._standing.condition, step, Fill.of(self.setup.protocol))
+        return preparation(self._standing.condition, step, Fill.of(self.setup.protocol), self.plan.drives)
 
     def _ready(self, step: CampaignStep) -> Array:
         """Get the array ready for a step, and return it. This measures nothing.

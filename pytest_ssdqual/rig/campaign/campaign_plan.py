@@ -1,7 +1,11 @@
 """The plan of a campaign as data: what is measured on which array, in which order, and how each array gets ready.
 
-``preparation`` decides when an array is built, preconditioned or degraded. The plan asks it for the condition that an
-array will be in, the campaign for the condition that the array is in.
+``preparation`` decides when drives are filled and conditioned, and when an array is built, confirmed or degraded. The
+plan asks it for the condition that an array will be in, the campaign for the condition that the array is in.
+
+By most protocols the bare drives are filled and conditioned, all side by side and once for each class of workloads, and
+each array is assembled of them and confirmed. What changes the drives otherwise (saturations, loops, rebuilds,
+searches, integrity tests), and everything by a protocol that conditions arrays, is on an array with a fill of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, takewhile
 
-from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -52,6 +56,8 @@ SHARING = (
 )
 #: Kinds that leave the array as it was.
 HARMLESS = (StepKind.ARRAY, StepKind.CONDITIONED, StepKind.MEMBER, StepKind.ALONE, StepKind.MEASURED)
+#: Kinds that are executed on an array of conditioned drives, if the protocol conditions drives.
+ON_DRIVES = HARMLESS
 #: Kinds that are executed before any array is built.
 OF_MEMBERS = (StepKind.MEMBER, StepKind.ALONE)
 
@@ -99,8 +105,34 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
+class Assemble:
+    """Take down the array that stands, and build one of the conditioned drives, which keep their data.
+
+    Of drives side by side nothing is built: the first of them stand.
+    """
+
+    geometry: Geometry
+
+    @property
+    def failure_key(self) -> object:
+        return self.geometry, "assembled"
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Show on an assembled array that its drives are in the steady state of the workload's class, or condition on."""
+
+    geometry: Geometry
+    workload: Workload
+
+    @property
+    def failure_key(self) -> object:
+        return self.geometry, self.workload.is_random, "confirmed"
+
+
+@dataclass(frozen=True, slots=True)
 class Precondition:
-    """Bring the array, with all its members, into the steady state of the workload's class."""
+    """Bring the array, or the drives side by side, into the steady state of the workload's class."""
 
     geometry: Geometry
     workload: Workload
@@ -124,12 +156,12 @@ class FailMembers:
         return self.geometry, self.fill, self.for_search
 
 
-Preparation = Build | Precondition | FailMembers
+Preparation = Build | Assemble | Precondition | Confirm | FailMembers
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayCondition:
-    """The condition of the array that stands."""
+    """The condition of the array that stands, and of the drives that it was assembled of."""
 
     geometry: Geometry
     fill: Fill
@@ -139,6 +171,15 @@ class ArrayCondition:
     spent: bool = False
     #: That was a search, which may go on.
     searched: bool = False
+    #: The drives side by side that were filled; None if an array of them was.
+    drives: Geometry | None = None
+    #: Class of workloads that they are in the steady state of.
+    drives_random: bool | None = None
+
+    @property
+    def is_assembled(self) -> bool:
+        """True if the array has no fill of its own."""
+        return self.drives not in (None, self.geometry)
 
     def leads_to(self, geometry: Geometry, fill: Fill) -> bool:
         """Return True if this is the array, or will be when more of its members have failed."""
@@ -149,10 +190,16 @@ class ArrayCondition:
     def after(self, done: Preparation) -> ArrayCondition:
         """Return the condition after a preparation."""
         if isinstance(done, Build):
-            return ArrayCondition(done.geometry, done.fill)
-        if isinstance(done, Precondition):
-            return replace(self, is_random=done.workload.is_random)
-        return replace(self, geometry=done.geometry)
+            bare = done.geometry if done.geometry.is_side_by_side else None
+            return ArrayCondition(done.geometry, done.fill, drives=bare)
+        if isinstance(done, Assemble):
+            is_random = self.drives_random if done.geometry.is_side_by_side else None
+            return replace(self, geometry=done.geometry, is_random=is_random)
+        if isinstance(done, FailMembers):
+            return replace(self, geometry=done.geometry)
+        is_random = done.workload.is_random
+        of_drives = is_random if done.geometry == self.drives else self.drives_random
+        return replace(self, is_random=is_random, drives_random=of_drives)
 
     def used_for(self, step: CampaignStep) -> ArrayCondition:
         """Return the condition after a step."""
@@ -161,10 +208,19 @@ class ArrayCondition:
         return replace(self, spent=True, searched=step.kind is StepKind.SEARCH)
 
 
-def preparation(now: ArrayCondition | None, step: CampaignStep, fill: Fill) -> tuple[Preparation, ...]:
-    """Return what the array of ``step`` needs before the step, if ``now`` stands; ``fill`` is the protocol's."""
+def preparation(
+    now: ArrayCondition | None, step: CampaignStep, fill: Fill, drives: Geometry | None = None
+) -> tuple[Preparation, ...]:
+    """Return what the array of ``step`` needs before the step, if ``now`` stands; ``fill`` is the protocol's.
+
+    ``drives``: the drives side by side that it conditions; None if it conditions arrays.
+    """
     target = Geometry(step.geometry.level, step.geometry.width, step.geometry.missing)
+    if drives and step.kind in ON_DRIVES:
+        return tuple(_of_drives(now, step, target, fill, drives))
     whole, anew = target.healthy, step.kind not in SHARING
+    if now and now.is_assembled:
+        now = None
     if step.kind is StepKind.SEARCH and now and now.searched and now.geometry == target:
         is_ready = now.is_random is step.is_random
     elif anew or now is None or not now.leads_to(target, fill):
@@ -181,6 +237,35 @@ def preparation(now: ArrayCondition | None, step: CampaignStep, fill: Fill) -> t
     if target.missing > now.geometry.missing and step.kind is not StepKind.CONDITIONED:
         todo.append(FailMembers(target, now.fill, step.kind is StepKind.SEARCH))
     return tuple(todo)
+
+
+def _of_drives(
+    now: ArrayCondition | None, step: CampaignStep, target: Geometry, fill: Fill, drives: Geometry
+) -> Iterator[Preparation]:
+    """Yield what ``step`` needs on an array of conditioned drives."""
+    needed = max(drives.width, target.width)
+    if now is None or now.spent or now.fill != fill or now.drives is None or now.drives.width < needed:
+        build = Build(Geometry(RaidLevel.DRIVE, needed), fill)
+        yield build
+        now = ArrayCondition(build.geometry, fill, drives=build.geometry)
+    bare, whole = now.drives or drives, target.healthy
+    workload = step.what if isinstance(step.what, Workload) and step.is_random is not None else None
+    if workload and workload.is_random is not now.drives_random:
+        if now.geometry != bare:
+            yield Assemble(bare)
+        conditioning = Precondition(bare, workload)
+        yield conditioning
+        now = replace(now, geometry=bare).after(conditioning)
+    is_confirmed = workload is None or now.is_random is workload.is_random
+    # An array is confirmed with all its members.
+    is_degraded = now.geometry.missing > (target.missing if is_confirmed else 0)
+    if now.geometry.healthy != whole or is_degraded:
+        yield Assemble(whole)
+        now = now.after(Assemble(whole))
+    if workload and workload.is_random is not now.is_random:
+        yield Confirm(whole, workload)
+    if target.missing > now.geometry.missing and step.kind is not StepKind.CONDITIONED:
+        yield FailMembers(target, fill)
 
 
 def _fill_of(step: CampaignStep, fill: Fill) -> Fill:
@@ -202,7 +287,13 @@ def on_fewest_arrays(steps: Iterable[CampaignStep]) -> Iterator[CampaignStep]:
 
 def takes_down(todo: Iterable[Preparation]) -> bool:
     """Return True if the array that stands is taken down, if there is one."""
-    return any(isinstance(each, Build) for each in todo)
+    return any(isinstance(each, Build | Assemble) for each in todo)
+
+
+def conditioned_drives(steps: Iterable[CampaignStep]) -> Geometry | None:
+    """Return the drives side by side that a protocol conditions for these steps; None if none of them needs that."""
+    widths = [each.geometry.width for each in steps if each.kind in ON_DRIVES]
+    return Geometry(RaidLevel.DRIVE, max(widths)) if widths else None
 
 
 def _after(
@@ -219,8 +310,10 @@ class CampaignPlan:
     """All steps of a run without duplicates, in the order of execution."""
 
     steps: tuple[CampaignStep, ...] = ()
-    #: What the protocol fills arrays with.
+    #: What the protocol fills drives or arrays with.
     fill: Fill = FRESH
+    #: The drives side by side that it conditions; None if it conditions arrays.
+    drives: Geometry | None = None
     #: Of each step, the number of its array, counted from 0, and its place.
     _arrays: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
     _places: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
@@ -236,13 +329,14 @@ class CampaignPlan:
 
     @classmethod
     def of(cls, steps: Iterable[CampaignStep], protocol: Protocol) -> CampaignPlan:
-        return cls(tuple(dict.fromkeys(steps)), Fill.of(protocol))
+        found = tuple(dict.fromkeys(steps))
+        return cls(found, Fill.of(protocol), conditioned_drives(found) if protocol.conditions_drives else None)
 
     def prepared(self) -> Iterator[tuple[tuple[Preparation, ...], CampaignStep]]:
         """Yield each step after the preparation that it needs if all steps are executed in order."""
         now: ArrayCondition | None = None
         for step in self.steps:
-            todo = preparation(now, step, self.fill)
+            todo = preparation(now, step, self.fill, self.drives)
             now = _after(now, todo, step, self.fill)
             yield todo, step
 
@@ -264,8 +358,17 @@ class CampaignPlan:
 
     @property
     def of_members(self) -> tuple[CampaignStep, ...]:
-        """The measurements of bare drives that come before all arrays."""
+        """The measurements of bare drives that come before arrays."""
         return tuple(each for each in self.steps if each.kind in OF_MEMBERS)
+
+    def members_before(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
+        """Return the measurements of bare drives that come before ``step``, which is on an array.
+
+        If drives are conditioned, those of its class: the other class needs another conditioning.
+        """
+        if self.drives is None or step.is_random is None:
+            return self.of_members
+        return tuple(each for each in self.of_members if each.is_random is step.is_random)
 
     @property
     def bare(self) -> Geometry | None:

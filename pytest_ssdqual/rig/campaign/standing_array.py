@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     ArrayCondition,
+    Assemble,
     Build,
     CampaignStep,
+    Confirm,
     FailMembers,
     Precondition,
     Preparation,
@@ -27,7 +29,7 @@ from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
+from pytest_ssdqual.rig.measure import array_lifecycle, confirmation, fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
@@ -50,6 +52,9 @@ class StandingArray:
     _inherited: Conditioned | None = None
     #: Nothing was built yet in place of the array that an earlier session left.
     _untouched: bool = True
+    #: The drives side by side that arrays are assembled of, and how they settled; None if the array has its own fill.
+    _bare: Array | None = None
+    _conditioned: Conditioned | None = None
 
     def prepare(self, todo: Sequence[Preparation]) -> None:
         """Execute the preparations. If one of them has failed before, raise its failure and execute none."""
@@ -58,8 +63,14 @@ class StandingArray:
         for each in todo:
             if isinstance(each, Build):
                 self._or_closed(each, partial(self._build, each))
+            elif isinstance(each, Assemble):
+                self._or_back_to_drives(each, partial(self._assemble, each))
             elif isinstance(each, Precondition):
                 self._precondition(each)
+            elif isinstance(each, Confirm):
+                self._confirm(each)
+            elif self._bare:
+                self._or_back_to_drives(each, partial(self._fail_members, each))
             else:
                 self._or_closed(each, partial(self._fail_members, each))
 
@@ -93,15 +104,32 @@ class StandingArray:
     def close(self) -> None:
         """Stop the array; the drives stay leased."""
         array, condition = self.array, self.condition
-        self.array = self.condition = self.steady = self._inherited = None
+        self.array = self.condition = self.steady = self._inherited = self._bare = None
+        self._conditioned = None
         if array:
             array_lifecycle.stop(self.setup, array)
             if condition and not condition.spent:
                 readopt_array.count(self.setup, array, "closed")
 
+    def _back_to_drives(self) -> None:
+        """Stop the assembled array; its drives stand as they are. If that fails, nothing stands any more."""
+        array, bare, condition = self.array, self._bare, self.condition
+        if array is None or bare is None or condition is None or condition.drives is None:
+            raise RigError("no conditioned drives stand")
+        try:
+            array_lifecycle.stop(self.setup, array)
+        except BaseException:
+            self.array = self.condition = self._bare = self._conditioned = None
+            raise
+        self.array = bare
+        self.condition = condition.after(Assemble(condition.drives))
+        if array.geometry.level is not RaidLevel.DRIVE:
+            readopt_array.count(self.setup, array, "closed")
+
     def _require_not_failed(self, step: Preparation) -> None:
         failure = self.cache.failure(step.failure_key)
-        if failure and not isinstance(step, Precondition) and not isinstance(failure, UnforeseenAgain):
+        is_built = isinstance(step, Precondition | Confirm)
+        if failure and not is_built and not isinstance(failure, UnforeseenAgain):
             raise RigError(f"{step.geometry} was not built: {failure}")
         if failure:
             raise failure
@@ -121,12 +149,37 @@ class StandingArray:
 
         self.cache.unless_failed(step.failure_key, closing)
 
+    def _or_back_to_drives(self, step: Preparation, work: Callable[[], None]) -> None:
+        """Call ``work``, and take the array down if that fails; its drives keep their condition."""
+
+        def returning() -> None:
+            try:
+                work()
+            except MachineLost:
+                raise
+            except Exception:
+                with contextlib.suppress(Exception):  # the first error has more information
+                    self._back_to_drives()
+                raise
+
+        self.cache.unless_failed(step.failure_key, returning)
+
     def _build(self, step: Build) -> None:
         self.close()
         if not self._taken_over(step):
             build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill)
             self.array = self._isolated(step.geometry, "fill", build)
-        self.condition = ArrayCondition(step.geometry, step.fill)
+        array = self.require()
+        self.condition = ArrayCondition(step.geometry, step.fill).after(step)
+        self._bare = array if step.geometry.is_side_by_side and not step.anew else None
+        readopt_array.count(self.setup, array, "built")
+
+    def _assemble(self, step: Assemble) -> None:
+        self._back_to_drives()
+        bare, condition = self.require(), self.condition
+        if step.geometry != bare.geometry:
+            self.array = array_lifecycle.assemble(self.setup, bare, step.geometry)
+        self.condition = condition and condition.after(step)
         readopt_array.count(self.setup, self.require(), "built")
 
     def _taken_over(self, step: Build) -> bool:
@@ -144,20 +197,56 @@ class StandingArray:
             raise RigError("no array stands")
         # The writes of one class undo the state that the other one needs.
         self.condition = replace(self.condition, is_random=None)
+        if step.geometry == self.condition.drives:
+            self.condition = replace(self.condition, drives_random=None)
         work = partial(self._isolated, step.geometry, "conditioning", partial(self._settled, step))
-        self.steady = self.cache.unless_failed(step.failure_key, work)
+        found = self._conditioned = self.cache.unless_failed(step.failure_key, work)
+        self.steady = found.state if found else None
         self.condition = self.condition.after(step)
+
+    def _confirm(self, step: Confirm) -> None:
+        self.steady = self.cache.unless_failed(step.failure_key, partial(self._confirmed, step))
+        self.condition = self.condition and self.condition.after(step)
+
+    def _confirmed(self, step: Confirm) -> SteadyState | None:
+        """Confirm the state of the assembled array's drives, or condition on; return the steady state.
+
+        ``InvalidMeasurement`` if it does not settle, or if one of its drives has not settled alone.
+        """
+        array, conditioned = self.require(), self._conditioned
+        if conditioned is None:
+            return None  # by this protocol nothing is conditioned
+        self._require_settled(array, step)
+        rule = self.setup.protocol.steady
+        writes = fixed_time.conditioning(step.workload)
+        objection: confirmation.Objection = confirmation.unchecked
+        if writes == conditioned.writes:
+            settings = self.setup.protocol.array
+            objection = confirmation.as_members_allow(array, conditioned, settings, rule.range_percent)
+        state = confirmation.confirm(self.setup, array, writes, objection)
+        if state is None and (again := fixed_time.precondition(self.setup, array, step.workload, again=True)):
+            state = again.state
+        readopt_array.count(self.setup, array, "conditioned")
+        return state
+
+    def _require_settled(self, array: Array, step: Confirm) -> None:
+        bare = self._bare.geometry if self._bare else None
+        left_out = self.setup.failures.left_out_of((bare, step.workload.is_random))
+        unsettled = {name: left_out[name] for name in map(serial_of, array.members) if name in left_out}
+        if unsettled:
+            reasons = "; ".join(f"{serial} {why}" for serial, why in unsettled.items())
+            raise InvalidMeasurement(f"{step.geometry} is not measured: {reasons}")
 
     def _isolated(self, geometry: Geometry, subject: str, work: Callable[[], T]) -> T:
         return self.setup.failures.isolated(geometry, subject, work, self.setup.logbook)
 
-    def _settled(self, step: Precondition) -> SteadyState | None:
+    def _settled(self, step: Precondition) -> Conditioned | None:
         array, inherited, self._inherited = self._with_usable(), self._inherited, None
         is_its = inherited is not None and inherited.writes.is_random == step.workload.is_random
-        state = readopt_array.confirm(self.setup, array, inherited) if inherited and is_its else None
-        state = state or fixed_time.precondition(self.setup, array, step.workload)
+        found = readopt_array.confirm(self.setup, array, inherited) if inherited and is_its else None
+        found = found or fixed_time.precondition(self.setup, array, step.workload)
         readopt_array.count(self.setup, array, "conditioned")
-        return state
+        return found
 
     def _fail_members(self, step: FailMembers) -> None:
         self.array = members.fail_members(self.setup, self.require(), step.geometry.missing)

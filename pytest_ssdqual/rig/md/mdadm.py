@@ -30,6 +30,8 @@ SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
 #: $1 the array's kernel name; prints the data offset of each member, in sectors.
 OFFSETS = 'cat /sys/block/"$1"/md/dev-*/offset'
 ERASE = scripts.text("erase_superblock.sh")
+#: ``Array.consistency`` of an array that was assembled of conditioned drives: its parity or copies are not right.
+ASSUMED = "assumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Array:
     uuid: str
     #: User capacity; of drives side by side their sum.
     size_bytes: int
-    #: How its members came to agree: ``zeroed``, ``resync``, or ``none needed``.
+    #: How its members came to agree: ``zeroed``, ``resync``, ``none needed``, or ``ASSUMED`` if they do not.
     consistency: str
     #: Bytes at the end of the array that no workload touches: a pattern there must survive a rebuild.
     reserved_bytes: int = 0

@@ -125,15 +125,16 @@ def fail_members(setup: Setup, array: Array, missing: int) -> Array:
     """Fail and remove the last members until ``missing`` are; return the degraded array.
 
     Before the first failure a pattern is written to the end of the array, which is reserved from then on
-    (``survival_pattern``). Members are identified immediately before. ``ValueError`` if as many or more are missing
-    already, or the level cannot lose so many; ``RigError`` or a child of it if the array is not healthy.
+    (``survival_pattern``); not of an assembled array, whose parity is not right. Members are identified immediately
+    before. ``ValueError`` if as many or more are missing already, or the level cannot lose so many; ``RigError`` or a
+    child of it if the array is not healthy.
     """
     geometry = Geometry(array.geometry.level, array.geometry.width, missing)
     if missing <= array.geometry.missing:
         raise ValueError(f"{array.geometry} cannot become {geometry} by losing members")
     setup.progress(f"{geometry}: fail members", 0)
     mdadm.require_healthy(setup.machine, array)
-    if not array.geometry.missing:
+    if not array.geometry.missing and array.consistency != mdadm.ASSUMED:
         array = survival_pattern.write(setup, array)
     failing = present(array)[geometry.width - missing :]
     require(setup.held, setup.machine, array, failing)

@@ -17,7 +17,7 @@ from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
 from pytest_ssdqual.rig.md import mdadm
-from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.md.mdadm import ASSUMED, Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats
@@ -48,6 +48,30 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
     try:
         _note_created(setup, array, fill, purge=purged)
         fill_up(setup, array, fill)
+    except BaseException:
+        with contextlib.suppress(RigError):
+            stop(setup, array)
+        raise
+    return array
+
+
+def assemble(setup: Setup, bare: Array, geometry: Geometry) -> Array:
+    """Build ``geometry`` of the first of the drives side by side ``bare``, which keep their data.
+
+    Parity and copies are not made right: that would write every member for hours, and speed does not depend on them
+    (md(4), --assume-clean; raid5.c writes by the same algorithm). ``held`` is asked first. ``RigError`` or a child of
+    it if anything fails; then no array of this run is left.
+    """
+    members = setup.failures.usable(geometry, setup.held.drives)
+    setup.held.require(members)
+    if geometry.is_side_by_side:
+        size_bytes = sum(drive.size_bytes for drive in members)
+        return replace(bare, geometry=geometry, path=members[0].path, members=members, size_bytes=size_bytes)
+    of_drives = str(bare.geometry)
+    array = create(setup, geometry, members, setup.protocol.array, zeroed=True, of_drives=of_drives)
+    try:
+        array = replace(array, consistency=ASSUMED if geometry.level in mdadm.REDUNDANT else array.consistency)
+        _note_created(setup, array, Fill.of(setup.protocol), purge={}, of_drives=of_drives)
     except BaseException:
         with contextlib.suppress(RigError):
             stop(setup, array)
@@ -134,11 +158,13 @@ def create(
     later: Sequence[Drive] = (),
     data_offset_bytes: int | None = None,
     used_bytes: int | None = None,
+    of_drives: str = "",
 ) -> Array:
     """``mdadm.create`` under an unused name; recorded first, so that the next start knows it as this program's.
 
     If another bay of the same machine takes that name at the same moment, the next one is tried. ``later`` are drives
-    that may become members. ``RigError`` or a child of it if it cannot be built; then nothing of it is left.
+    that may become members, ``of_drives`` the conditioned ones that it is assembled of. ``RigError`` or a child of it
+    if it cannot be built; then nothing of it is left.
     """
     uuid = ":".join(secrets.token_hex(4) for _ in range(4))
     placement = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
@@ -146,7 +172,8 @@ def create(
     setup.progress(f"{geometry}: create", 5)
     for attempt in range(MOST_NAMES):
         path = mdadm.free_path(setup.machine)
-        setup.logbook.note("array_planned", **_facts(setup, geometry, [*members, *later], path, uuid))
+        facts = _facts(setup, geometry, [*members, *later], path, uuid)
+        setup.logbook.note("array_planned", **facts, **({"of_drives": of_drives} if of_drives else {}))
         try:
             return mdadm.create(
                 setup.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed, **placement

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import fmean
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
 from pytest_ssdqual.qual.measured.run import Measured, Run
@@ -24,6 +25,7 @@ from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats, stripe_cache
 from pytest_ssdqual.rig.observe.environment import When
 from pytest_ssdqual.rig.observe.live_stats import Course
+from pytest_ssdqual.rig.resume.checkpoint import Conditioned
 
 #: Depth of conditioning writes: the deepest of the Intel S3500 RAID paper (seeds A-P5).
 CONDITIONING_DEPTH = 8
@@ -217,18 +219,19 @@ def _note_void(setup: Setup, array: Array, workload: Workload, objection: str) -
     setup.logbook.note("steady", **about, reached=False, objections=(objection,))
 
 
-def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState | None:
+def precondition(setup: Setup, array: Array, workload: Workload, *, again: bool = False) -> Conditioned | None:
     """Write in steps until steady: random writes before random workloads, sequential ones before sequential workloads.
 
-    None if the protocol has no such step. ``InvalidMeasurement`` if the array does not settle within the limit. Of
-    drives side by side, those that do not are left out of this class of workloads.
+    ``again``: the protocol's volume was written before. None if the protocol has no such step. ``InvalidMeasurement``
+    if the array does not settle within the limit. Of drives side by side, those that do not are left out of this class
+    of workloads.
     """
     protocol = setup.protocol
     rule, step_s = protocol.steady, protocol.precondition_s
     if not step_s:
         return None
     writes = conditioning(workload)
-    least_bytes = int(protocol.precondition_capacities * array.size_bytes)
+    least_bytes = 0 if again else int(protocol.precondition_capacities * array.size_bytes)
     # Two hours of conditioning do not need a histogram of every second; a few points per round suffice.
     window = ProcessWindow(0.0, step_s, max(1, round(step_s / protocol.round_s)), max(1, int(protocol.round_s / 12)))
     steps = _Steps([[] for _ in array.targets])
@@ -244,6 +247,7 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
         live_stats.send_state(setup.live, state)
         if (state.reached and steps.bytes_written >= least_bytes) or steps.seconds >= protocol.precondition_limit_s:
             break
+    rates = _settled_rates(array, steps, rule)
     setup.logbook.note(
         "conditioned",
         geometry=str(array.geometry),
@@ -254,6 +258,7 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
         least_bytes=least_bytes,
         round_iops=steps.rates[0] if len(steps.rates) == 1 else steps.rates,
         steady=asdict(state),
+        rates=rates,
         raw=steps.raws,
     )
     unsettled = _unsettled(array, steps, rule)
@@ -265,7 +270,15 @@ def precondition(setup: Setup, array: Array, workload: Workload) -> SteadyState 
         settled = [rates[-rule.window :] for drive, rates in of_each if serial_of(drive) not in unsettled]
         state = least_steady(settled, rule)
     _require_conditioned(array, writes, state, steps, least_bytes, unsettled)
-    return state
+    return Conditioned(writes, state, rates)
+
+
+def _settled_rates(array: Array, steps: _Steps, rule: SteadyRule) -> dict[str, float]:
+    """Return the IOPS of each drive side by side in the last window, by serial number; empty for an array."""
+    if not array.geometry.is_side_by_side:
+        return {}
+    each = zip(array.members, steps.rates, strict=True)
+    return {serial_of(drive): fmean(rates[-rule.window :]) for drive, rates in each}
 
 
 def _unsettled(array: Array, steps: _Steps, rule: SteadyRule) -> dict[str, str]:

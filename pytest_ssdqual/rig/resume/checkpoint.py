@@ -48,10 +48,15 @@ class ResultKey:
 
 @dataclass(frozen=True, slots=True)
 class Conditioned:
-    """The writes that conditioned an array for random or sequential workloads, and the steady state they reached."""
+    """The writes that conditioned for random or sequential workloads, and the steady state they reached.
+
+    Of drives side by side ``state`` is the least steady one's.
+    """
 
     writes: Workload
     state: SteadyState
+    #: IOPS of each drive side by side when it had settled, by serial number; empty for an array.
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class Checkpoint:
     geometry: Geometry
     #: Identities, in the order of the array.
     members: tuple[str, ...]
-    #: UUID of the md array; empty for drives side by side.
+    #: UUID of the md array, or of the last one that was assembled of drives side by side; empty if there is none.
     uuid: str
     passes: int
     fill_bs: str
@@ -86,11 +91,13 @@ class Checkpoint:
     writing: bool = False
     #: True if the array was stopped with all its members.
     stopped: bool = False
+    #: The array that was assembled of these drives and not stopped; None if there is none.
+    assembled: Geometry | None = None
 
     @property
     def is_intact(self) -> bool:
         """Return whether it may be re-adopted: filled, counted, ended in order, and nothing was being written."""
-        is_ended = self.stopped or self.geometry.is_side_by_side
+        is_ended = self.assembled is None if self.geometry.is_side_by_side else self.stopped
         return self.filled and bool(self.counters) and is_ended and not self.writing
 
 
@@ -104,6 +111,8 @@ def after(before: Checkpoint | None, kind: str, facts: Mapping[str, Any]) -> Che
     if not concerns(kind, facts):
         return before
     try:
+        if kind in ("array_planned", "array_created") and facts.get("of_drives"):
+            return _assembled(before, facts)
         if kind == "array_created":
             return _created(facts)
         return STEPS[kind](before, facts) if before and kind in STEPS else None
@@ -124,14 +133,28 @@ def _created(facts: Mapping[str, Any]) -> Checkpoint:
     )
 
 
+def _assembled(before: Checkpoint | None, facts: Mapping[str, Any]) -> Checkpoint | None:
+    """The array's members keep their data; the drives are left as they were when it is stopped."""
+    if before is None or str(before.geometry) != facts["of_drives"] or not set(facts["members"]) <= set(before.members):
+        return None  # a record of drives that this state is not about
+    return replace(before, uuid=str(facts["uuid"]), assembled=Geometry.parse(facts["geometry"]), stopped=False)
+
+
+def _member_failed(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint | None:
+    # A member that was failed in an assembled array is not written to any more; any other array is lost with it.
+    if before.assembled is None or facts["uuid"] != before.uuid:
+        return None
+    return replace(before, assembled=Geometry.parse(facts["geometry"]))
+
+
 def _measuring(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint | None:
     if before.geometry.is_side_by_side and not facts["writes"]:
         return before  # also of one of the drives alone
-    if facts["fio"] not in REPEATABLE or facts["geometry"] != str(before.geometry):
+    if facts["fio"] not in REPEATABLE or facts["geometry"] != str(before.assembled or before.geometry):
         return None
-    # The writes of one workload class undo the state of another.
-    conditioned = None if facts["fio"] == "precondition" else before.conditioned
-    return replace(before, conditioned=conditioned, writing=bool(facts["writes"]))
+    # The writes of one workload class undo the state of another; an assembled array has those of its drives' class.
+    is_anew = facts["fio"] == "precondition" and before.assembled is None
+    return replace(before, conditioned=None if is_anew else before.conditioned, writing=bool(facts["writes"]))
 
 
 def _ran(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
@@ -143,12 +166,15 @@ def _filled(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
 
 
 def _conditioned(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
+    if before.assembled is not None:
+        return before
     enough = facts["steady"]["reached"] and facts["bytes_written"] >= facts["least_bytes"]
     return replace(before, conditioned=_conditioning(facts) if enough else None)
 
 
 def _conditioning(facts: Mapping[str, Any]) -> Conditioned:
-    return Conditioned(Workload.parse(facts["workload"]), from_plain(SteadyState, facts["steady"]))
+    rates = {str(serial): float(rate) for serial, rate in facts.get("rates", {}).items()}
+    return Conditioned(Workload.parse(facts["workload"]), from_plain(SteadyState, facts["steady"]), rates)
 
 
 def _conditioning_kept(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
@@ -161,9 +187,10 @@ def _confirmed(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
 
 
 def _counters(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
-    if facts["uuid"] != before.uuid:
+    # An earlier array of the same drives is counted when it was stopped, before the next one is assembled.
+    if facts["uuid"] != before.uuid and (facts["uuid"] or not before.geometry.is_side_by_side):
         return before
-    counters = {name: from_plain(Written, each) for name, each in facts["written"].items()}
+    counters = {**before.counters, **{name: from_plain(Written, each) for name, each in facts["written"].items()}}
     # A session that closes counts after its last fio had ended, with the lease held: all writes are its own.
     return replace(before, counters=counters, writing=before.writing and facts["moment"] != "closed")
 
@@ -176,8 +203,11 @@ def _measurement_failed(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpo
 def _array_stopped(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
     if facts["uuid"] != before.uuid:
         return before
-    healthy = not facts["not_erased"] and not facts["objections"]
-    return replace(before, stopped=healthy, abandoned=bool(facts.get("leftover")))
+    # Of an assembled array members may have been failed on purpose: then it is degraded, and the drives are not.
+    is_degraded = before.assembled is not None and before.assembled.missing > 0
+    healthy = not facts["not_erased"] and (is_degraded or not facts["objections"])
+    assembled = None if healthy else before.assembled
+    return replace(before, stopped=healthy, assembled=assembled, abandoned=bool(facts.get("leftover")))
 
 
 #: Events that leave the array re-adoptable. Any other one that names an array ends that.
@@ -191,6 +221,7 @@ STEPS: Mapping[str, Callable[[Checkpoint, Mapping[str, Any]], Checkpoint | None]
     "counters": _counters,
     "measurement_failed": _measurement_failed,
     "array_stopped": _array_stopped,
+    "member_failed": _member_failed,
 }
 
 

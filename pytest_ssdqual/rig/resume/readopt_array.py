@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from pytest_ssdqual.qual.stats import steady_state
-from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.drives.write_counters import Written
 from pytest_ssdqual.rig.machine.machine import MachineLost, RigError, counts
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
+from pytest_ssdqual.rig.measure import array_lifecycle, confirmation
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import zero
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned
@@ -74,28 +72,16 @@ def take_over(setup: Setup, left: Checkpoint) -> Array | None:
     return None
 
 
-def confirm(setup: Setup, array: Array, conditioned: Conditioned) -> SteadyState | None:
-    """Run one window of a class's conditioning writes; return the state if it is still conditioned, else None.
+def confirm(setup: Setup, array: Array, conditioned: Conditioned) -> Conditioned | None:
+    """Run one window of a class's conditioning writes; return the state now if it is still conditioned, else None.
 
     Raises ``RigError`` or a child of it, as any measurement.
     """
-    protocol, rule = setup.protocol, setup.protocol.steady
-    window = fixed_time.ProcessWindow(protocol.ramp_s, protocol.window_s, rule.window)
-    setup.progress(f"{array.geometry}: confirm with {conditioned.writes}", protocol.ramp_s + protocol.window_s)
-    run = fixed_time.run(setup, array, conditioned.writes, "confirm", window)
-    now = steady_state.judge(run.round_iops(), rule)
-    difference = abs(now.average - conditioned.state.average)
-    confirmed = now.reached and difference <= rule.range_percent / 100 * conditioned.state.average
-    setup.logbook.note(
-        "conditioning_confirmed",
-        geometry=str(array.geometry),
-        workload=str(conditioned.writes),
-        confirmed=confirmed,
-        settled_iops=conditioned.state.average,
-        steady=asdict(now),
-        raw=run.raw,
+    range_percent = setup.protocol.steady.range_percent
+    now = confirmation.confirm(
+        setup, array, conditioned.writes, confirmation.as_settled(array, conditioned, range_percent)
     )
-    return now if confirmed else None
+    return replace(conditioned, state=now) if now else None
 
 
 def _doubts(left: Checkpoint, members: Sequence[Drive], now: dict[str, Written]) -> list[str]:
@@ -153,7 +139,12 @@ def _note_kept(setup: Setup, array: Array, left: Checkpoint, now: dict[str, Writ
         geometry=str(array.geometry),
         uuid=array.uuid,
         kept_of=left.uuid,
-        conditioned=conditioned and {"workload": str(conditioned.writes), "steady": asdict(conditioned.state)},
+        conditioned=conditioned
+        and {
+            "workload": str(conditioned.writes),
+            "steady": asdict(conditioned.state),
+            "rates": dict(conditioned.rates),
+        },
         before=left.counters,
         now=now,
         sent_bytes={name: write_counters.written_since(left.counters[name], now[name]) for name in left.members},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -17,8 +17,10 @@ from pytest_ssdqual.plugin.plan import order
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.spec.protocol import Fill, Protocol, SteadyRule
+from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -33,17 +35,20 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
 from pytest_ssdqual.rig.machine.machine import MachineLost, RigError
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rounds, saturation
+from pytest_ssdqual.rig.measure import array_lifecycle, confirmation, fixed_time, rounds, saturation
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
+from pytest_ssdqual.rig.resume.checkpoint import Conditioned
 
+SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
 READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
 ROUNDS = Rounds("pair", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="1m", fill_passes=2)
 PROTOCOL = Protocol(
     name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
     window_s=5, repeats=1, attempts=2,
 )  # fmt: skip
+ON_DRIVES = replace(PROTOCOL, conditions_drives=True)
 HEALTHY, FAILED, REBUILDING = map(Geometry.parse, ("raid6x4", "raid6x4-1failed", "raid6x4-1rebuilding"))
 TWICE, TWO_REBUILDING, OTHER = map(Geometry.parse, ("raid6x4-2failed", "raid6x4-2rebuilding", "raid5x3"))
 STEPS = [
@@ -66,13 +71,21 @@ class SimulatedArrays:
     standing: Geometry | None = None
     is_random: bool | None = None
     is_fresh: bool = False
+    #: The conditioned drives that the array was assembled of, and their class.
+    bare: Geometry | None = None
+    drives_random: bool | None = None
+    #: Geometry and class of each conditioning.
+    conditionings: list[tuple[Geometry, bool]] = field(default_factory=list)
     #: Steps that fail, and the exception.
     broken: dict[CampaignStep, RigError] = field(default_factory=dict)
     unbuildable: set[Geometry] = field(default_factory=set)
     members_stay: bool = False
+    confirms: bool = True
 
     def build(self, setup: Setup, geometry: Geometry, fill: Fill) -> Array:
-        assert self.standing is None, "the drives have an array"
+        assert self.standing is None or self.standing.is_side_by_side, "the drives have an array"
+        self.bare = geometry if geometry.is_side_by_side else None
+        self.drives_random = None
         self.builds.append((geometry, fill))
         if geometry in self.unbuildable:
             raise RigError("no room")
@@ -81,7 +94,21 @@ class SimulatedArrays:
 
     def stop(self, setup: Setup, array: Array) -> None:
         assert self.standing == array.geometry
-        self.standing = None
+        self.standing = self.bare
+
+    def assemble(self, setup: Setup, bare: Array, geometry: Geometry) -> Array:
+        assert self.standing == self.bare == bare.geometry
+        if geometry in self.unbuildable:
+            self.builds.append((geometry, Fill(1, "128k")))
+            raise RigError("no room")
+        self.standing, self.is_random = geometry, self.drives_random if geometry.is_side_by_side else None
+        return Array(geometry, "/dev/md100", (), "u", 1 << 29, "assumed")
+
+    def confirm(self, setup: Setup, array: Array, writes: Workload, objection: object) -> SteadyState | None:
+        assert self.standing == array.geometry == array.geometry.healthy
+        assert self.drives_random == writes.is_random, "the drives are in the state of another class"
+        self.is_random = writes.is_random
+        return SETTLED if self.confirms else None
 
     def fail(self, setup: Setup, array: Array, missing: int) -> Array:
         assert missing > array.geometry.missing
@@ -90,9 +117,15 @@ class SimulatedArrays:
         self.standing = Geometry(array.geometry.level, array.geometry.width, missing)
         return replace(array, geometry=self.standing)
 
-    def precondition(self, setup: Setup, array: Array, workload: Workload) -> None:
+    def precondition(self, setup: Setup, array: Array, workload: Workload, *, again: bool = False) -> Conditioned:
+        assert again == (self.bare not in (None, array.geometry))
         assert not array.geometry.missing, "an array is conditioned with all its members"
+        assert self.standing == array.geometry
+        self.conditionings.append((array.geometry, workload.is_random))
         self.is_random, self.is_fresh = workload.is_random, False
+        if array.geometry == self.bare:
+            self.drives_random = workload.is_random
+        return Conditioned(WRITE, SETTLED)
 
     def execute(self, kind: StepKind, geometry: Geometry, what: Workload | Rounds) -> Measured:
         step = CampaignStep(kind, geometry, what)
@@ -134,6 +167,8 @@ def arrays() -> Iterator[SimulatedArrays]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(array_lifecycle, "build", found.build)
         patch.setattr(array_lifecycle, "stop", found.stop)
+        patch.setattr(array_lifecycle, "assemble", found.assemble)
+        patch.setattr(confirmation, "confirm", found.confirm)
         patch.setattr(members, "fail_members", found.fail)
         patch.setattr(readopt_array, "count", lambda setup, array, moment: None)
         patch.setattr(fixed_time, "precondition", found.precondition)
@@ -148,10 +183,14 @@ def arrays() -> Iterator[SimulatedArrays]:
         yield found
 
 
-def campaign(steps: order.Steps) -> Campaign:
+def campaign(steps: order.Steps, protocol: Protocol = PROTOCOL) -> Campaign:
     nothing = cast("Any", None)
-    setup = Setup(nothing, nothing, PROTOCOL, nothing, "m", lambda what, seconds: None)
-    return Campaign(setup, CampaignPlan.of(steps, PROTOCOL))
+    setup = Setup(nothing, nothing, protocol, nothing, "m", lambda what, seconds: None)
+    return Campaign(setup, CampaignPlan.of(steps, protocol))
+
+
+def in_order(steps: Iterable[CampaignStep], protocol: Protocol) -> order.Steps:
+    return order.in_order(steps, of_drives=protocol.conditions_drives)
 
 
 def ask(here: Campaign, step: CampaignStep) -> object:
@@ -162,34 +201,77 @@ def ask(here: Campaign, step: CampaignStep) -> object:
     return of_kinds[step.kind](step.geometry, step.what)
 
 
-@given(st.lists(st.sampled_from(STEPS), min_size=1, unique=True), st.data())
-def test_any_order_executes_each_step_once(steps: list[CampaignStep], data: st.DataObject) -> None:
+PROTOCOLS = st.sampled_from([PROTOCOL, ON_DRIVES])
+
+
+@given(st.lists(st.sampled_from(STEPS), min_size=1, unique=True), PROTOCOLS, st.data())
+def test_any_order_executes_each_step_once(steps: list[CampaignStep], protocol: Protocol, data: st.DataObject) -> None:
     """Also if some of the steps are not in the plan; the fake arrays check the condition of the array."""
-    planned = order.in_order(data.draw(st.lists(st.sampled_from(steps), unique=True)))
+    planned = in_order(data.draw(st.lists(st.sampled_from(steps), unique=True)), protocol)
     with arrays() as found:
-        here = campaign(planned)
+        here = campaign(planned, protocol)
         for step in data.draw(st.permutations(steps)):
             ask(here, step)
         here.close()
-    assert found.standing is None
+    assert found.standing in (None, found.bare)
     assert Counter(found.did) == Counter(steps)
 
 
-@given(st.lists(st.sampled_from(STEPS), unique=True))
-def test_plan_order_builds_what_the_plan_says(steps: list[CampaignStep]) -> None:
-    planned = order.in_order(steps)
-    builds = [
-        (each.geometry, each.fill)
-        for todo, _ in CampaignPlan.of(planned, PROTOCOL).prepared()
-        for each in todo
-        if isinstance(each, Build)
-    ]
+@given(st.lists(st.sampled_from(STEPS), unique=True), PROTOCOLS)
+def test_plan_order_builds_what_the_plan_says(steps: list[CampaignStep], protocol: Protocol) -> None:
+    planned = in_order(steps, protocol)
+    todo = [each for todo, _ in CampaignPlan.of(planned, protocol).prepared() for each in todo]
     with arrays() as found:
-        here = campaign(planned)
+        here = campaign(planned, protocol)
         for step in planned:
             ask(here, step)
     assert found.did == list(planned)
-    assert found.builds == builds
+    assert found.builds == [(each.geometry, each.fill) for each in todo if isinstance(each, Build)]
+    conditionings = [(each.geometry, each.workload.is_random) for each in todo if isinstance(each, Precondition)]
+    assert found.conditionings == conditionings
+
+
+MEASURED = [each for each in STEPS if each.kind is StepKind.MEASURED]
+
+
+@given(st.lists(st.sampled_from(MEASURED), min_size=1, unique=True))
+def test_drives_are_filled_once_and_conditioned_once_a_class(steps: list[CampaignStep]) -> None:
+    planned = in_order(steps, ON_DRIVES)
+    widest = Geometry(RaidLevel.DRIVE, max(each.geometry.width for each in steps))
+    with arrays() as found:
+        here = campaign(planned, ON_DRIVES)
+        for step in planned:
+            ask(here, step)
+    assert found.builds == [(widest, Fill(1, "128k"))]
+    assert sorted(found.conditionings) == sorted((widest, each) for each in {step.is_random for step in steps})
+
+
+def test_the_widest_array_comes_first() -> None:
+    widths = [Geometry(RaidLevel.RAID5, width) for width in (3, 5, 4)]
+    planned = in_order((CampaignStep(StepKind.MEASURED, each, READ) for each in widths), ON_DRIVES)
+    assert [each.geometry.width for each in planned] == [5, 4, 3]
+
+
+def test_an_array_that_cannot_be_assembled_costs_no_conditioning() -> None:
+    steps = [CampaignStep(StepKind.MEASURED, each, READ) for each in (HEALTHY, OTHER)]
+    with arrays() as found:
+        found.unbuildable.add(HEALTHY)
+        here = campaign(in_order(steps, ON_DRIVES), ON_DRIVES)
+        for _ in range(2):
+            with pytest.raises(RigError, match="no room"):
+                ask(here, steps[0])
+        ask(here, steps[1])
+    assert len(found.conditionings) == 1
+    assert [each for each, _ in found.builds].count(HEALTHY) == 1
+
+
+def test_what_is_not_confirmed_is_conditioned_on() -> None:
+    step = CampaignStep(StepKind.MEASURED, OTHER, READ)
+    with arrays() as found:
+        found.confirms = False
+        ask(campaign(in_order([step], ON_DRIVES), ON_DRIVES), step)
+    assert found.conditionings == [(Geometry(RaidLevel.DRIVE, 3), True), (OTHER, True)]
+    assert found.did == [step]
 
 
 @given(st.lists(st.sampled_from(STEPS), min_size=1, unique=True), st.data())

@@ -78,13 +78,13 @@ class CheckpointRig:
         self.did.append(f"{what} {geometry}")
         return Array(geometry, "/dev/md100", (), what, 1 << 29, "zeroed")
 
-    def confirm(self, setup: Setup, array: Array, kept: Conditioned) -> steady_state.SteadyState | None:
+    def confirm(self, setup: Setup, array: Array, kept: Conditioned) -> Conditioned | None:
         self.did.append(f"confirm {kept.writes}")
-        return SETTLED if self.confirms else None
+        return kept if self.confirms else None
 
-    def precondition(self, setup: Setup, array: Array, workload: Workload) -> steady_state.SteadyState:
+    def precondition(self, setup: Setup, array: Array, workload: Workload) -> Conditioned:
         self.did.append(f"condition for {workload}")
-        return SETTLED
+        return Conditioned(workload, SETTLED)
 
     def measure(self, setup: Setup, array: Array, workload: Workload, *, tail: bool) -> Measured:
         self.did.append(f"measure {workload}")

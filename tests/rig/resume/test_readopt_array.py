@@ -286,4 +286,4 @@ def test_a_class_is_confirmed_by_one_window_at_the_rate_at_which_it_settled(
     assert asked == [(WRITES, "confirm", ProcessWindow(1, 5, 5))]
     assert bool(found) == confirmed
     noted = rig.noted("conditioning_confirmed")
-    assert (noted["confirmed"], noted["workload"], noted["settled_iops"]) == (confirmed, str(WRITES), 1000)
+    assert (noted["confirmed"], noted["workload"], not noted["reason"]) == (confirmed, str(WRITES), confirmed)
