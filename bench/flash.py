@@ -158,6 +158,11 @@ class Flash:
         self._forget(pages)
         self._place[pages] = -1
 
+    def idle(self, blocks: int) -> None:
+        """Collect garbage in the background until so many blocks are erased, or a block without garbage is next."""
+        while len(self._erased) < blocks and self._valid[self._victim()] < self.shape.pages_per_block:
+            self._collect()
+
     def _room(self, stream: int) -> int:
         return self.shape.pages_per_block - self._used[stream]
 

@@ -130,7 +130,7 @@ def test_a_failed_measurement_spends_the_array_if_a_drive_failed(origin: str, is
 
 #: Kinds of records about an array after which it is not what it was.
 ENDING = {
-    "array_created", "history", "integrity", "loop", "loop_round", "member_failed", "member_given_back", "pattern_read",
+    "array_created", "history", "integrity", "loop", "loop_round", "member_given_back", "pattern_read",
     "pattern_written", "power_cut", "power_returned", "purging", "re_add_refused", "saturation", "searched",
     "writing_pattern",
 }  # fmt: skip
@@ -283,3 +283,81 @@ def test_a_record_that_cannot_be_read_is_a_doubt(at: int) -> None:
 def test_nothing_is_left_where_nothing_was_built() -> None:
     assert left_after([]) is None
     assert left_after([record("run_started"), filled(), stopped()]) is None
+
+
+BARE = "drivex3"
+OTHER_UUID = UUID[::-1]
+RATES = {"S1": 1000.0, "S2": 990.0, "S3": 1010.0}
+
+
+def of_drives(each: Record) -> Record:
+    """Return the record as of the bare drives."""
+    return record(each.kind, **{**each.facts, "geometry": BARE, "rates": RATES})
+
+
+def counted_bare(moment: str) -> Record:
+    return record(counted().kind, **{**counted(moment, uuid="").facts, "geometry": BARE})
+
+
+def assembled(uuid: str = UUID, geometry: str = "raid5x3") -> list[Record]:
+    planned, standing = created(geometry, uuid)[1:]
+    facts = {"of_drives": BARE}
+    return [record(planned.kind, **planned.facts, **facts), record(standing.kind, **standing.facts, **facts)]
+
+
+DRIVES = [
+    *created(BARE, ""), filled(BARE), counted_bare("built"), of_drives(conditioned()), counted_bare("conditioned"),
+]  # fmt: skip
+STANDING = [*DRIVES, *assembled(), counted("built"), measuring("confirm", writes=True), ran(), counted("conditioned")]
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        [LEFT_OVER],
+        [measuring(writes=False), ran(), counted(), stopped(), counted("closed")],
+        [stopped(), counted("closed"), *assembled(OTHER_UUID), stopped(uuid=OTHER_UUID)],
+        [
+            record("member_failed", geometry="raid5x3-1failed", uuid=UUID, member="S3"),
+            measuring(writes=True, geometry="raid5x3-1failed"), ran("raid5x3-1failed"), counted(),
+            stopped(objections=["degraded by 1 member"]), counted("closed"),
+        ],
+    ],
+    ids=["killed", "closed", "another array", "degraded"],
+)  # fmt: skip
+def test_conditioned_drives_are_left_by_whatever_was_assembled_of_them(ending: list[Record]) -> None:
+    left = left_after([*STANDING, *ending])
+    assert left
+    assert (str(left.geometry), left.members, left.filled) == (BARE, MEMBERS, True)
+    assert left.conditioned == Conditioned(WRITES, SETTLED, RATES)
+    assert set(left.counters) == set(MEMBERS)
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        [],
+        [measuring(writes=True), LEFT_OVER],
+        [stopped(not_erased=["/dev/sdb"])],
+        [stopped(objections=["degraded by 1 member"])],
+        [record("pattern_written", geometry="raid5x3"), stopped()],
+        [stopped(), *created("raid6x4", OTHER_UUID)[1:2], stopped(uuid=OTHER_UUID)],
+        [measuring("saturation", writes=True), ran(), stopped()],
+    ],
+    ids=["running", "killed while writing", "not erased", "lost a member", "pattern", "array of its own", "saturated"],
+)
+def test_drives_that_something_else_was_written_to_are_not_left(ending: list[Record]) -> None:
+    assert left_after([*STANDING, *ending]) is None
+
+
+def test_what_an_assembled_array_did_not_confirm_is_conditioned_anew() -> None:
+    refuted = record("conditioning_confirmed", geometry="raid5x3", confirmed=False)
+    left = left_after([*STANDING, refuted, conditioned(), stopped(), counted("closed")])
+    assert left
+    assert left.conditioned is None
+
+
+def test_an_array_of_other_drives_is_not_assembled_of_these() -> None:
+    planned, standing = assembled()
+    other = [record(each.kind, **{**each.facts, "members": ["S1", "S9"]}) for each in (planned, standing)]
+    assert left_after([*DRIVES, *other, stopped()]) is None

@@ -1,0 +1,107 @@
+"""Drives are filled and conditioned bare, once a class; arrays of every level are assembled of them and confirmed."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.lab.rehearsed import BRIEF, LENIENTLY, Server, Start, drives
+
+pytestmark = pytest.mark.lab
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    WRITES, READS, STREAM = Workload("randwrite", "4k", 8), Workload("randread", "4k", 8), Workload("write", "128k", 8)
+    of_4k, judged = pytest.mark.ssd_workload(WRITES), pytest.mark.ssd_promise("steady_iops")
+
+    def judge(run, sla):
+        verdict = sla.judge(run)
+        assert verdict
+
+    @of_4k
+    @judged
+    @pytest.mark.ssd_array("raid0", "raid1", widths=[2])
+    def test_small(ssd_run, ssd_sla):
+        judge(ssd_run, ssd_sla)
+
+    @of_4k
+    @judged
+    @pytest.mark.ssd_array("raid5", widths=[3, 4])
+    def test_raid5(ssd_run, ssd_sla):
+        judge(ssd_run, ssd_sla)
+
+    @of_4k
+    @judged
+    @pytest.mark.ssd_array("raid6", "raid10", widths=[4])
+    def test_wide(ssd_run, ssd_sla):
+        judge(ssd_run, ssd_sla)
+
+    @judged
+    @pytest.mark.ssd_array("raid5", widths=[4])
+    @pytest.mark.ssd_workload(STREAM)
+    def test_stream(ssd_run, ssd_sla):
+        judge(ssd_run, ssd_sla)
+
+    @pytest.mark.ssd_array("raid5", widths=[4], failed=1)
+    @pytest.mark.ssd_workload(READS)
+    def test_degraded(ssd_run):
+        assert ssd_run.runs
+"""
+
+
+@pytest.fixture
+def begin(start: Start, tmp_path: Path) -> Start:
+    """Runs of the suite above, by a protocol that conditions drives."""
+    file = tmp_path / "test_levels.py"
+    lines = SUITE.strip("\n").splitlines()
+    file.write_text("\n".join(line.removeprefix("    ") for line in lines) + "\n", encoding="utf-8")
+    return replace(start, suite=str(file), protocol=BRIEF.with_name("drives.toml"))
+
+
+def test_arrays_of_every_level_are_assembled_of_drives_that_were_conditioned_once(server: Server, begin: Start) -> None:
+    run = begin(drives(4), *LENIENTLY).finish()
+    assert run.status == 0, run.output
+    folder = run.folder
+    assert [each.facts["outcome"] for each in folder.records("verdict")] == ["pass"] * 7
+    assert len(folder.records("purging")) == 1
+    assert [each.facts["geometry"] for each in folder.records("filled")] == ["drivex4"]
+    conditioned = folder.records("conditioned")
+    assert [(each.facts["geometry"], each.facts["random"]) for each in conditioned] == [
+        ("drivex4", True), ("drivex4", False)
+    ]  # fmt: skip
+    assert all(len(each.facts["rates"]) == 4 for each in conditioned)
+    bare, *arrays = folder.records("array_created")
+    assert bare.facts["geometry"] == "drivex4"
+    assert {each.facts["of_drives"] for each in arrays} == {"drivex4"}
+    assert {str(each.facts["geometry"]) for each in arrays} == {
+        "raid0x2", "raid1x2", "raid5x3", "raid5x4", "raid6x4", "raid10x4",
+    }  # fmt: skip
+    assert {each.facts["consistency"] for each in arrays} == {"assumed", "none needed"}
+    confirmed = folder.records("conditioning_confirmed")
+    assert len(confirmed) == 8
+    assert all(each.facts["confirmed"] for each in confirmed), [each.facts["reason"] for each in confirmed]
+    assert server.left() == []
+
+
+def test_a_run_that_was_cancelled_on_an_array_goes_on_with_its_drives(server: Server, begin: Start) -> None:
+    only = ("-k", "test_raid5", *LENIENTLY)
+    running = begin(drives(4), *only)
+    running.await_record("measuring", geometry="raid5x3", fio="run")
+    server.await_fio()
+    running.signal(signal.SIGTERM)
+    cancelled = running.finish()
+    assert cancelled.status == 2, cancelled.output
+    assert server.left() == []
+
+    run = begin(drives(4), *only, "--ssd-resume=last").finish()
+    assert run.status == 0, run.output
+    folder = run.folder
+    for kind in ("purging", "filled", "conditioned", "conditioning_kept"):
+        assert len(folder.records(kind)) == 1, kind
+    assert [each.facts["geometry"] for each in folder.records("measured")] == ["raid5x4", "raid5x3"]
+    assert all(each.facts["confirmed"] for each in folder.records("conditioning_confirmed"))
+    assert server.left() == []
