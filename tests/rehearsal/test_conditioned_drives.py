@@ -5,40 +5,31 @@ from __future__ import annotations
 import signal
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from support.lab.rehearsed import BRIEF, LENIENTLY, Server, Start, drives
 
 pytestmark = pytest.mark.lab
 
+LEVELS = {"raid0": [2], "raid1": [2], "raid5": [3, 4], "raid6": [4], "raid10": [4]}
+OF_LEVEL = """
+    @judged
+    @pytest.mark.ssd_array("{level}", widths={widths})
+    @pytest.mark.ssd_workload(WRITES)
+    def test_{level}(ssd_run, ssd_sla):
+        judge(ssd_run, ssd_sla)
+"""
 SUITE = """
     import pytest
     from pytest_ssdqual import Workload
 
     WRITES, READS, STREAM = Workload("randwrite", "4k", 8), Workload("randread", "4k", 8), Workload("write", "128k", 8)
-    of_4k, judged = pytest.mark.ssd_workload(WRITES), pytest.mark.ssd_promise("steady_iops")
+    judged = pytest.mark.ssd_promise("steady_iops")
 
     def judge(run, sla):
         verdict = sla.judge(run)
         assert verdict
-
-    @of_4k
-    @judged
-    @pytest.mark.ssd_array("raid0", "raid1", widths=[2])
-    def test_small(ssd_run, ssd_sla):
-        judge(ssd_run, ssd_sla)
-
-    @of_4k
-    @judged
-    @pytest.mark.ssd_array("raid5", widths=[3, 4])
-    def test_raid5(ssd_run, ssd_sla):
-        judge(ssd_run, ssd_sla)
-
-    @of_4k
-    @judged
-    @pytest.mark.ssd_array("raid6", "raid10", widths=[4])
-    def test_wide(ssd_run, ssd_sla):
-        judge(ssd_run, ssd_sla)
 
     @judged
     @pytest.mark.ssd_array("raid5", widths=[4])
@@ -57,8 +48,8 @@ SUITE = """
 def begin(start: Start, tmp_path: Path) -> Start:
     """Runs of the suite above, by a protocol that conditions drives."""
     file = tmp_path / "test_levels.py"
-    lines = SUITE.strip("\n").splitlines()
-    file.write_text("\n".join(line.removeprefix("    ") for line in lines) + "\n", encoding="utf-8")
+    parts = [SUITE, *(OF_LEVEL.format(level=level, widths=widths) for level, widths in LEVELS.items())]
+    file.write_text("\n".join(map(dedent, parts)), encoding="utf-8")
     return replace(start, suite=str(file), protocol=BRIEF.with_name("drives.toml"))
 
 

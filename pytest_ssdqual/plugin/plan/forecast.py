@@ -84,9 +84,9 @@ def predict(
     prices = Prices(protocol, spec, drive_bytes, tails)
     rows: dict[str, CostRow] = {}
     for preparations, step in CampaignPlan.of(steps, protocol).prepared():
-        row = rows.setdefault(_name(step), CostRow())
         for each in preparations:
-            row.condition += prices.preparation(each)
+            rows.setdefault(_name_of(each, step), CostRow()).condition += prices.preparation(each)
+        row = rows.setdefault(_name(step), CostRow())
         least, most = prices.step(step)
         row.least, row.most = row.least + least, row.most + most
         row.workloads += prices.workloads(step)
@@ -102,6 +102,13 @@ def predict(
         first_s=looks.first_s if looks else 0.0,
         limit_s=looks.limit_s if looks else 0.0,
     )
+
+
+def _name_of(preparation: Preparation, step: CampaignStep) -> str:
+    """Return the name of the row of a preparation: the step's, or one of its own for drives that arrays share."""
+    if preparation.geometry.is_side_by_side and not step.geometry.is_side_by_side:
+        return f"{preparation.geometry} conditioning"
+    return _name(step)
 
 
 def _name(step: CampaignStep) -> str:

@@ -314,7 +314,8 @@ class Campaign:
             return fixed_time.measure(self._of_members(), array, step.what, step.kind.value)
         if step.kind is StepKind.ALONE:
             return drives_alone.measure(self._of_members(), array, step.what)
-        return self._measured(array, step.what)
+        with self._standing.ledger.load(array.members, step.what):
+            return self._measured(array, step.what)
 
     def _of_members(self) -> Setup:
         return replace(self.setup, protocol=self.setup.protocol.of_members)

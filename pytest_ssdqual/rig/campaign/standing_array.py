@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     Precondition,
     Preparation,
 )
+from pytest_ssdqual.rig.campaign.load_ledger import LoadLedger
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
@@ -55,6 +56,8 @@ class StandingArray:
     #: The drives side by side that arrays are assembled of, and how they settled; None if the array has its own fill.
     _bare: Array | None = None
     _conditioned: Conditioned | None = None
+    #: Load of each drive until now.
+    ledger: LoadLedger = field(default_factory=LoadLedger)
 
     def prepare(self, todo: Sequence[Preparation]) -> None:
         """Execute the preparations. If one of them has failed before, raise its failure and execute none."""
@@ -170,6 +173,7 @@ class StandingArray:
             build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill)
             self.array = self._isolated(step.geometry, "fill", build)
         array = self.require()
+        self.ledger.forget(array.members)
         self.condition = ArrayCondition(step.geometry, step.fill).after(step)
         self._bare = array if step.geometry.is_side_by_side and not step.anew else None
         readopt_array.count(self.setup, array, "built")
@@ -223,9 +227,10 @@ class StandingArray:
         if writes == conditioned.writes:
             settings = self.setup.protocol.array
             objection = confirmation.as_members_allow(array, conditioned, settings, rule.range_percent)
-        state = confirmation.confirm(self.setup, array, writes, objection)
-        if state is None and (again := fixed_time.precondition(self.setup, array, step.workload, again=True)):
-            state = again.state
+        with self.ledger.load(array.members, writes):
+            state = confirmation.confirm(self.setup, array, writes, objection)
+            if state is None and (again := fixed_time.precondition(self.setup, array, step.workload, again=True)):
+                state = again.state
         readopt_array.count(self.setup, array, "conditioned")
         return state
 
@@ -244,7 +249,9 @@ class StandingArray:
         array, inherited, self._inherited = self._with_usable(), self._inherited, None
         is_its = inherited is not None and inherited.writes.is_random == step.workload.is_random
         found = readopt_array.confirm(self.setup, array, inherited) if inherited and is_its else None
-        found = found or fixed_time.precondition(self.setup, array, step.workload)
+        if found is None:
+            with self.ledger.load(array.members, fixed_time.conditioning(step.workload)):
+                found = fixed_time.precondition(self.setup, array, step.workload)
         readopt_array.count(self.setup, array, "conditioned")
         return found
 

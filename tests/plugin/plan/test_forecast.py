@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from pytest_ssdqual.report.terminal.plan import PlannedArray
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+GB = 10**9
 GEOMETRIES = st.sampled_from([level for level in RaidLevel if level is not RaidLevel.DRIVE]).flatmap(
     lambda level: st.integers(0, 5).map(lambda more: Geometry(level, FACTS[level].minimum + more * FACTS[level].step))
 )
@@ -92,12 +94,29 @@ def test_tails_are_planned_with_their_own_windows() -> None:
     assert longer.more_s == plain.more_s == 0
 
 
+def test_drives_that_arrays_share_are_filled_and_conditioned_once() -> None:
+    ours, sheet = protocol.load("sequential"), spec.load("intel-dc-s3500-480gb")
+    widths = [Geometry(RaidLevel.RAID5, width) for width in (3, 4)]
+    steps = planned({each: [WRITES] for each in widths})
+    found = {each.geometry: each for each in forecast.predict(steps, ours, sheet, 4, 480 * GB).arrays}
+    rate = sheet.product.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S
+    writes = sheet.expected_iops(Geometry(RaidLevel.DRIVE, 4), WRITES)
+    assert writes
+    filling_s, step_s = 2 * 480e9 / rate, ours.precondition_s
+    conditioning_s = step_s * math.ceil(480e9 / (writes * 4096) / step_s)
+    drives = found["drivex4 conditioning"]
+    assert drives.condition_s == pytest.approx(forecast.BUILD_S + filling_s + conditioning_s)
+    for geometry in widths:
+        confirmed_s = ours.ramp_s + ours.window_s + forecast.OVERHEAD_S
+        assert found[str(geometry)].condition_s == forecast.BUILD_S + confirmed_s
+
+
 def test_a_sequential_measurement_is_planned_to_its_first_look_and_may_go_on_to_its_last() -> None:
     looks = SequentialRule(first_s=480, limit_s=18_000)
     ours = replace(protocol.load("sequential"), sequential=looks, window_s=looks.first_s, ramp_s=30)
     sheet = spec.load("intel-dc-s3500-480gb")
     plan = forecast.predict(planned({Geometry(RaidLevel.RAID0, 4): [WRITES, READS]}), ours, sheet, 4, 480_000_000_000)
-    (array,) = plan.arrays
+    _, array = plan.arrays  # the first is the conditioning of the drives
     assert array.measure_s == 2 * (30 + 480 + forecast.OVERHEAD_S)
     assert array.more_s == 2 * (5 * 3600 - 480)
     iops = sheet.expected_iops(Geometry(RaidLevel.RAID0, 4), WRITES)
@@ -109,7 +128,6 @@ def test_a_sequential_measurement_is_planned_to_its_first_look_and_may_go_on_to_
 
 LOOP = Rounds("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m", fill_passes=2)
 RAID5X4 = Geometry(RaidLevel.RAID5, 4)
-GB = 10**9
 
 
 def rows(wanted: Steps, sheet: str = "ssdqual-sm300", drive_bytes: int = GB) -> dict[str, PlannedArray]:
