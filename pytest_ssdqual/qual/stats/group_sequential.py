@@ -18,6 +18,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pytest_ssdqual.qual.measured.run import FEWEST_SPELLS, SPELL_S, Look, Measured, Run
+from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means
@@ -97,7 +98,7 @@ def spell_s(rule: SequentialRule) -> float:
 
 
 def is_too_early(seconds: float, value: float, limit: float, rule: SequentialRule) -> bool:
-    """Return whether a figure after ``seconds`` of stimulus may still be that of a plateau.
+    """Return whether a figure after ``seconds`` of load may still be that of a plateau.
 
     A plateau (of a cache, of spare blocks) is as steady as a settled drive, and its end cannot be foreseen. A cache
     that refilled while the drive idled gives two to four times the settled rate, so distance from the limit is no
@@ -108,10 +109,13 @@ def is_too_early(seconds: float, value: float, limit: float, rule: SequentialRul
     return max(value / limit, limit / value) > PLATEAU
 
 
-def at_look(run: Run, number: int, rule: SequentialRule, confidence: float) -> Run:
+def at_look(
+    run: Run, number: int, rule: SequentialRule, confidence: float, shared: SharedEvidence = NOTHING_KNOWN
+) -> Run:
     """Return the run as it was at look ``number``: cut into blocks, with its warm-up, without what came after the look.
 
-    For drives side by side the latest warm-up applies to all. A run that already has a look is returned unchanged.
+    ``shared`` is what was known of the drives before the run; the look carries it. For drives side by side the latest
+    warm-up applies to all. A run that already has a look is returned unchanged.
     """
     times = look_times(rule)
     if run.look is not None:
@@ -131,6 +135,7 @@ def at_look(run: Run, number: int, rule: SequentialRule, confidence: float) -> R
         slowest_s=rule.slowest_s,
         pause_s=rule.pause_s,
         spell_s=spell_s(rule),
+        shared=shared,
     )
     return replace(until, rounds=count, look=found)
 
@@ -223,7 +228,7 @@ def _is_too_early(verdict: Verdict, measured: Measured, looks: SequentialRule | 
     look = measured.look
     if looks is None or look is None or look.number == look.of or verdict.outcome is Outcome.INCONCLUSIVE:
         return False
-    seconds = look_times(looks)[look.number - 1]
+    seconds = look.shared.loaded_s + look_times(looks)[look.number - 1]
     return is_too_early(seconds, verdict.estimate.value, verdict.limit.bound, looks)
 
 

@@ -326,7 +326,8 @@ class Campaign:
             measured = fixed_time.measure(self.setup, array, workload, tail=workload in self.tails)
         else:
             rule = replace(rule, report_s=1) if workload in self.by_the_second else rule
-            measured = sequential_verdict.measure(self.setup, array, workload, rule, self.enough)
+            shared = self._standing.known_of(array, workload)
+            measured = sequential_verdict.measure(self.setup, array, workload, rule, self.enough, shared=shared)
         readopt_array.count(self.setup, array, "measured")
         return measured
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
+from pytest_ssdqual.qual.measured.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     ArrayCondition,
     Assemble,
@@ -95,6 +97,10 @@ class StandingArray:
             raise InvalidMeasurement(f"no drive is left for {step}: {reasons}")
         self.condition = self.condition and self.condition.used_for(step)
         return array.without(left_out)
+
+    def known_of(self, array: Array, workload: Workload) -> SharedEvidence:
+        """Return what the load of these drives until now has shown about them."""
+        return SharedEvidence(loaded_s=self.ledger.loaded_s(array.members, workload))
 
     def _with_usable(self) -> Array:
         """Return the array that stands, drives side by side without failed ones; ``DriveFailed`` if that is none."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_state
 from pytest_ssdqual.qual.stats.group_sequential import Decision
@@ -58,14 +59,17 @@ def measure(
     rule: SequentialRule,
     enough: Enough = at_once,
     kind: str = "measured",
+    shared: SharedEvidence = NOTHING_KNOWN,
 ) -> Measured:
     """Measure until ``enough`` decides at a look of ``rule``, or its time is over; recorded as ``kind``.
+
+    ``shared`` is what is known of the drives when it begins.
 
     An invalid run is repeated up to the protocol's attempts; ``InvalidMeasurement`` after that.
     """
     attempts, faults, of_drives = setup.protocol.attempts, "", dict[str, str]()
     for _ in range(attempts):
-        run, given_up = _attempt(setup, array, workload, rule, enough)
+        run, given_up = _attempt(setup, array, workload, rule, enough, shared)
         objections = checks.objections(run) or given_up
         _note_steady(setup, run, objections)
         if not objections:
@@ -81,7 +85,7 @@ def start(setup: Setup, array: Array, workload: Workload, job: Job) -> RunningPr
 
 
 def _attempt(
-    setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough
+    setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough, shared: SharedEvidence
 ) -> tuple[Run, Sequence[str]]:
     """Run one process; return the run at its last look, and the objections for which it was given up."""
     fixed_time.require(setup, array, writes=workload.writes)
@@ -94,7 +98,7 @@ def _attempt(
         )
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
-    process_watch = _Watch(setup, array, workload, rule, enough, job.expectation.block_bytes)
+    process_watch = _Watch(setup, array, workload, rule, enough, job.expectation.block_bytes, shared)
 
     def work() -> FinishedProcess:
         with start(setup, array, workload, job) as running:
@@ -131,6 +135,7 @@ class _Watch:
     enough: Enough
     #: The one size of all transfers; None for a mix.
     block_bytes: int | None
+    shared: SharedEvidence
     reader: StatusReader = field(default_factory=lambda: StatusReader(output.MOST_DOCUMENTS))
     #: Number of the last look, counted from 1.
     number: int = 0
@@ -211,7 +216,7 @@ class _Watch:
             reports=result.of_target,
             part_reports=part_reports,
         )
-        return group_sequential.at_look(whole, self.number, self.rule, protocol.verdict.confidence)
+        return group_sequential.at_look(whole, self.number, self.rule, protocol.verdict.confidence, self.shared)
 
     def _await(self, running: RunningProcess, until_s: float, began: float) -> bool:
         """Wait until fio has reported so much of its time; False if it ended earlier."""

@@ -13,6 +13,7 @@ from stopping_rules import Ending
 from support.builders.strategies import run, side_by_side
 
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential
@@ -140,6 +141,17 @@ def test_a_plateau_is_not_believed() -> None:
     # However far it is: a cache that had refilled is two to four times as fast as the drive behind it.
     assert group_sequential.is_too_early(600, 2_500, 1_000, RULE)
     assert group_sequential.is_too_early(600, 1_000, 2_500, RULE)
+
+
+@pytest.mark.parametrize(("loaded_s", "is_enough"), [(0, False), (1_600, False), (1_700, True), (9_000, True)])
+def test_drives_that_were_under_load_for_longer_than_a_plateau_have_none(loaded_s: float, is_enough: bool) -> None:
+    """At the first look, after 420 s, a steady figure far from its limit."""
+    intervals = stopping_rules.reported(np.full(int(RULE.first_s / STEP_S), 1_300.0), STEP_S)
+    question = Question({Claim.STEADY_IOPS: Limit(Direction.AT_LEAST, 1_000, Unit.IOPS, "test")})
+    whole = stopping_rules.run_of(intervals, RULE.first_s)
+    run = group_sequential.at_look(whole, 1, RULE, VERDICT.confidence, SharedEvidence(loaded_s))
+    found = group_sequential.decide(Measured((run.condensed(),)), question, RULE, VERDICT)
+    assert found.done is is_enough
 
 
 @pytest.mark.parametrize("times", [1.3, 2.5, 4.0])

@@ -13,6 +13,7 @@ from support.simulator import simulated_surroundings
 
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol, SequentialRule, SteadyRule
@@ -355,9 +356,15 @@ def test_a_rhythm_is_named_where_it_keeps_a_window_from_being_steady(rig: Rig) -
 
 def test_a_sequential_protocol_measures_until_enough_is_known(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     rule, asked = SequentialRule(), []
+    known: list[float] = []
+    clock = SimpleNamespace(now_s=0.0)
 
-    def measure(setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough) -> Measured:
+    def measure(
+        setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough, *, shared: SharedEvidence
+    ) -> Measured:
         asked.append((array.geometry, workload, rule, enough))
+        known.append(shared.loaded_s)
+        clock.now_s += 600
         return Measured((strategies.run([1000] * 60, geometry="raid5x3", workload=workload),))
 
     def enough(measured: Measured) -> Decision:
@@ -366,6 +373,7 @@ def test_a_sequential_protocol_measures_until_enough_is_known(rig: Rig, monkeypa
     monkeypatch.setattr(sequential_verdict, "measure", measure)
     here = campaign(rig, sequential=rule)
     here.enough = enough
+    here._standing.ledger.clock = lambda: clock.now_s
     assert here.measure(RAID5X3, READ) is here.measure(RAID5X3, READ)
     assert asked == [(RAID5X3, READ, rule, enough)]
     assert count(rig, f"fio {WRITE}") == 1  # conditioned as ever
@@ -373,6 +381,8 @@ def test_a_sequential_protocol_measures_until_enough_is_known(rig: Rig, monkeypa
     here.by_the_second = {Workload("randread", "8k", 8)}
     here.measure(RAID5X3, Workload("randread", "8k", 8))
     assert [each.report_s for _, _, each, _ in asked] == [5, 1]
+    # The load before is known to each measurement.
+    assert known == [0, 600]
 
 
 def test_repeats_are_judged_together(rig: Rig) -> None:
