@@ -11,6 +11,7 @@ from drive_kinds import Series
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
+from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, SteadyRule, VerdictRule
@@ -111,12 +112,13 @@ def judged(
     looks: SequentialRule,
     rule: VerdictRule,
     family: ErrorControl = ALONE,
+    shared: SharedEvidence = NOTHING_KNOWN,
 ) -> Ending:
     """Return the outcome of the product's rule, and its look; each look has fio's reports up to its time."""
     told = Outcome.INCONCLUSIVE
     for number, seconds in enumerate(group_sequential.look_times(looks), 1):
         seen = tuple(itertools.takewhile(lambda each: each.end_s <= seconds + 0.5, intervals))  # noqa: B023
-        found = group_sequential.at_look(run_of(seen, seconds), number, looks, rule.confidence)
+        found = group_sequential.at_look(run_of(seen, seconds), number, looks, rule.confidence, shared)
         measured = Measured((found.condensed(),))
         decided = group_sequential.decide(measured, question, looks, rule, family)
         if decided or seconds >= looks.limit_s:

@@ -15,6 +15,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_ssdqual.qual.measured.run import Look, Measured
+from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew, student_t
 from pytest_ssdqual.qual.units import format_duration
 
@@ -117,13 +118,13 @@ def _bounds_of_series(top: Blocks, bottom: Blocks, block_s: float, look: Look, l
     # Ratio estimator: a block is weighted by its denominator (Cochran 1977, section 6.4).
     off = (top - value * bottom) / bottom.mean()
     size = max(1, count // MEANS)
-    error = _error(off, size)
-    t = student_t(level, round(1.5 * (count / size - 1)))
-    down, up = _skewed(off, error, t)
-    unobserved = abs(value) * look.pause_s * max(0.0, 1 / seconds - 1 / (PERIODS * look.slowest_s))
+    error, down, up = _scatter(off, size, level)
+    unobserved = abs(value) * _unobserved(look, seconds)
     time = (np.arange(count) + 0.5) / count
     low, high = value - down * error - unobserved, value + up * error + unobserved
     longest = min(LONGEST, CAP * look.slowest_s / seconds)
+    if look.shared.has_excursions:
+        longest = min(longest, LONGEST)
     for tau in (longest, longest / 2, longest / 4, longest / 8):
         end, uncertain, falls = _end(value, off, np.exp(-time / tau), size)
         if falls:
@@ -131,6 +132,29 @@ def _bounds_of_series(top: Blocks, bottom: Blocks, block_s: float, look: Look, l
         else:
             high = max(high, end + TREND * uncertain)
     return Bounds(value, low, high, error, 12 * float(((time - 0.5) * off).mean()))
+
+
+def miss(values: Blocks, level: float) -> float:
+    """Return the distance of 1 from the interval of the mean of ``values`` by their scatter alone; 0 inside it."""
+    mean = float(values.mean())
+    error, down, up = _scatter(values - mean, max(1, len(values) // MEANS), level)
+    return max(0.0, mean - down * error - 1, 1 - mean - up * error)
+
+
+def _scatter(off: Blocks, size: int, level: float) -> tuple[float, float, float]:
+    """Return the standard error of a mean, and how many of it the interval goes down and up."""
+    error = _error(off, size)
+    return error, *_skewed(off, error, student_t(level, round(1.5 * (len(off) / size - 1))))
+
+
+def _unobserved(look: Look, seconds: float) -> float:
+    """Return what a series of ``seconds`` may not have shown yet, as a share of its mean.
+
+    What longer series of the same drives have shown replaces the assumption of one pause.
+    """
+    if look.shared.has_excursions:
+        return look.shared.excursion(seconds)
+    return look.pause_s * max(0.0, 1 / seconds - 1 / (PERIODS * look.slowest_s))
 
 
 def _skewed(off: Blocks, error: float, t: float) -> tuple[float, float]:
@@ -204,7 +228,10 @@ class Basis:
     @property
     def uncut(self) -> Basis:
         """The same basis without a warm-up."""
-        return replace(self, look=replace(self.look, left_out=0, head=0)) if self.look else self
+        if self.look is None:
+            return self
+        # Series of IOPS have shown nothing about quantiles.
+        return replace(self, look=replace(self.look, left_out=0, head=0, shared=NOTHING_KNOWN))
 
     @property
     def level(self) -> float:

@@ -26,6 +26,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     Precondition,
     Preparation,
 )
+from pytest_ssdqual.rig.campaign.conditioning_series import ConditioningSeries
 from pytest_ssdqual.rig.campaign.load_ledger import LoadLedger
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.drives.failed import serial_of
@@ -58,6 +59,7 @@ class StandingArray:
     #: The drives side by side that arrays are assembled of, and how they settled; None if the array has its own fill.
     _bare: Array | None = None
     _conditioned: Conditioned | None = None
+    _series: ConditioningSeries = field(default_factory=ConditioningSeries)
     #: Load of each drive until now.
     ledger: LoadLedger = field(default_factory=LoadLedger)
 
@@ -100,7 +102,13 @@ class StandingArray:
 
     def known_of(self, array: Array, workload: Workload) -> SharedEvidence:
         """Return what the load of these drives until now has shown about them."""
-        return SharedEvidence(loaded_s=self.ledger.loaded_s(array.members, workload))
+        loaded_s, protocol = self.ledger.loaded_s(array.members, workload), self.setup.protocol
+        is_its = self._conditioned is not None and self._conditioned.writes.is_random is workload.is_random
+        if protocol.sequential is None or not is_its:
+            return SharedEvidence(loaded_s)
+        drives = [serial_of(drive) for drive in array.members]
+        known = self._series.excursions(drives, protocol.sequential, protocol.verdict.confidence)
+        return SharedEvidence(loaded_s, known)
 
     def _with_usable(self) -> Array:
         """Return the array that stands, drives side by side without failed ones; ``DriveFailed`` if that is none."""
@@ -114,7 +122,7 @@ class StandingArray:
         """Stop the array; the drives stay leased."""
         array, condition = self.array, self.condition
         self.array = self.condition = self.steady = self._inherited = self._bare = None
-        self._conditioned = None
+        self._conditioned, self._series = None, ConditioningSeries()
         if array:
             array_lifecycle.stop(self.setup, array)
             if condition and not condition.spent:
@@ -256,8 +264,10 @@ class StandingArray:
         is_its = inherited is not None and inherited.writes.is_random == step.workload.is_random
         found = readopt_array.confirm(self.setup, array, inherited) if inherited and is_its else None
         if found is None:
+            series = self._series = ConditioningSeries()
+            seen = series.add if array.geometry.is_side_by_side else None
             with self.ledger.load(array.members, fixed_time.conditioning(step.workload)):
-                found = fixed_time.precondition(self.setup, array, step.workload)
+                found = fixed_time.precondition(self.setup, array, step.workload, seen=seen)
         readopt_array.count(self.setup, array, "conditioned")
         return found
 

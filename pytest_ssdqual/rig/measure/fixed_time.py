@@ -219,12 +219,14 @@ def _note_void(setup: Setup, array: Array, workload: Workload, objection: str) -
     setup.logbook.note("steady", **about, reached=False, objections=(objection,))
 
 
-def precondition(setup: Setup, array: Array, workload: Workload, *, again: bool = False) -> Conditioned | None:
+def precondition(
+    setup: Setup, array: Array, workload: Workload, *, again: bool = False, seen: Callable[[Run], None] | None = None
+) -> Conditioned | None:
     """Write in steps until steady: random writes before random workloads, sequential ones before sequential workloads.
 
-    ``again``: the protocol's volume was written before. None if the protocol has no such step. ``InvalidMeasurement``
-    if the array does not settle within the limit. Of drives side by side, those that do not are left out of this class
-    of workloads.
+    ``again``: the protocol's volume was written before. ``seen`` gets the run of each step. None if the protocol has no
+    such step. ``InvalidMeasurement`` if the array does not settle within the limit. Of drives side by side, those that
+    do not are left out of this class of workloads.
     """
     protocol = setup.protocol
     rule, step_s = protocol.steady, protocol.precondition_s
@@ -240,7 +242,10 @@ def precondition(setup: Setup, array: Array, workload: Workload, *, again: bool 
     while True:
         setup.progress(f"{array.geometry}: precondition with {writes}", step_s)
         live_stats.expect(setup.live, _course(protocol, window, len(steps.rates[0])))
-        steps.add(run(setup, array, writes, "precondition", window), step_s)
+        found = run(setup, array, writes, "precondition", window)
+        steps.add(found, step_s)
+        if seen:
+            seen(found)
         if len(steps.rates[0]) < rule.window:
             continue  # steps shorter than the window: the rule needs one whole window, whatever the limit
         state = least_steady([rates[-rule.window :] for rates in steps.rates], rule)

@@ -117,7 +117,9 @@ class SimulatedArrays:
         self.standing = Geometry(array.geometry.level, array.geometry.width, missing)
         return replace(array, geometry=self.standing)
 
-    def precondition(self, setup: Setup, array: Array, workload: Workload, *, again: bool = False) -> Conditioned:
+    def precondition(
+        self, setup: Setup, array: Array, workload: Workload, *, again: bool = False, seen: object = None
+    ) -> Conditioned:
         assert again == (self.bare not in (None, array.geometry))
         assert not array.geometry.missing, "an array is conditioned with all its members"
         assert self.standing == array.geometry

@@ -82,7 +82,7 @@ class CheckpointRig:
         self.did.append(f"confirm {kept.writes}")
         return kept if self.confirms else None
 
-    def precondition(self, setup: Setup, array: Array, workload: Workload) -> Conditioned:
+    def precondition(self, setup: Setup, array: Array, workload: Workload, *, seen: object) -> Conditioned:
         self.did.append(f"condition for {workload}")
         return Conditioned(workload, SETTLED)
 
