@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, OF_HEAT, OF_TAIL, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, OF_HEAT, OF_TAIL, Claim, Limit, Scope
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats import group_sequential, sweep_precision
 from pytest_ssdqual.qual.stats.group_sequential import Decision, Question
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Scopes of claims that a single measurement can decide.
 OF_ONE = (Scope.RUN, Scope.MEMBERS)
+
+#: Claims about several widths that depend on the IOPS of each.
+OF_WIDTHS = frozenset((Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION, Claim.LATENCY_GROWTH_BETWEEN_WIDTHS))
 
 #: The claims that tests declare for each measurement.
 ClaimsByMeasurement = Mapping[tuple[Geometry, Workload], frozenset[Claim]]
@@ -56,6 +60,16 @@ def by_the_second(wanted: ClaimsByMeasurement) -> frozenset[Workload]:
     return frozenset(workload for (_, workload), claims in wanted.items() if Claim.WORST_SECOND in claims)
 
 
+def nothing_known(geometry: Geometry, workload: Workload) -> Measured | None:
+    """No other measurement is known."""
+    return None
+
+
+def as_measured(sweep: Sweep) -> Sweep:
+    """Return the sweep without predictions."""
+    return sweep
+
+
 @dataclass(frozen=True, slots=True)
 class Promises:
     """Answers ``rig.measure.sequential_verdict`` at each look: may the measurement stop?"""
@@ -64,24 +78,72 @@ class Promises:
     protocol: Protocol
     asked: ClaimsByMeasurement
     family: ErrorControl = ALONE
+    #: Returns the result of a measurement of this run, or None.
+    known: Callable[[Geometry, Workload], Measured | None] = nothing_known
+    #: Returns a sweep with what its arrays are predicted to do, as it will be judged.
+    predicted: Callable[[Sweep], Sweep] = as_measured
 
     def __call__(self, measured: Measured) -> Decision:
         """Decide whether the verdict on every declared claim is settled; see ``qual.stats.group_sequential``.
 
-        Claims without a limit for a single measurement (relations, sweeps, workload sets, figures without a promise,
-                references) need IOPS as precise as the protocol requires.
+        Where a sweep is not decided by the widths known so far, this one becomes as precise as the protocol asks.
+        """
+        question = self.question(measured.geometry, measured.workload)
+        decision = self._decide(measured, question)
+        rule, percent = self.protocol.sequential, question.precision_percent
+        is_coarse = rule and percent is not None and percent > rule.precision_percent
+        if decision.done and rule and is_coarse and not self._decides_sweeps(measured):
+            decision = self._decide(measured, replace(question, precision_percent=rule.precision_percent))
+        return decision
+
+    def question(self, geometry: Geometry, workload: Workload) -> Question:
+        """Return what a measurement has to decide.
+
+        Claims without a limit for a single measurement (relations, workload sets, figures without a promise,
+        references) need IOPS as precise as the protocol requires, claims about widths a part of their tolerance.
+        Extremes are observed for a time, whatever the IOPS are.
         """
         # A measurement without declared claims is the reference of a promise. A longer one makes no reading of heat
         # surer, and there is none before the process has ended.
-        claims = self.asked.get((measured.geometry, measured.workload), frozenset()) - OF_HEAT
+        claims = self.asked.get((geometry, workload), frozenset()) - OF_HEAT
         limits = {
             claim: limit
             for claim in sorted(claims)
-            if claim.scope in OF_ONE and (limit := self.spec.limit(claim, measured.geometry, measured.workload))
+            if claim.scope in OF_ONE and (limit := self.spec.limit(claim, geometry, workload))
         }
-        question = Question(
-            limits=limits,
-            is_precise=not limits or any(claim.scope not in OF_ONE or claim not in limits for claim in claims),
-            is_observed=bool(claims & OF_EXTREMES),
-        )
+        sweeps = self._of_sweeps(geometry, workload)
+        others = claims - limits.keys() - sweeps.keys() - OF_EXTREMES
+        finest = self.protocol.sequential.precision_percent if self.protocol.sequential else 0.0
+        precision = None
+        if others or not (limits or sweeps):
+            precision = finest
+        elif sweeps:
+            precision = sweep_precision.coarse_percent(sweeps, finest)
+        return Question(limits=limits, precision_percent=precision, is_observed=bool(claims & OF_EXTREMES))
+
+    def _decide(self, measured: Measured, question: Question) -> Decision:
         return group_sequential.decide(measured, question, self.protocol.sequential, self.protocol.verdict, self.family)
+
+    def _of_sweeps(self, geometry: Geometry, workload: Workload) -> dict[Claim, Limit]:
+        """Return the limits of the claims about several widths that depend on the IOPS of this one."""
+        claims = self.asked.get((geometry, workload), frozenset())
+        limits = {claim: self.spec.limit(claim, geometry, workload) for claim in sorted(claims & OF_WIDTHS)}
+        return {claim: limit for claim, limit in limits.items() if limit}
+
+    def _decides_sweeps(self, measured: Measured) -> bool:
+        """Return whether the sweeps are decided by the widths known so far; True while there is no other."""
+        geometry, workload = measured.geometry, measured.workload
+        limits = self._of_sweeps(geometry, workload)
+        alike = (
+            each
+            for each, of_each in self.asked
+            if of_each == workload
+            and (each.level, each.missing, each.rebuilding) == (geometry.level, geometry.missing, geometry.rebuilding)
+            and each != geometry
+            and self.asked[each, of_each] >= limits.keys()
+        )
+        others = [found for each in alike if (found := self.known(each, workload))]
+        if not others:
+            return True
+        sweep = self.predicted(Sweep((*others, measured)))
+        return sweep_precision.is_decided(sweep, limits, self.protocol.verdict, self.family)

@@ -174,7 +174,16 @@ class BayRun:
                 ResultCache(journal.path, earlier=found.memory),
                 tails=stopping.tails(self.asked, found.spec),
                 by_the_second=stopping.by_the_second(self.asked),
-                enough=stopping.Promises(found.spec, found.protocol, self.asked, self.family),
+            )
+            # Of a resumed run a prediction might have to measure a bare drive again, while something else is measured.
+            attributor = None if found.resumed else self.attributor(lambda: campaign)
+            campaign.enough = stopping.Promises(
+                found.spec,
+                found.protocol,
+                self.asked,
+                self.family,
+                known=campaign.known,
+                predicted=attributor.expected if attributor else stopping.as_measured,
             )
             stack.callback(self._health_after, channel, failures)
             stack.callback(unless_lost, campaign.close)

@@ -184,8 +184,8 @@ class Question:
 
     #: Claims that this measurement decides alone, each with its limit.
     limits: Mapping[Claim, Limit] = field(default_factory=dict)
-    #: The protocol's precision applies to its IOPS, because no limit says how precise they have to be.
-    is_precise: bool = False
+    #: Half width of the interval of its IOPS in per cent, where no limit of its own says how precise they have to be.
+    precision_percent: float | None = None
     #: Its extremes are needed, for a claim that compares several measurements.
     is_observed: bool = False
 
@@ -214,8 +214,8 @@ def decide(
         undecided += [
             f"{_sentence(verdict)} (too early)" for verdict in verdicts if _is_too_early(verdict, measured, looks)
         ]
-    if looks and question.is_precise:
-        known, precision = _precision(measured, looks, ConfidenceLevel(rule.confidence))
+    if looks and question.precision_percent is not None:
+        known, precision = _precision(measured, question.precision_percent, ConfidenceLevel(rule.confidence))
         sentence = sentence or precision
         undecided += [] if known else [precision]
     if question.is_observed or OF_EXTREMES & question.limits.keys():
@@ -248,8 +248,8 @@ def _decision(undecided: list[str], sentence: str) -> Decision:
     return Decision(done=False, sentence=undecided[0] + (f", and {others} more undecided" if others else ""))
 
 
-def _precision(measured: Measured, rule: SequentialRule, confidence_level: ConfidenceLevel) -> tuple[bool, str]:
-    """Return whether the IOPS are known to the protocol's precision, of every drive side by side, and a sentence."""
+def _precision(measured: Measured, percent: float, confidence_level: ConfidenceLevel) -> tuple[bool, str]:
+    """Return whether the IOPS are known to ± ``percent``, of every drive side by side, and a sentence."""
     rates: list[Estimate] = []
     for member in measured.members():
         try:
@@ -258,7 +258,7 @@ def _precision(measured: Measured, rule: SequentialRule, confidence_level: Confi
             return False, f"IOPS: {error}"
     widest = max(rates, key=_half_width_percent)
     half = _half_width_percent(widest)
-    return half <= rule.precision_percent, f"{widest}, ±{half:.2g} % ({rule.precision_percent:g} % is wanted)"
+    return half <= percent, f"{widest}, ±{half:.2g} % ({percent:g} % is wanted)"
 
 
 def _half_width_percent(estimate: Estimate) -> float:

@@ -107,6 +107,11 @@ class Campaign:
         """Return all repeats of one workload on one array; by a sequential protocol until ``enough``."""
         return cast(Measured, self._result(CampaignStep(StepKind.MEASURED, geometry, workload)))
 
+    def known(self, geometry: Geometry, workload: Workload) -> Measured | None:
+        """Return the result of a workload on an array if this session has it; measures nothing."""
+        step = CampaignStep(StepKind.MEASURED, geometry, workload)
+        return cast(Measured, self.cache[step]) if step in self.cache and not self.cache.failure(step) else None
+
     def member(self, workload: Workload) -> Measured:
         """Return the workload on all bare drives side by side, as measured before any array.
 

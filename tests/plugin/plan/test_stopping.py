@@ -177,13 +177,52 @@ def test_of_drives_side_by_side_all_have_to_be_clear(tmp_path: Path) -> None:
     assert ask(together(rough, clear, rough)).sentence.endswith(", and 1 more undecided")
 
 
-@pytest.mark.parametrize("claims", [(), ("scaling_slope",), ("mean_latency",), ("qd_knee",)])
+@pytest.mark.parametrize("claims", [(), ("mean_latency",), ("qd_knee",)])
 def test_what_no_limit_decides_has_to_be_precise(tmp_path: Path, claims: tuple[str, ...]) -> None:
     ask = Promises(sheet(tmp_path), PROTOCOL, asked_for(*claims))
     assert ask(measured(noise=10)).done
     decision = ask(measured(noise=500))
     assert not decision.done
     assert decision.sentence.endswith(" (1 % is wanted)")
+
+
+WIDER = Geometry.parse("raid5x4")
+
+
+def of_widths(tmp_path: Path, wider: Measured | None = None) -> Promises:
+    """Two widths, whose scaling has the default limits; with the result of the wider one."""
+    asked = asked_for("scaling_deviation") | asked_for("scaling_deviation", geometry=WIDER)
+    return Promises(sheet(tmp_path), PROTOCOL, asked, known=lambda geometry, workload: wider)
+
+
+def of_width(geometry: Geometry, iops: int, noise: int) -> Measured:
+    return Measured((settled(strategies.run(series(iops, noise), geometry=str(geometry))),))
+
+
+def test_the_first_width_of_a_sweep_needs_a_part_of_the_tolerance(tmp_path: Path) -> None:
+    """Of 10 %."""
+    ask = of_widths(tmp_path)
+    assert ask.question(RAID5X3, READS).precision_percent == 2
+    decision = ask(measured(noise=500))
+    assert not decision.done
+    assert decision.sentence.endswith(" (2 % is wanted)")
+
+
+@pytest.mark.parametrize(("wider", "is_enough"), [(1333, True), (1200, False), (1000, True)])
+def test_a_width_is_measured_more_precisely_if_those_known_do_not_decide(
+    tmp_path: Path, wider: int, is_enough: bool
+) -> None:
+    """Four drives do 4/3 of three; 1,200 IOPS are 10 % less, which is the limit."""
+    rough = measured(noise=40)
+    assert of_widths(tmp_path)(rough).done
+    assert of_widths(tmp_path, of_width(WIDER, wider, 40))(rough).done is is_enough
+
+
+def test_spreads_of_latency_need_no_precise_iops(tmp_path: Path) -> None:
+    asked = asked_for("latency_spread_between_widths", "steady_iops")
+    question = Promises(sheet(tmp_path), PROTOCOL, asked).question(RAID5X3, READS)
+    assert question.precision_percent is None
+    assert question.is_observed
 
 
 def test_too_little_is_never_enough_and_what_does_not_fit_does_not_hold_up(tmp_path: Path) -> None:
