@@ -71,17 +71,21 @@ class Promises:
         Claims without a limit for a single measurement (relations, sweeps, workload sets, figures without a promise,
                 references) need IOPS as precise as the protocol requires.
         """
+        question = self.question(measured.geometry, measured.workload)
+        return group_sequential.decide(measured, question, self.protocol.sequential, self.protocol.verdict, self.family)
+
+    def question(self, geometry: Geometry, workload: Workload) -> Question:
+        """Return what a measurement has to decide."""
         # A measurement without declared claims is the reference of a promise. A longer one makes no reading of heat
         # surer, and there is none before the process has ended.
-        claims = self.asked.get((measured.geometry, measured.workload), frozenset()) - OF_HEAT
+        claims = self.asked.get((geometry, workload), frozenset()) - OF_HEAT
         limits = {
             claim: limit
             for claim in sorted(claims)
-            if claim.scope in OF_ONE and (limit := self.spec.limit(claim, measured.geometry, measured.workload))
+            if claim.scope in OF_ONE and (limit := self.spec.limit(claim, geometry, workload))
         }
-        question = Question(
+        return Question(
             limits=limits,
             is_precise=not limits or any(claim.scope not in OF_ONE or claim not in limits for claim in claims),
             is_observed=bool(claims & OF_EXTREMES),
         )
-        return group_sequential.decide(measured, question, self.protocol.sequential, self.protocol.verdict, self.family)
