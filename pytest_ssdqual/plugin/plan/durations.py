@@ -70,7 +70,7 @@ class Durations:
                 f"{margin:g} times better than its limit" if margin >= 2 else f"{margin - 1:.0%} better than its limit"
             )
             count = sum(each == margin for each in self.assumed.values())
-            yield f"{' and '.join(found)} {better}, as no figure is known ({count} limits)"
+            yield f"{' and '.join(found)} {better}, as no figure is known ({count} limit{'s' if count > 1 else ''})"
 
     def asked(self, geometry: Geometry, workload: Workload) -> frozenset[Asked]:
         """Return what a measurement has to decide, each with its margin."""

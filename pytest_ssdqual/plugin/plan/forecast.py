@@ -131,7 +131,7 @@ def predict(
     prices = Prices(protocol, spec, drive_bytes, tails, simulated)
     rows: dict[str, CostRow] = {}
     samples: list[Sample] = []
-    ends: list[tuple[str, float]] = []
+    measurements: list[tuple[str, float, float]] = []
     passed_s = 0.0
     for preparations, step in CampaignPlan.of(steps, protocol).prepared():
         row = rows.setdefault(_name(step), CostRow())
@@ -143,8 +143,8 @@ def predict(
         price = prices.step(step)
         row.add(price)
         samples.append(price.sample)
-        if step.kind is StepKind.MEASURED:
-            ends.append((f"{step.geometry}: {step.what}", passed_s))
+        if step.kind is StepKind.MEASURED and protocol.sequential:
+            measurements.append((f"{step.geometry}: {step.what}", passed_s, price.expected.seconds))
         passed_s += price.expected.seconds
         row.workloads += prices.workloads(step)
         row.is_loop = step.kind is StepKind.LOOP
@@ -163,7 +163,7 @@ def predict(
         high_s=durations.quantile(runs, 0.95),
         ninety_s=durations.quantile(runs, 0.9),
         assumptions=(*simulated.assumptions(), *prices.assumptions),
-        begins=tuple(ends),
+        measurements=tuple(measurements),
     )
 
 

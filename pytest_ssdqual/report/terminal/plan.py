@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.progress_events import Planned, array_of
+from pytest_ssdqual.qual.progress_events import PRIOR_S, Planned, array_of
 from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.report.run_folder.manifest import NONE
 from pytest_ssdqual.report.view.tables import Table, text_table
@@ -59,8 +59,8 @@ class PrintedPlan:
     ninety_s: float = 0.0
     #: What the forecast assumes because nothing is published, a part of a sentence each.
     assumptions: tuple[str, ...] = ()
-    #: Each measurement by its name as a step, and its expected begin in seconds.
-    begins: tuple[tuple[str, float], ...] = ()
+    #: Each measurement that ends when it is decided: its name as a step, its expected begin and duration in seconds.
+    measurements: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -91,9 +91,21 @@ class PrintedPlan:
         for array in self.arrays:
             starts.setdefault(array_of(array.geometry), passed_s)
             passed_s += array.seconds
-        return Planned(self.seconds, tuple(starts), tuple(starts.values()))
+        starts |= {name: begin_s for name, begin_s, _ in self.measurements}
+        lengths_s = tuple(length_s for _, _, length_s in self.measurements)
+        return Planned(
+            self.seconds,
+            tuple(starts),
+            tuple(starts.values()),
+            # Durations that are expected vary, so a few of them show little, too.
+            prior_s=max([PRIOR_S, *(VARYING * length_s for length_s in lengths_s)]),
+            lengths_s=lengths_s,
+            measured=tuple(name for name, _, _ in self.measurements),
+        )
 
 
+#: Expected durations that count as done exactly as planned: a measurement takes from a third to three times of it.
+VARYING = 2.0
 #: The plan is not split into bands of columns.
 UNLIMITED = 10_000
 HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")
