@@ -13,23 +13,38 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
+#: Weight of a plan of fixed durations in the pace: as if so much had been done exactly as planned. An array of seconds
+#: shows little.
+PRIOR_S = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """Expected duration of the plan."""
 
     seconds: float
-    #: Ids of the arrays in the order in which they will be built: ``raid5x4``.
+    #: What the plan knows the begin of: arrays by their ids (``raid5x4``), in the order in which they are built, and
+    #: measurements by the names of their steps (``raid5x4: randread_4k_qd8``).
     arrays: tuple[str, ...] = ()
     #: Begin of each, in seconds since the first.
     starts_s: tuple[float, ...] = ()
     #: The printed plan, from a process that cannot print it.
     lines: tuple[str, ...] = ()
+    #: Weight of the plan in the pace, in seconds; see ``PRIOR_S``.
+    prior_s: float = PRIOR_S
+    #: Expected duration of each measurement, in the order of ``measured``.
+    lengths_s: tuple[float, ...] = ()
+    #: The measurements whose duration is only expected, by the names of their steps.
+    measured: tuple[str, ...] = ()
 
     @property
     def starts(self) -> dict[str, float]:
-        """Begin of each array, by its id."""
+        """Begin of each array, by its id, and of each measurement, by the name of its step."""
         return dict(zip(self.arrays, self.starts_s, strict=False))
+
+    def length_s(self, what: str) -> float:
+        """Expected duration of a measurement; 0 if it is fixed."""
+        return dict(zip(self.measured, self.lengths_s, strict=False)).get(what, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +127,6 @@ class Idle:
     """Nothing is done until the next ``Begun``."""
 
 
-#: Weight of the plan in the pace: as if so much had been done exactly as planned. An array of seconds shows little.
-PRIOR_S = 60.0
 #: Limits of the pace. An array that ended early by an error says nothing about the others.
 LEAST_PACE, MOST_PACE = 0.8, 5.0
 
@@ -148,10 +161,10 @@ class BayProgress:
     step: ProgressStep | None = None
     #: The whole run, if it was planned.
     plan: Planned | None = None
-    #: Arrays that have been started, and the time of the first start.
+    #: Arrays and planned measurements that have been started, and the time of the first start.
     begun: tuple[str, ...] = ()
     began_s: float = 0.0
-    #: Time that the finished arrays took, over their planned time; see ``PRIOR_S``.
+    #: Time that all before the last planned begin took, over its planned time; see ``PRIOR_S``.
     pace: float = 1.0
     #: Planned time of all finished steps.
     done_s: float = 0.0
@@ -171,7 +184,7 @@ class BayProgress:
             case Planned():
                 return replace(self, plan=news)
             case Begun(what, expected_s):
-                ended = self._ended(at_s - self.step.began_s if self.step else 0.0)._on_array_of(what, at_s)
+                ended = self._ended(at_s - self.step.began_s if self.step else 0.0)._on_plan_at(what, at_s)
                 # A conditioning consists of several steps; the steadiness of the last one still holds.
                 goes_on = self.step is not None and self.step.what == what
                 found = self.steadiness if goes_on else None
@@ -192,13 +205,17 @@ class BayProgress:
         return self
 
     def left_s(self, now_s: float) -> float | None:
-        """Return the time left of the whole run, at the pace of the arrays that are finished.
+        """Return the time left of the whole run, at the pace of the arrays and measurements that are finished.
 
         0 if it is overdue, None if it is unknown or no step is running.
         """
         if self.plan is None or not math.isfinite(self.plan.seconds) or self.step is None:
             return None
         elapsed_s = now_s - self.step.began_s
+        if length_s := self.plan.length_s(self.step.what):
+            # What the plan expects of the step, or more if its next look is later than that.
+            rest_s = max(0.0, max(self.pace * length_s, self.step.expected_s) - elapsed_s)
+            return self.pace * max(0.0, self.plan.seconds - self.done_s - length_s) + rest_s
         of_step_s = min(elapsed_s, self.step.expected_s) if self.step.expected_s else elapsed_s
         return self.pace * max(0.0, self.plan.seconds + self.added_s - self.done_s - of_step_s)
 
@@ -209,22 +226,26 @@ class BayProgress:
 
     def _ended(self, took_s: float) -> BayProgress:
         # The planned time, not the actual one, so that the sum of all steps stays that of the plan.
-        done_s = self.done_s + ((self.step.expected_s or took_s) if self.step else 0.0)
+        planned_s = self.plan.length_s(self.step.what) if self.plan and self.step else 0.0
+        done_s = self.done_s + ((planned_s or self.step.expected_s or took_s) if self.step else 0.0)
         return replace(self, step=None, done_s=done_s, load=None, now=None)
 
-    def _on_array_of(self, what: str, at_s: float) -> BayProgress:
-        """Where a new array starts, count all planned time before it as done, also that of steps that failed.
+    def _on_plan_at(self, what: str, at_s: float) -> BayProgress:
+        """Where an array or a planned measurement begins, count all planned time before it as done, also that of steps
+        that failed.
 
         There, and nowhere else, the plan knows how long everything before should have taken; so the pace is known.
         """
-        array, starts = array_of(what), self.plan.starts if self.plan else {}
-        if array in self.begun or array not in starts:
+        starts = self.plan.starts if self.plan else {}
+        place = what if what in starts else array_of(what)
+        if place in self.begun or place not in starts:
             return self
-        began_s, first = (self.began_s, self.begun[0]) if self.begun else (at_s, array)
-        pace = (at_s - began_s + PRIOR_S) / (max(0.0, starts[array] - starts[first]) + PRIOR_S)
+        began_s, first = (self.began_s, self.begun[0]) if self.begun else (at_s, place)
+        prior_s = self.plan.prior_s if self.plan else PRIOR_S
+        pace = (at_s - began_s + prior_s) / (max(0.0, starts[place] - starts[first]) + prior_s)
         pace = min(max(pace, LEAST_PACE), MOST_PACE)
-        begun = (*self.begun, array)
-        return replace(self, done_s=starts[array], added_s=0.0, begun=begun, began_s=began_s, pace=pace)
+        begun = (*self.begun, place)
+        return replace(self, done_s=starts[place], added_s=0.0, begun=begun, began_s=began_s, pace=pace)
 
 
 #: Takes an event, the state of its bay before and after it, and its time.

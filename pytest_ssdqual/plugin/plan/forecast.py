@@ -1,16 +1,25 @@
-"""Forecasts the cost of a plan: time, bytes written and array builds, from the protocol and the data sheet."""
+"""Forecasts the cost of a plan: time, bytes written and array builds, from the protocol and the data sheet.
+
+Fixed times are the protocol's. What ends when something is known or steady is simulated (``durations``), for all steps
+of a run together: the range of a plan is that of its sum, not the sum of ranges.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import fmean
 
+from pytest_ssdqual.plugin.plan import durations, rates
+from pytest_ssdqual.plugin.plan.durations import Durations, Earlier, Sample
+from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.explore import dimensions
-from pytest_ssdqual.qual.raid.geometry import Geometry, costs
+from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.stats.duration import SteadySteps
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
@@ -48,26 +57,59 @@ class StepCost:
         return StepCost(self.seconds * count, self.bytes_written * count)
 
 
+@dataclass(frozen=True, slots=True)
+class StepPrice:
+    """Cost of a step, and how it varies."""
+
+    expected: StepCost = StepCost()
+    #: At most; the expected cost unless the step goes on until something is known or steady.
+    most: StepCost = StepCost()
+    #: Duration in each simulated run; empty if it does not vary.
+    seconds: Sample = ()
+
+    @classmethod
+    def fixed(cls, cost: StepCost) -> StepPrice:
+        """The price of a step that does not vary."""
+        return cls(cost, cost)
+
+    @classmethod
+    def varying(cls, least: StepCost, beyond_s: Sample, bytes_per_s: float, most: StepCost | None = None) -> StepPrice:
+        """The price of a step that takes ``beyond_s`` longer than ``least``, and writes so much in that time."""
+        mean_s = fmean(beyond_s)
+        expected = least + StepCost(mean_s, mean_s * bytes_per_s)
+        is_fixed = len(set(beyond_s)) == 1
+        seconds = () if is_fixed else tuple(least.seconds + each for each in beyond_s)
+        return cls(expected, most or expected, seconds)
+
+    @property
+    def sample(self) -> Sample:
+        """Duration in each simulated run."""
+        return self.seconds or (self.expected.seconds,) * durations.RUNS
+
+
 @dataclass(slots=True)
 class CostRow:
     """Costs of the steps that are one row of the printed plan."""
 
     workloads: int = 0
     condition: StepCost = StepCost()
-    #: Without a reason to go on longer, and at most.
-    least: StepCost = StepCost()
+    measure: StepCost = StepCost()
     most: StepCost = StepCost()
     is_loop: bool = False
+
+    def add(self, step: StepPrice) -> None:
+        """Add a step without its preparation."""
+        self.measure, self.most = self.measure + step.expected, self.most + step.most
 
     def printed(self, name: str) -> PlannedArray:
         return PlannedArray(
             geometry=name,
             workloads=self.workloads,
             condition_s=self.condition.seconds,
-            measure_s=self.least.seconds,
-            bytes_written=int(self.condition.bytes_written + self.least.bytes_written),
-            more_s=self.most.seconds - self.least.seconds,
-            more_bytes=int(self.most.bytes_written - self.least.bytes_written),
+            measure_s=self.measure.seconds,
+            bytes_written=int(self.condition.bytes_written + self.measure.bytes_written),
+            more_s=self.most.seconds - self.measure.seconds,
+            more_bytes=int(self.most.bytes_written - self.measure.bytes_written),
             is_loop=self.is_loop,
         )
 
@@ -79,28 +121,51 @@ def predict(
     drives: int,
     drive_bytes: int,
     tails: Container[Workload] = frozenset(),
+    promises: Promises | None = None,
+    earlier: Earlier = durations.no_baseline,
 ) -> PrintedPlan:
-    """Return the plan with its costs, in the order of execution; ``tails``: the workloads with tests of percentiles."""
-    prices = Prices(protocol, spec, drive_bytes, tails)
+    """Return the plan with its costs, in the order of execution.
+
+    ``tails``: the workloads with tests of percentiles. ``promises``: what sequential measurements have to decide; None:
+    nothing but IOPS. ``earlier``: figures of a baseline.
+    """
+    simulated = Durations(promises or Promises(spec, protocol, {}), earlier)
+    prices = Prices(protocol, spec, drive_bytes, tails, simulated)
     rows: dict[str, CostRow] = {}
+    samples: list[Sample] = []
+    measurements: list[tuple[str, float, float]] = []
+    passed_s = 0.0
     for preparations, step in CampaignPlan.of(steps, protocol).prepared():
         for each in preparations:
-            rows.setdefault(_name_of(each, step), CostRow()).condition += prices.preparation(each)
+            price = prices.preparation(each)
+            rows.setdefault(_name_of(each, step), CostRow()).condition += price.expected
+            samples.append(price.sample)
+            passed_s += price.expected.seconds
         row = rows.setdefault(_name(step), CostRow())
-        least, most = prices.step(step)
-        row.least, row.most = row.least + least, row.most + most
+        price = prices.step(step)
+        row.add(price)
+        samples.append(price.sample)
+        if step.kind is StepKind.MEASURED and protocol.sequential:
+            measurements.append((f"{step.geometry}: {step.what}", passed_s, price.expected.seconds))
+        passed_s += price.expected.seconds
         row.workloads += prices.workloads(step)
         row.is_loop = step.kind is StepKind.LOOP
-    looks = protocol.sequential
+    looks, runs = protocol.sequential, durations.summed(samples)
     return PrintedPlan(
         tuple(row.printed(name) for name, row in rows.items()),
         drives=drives,
         protocol=protocol.name,
         acceptance=protocol.acceptance,
         endurance_bytes=spec.endurance_bytes,
+        drive_bytes=drive_bytes,
         most_rounds=protocol.loop.max_rounds if any(row.is_loop for row in rows.values()) else 0,
         first_s=looks.first_s if looks else 0.0,
         limit_s=looks.limit_s if looks else 0.0,
+        low_s=durations.quantile(runs, 0.05),
+        high_s=durations.quantile(runs, 0.95),
+        ninety_s=durations.quantile(runs, 0.9),
+        assumptions=(*simulated.assumptions(), *prices.assumptions),
+        measurements=tuple(measurements),
     )
 
 
@@ -132,18 +197,21 @@ class Prices:
     spec: Spec
     drive_bytes: int
     tails: Container[Workload] = frozenset()
+    durations: Durations | None = None
+    #: What was assumed because nothing is published, a sentence each.
+    assumptions: dict[str, None] = field(default_factory=dict)
 
-    def step(self, step: CampaignStep) -> tuple[StepCost, StepCost]:
-        """Return the least and the most cost of a step without its preparation."""
+    def step(self, step: CampaignStep) -> StepPrice:
+        """Return the price of a step without its preparation."""
         geometry, what = step.geometry, step.what
         if isinstance(what, Rounds):
             return self.loop(geometry, what)
         if step.kind is StepKind.MEASURED and what:
             return self.measurement(geometry, what)
-        if step.kind in OF_MEMBERS and what:
-            return self.members(step.kind, geometry, what)
         cost = StepCost()
-        if step.kind is StepKind.SATURATION and what:
+        if step.kind in OF_MEMBERS and what:
+            cost = self.members(step.kind, geometry, what)
+        elif step.kind is StepKind.SATURATION and what:
             cost = self.saturation(geometry, what)
         elif step.kind is StepKind.REBUILD and what:
             cost = self.rebuild(geometry, what)
@@ -151,7 +219,7 @@ class Prices:
             cost = self.search(geometry)
         elif step.kind is StepKind.INTEGRITY:
             cost = self.lives(geometry)
-        return cost, cost
+        return StepPrice.fixed(cost)
 
     def workloads(self, step: CampaignStep) -> int:
         """Return the number of workloads that a step measures."""
@@ -159,33 +227,46 @@ class Prices:
             return len(step.what.workloads)
         return self.searched if step.kind is StepKind.SEARCH else int(step.what is not None)
 
-    def preparation(self, preparation: Preparation) -> StepCost:
-        """Return the cost of a preparation; members fail at once."""
+    def preparation(self, preparation: Preparation) -> StepPrice:
+        """Return the price of a preparation; members fail at once."""
         if isinstance(preparation, Build):
-            return self.build(preparation.geometry, preparation.fill.passes)
+            return StepPrice.fixed(self.build(preparation.geometry, preparation.fill.passes))
         if isinstance(preparation, Precondition):
             return self.precondition(preparation.geometry, preparation.workload)
         if isinstance(preparation, Assemble):
-            return StepCost() if preparation.geometry.is_side_by_side else StepCost(BUILD_S)
+            return StepPrice.fixed(StepCost(0.0 if preparation.geometry.is_side_by_side else BUILD_S))
         if isinstance(preparation, Confirm):
-            return self.confirmation(preparation.geometry, preparation.workload)
-        return StepCost()
+            return StepPrice.fixed(self.confirmation(preparation.geometry, preparation.workload))
+        return StepPrice()
 
     def build(self, geometry: Geometry, passes: int) -> StepCost:
         """Return the cost of purge, creation and sequential fills."""
         return StepCost(BUILD_S + passes * self.drive_bytes / self._stream, passes * self.drive_bytes * geometry.width)
 
-    def precondition(self, geometry: Geometry, workload: Workload) -> StepCost:
-        """Return the cost of conditioning for the class of ``workload``: the steps that write the protocol's volume."""
-        step_s, limit_s = self.protocol.precondition_s, self.protocol.precondition_limit_s
+    def precondition(self, geometry: Geometry, workload: Workload) -> StepPrice:
+        """Return the price of conditioning for the class of ``workload``: the steps that write the protocol's volume,
+        and those until a settled drive is found steady.
+        """
+        protocol = self.protocol
+        step_s, limit_s = protocol.precondition_s, protocol.precondition_limit_s
         if not step_s:
-            return StepCost()
+            return StepPrice()
         writes = fixed_time.conditioning(workload)
         rate = self.host_bytes_per_s(geometry, writes)
-        volume = self.protocol.precondition_capacities * self._capacity(geometry)
-        steps = max(1, math.ceil(volume / rate / step_s)) if rate else 1
-        seconds = min(steps * step_s, max(limit_s, step_s))
-        return StepCost(seconds, self._written(geometry, writes, seconds))
+        volume = protocol.precondition_capacities * self._capacity(geometry)
+        if volume and not rate:
+            rate = self._assumed_bytes_per_s(geometry, writes)
+        least = max(1, math.ceil(volume / rate / step_s)) if rate else 1
+        seconds = min(least * step_s, max(limit_s, step_s))
+        most = min(durations.MOST_STEPS, max(1, math.ceil(limit_s / step_s) - least + 1))
+        per_step = max(1, round(step_s / protocol.round_s))
+        found = SteadySteps(protocol.steady, step_s / per_step, step_s / per_step, per_step, most, _targets(geometry))
+        # The last step that the volume needs is the first that may be steady.
+        fewest = math.ceil(protocol.steady.window / per_step) if least > 1 else 1
+        beyond = tuple(max(0, steps - fewest) * step_s for steps in self._steps(found))
+        return StepPrice.varying(
+            StepCost(seconds, self._written(geometry, writes, seconds)), beyond, self._written(geometry, writes, 1.0)
+        )
 
     def confirmation(self, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of the window that confirms the state of an assembled array."""
@@ -194,23 +275,34 @@ class Prices:
         seconds = self.protocol.ramp_s + self.protocol.window_s
         return StepCost(seconds + OVERHEAD_S, self._written(geometry, fixed_time.conditioning(workload), seconds))
 
-    def measurement(self, geometry: Geometry, workload: Workload) -> tuple[StepCost, StepCost]:
-        """Return the least and the most cost of all repeats without retries; a group-sequential protocol has both."""
-        looks, repeats = self.protocol.sequential, self.protocol.repeats
+    def measurement(self, geometry: Geometry, workload: Workload) -> StepPrice:
+        """Return the price of all repeats of a measurement: until decided, or in windows until each is steady."""
+        protocol, looks, repeats = self.protocol, self.protocol.sequential, self.protocol.repeats
+        per_s = self._written(geometry, workload, 1.0)
 
         def lasting(window_s: float) -> StepCost:
-            each_s = self.protocol.ramp_s + window_s
+            each_s = protocol.ramp_s + window_s
             return StepCost(repeats * (each_s + OVERHEAD_S), self._written(geometry, workload, repeats * each_s))
 
-        window_s = self.protocol.window_of(tail=workload in self.tails)
-        return lasting(window_s), lasting(looks.limit_s if looks else window_s)
+        if looks and self.durations:
+            beyond = tuple(each - looks.first_s for each in self.durations.sequential(geometry, workload, looks))
+            return StepPrice.varying(lasting(looks.first_s), beyond, per_s, lasting(looks.limit_s))
+        window_s = protocol.window_of(tail=workload in self.tails)
+        rounds = protocol.steady.window
+        found = SteadySteps(
+            protocol.steady, window_s / rounds, window_s / rounds, rounds, protocol.attempts, _targets(geometry)
+        )
+        each_s = protocol.ramp_s + window_s + OVERHEAD_S
+        beyond = durations.summed(
+            tuple((attempts - 1) * each_s for attempts in self._steps(found)) for _ in range(repeats)
+        )
+        return StepPrice.varying(lasting(window_s), beyond, per_s)
 
-    def members(self, kind: StepKind, geometry: Geometry, workload: Workload) -> tuple[StepCost, StepCost]:
+    def members(self, kind: StepKind, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of one workload on the bare drives: side by side, or on one after another."""
         rule = self.protocol.members
         each_s, times = rule.ramp_s + rule.window_s, geometry.width if kind is StepKind.ALONE else 1
-        cost = StepCost(times * (each_s + OVERHEAD_S), self._written(geometry, workload, each_s))
-        return cost, cost
+        return StepCost(times * (each_s + OVERHEAD_S), self._written(geometry, workload, each_s))
 
     def saturation(self, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of writing the whole volume at the published rate (a fresh drive is faster), or of the time
@@ -222,15 +314,17 @@ class Prices:
         written = min(volume, rate * seconds) if rate else volume
         return StepCost(seconds + OVERHEAD_S, written * _copies(geometry, workload))
 
-    def loop(self, geometry: Geometry, loop: Rounds) -> tuple[StepCost, StepCost]:
-        """Return the least and the most cost: one window of the steady-state rule, and all rounds that the protocol
-        allows.
-        """
-        rule = self.protocol.loop
-        seconds = len(loop.workloads) * (rule.cell_s + OVERHEAD_S)
-        once = StepCost(seconds, sum(self._written(geometry, each, rule.cell_s) for each in loop.workloads))
-        least = min(self.protocol.steady.window, rule.max_rounds)
-        return once.times(least), once.times(rule.max_rounds)
+    def loop(self, geometry: Geometry, loop: Rounds) -> StepPrice:
+        """Return the price of rounds until the tracked figures are steady, or until the protocol's last round."""
+        rule, most = self.protocol.loop, max(self.protocol.loop.max_rounds, self.protocol.steady.window)
+        round_s = len(loop.workloads) * (rule.cell_s + OVERHEAD_S)
+        once = StepCost(round_s, sum(self._written(geometry, each, rule.cell_s) for each in loop.workloads))
+        figures = len(loop.tracked) * _targets(geometry)
+        found = SteadySteps(self.protocol.steady, rule.cell_s, round_s, 1, most, figures)
+        rounds = self._steps(found)
+        least = min(self.protocol.steady.window, most)
+        beyond = tuple((each - least) * round_s for each in rounds)
+        return StepPrice.varying(once.times(least), beyond, once.bytes_written / round_s, once.times(most))
 
     def rebuild(self, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of a rebuild: each replaced member is written once, then all data are read once to check
@@ -248,7 +342,9 @@ class Prices:
         return StepCost(seconds, 0.1 * seconds * self._stream)
 
     def host_bytes_per_s(self, geometry: Geometry, workload: Workload) -> float | None:
-        """Return bytes per second of reads and writes, by the data sheet; None if it has no value."""
+        """Return bytes per second of reads and writes, by the data sheet, at the nearest depth that it has; None if it
+        has no value.
+        """
         drives = geometry.width if geometry.is_side_by_side else 1
         if throughput := self.spec.published(Claim.THROUGHPUT, geometry, workload):
             return throughput.value * drives
@@ -258,7 +354,8 @@ class Prices:
             return expected * workload.block_bytes * drives
         if not workload.is_random and not workload.reads and self.spec.product.sequential_write_bytes_per_s:
             return float(self.spec.product.sequential_write_bytes_per_s * geometry.data_drives)
-        return None
+        near = rates.nearest(self.spec, geometry, workload)
+        return near * workload.block_bytes * drives if near and workload.block_bytes else None
 
     @property
     def searched(self) -> int:
@@ -272,6 +369,18 @@ class Prices:
         """
         seconds = self.protocol.explore.budget_s
         return StepCost(seconds, 0.5 * seconds * self._stream * geometry.width)
+
+    def _steps(self, asked: SteadySteps) -> tuple[int, ...]:
+        return self.durations.steps(asked) if self.durations else (1,)
+
+    def _assumed_bytes_per_s(self, geometry: Geometry, writes: Workload) -> float:
+        """Return bytes per second of conditioning writes if the sheet has no rate at all."""
+        if not writes.is_random:
+            return self._stream * geometry.data_drives
+        iops = rates.assumed_writes(self.spec)
+        self.assumptions[f"{iops:,.0f} random writes per second of a drive, for conditioning: none is published"] = None
+        law = expected_iops(geometry, 0.0, 10 * iops, iops) if not geometry.is_side_by_side else iops * geometry.width
+        return law * 4096
 
     @property
     def _stream(self) -> float:
@@ -289,3 +398,8 @@ class Prices:
 def _copies(geometry: Geometry, workload: Workload) -> float:
     """Return bytes written to members for each byte that the host writes."""
     return costs(geometry).writes if workload.is_random else geometry.width / geometry.data_drives
+
+
+def _targets(geometry: Geometry) -> int:
+    """Return the number of series that have to be steady: of each drive side by side, or of the array."""
+    return geometry.width if geometry.is_side_by_side else 1

@@ -33,7 +33,7 @@ from pytest_ssdqual.qual.progress_events import News
 from pytest_ssdqual.report.evidence.evidence import carried_by
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.terminal import summary
-from pytest_ssdqual.report.terminal.plan import plan_lines
+from pytest_ssdqual.report.terminal.plan import comparison_lines, plan_lines
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
 #: Message after Ctrl-C or SIGTERM during the checks of drives, or while the run waits for them.
@@ -133,7 +133,8 @@ def header(config: pytest.Config) -> list[str]:
 def tell_plan(config: pytest.Config) -> list[str]:
     """Return the printed plan: arrays, workloads, time and bytes; the progress line counts down its total.
 
-    With --collect-only the summary prints the plan, because hundreds of lines of tests follow here.
+    With --collect-only the summary prints the plan, because hundreds of lines of tests follow here; with -v also what
+    other protocols would take.
     """
     found = config.stash[RUN].forecast()
     if found is None:
@@ -143,6 +144,8 @@ def tell_plan(config: pytest.Config) -> list[str]:
         controller.take(found.planned)
         if config.option.collectonly:
             controller.plan = plan_lines(found)
+            if config.get_verbosity() > 0:
+                controller.plan += comparison_lines(config.stash[RUN].comparison())
             return []
     return [safe_text.line(each, summary.LINE_CHARACTERS) for each in plan_lines(found)]
 

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
-from pytest_ssdqual.plugin.plan import forecast, order, stopping
+from pytest_ssdqual.plugin.plan import durations, forecast, order, stopping
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
+from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.fleet.folder import called
@@ -51,6 +53,8 @@ class BayRun:
     manifest: Manifest | None = None
     #: The plan of the tests that will run.
     steps: Steps = ()
+    #: The plan of the same tests by another protocol.
+    _steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
     #: Claims that the tests declare for each measurement.
     asked: ClaimsByMeasurement = field(default_factory=dict)
     #: Number of claims that the run planned when it began.
@@ -95,8 +99,9 @@ class BayRun:
         """Plan the measurements of the tests that will run."""
         found = self.qualification
         limits = [drive.queue_limit for drive in found.bay.drives if drive.queue_limit is not None]
-        queue_limit, members = min(limits, default=None), found.settings.members
-        self.steps = order.plan(items, found.spec, found.protocol, queue_limit, members=members)
+        deepest, members = min(limits, default=None), found.settings.members
+        self._steps_by = lambda protocol: order.plan(items, found.spec, protocol, deepest, members=members)
+        self.steps = self._steps_by(found.protocol)
         self.asked = stopping.asked(items)
 
     def forecast(self) -> PrintedPlan | None:
@@ -105,13 +110,25 @@ class BayRun:
         wanted = order.missing(self.steps, found.memory)
         if not wanted:
             return None
-        drives = found.bay.drives
-        tails = stopping.tails(self.asked, found.spec)
-        printed = forecast.predict(
-            wanted, found.protocol, found.spec, len(drives), min(drive.size_bytes for drive in drives), tails
-        )
+        printed = self._predict(wanted, found.protocol)
         self.planned_s = printed.seconds
         return replace(printed, is_expected=found.expected is not None)
+
+    def comparison(self) -> tuple[PrintedPlan, ...]:
+        """Return the plans of the same tests by each shipped protocol for acceptance, and by the run's own."""
+        found = self.qualification
+        shipped = (protocols.load(name) for name in protocols.shipped())
+        of_acceptance = {each.name: each for each in shipped if each.acceptance} | {found.protocol.name: found.protocol}
+        return tuple(self._predict(self._steps_by(each), each) for each in of_acceptance.values())
+
+    def _predict(self, steps: Steps, protocol: Protocol) -> PrintedPlan:
+        found = self.qualification
+        drives, baseline = found.bay.drives, found.baseline
+        return forecast.predict(
+            steps, protocol, found.spec, len(drives), min(drive.size_bytes for drive in drives),
+            stopping.tails(self.asked, found.spec), stopping.Promises(found.spec, protocol, self.asked, self.family),
+            baseline.noted_iops if baseline else durations.no_baseline,
+        )  # fmt: skip
 
     def attributor(self, campaign: Callable[[], Campaign]) -> Attributor | None:
         """Return what names the causes of shortfalls; None if the bare drives are not measured."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.progress_events import Planned, array_of
+from pytest_ssdqual.qual.progress_events import PRIOR_S, Planned, array_of
 from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.report.run_folder.manifest import NONE
 from pytest_ssdqual.report.view.tables import Table, text_table
@@ -23,7 +23,8 @@ class PlannedArray:
     measure_s: float
     #: Bytes that the run writes to all members, parity and copies included.
     bytes_written: int
-    #: Maximum additional time of a loop until it is steady, or of a sequential measurement until it is decided.
+    #: Time beyond the expected one, at most, of a loop until it is steady or of a sequential measurement until it is
+    #: decided.
     more_s: float = 0.0
     more_bytes: int = 0
     is_loop: bool = False
@@ -43,6 +44,8 @@ class PrintedPlan:
     acceptance: bool
     #: Rated endurance of a drive in bytes, if its data sheet has it.
     endurance_bytes: int | None = None
+    #: Capacity of the smallest drive; 0 if unknown.
+    drive_bytes: int = 0
     #: Maximum number of rounds of the loops; 0 without loops.
     most_rounds: int = 0
     #: Earliest and latest end of a measurement of a sequential protocol.
@@ -50,6 +53,14 @@ class PrintedPlan:
     limit_s: float = 0.0
     #: False if only a pattern determined the number of drives.
     is_expected: bool = True
+    #: Nine of ten runs take a time from the first to the second; nine of ten at most the third. 0: as expected.
+    low_s: float = 0.0
+    high_s: float = 0.0
+    ninety_s: float = 0.0
+    #: What the forecast assumes because nothing is published, a part of a sentence each.
+    assumptions: tuple[str, ...] = ()
+    #: Each measurement that ends when it is decided: its name as a step, its expected begin and duration in seconds.
+    measurements: tuple[tuple[str, float, float], ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -60,6 +71,19 @@ class PrintedPlan:
         return sum(array.bytes_written for array in self.arrays)
 
     @property
+    def bytes_per_drive(self) -> float:
+        return self.bytes_written / max(1, self.drives)
+
+    @property
+    def drive_writes(self) -> float:
+        """Bytes written to a drive in multiples of its capacity."""
+        return self.bytes_per_drive / self.drive_bytes if self.drive_bytes else 0.0
+
+    @property
+    def endurance_percent(self) -> float:
+        return 100 * self.bytes_per_drive / self.endurance_bytes if self.endurance_bytes else 0.0
+
+    @property
     def planned(self) -> Planned:
         """The plan as a progress event."""
         starts: dict[str, float] = {}
@@ -67,9 +91,21 @@ class PrintedPlan:
         for array in self.arrays:
             starts.setdefault(array_of(array.geometry), passed_s)
             passed_s += array.seconds
-        return Planned(self.seconds, tuple(starts), tuple(starts.values()))
+        starts |= {name: begin_s for name, begin_s, _ in self.measurements}
+        lengths_s = tuple(length_s for _, _, length_s in self.measurements)
+        return Planned(
+            self.seconds,
+            tuple(starts),
+            tuple(starts.values()),
+            # Durations that are expected vary, so a few of them show little, too.
+            prior_s=max([PRIOR_S, *(VARYING * length_s for length_s in lengths_s)]),
+            lengths_s=lengths_s,
+            measured=tuple(name for name, _, _ in self.measurements),
+        )
 
 
+#: Expected durations that count as done exactly as planned: a measurement takes from a third to three times of it.
+VARYING = 2.0
 #: The plan is not split into bands of columns.
 UNLIMITED = 10_000
 HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")
@@ -97,6 +133,28 @@ def plan_lines(plan: PrintedPlan) -> list[str]:
     ]
 
 
+#: Columns of the comparison of protocols.
+COMPARED = ("protocol", "expected", "nine of ten within", "drive writes", "of rated endurance")
+
+
+def comparison_lines(plans: Sequence[PrintedPlan]) -> list[str]:
+    """Return the plans of several protocols side by side; drive writes are in capacities of a drive."""
+    rows = [
+        (
+            plan.protocol,
+            _duration(plan.seconds),
+            _duration(plan.ninety_s or plan.seconds),
+            f"{plan.drive_writes:.1f}" if plan.drive_bytes else "-",
+            f"{plan.endurance_percent:.2g} %" if plan.endurance_bytes else "unknown",
+        )
+        for plan in plans
+    ]
+    return [
+        "ssdqual: the same tests by each protocol for acceptance",
+        *(line.text for line in text_table(Table(COMPARED, tuple(rows)), UNLIMITED)),
+    ]
+
+
 def _row(name: str, array: PlannedArray) -> tuple[str, ...]:
     return (
         name,
@@ -111,19 +169,24 @@ def _row(name: str, array: PlannedArray) -> tuple[str, ...]:
 def _remarks(plan: PrintedPlan) -> Iterator[str]:
     if not plan.is_expected:
         yield f"{NONE}: --ssd-expect={plan.drives} would detect a missing one"
-    yield "times are estimates: conditioning goes on until the array is steady"
+    if plan.low_s < plan.high_s:
+        low, high = format_duration(round(plan.low_s)), format_duration(round(plan.high_s))
+        yield f"times are expected ones, from simulations; in nine of ten runs all takes {low} to {high}"
+    else:
+        yield "times are estimates: conditioning goes on until the array is steady"
+    for assumed in plan.assumptions:
+        yield f"assumed: {assumed}"
     if more := _more(array for array in plan.arrays if array.is_loop):
         yield f"loops go on until they are steady, {plan.most_rounds} rounds at most: that is up to {more} more"
     if more := _more(array for array in plan.arrays if not array.is_loop):
         yield (
-            f"each workload is measured until its verdicts are certain, {format_duration(plan.first_s)} as planned "
-            f"here and {format_duration(plan.limit_s)} at most: that is up to {more} more"
+            f"each workload is measured until its verdicts are certain, {format_duration(plan.first_s)} at least and "
+            f"{format_duration(plan.limit_s)} at most: that is up to {more} more"
         )
     if plan.endurance_bytes and plan.drives:
-        per_drive = plan.bytes_written / plan.drives
-        share = 100 * per_drive / plan.endurance_bytes
         yield (
-            f"about {format_capacity(round(per_drive))} per drive, {share:.2g} % of its rated endurance of "
+            f"about {format_capacity(round(plan.bytes_per_drive))} per drive, {plan.endurance_percent:.2g} % of its "
+            f"rated endurance of "
             f"{format_capacity(plan.endurance_bytes)}"
         )
     yield "all data on the drives will be destroyed"

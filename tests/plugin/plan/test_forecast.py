@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.plugin.plan import forecast, order
 from pytest_ssdqual.plugin.plan.order import Steps
+from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.promises import Promise
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.terminal.plan import PlannedArray
+from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
@@ -49,8 +52,10 @@ def test_figures_of_the_plan_are_the_protocols_and_the_data_sheets() -> None:
     found = forecast.predict(planned(wanted), intel, sheet, 4, 480_000_000_000)
     (array,) = found.arrays
     rate = sheet.product.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S
-    assert array.condition_s == forecast.BUILD_S + 480e9 / rate + 7200
-    assert array.measure_s == 2 * 2 * (720 + forecast.OVERHEAD_S)
+    least_s = forecast.BUILD_S + 480e9 / rate + 7200
+    # Some drives need another step of two hours until they are found steady, and some windows are repeated.
+    assert least_s <= array.condition_s < least_s + 3600
+    assert 2 * 2 * (720 + forecast.OVERHEAD_S) <= array.measure_s < 1.2 * 2 * 2 * (720 + forecast.OVERHEAD_S)
     assert array.bytes_written >= 4 * 480e9  # a fill writes all members, parity too
     assert found.endurance_bytes == sheet.endurance_bytes
 
@@ -111,19 +116,67 @@ def test_drives_that_arrays_share_are_filled_and_conditioned_once() -> None:
         assert found[str(geometry)].condition_s == forecast.BUILD_S + confirmed_s
 
 
-def test_a_sequential_measurement_is_planned_to_its_first_look_and_may_go_on_to_its_last() -> None:
-    looks = SequentialRule(first_s=480, limit_s=18_000)
-    ours = replace(protocol.load("sequential"), sequential=looks, window_s=looks.first_s, ramp_s=30)
+LOOKS = SequentialRule(first_s=480, limit_s=18_000)
+OURS = replace(protocol.load("sequential"), sequential=LOOKS, window_s=LOOKS.first_s, ramp_s=30)
+RAID0X4 = Geometry(RaidLevel.RAID0, 4)
+
+
+def predicted(margin: float, *workloads: Workload) -> PrintedPlan:
+    """The plan of workloads whose published IOPS are so far above their limit."""
     sheet = spec.load("intel-dc-s3500-480gb")
-    plan = forecast.predict(planned({Geometry(RaidLevel.RAID0, 4): [WRITES, READS]}), ours, sheet, 4, 480_000_000_000)
-    _, array = plan.arrays  # the first is the conditioning of the drives
-    assert array.measure_s == 2 * (30 + 480 + forecast.OVERHEAD_S)
-    assert array.more_s == 2 * (5 * 3600 - 480)
-    iops = sheet.expected_iops(Geometry(RaidLevel.RAID0, 4), WRITES)
+    sheet = replace(sheet, promises=(Promise(claim=Claim.STEADY_IOPS, min_percent_of_spec=100 / margin),))
+    asked = {(RAID0X4, each): frozenset({Claim.STEADY_IOPS}) for each in workloads}
+    return forecast.predict(
+        planned({RAID0X4: workloads}), OURS, sheet, 4, 480 * GB, promises=Promises(sheet, OURS, asked)
+    )
+
+
+def test_a_sequential_measurement_is_planned_by_its_margin() -> None:
+    (far,), (near,) = (predicted(margin, WRITES.at(32)).arrays for margin in (1.1, 1.02))
+    first_s, last_s = (30 + each + forecast.OVERHEAD_S for each in (480, 18_000))
+    assert first_s < far.measure_s < 0.5 * near.measure_s < last_s
+    assert far.measure_s + far.more_s == near.measure_s + near.more_s == pytest.approx(last_s)
+    assert (far.condition_s, far.is_loop) == (near.condition_s, False)
+    iops = spec.load("intel-dc-s3500-480gb").expected_iops(RAID0X4, WRITES.at(32))
     assert iops
-    assert array.more_bytes == pytest.approx(iops * 4096 * (5 * 3600 - 480), abs=1)
-    assert (plan.first_s, plan.limit_s) == (480, 5 * 3600)
-    assert not array.is_loop
+    written = near.bytes_written - far.bytes_written
+    assert written == pytest.approx(iops * 4096 * (near.measure_s - far.measure_s), abs=2)
+
+
+def test_a_plan_has_the_range_of_its_sum() -> None:
+    """Of several measurements that vary by chance the sum varies less, in proportion, than each of them."""
+    one, several = predicted(1.1, READS.at(32)), predicted(1.1, READS.at(32), WRITES.at(32))
+    assert one.low_s < one.seconds < one.high_s
+    assert one.low_s <= one.ninety_s <= one.high_s
+    both = 2 * (one.high_s - one.low_s)
+    assert several.high_s - several.low_s < both
+    assert predicted(1.1, READS.at(32)) == one, "a forecast is the same each time"
+
+
+def test_a_baseline_says_what_will_be_measured() -> None:
+    sheet = spec.load("intel-dc-s3500-480gb")
+    asked = {(RAID0X4, READS.at(32)): frozenset({Claim.STEADY_IOPS})}
+    promises, limit = Promises(sheet, OURS, asked), sheet.limit(Claim.STEADY_IOPS, RAID0X4, READS.at(32))
+    assert limit
+    steps = planned({RAID0X4: [READS.at(32)]})
+    near, far = (
+        forecast.predict(
+            steps, OURS, sheet, 4, 480 * GB, promises=promises, earlier=lambda *_, times=times: times * limit.bound
+        ).seconds
+        for times in (1.01, 1.1)
+    )
+    assert near > 1.5 * far
+
+
+def test_what_no_sheet_has_is_assumed_and_said() -> None:
+    bare = spec.default()
+    asked = {(RAID0X4, READS): frozenset({Claim.P99_LATENCY, Claim.STEADY_IOPS})}
+    plan = forecast.predict(planned({RAID0X4: [READS]}), OURS, bare, 4, 480 * GB, promises=Promises(bare, OURS, asked))
+    latency, conditioning = plan.assumptions
+    assert latency == "p99 latency 2 times better than its limit, as no figure is known (1 limit)"
+    assert conditioning == "30,000 random writes per second of a drive, for conditioning: none is published"
+    # A drive of 480 GB needs an hour for one capacity of random writes at that rate.
+    assert plan.arrays[0].condition_s > 480e9 / (30_000 * 4096)
 
 
 LOOP = Rounds("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m", fill_passes=2)
@@ -200,8 +253,8 @@ def test_a_protocol_that_wants_volumes_written_conditions_for_longer() -> None:
     assert rate
     fill_s = 480 * GB / (sheet.product.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S)
     steps_s = row.condition_s - forecast.BUILD_S - fill_s
-    assert steps_s >= stec.precondition_capacities * 4 * 480 * GB / rate
-    assert steps_s % stec.precondition_s == pytest.approx(0, abs=1e-6)
+    least_s = stec.precondition_capacities * 4 * 480 * GB / rate
+    assert least_s <= steps_s < least_s + 3 * stec.precondition_s
 
 
 @given(

@@ -202,10 +202,10 @@ def of_width(geometry: Geometry, iops: int, noise: int) -> Measured:
 def test_the_first_width_of_a_sweep_needs_a_part_of_the_tolerance(tmp_path: Path) -> None:
     """Of 10 %."""
     ask = of_widths(tmp_path)
-    assert ask.question(RAID5X3, READS).precision_percent == 2
+    assert ask.question(RAID5X3, READS).precision_percent == 3
     decision = ask(measured(noise=500))
     assert not decision.done
-    assert decision.sentence.endswith(" (2 % is wanted)")
+    assert decision.sentence.endswith(" (3 % is wanted)")
 
 
 @pytest.mark.parametrize(("wider", "is_enough"), [(1333, True), (1200, False), (1000, True)])
@@ -396,7 +396,8 @@ def test_what_is_only_collected_is_planned_from_the_first_look_to_the_last(
 ) -> None:
     lines = suite(500, 600, "--collect-only").outlines
     assert any("protocol looks" in line for line in lines)
-    assert any("8 min as planned here and 5 h at most: that is up to 9.73 h" in line for line in lines)
+    assert any("8 min at least and 5 h at most: that is up to " in line for line in lines)
+    assert any("times are expected ones, from simulations; in nine of ten runs all takes " in line for line in lines)
 
 
 def test_a_fio_that_dies_is_an_error_of_the_rig(

@@ -31,7 +31,7 @@ def test_a_tolerance_is_what_a_width_may_be_off(claim: Claim, limit: Limit, perc
 
 def test_the_tightest_claim_decides_and_never_more_than_the_protocol_asks() -> None:
     both = {Claim.SCALING_DEVIATION: DEVIATION, Claim.SCALING_SLOPE: SLOPE}
-    assert sweep_precision.coarse_percent(both, 0.5) == pytest.approx(1)
+    assert sweep_precision.coarse_percent(both, 0.5) == pytest.approx(1.5)
     assert sweep_precision.coarse_percent(both, 3) == 3
     assert sweep_precision.coarse_percent({}, 1) == 1
 

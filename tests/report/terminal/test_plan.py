@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pytest_ssdqual.qual.progress_events import Planned
-from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan, plan_lines
+from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan, comparison_lines, plan_lines
 
 THREE = PlannedArray("raid5x3", 16, 3600, 12480, 5_040_000_000_000)
 FOUR = PlannedArray("raid5x4", 16, 4800, 12480, 6_720_000_000_000)
@@ -59,7 +59,7 @@ def test_what_a_measurement_may_take_beyond_its_first_look() -> None:
     array = PlannedArray("raid5x3", 16, 3600, 8192, 5 * 10**12, more_s=222_720, more_bytes=10**12)
     plan = PrintedPlan((array,), 4, "sequential", acceptance=True, first_s=480, limit_s=14_400)
     assert plan_lines(plan)[4:] == [
-        "  each workload is measured until its verdicts are certain, 8 min as planned here and 4 h at most: "
+        "  each workload is measured until its verdicts are certain, 8 min at least and 4 h at most: "
         "that is up to 2.58 d and 1 TB more",
         "  all data on the drives will be destroyed",
     ]
@@ -76,3 +76,26 @@ def test_those_who_watch_are_told_when_each_array_is_begun() -> None:
     ).planned
     assert (told.seconds, told.starts) == (158, {"drivex4": 0, "raid1x2": 100})
     assert PrintedPlan((), 4, "all", acceptance=False).planned == Planned(0)
+
+
+def test_the_range_of_a_plan_and_what_it_assumes() -> None:
+    plan = PrintedPlan(
+        (THREE,), 4, "sequential", acceptance=True, low_s=14_400, high_s=36_000, assumptions=("p99 latency is good",)
+    )
+    assert plan_lines(plan)[3:5] == [
+        "  times are expected ones, from simulations; in nine of ten runs all takes 4 h to 10 h",
+        "  assumed: p99 latency is good",
+    ]
+
+
+def test_protocols_side_by_side() -> None:
+    known = PrintedPlan(
+        (THREE,), 3, "intel", acceptance=True, endurance_bytes=275 * 10**12, drive_bytes=480 * 10**9, ninety_s=20_000
+    )
+    unknown = PrintedPlan((FOUR,), 4, "stec", acceptance=True)
+    assert comparison_lines((known, unknown)) == [
+        "ssdqual: the same tests by each protocol for acceptance",
+        "  protocol  expected  nine of ten within  drive writes  of rated endurance",
+        "  intel       4.47 h              5.56 h           3.5              0.61 %",
+        "  stec         4.8 h               4.8 h             -             unknown",
+    ]

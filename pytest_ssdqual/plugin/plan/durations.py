@@ -1,0 +1,144 @@
+"""How long each step of a plan takes in many simulated runs: the protocol's own stopping rules on simulated drives.
+
+A measurement is as far from its limits as the baseline, or else the data sheet, says. All steps of a simulated run are
+on drives of one kind, so what makes one step long makes the others long too.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pytest_ssdqual.plugin.plan.stopping import Promises
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim, Direction, Limit, Scope
+from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.stats import duration, simulated_drive
+from pytest_ssdqual.qual.stats.duration import Asked, Judging, SteadySteps
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: Simulated runs; each third has drives of one kind.
+RUNS = 300
+#: Margin where neither a sheet nor a baseline says what the figure is: latencies are half of their limits (limits of
+#: tails leave twice to four times what is published), other figures a tenth better.
+LATENCY_MARGIN, OTHER_MARGIN = 2.0, 1.1
+#: Margins of simulations: beyond them a verdict takes no less time.
+LEAST_MARGIN, MOST_MARGIN = 0.5, 4.0
+#: Most steps of a conditioning that are simulated.
+MOST_STEPS = 20
+
+#: IOPS of a measurement in an earlier run; None if there is none.
+Earlier = Callable[[Geometry, Workload], float | None]
+#: Seconds of a step in each simulated run.
+Sample = tuple[float, ...]
+
+
+def no_baseline(geometry: Geometry, workload: Workload) -> float | None:
+    """Return None: there is no earlier run."""
+    return None
+
+
+@dataclass(slots=True)
+class Durations:
+    """Simulated durations of the steps of one plan."""
+
+    promises: Promises
+    earlier: Earlier = no_baseline
+    #: Limits of which no figure is known.
+    assumed: dict[tuple[Claim, Geometry, Workload], float] = field(default_factory=dict)
+    _random: random.Random = field(default_factory=lambda: random.Random(duration.SEED))  # noqa: S311
+
+    def sequential(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> Sample:
+        """Return seconds after the ramp of a sequential measurement, in each simulated run."""
+        promises = self.promises
+        judging = Judging(looks, promises.protocol.verdict, promises.family, promises.protocol.conditions_drives)
+        asked = self.asked(geometry, workload, looks)
+        return self._drawn(lambda kind: duration.durations(judging, asked, kind), _figures(geometry))
+
+    def steps(self, asked: SteadySteps) -> tuple[int, ...]:
+        """Return the number of steps until steady, in each simulated run."""
+        return tuple(map(int, self._drawn(lambda kind: duration.steps(asked, kind))))
+
+    def assumptions(self) -> Iterator[str]:
+        """Yield what was assumed because no figure is known, a sentence for each margin."""
+        for margin in sorted(set(self.assumed.values())):
+            found = {claim.label: None for (claim, _, _), each in self.assumed.items() if each == margin}
+            better = (
+                f"{margin:g} times better than its limit" if margin >= 2 else f"{margin - 1:.0%} better than its limit"
+            )
+            count = sum(each == margin for each in self.assumed.values())
+            yield f"{' and '.join(found)} {better}, as no figure is known ({count} limit{'s' if count > 1 else ''})"
+
+    def asked(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> frozenset[Asked]:
+        """Return what a measurement has to decide, each with its margin."""
+        question = self.promises.question(geometry, workload)
+        found = {self._asked(claim, limit, geometry, workload) for claim, limit in question.limits.items()}
+        if question.precision_percent is not None or not found:
+            found.add(Asked(precision_percent=question.precision_percent or looks.precision_percent))
+        if question.is_observed and not any(each.claim in duration.OF_SLOWEST for each in found):
+            found.add(Asked(Claim.MAX_LATENCY, MOST_MARGIN))
+        return frozenset(found)
+
+    def _asked(self, claim: Claim, limit: Limit, geometry: Geometry, workload: Workload) -> Asked:
+        margin = self._margin(claim, limit, geometry, workload)
+        if claim in duration.QUANTILES:
+            return Asked(claim, margin)
+        if claim in duration.OF_SLOWEST:
+            bound = limit.bound if claim is Claim.LATENCY_SPREAD_OVER_TIME else 1.0
+            return Asked(claim, margin, bound, *([limit.times_per_hour] if limit.times_per_hour else ()))
+        if claim in OF_EXTREMES:
+            return Asked(Claim.MAX_LATENCY, MOST_MARGIN)
+        # At a constant queue depth, mean latencies are as precise as rates (Little's law); medians nearly so.
+        return Asked(Claim.STEADY_IOPS, margin)
+
+    def _margin(self, claim: Claim, limit: Limit, geometry: Geometry, workload: Workload) -> float:
+        figure = self._figure(claim, geometry, workload)
+        if figure is None:
+            assumed = LATENCY_MARGIN if claim.unit is Unit.NANOSECONDS or claim in OF_EXTREMES else OTHER_MARGIN
+            self.assumed[claim, geometry, workload] = assumed
+            return assumed
+        margin = figure / limit.bound if limit.direction is Direction.AT_LEAST else limit.bound / figure
+        return min(max(round(margin, 3), LEAST_MARGIN), MOST_MARGIN)
+
+    def _figure(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
+        """Return what the figure will be, by the baseline or else by the data sheet; None if neither says."""
+        if claim.scope is Scope.MEMBERS:
+            return None
+        if claim is Claim.STEADY_IOPS and (before := self.earlier(geometry, workload)):
+            return before
+        spec = self.promises.spec
+        published = spec.published(claim, geometry, workload)
+        if published is None and claim is Claim.STEADY_IOPS:
+            return spec.expected_iops(geometry, workload)
+        return published.value if published else None
+
+    def _drawn(self, of_kind: Callable[[str], tuple[float, ...]], figures: int = 1) -> Sample:
+        """Draw one duration for each simulated run: of drives side by side, that of the slowest to be decided."""
+        pools = [of_kind(kind) for kind in simulated_drive.KINDS]
+        if all(len(set(pool)) == 1 for pool in pools) and len(set(map(max, pools))) == 1:
+            return (pools[0][0],) * RUNS
+        draw = self._random.random
+        return tuple(
+            max(pool[int(draw() * len(pool))] for _ in range(figures))
+            for pool in (pools[run % len(pools)] for run in range(RUNS))
+        )
+
+
+def quantile(values: Sample, share: float) -> float:
+    """Return the value that this share of ``values`` does not exceed."""
+    return sorted(values)[min(len(values) - 1, max(0, math.ceil(share * len(values)) - 1))]
+
+
+def summed(samples: Iterable[Sample]) -> Sample:
+    """Return the sum of samples in each simulated run."""
+    total = [0.0] * RUNS
+    for sample in samples:
+        total = [one + other for one, other in zip(total, sample, strict=True)]
+    return tuple(total)
+
+
+def _figures(geometry: Geometry) -> int:
+    return geometry.width if geometry.is_side_by_side else 1

@@ -1,0 +1,252 @@
+"""How long a sequential measurement, or the rounds of a loop, will take: the program's own rules on simulated drives.
+
+The rules are `group_sequential.at_look` and `decide`, and `steady_state.first_steady`. The drives are settled ones
+(``simulated_drive``) whose figures are known: each by a factor better than its limit, the margin. Results depend on the
+arguments only, and are cached, because the hundred measurements of a suite have few different margins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram
+from pytest_ssdqual.qual.measured.run import Interval, Measured, Run, Spell
+from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN, SharedEvidence
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Limit
+from pytest_ssdqual.qual.spec.protocol import SequentialRule, SteadyRule, VerdictRule
+from pytest_ssdqual.qual.stats import batch_means, excursions, group_sequential, simulated_drive, steady_state
+from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.simulated_drive import SimulatedDrive
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: Simulated drives of each kind, and the seed of all of them.
+DRIVES, SEED = 12, 140
+#: True rate of a simulated drive: counts are whole, and quantiles need I/Os.
+IOPS = 10_000.0
+#: I/Os slower than x times a latency are x to this power times fewer.
+TAIL = 2.0
+#: The same of the slowest I/O of a spell; 3 gives a spread over time of 2.6.
+OF_SPELLS = 3.0
+#: Seconds after which nothing of what a drive did before is left.
+APART_S = 1200.0
+#: Buckets of fio of an ordinary I/O and of the quantile in question, nanoseconds.
+ORDINARY_NS, LIMIT_NS = 1_003_520, 1e8
+READS, TARGET = Workload("randread", "4k", 1), Geometry(RaidLevel.RAID0, 2)
+NOTHING = LatencyHistogram()
+#: The quantile of each claim about one that is simulated.
+QUANTILES = {
+    Claim.P90_LATENCY: 0.9,
+    Claim.P95_LATENCY: 0.95,
+    Claim.P99_LATENCY: 0.99,
+    Claim.P99_9_LATENCY: 0.999,
+    Claim.P99_99_LATENCY: 0.9999,
+    Claim.P99_999_LATENCY: 0.99999,
+}
+#: Claims about the slowest I/Os that are simulated; of others only the time of observation counts.
+OF_SLOWEST = (Claim.MAX_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One of the things that a measurement has to decide."""
+
+    #: ``STEADY_IOPS`` for any rate or mean; None for IOPS to a precision.
+    claim: Claim | None = None
+    #: The figure over its limit, or its inverse if less is better: above 1 the promise is kept.
+    margin: float = 1.0
+    #: For ``LATENCY_SPREAD_OVER_TIME``: the limit, and for it and ``MAX_LATENCY`` how often it may be exceeded.
+    bound: float = 1.0
+    per_hour: float = TIMES_PER_HOUR
+    #: Half width of the interval of IOPS in per cent, without a claim.
+    precision_percent: float = 1.0
+
+    @property
+    def nearness(self) -> float:
+        """Sort key: what is decided last comes first."""
+        return 0.0 if self.claim is None else abs(math.log(self.margin))
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """The settings of a protocol that decide how long a sequential measurement takes."""
+
+    looks: SequentialRule
+    verdict: VerdictRule
+    family: ErrorControl = ALONE
+    #: True if the drives were conditioned bare: what that has shown of them is known to each measurement.
+    is_known: bool = False
+
+
+def durations(judging: Judging, asked: Iterable[Asked], kind: str) -> tuple[float, ...]:
+    """Seconds after the ramp until all of ``asked`` is decided, of each simulated drive of a kind."""
+    return _durations(judging, tuple(sorted(set(asked), key=lambda each: (each.nearness, str(each)))), kind)
+
+
+@lru_cache(maxsize=1024)
+def _durations(judging: Judging, asked: tuple[Asked, ...], kind: str) -> tuple[float, ...]:
+    times = group_sequential.look_times(judging.looks)
+    return tuple(
+        next(
+            (
+                seconds
+                for look, seconds in enumerate(times[:-1], 1)
+                if all(_is_decided(judging, each, kind, number, look) for each in asked)
+            ),
+            times[-1],
+        )
+        for number in range(DRIVES)
+    )
+
+
+@lru_cache(maxsize=200_000)
+def _is_decided(judging: Judging, asked: Asked, kind: str, number: int, look: int) -> bool:
+    rule = judging.looks
+    drive, seconds = _drive(kind, number, rule.limit_s), group_sequential.look_times(rule)[look - 1]
+    shared = _shared(kind, number, judging) if judging.is_known else NOTHING_KNOWN
+    confidence = judging.verdict.confidence
+    run = group_sequential.at_look(_run(drive, seconds, asked, rule), look, rule, confidence, shared)
+    precision = asked.precision_percent if asked.claim is None else None
+    question = Question(_limits(asked), precision, is_observed=asked.claim in OF_SLOWEST)
+    return bool(group_sequential.decide(Measured((run,)), question, rule, judging.verdict, judging.family))
+
+
+@lru_cache(maxsize=1024)
+def _shared(kind: str, number: int, judging: Judging) -> SharedEvidence:
+    """Return what a conditioning of a simulated drive has shown: its series is as long as the longest measurement."""
+    import numpy as np
+
+    rule = judging.looks
+    count = round(rule.limit_s / simulated_drive.STEP_S)
+    step_s = rule.limit_s / count
+    rates = np.asarray(_drive(kind, number, rule.limit_s).between(np.linspace(0.0, rule.limit_s, count + 1))[0])
+    return SharedEvidence(
+        rule.plateau_s, excursions.of_series(rates.tolist(), step_s, rule, judging.verdict.confidence)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _drive(kind: str, number: int, seconds: float) -> SimulatedDrive:
+    return simulated_drive.drive(kind, SEED, number, seconds)
+
+
+def _limits(asked: Asked) -> dict[Claim, Limit]:
+    claim = asked.claim
+    if claim is None:
+        return {}
+    bound = IOPS / asked.margin
+    if claim is Claim.LATENCY_SPREAD_OVER_TIME:
+        bound = asked.bound
+    elif claim.unit is Unit.NANOSECONDS:
+        bound = LIMIT_NS
+    elif claim is not Claim.STEADY_IOPS:
+        raise ValueError(f"{claim.label} is not simulated")
+    return {claim: Limit(claim.direction, bound, claim.unit, "simulated", asked.per_hour)}
+
+
+def _run(drive: SimulatedDrive, seconds: float, asked: Asked, rule: SequentialRule) -> Run:
+    """Return the first ``seconds`` of a drive, one report for each block."""
+    import numpy as np
+
+    edges = np.linspace(0.0, seconds, batch_means.COUNT + 1)
+    done, slow = (each.tolist() for each in drive.between(edges))
+    block_s = seconds / batch_means.COUNT
+    intervals = []
+    for index, (ios, slower) in enumerate(zip(done, slow, strict=True)):
+        count = round(IOPS * ios)
+        latency = _latency(count, IOPS * slower, asked)
+        intervals.append(Interval(index * block_s, block_s, count, 0, 4096 * count, 0, latency, NOTHING))
+    spells = _spells(drive, seconds, asked, group_sequential.spell_s(rule))
+    return Run(READS, TARGET, ("simulated",), tuple(intervals), 0.0, seconds, batch_means.COUNT, "", reports=spells)
+
+
+def _latency(count: int, slow_seconds_ios: float, asked: Asked) -> LatencyHistogram:
+    """Latencies of a block: ordinary ones, those around the quantile, and those beyond the limit."""
+    if asked.claim is Claim.MAX_LATENCY:
+        return LatencyHistogram.from_bins({ORDINARY_NS: count})
+    if asked.claim not in QUANTILES:
+        return NOTHING
+    beyond = 1 - QUANTILES[asked.claim]
+    slower = min(count, round(beyond * asked.margin**-TAIL * slow_seconds_ios))
+    around = min(count - slower, round(beyond * slow_seconds_ios))
+    bins = {
+        ORDINARY_NS: count - slower - around,
+        _bucket(LIMIT_NS / asked.margin): around,
+        _bucket(2 * LIMIT_NS): slower,
+    }
+    return LatencyHistogram.from_bins(bins)
+
+
+def _bucket(ns: float) -> int:
+    """Return the middle of fio's bucket of a latency; of one below 128 ns itself."""
+    value = min(LAST_BUCKET_NS, int(ns))
+    shift = max(0, value.bit_length() - 7)
+    return ((value >> shift) << shift) + (1 << shift >> 1)
+
+
+def _spells(drive: SimulatedDrive, seconds: float, asked: Asked, spell_s: float) -> tuple[Spell, ...]:
+    """Return the slowest I/O of each spell, Pareto-distributed, with the return level that the margin implies."""
+    if asked.claim not in OF_SLOWEST:
+        return ()
+    # The level that is exceeded so many times an hour, in units of the lowest maximum and of the median one.
+    rarity = 3600 / spell_s / asked.per_hour
+    exponent, unit_ns = OF_SPELLS, LIMIT_NS / asked.margin / rarity ** (1 / OF_SPELLS)
+    if asked.claim is Claim.LATENCY_SPREAD_OVER_TIME:
+        exponent, unit_ns = math.log(rarity / 2) / math.log(max(1.01, asked.bound / asked.margin)), LIMIT_NS
+    maxima = unit_ns * (1 - drive.ranks[: int(seconds / spell_s)]) ** (-1 / exponent)
+    return tuple(Spell(index * spell_s, spell_s, int(each), 0.0, IOPS) for index, each in enumerate(maxima.tolist()))
+
+
+@dataclass(frozen=True, slots=True)
+class SteadySteps:
+    """Load in steps until figures are steady: conditioning, windows that are repeated, or rounds of many workloads."""
+
+    rule: SteadyRule
+    #: Length of a round, and the time from the beginning of one to that of the next, seconds.
+    round_s: float
+    every_s: float
+    #: Rounds of a step; steadiness is judged after each step.
+    rounds: int
+    #: Most steps.
+    most: int
+    #: Figures that have to be steady at once: of each drive side by side, and each that is tracked.
+    figures: int = 1
+
+
+@lru_cache(maxsize=256)
+def steps(asked: SteadySteps, kind: str) -> tuple[int, ...]:
+    """Number of steps until all is steady, at least one and at most ``asked.most``, of each simulated drive of a kind.
+
+    Rounds that are too short for the simulation are steady at once.
+    """
+    rule = asked.rule
+    first = max(1, math.ceil(rule.window / asked.rounds))
+    if asked.round_s < 2 * simulated_drive.STEP_S or first >= asked.most:
+        return (min(first, max(1, asked.most)),)
+    return tuple(_steps(asked, first, _followed(kind, number, asked)) for number in range(DRIVES))
+
+
+def _steps(asked: SteadySteps, first: int, followed: Sequence[Sequence[float]]) -> int:
+    size = asked.rule.window
+    for done in range(first, asked.most):
+        end = done * asked.rounds
+        if all(steady_state.judge(values[end - size : end], asked.rule).reached for values in followed):
+            return done
+    return asked.most
+
+
+def _followed(kind: str, number: int, asked: SteadySteps) -> list[list[float]]:
+    """Return the rounds of several figures of one simulated drive; each figure has noise of its own."""
+    import numpy as np
+
+    count = asked.rounds * asked.most
+    # Rounds far apart have nothing to do with each other, however far.
+    starts = min(asked.every_s, max(asked.round_s, APART_S)) * np.arange(count)
+    edges = np.column_stack((starts, starts + asked.round_s)).ravel()
+    drives = (simulated_drive.drive(kind, SEED, number + DRIVES * figure, edges[-1]) for figure in range(asked.figures))
+    return [(drive.between(edges)[0][::2] / asked.round_s).tolist() for drive in drives]
