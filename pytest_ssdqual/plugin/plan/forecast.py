@@ -265,7 +265,7 @@ class Prices:
         fewest = math.ceil(protocol.steady.window / per_step) if least > 1 else 1
         beyond = tuple(max(0, steps - fewest) * step_s for steps in self._steps(found))
         return StepPrice.varying(
-            StepCost(seconds, self._written(geometry, writes, seconds)), beyond, self._written(geometry, writes, 1.0)
+            StepCost(seconds, self.written(geometry, writes, seconds)), beyond, self.written(geometry, writes, 1.0)
         )
 
     def confirmation(self, geometry: Geometry, workload: Workload) -> StepCost:
@@ -273,16 +273,16 @@ class Prices:
         if not self.protocol.precondition_s:
             return StepCost()
         seconds = self.protocol.ramp_s + self.protocol.window_s
-        return StepCost(seconds + OVERHEAD_S, self._written(geometry, fixed_time.conditioning(workload), seconds))
+        return StepCost(seconds + OVERHEAD_S, self.written(geometry, fixed_time.conditioning(workload), seconds))
 
     def measurement(self, geometry: Geometry, workload: Workload) -> StepPrice:
         """Return the price of all repeats of a measurement: until decided, or in windows until each is steady."""
         protocol, looks, repeats = self.protocol, self.protocol.sequential, self.protocol.repeats
-        per_s = self._written(geometry, workload, 1.0)
+        per_s = self.written(geometry, workload, 1.0)
 
         def lasting(window_s: float) -> StepCost:
             each_s = protocol.ramp_s + window_s
-            return StepCost(repeats * (each_s + OVERHEAD_S), self._written(geometry, workload, repeats * each_s))
+            return StepCost(repeats * (each_s + OVERHEAD_S), self.written(geometry, workload, repeats * each_s))
 
         if looks and self.durations:
             beyond = tuple(each - looks.first_s for each in self.durations.sequential(geometry, workload, looks))
@@ -302,7 +302,7 @@ class Prices:
         """Return the cost of one workload on the bare drives: side by side, or on one after another."""
         rule = self.protocol.members
         each_s, times = rule.ramp_s + rule.window_s, geometry.width if kind is StepKind.ALONE else 1
-        return StepCost(times * (each_s + OVERHEAD_S), self._written(geometry, workload, each_s))
+        return StepCost(times * (each_s + OVERHEAD_S), self.written(geometry, workload, each_s))
 
     def saturation(self, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of writing the whole volume at the published rate (a fresh drive is faster), or of the time
@@ -318,7 +318,7 @@ class Prices:
         """Return the price of rounds until the tracked figures are steady, or until the protocol's last round."""
         rule, most = self.protocol.loop, max(self.protocol.loop.max_rounds, self.protocol.steady.window)
         round_s = len(loop.workloads) * (rule.cell_s + OVERHEAD_S)
-        once = StepCost(round_s, sum(self._written(geometry, each, rule.cell_s) for each in loop.workloads))
+        once = StepCost(round_s, sum(self.written(geometry, each, rule.cell_s) for each in loop.workloads))
         figures = len(loop.tracked) * _targets(geometry)
         found = SteadySteps(self.protocol.steady, rule.cell_s, round_s, 1, most, figures)
         rounds = self._steps(found)
@@ -333,7 +333,7 @@ class Prices:
         rule = self.protocol.rebuild
         rate = min(self._stream, rule.max_bytes_per_s or math.inf)
         seconds = min(self.drive_bytes / rate, rule.limit_s)
-        written = self._written(geometry, workload, seconds) + geometry.missing * self.drive_bytes
+        written = self.written(geometry, workload, seconds) + geometry.missing * self.drive_bytes
         return StepCost(seconds + self.drive_bytes / self._stream + OVERHEAD_S, written)
 
     def lives(self, geometry: Geometry) -> StepCost:
@@ -389,7 +389,7 @@ class Prices:
     def _capacity(self, geometry: Geometry) -> float:
         return self.drive_bytes * geometry.data_drives
 
-    def _written(self, geometry: Geometry, workload: Workload, seconds: float) -> float:
+    def written(self, geometry: Geometry, workload: Workload, seconds: float) -> float:
         """Return bytes written to the members at the published rate; 0 without a published rate."""
         rate = self.host_bytes_per_s(geometry, workload) if workload.writes else None
         return (rate or 0.0) * (1 - workload.read_fraction) * seconds * _copies(geometry, workload)

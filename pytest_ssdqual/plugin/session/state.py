@@ -54,7 +54,7 @@ class BayRun:
     #: The plan of the tests that will run.
     steps: Steps = ()
     #: The plan of the same tests by another protocol.
-    _steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
+    steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
     #: Claims that the tests declare for each measurement.
     asked: ClaimsByMeasurement = field(default_factory=dict)
     #: Number of claims that the run planned when it began.
@@ -100,8 +100,8 @@ class BayRun:
         found = self.qualification
         limits = [drive.queue_limit for drive in found.bay.drives if drive.queue_limit is not None]
         deepest, members = min(limits, default=None), found.settings.members
-        self._steps_by = lambda protocol: order.plan(items, found.spec, protocol, deepest, members=members)
-        self.steps = self._steps_by(found.protocol)
+        self.steps_by = lambda protocol: order.plan(items, found.spec, protocol, deepest, members=members)
+        self.steps = self.steps_by(found.protocol)
         self.asked = stopping.asked(items)
 
     def forecast(self) -> PrintedPlan | None:
@@ -119,7 +119,7 @@ class BayRun:
         found = self.qualification
         shipped = (protocols.load(name) for name in protocols.shipped())
         of_acceptance = {each.name: each for each in shipped if each.acceptance} | {found.protocol.name: found.protocol}
-        return tuple(self._predict(self._steps_by(each), each) for each in of_acceptance.values())
+        return tuple(self._predict(self.steps_by(each), each) for each in of_acceptance.values())
 
     def _predict(self, steps: Steps, protocol: Protocol) -> PrintedPlan:
         found = self.qualification

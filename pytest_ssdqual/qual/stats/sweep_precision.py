@@ -36,7 +36,7 @@ def tolerance_percent(claim: Claim, limit: Limit) -> float:
 def coarse_percent(limits: Mapping[Claim, Limit], finest_percent: float) -> float:
     """Return the half width of IOPS, in per cent, that a width needs at first; never below ``finest_percent``."""
     tolerances = [tolerance_percent(claim, limit) for claim, limit in limits.items()]
-    return max(finest_percent, SHARE * min(tolerances, default=0.0))
+    return max(finest_percent, round(SHARE * min(tolerances, default=0.0), 6))
 
 
 def is_decided(sweep: Sweep, limits: Mapping[Claim, Limit], rule: VerdictRule, family: ErrorControl = ALONE) -> bool:

@@ -110,7 +110,9 @@ def test_drives_that_arrays_share_are_filled_and_conditioned_once() -> None:
     filling_s, step_s = 2 * 480e9 / rate, ours.precondition_s
     conditioning_s = step_s * math.ceil(480e9 / (writes * 4096) / step_s)
     drives = found["drivex4 conditioning"]
-    assert drives.condition_s == pytest.approx(forecast.BUILD_S + filling_s + conditioning_s)
+    # Four drives side by side may take a few steps more until all are steady.
+    least_s = forecast.BUILD_S + filling_s + conditioning_s
+    assert least_s <= drives.condition_s < least_s + 4 * step_s
     for geometry in widths:
         confirmed_s = ours.ramp_s + ours.window_s + forecast.OVERHEAD_S
         assert found[str(geometry)].condition_s == forecast.BUILD_S + confirmed_s
@@ -132,7 +134,7 @@ def predicted(margin: float, *workloads: Workload) -> PrintedPlan:
 
 
 def test_a_sequential_measurement_is_planned_by_its_margin() -> None:
-    (far,), (near,) = (predicted(margin, WRITES.at(32)).arrays for margin in (1.1, 1.02))
+    (_, far), (_, near) = (predicted(margin, WRITES.at(32)).arrays for margin in (1.1, 1.02))
     first_s, last_s = (30 + each + forecast.OVERHEAD_S for each in (480, 18_000))
     assert first_s < far.measure_s < 0.5 * near.measure_s < last_s
     assert far.measure_s + far.more_s == near.measure_s + near.more_s == pytest.approx(last_s)

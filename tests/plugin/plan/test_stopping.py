@@ -202,7 +202,7 @@ def of_width(geometry: Geometry, iops: int, noise: int) -> Measured:
 def test_the_first_width_of_a_sweep_needs_a_part_of_the_tolerance(tmp_path: Path) -> None:
     """Of 10 %."""
     ask = of_widths(tmp_path)
-    assert ask.question(RAID5X3, READS).precision_percent == 3
+    assert ask.question(RAID5X3, READS).precision_percent == 3.0
     decision = ask(measured(noise=500))
     assert not decision.done
     assert decision.sentence.endswith(" (3 % is wanted)")
