@@ -94,8 +94,9 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="; ".join(why)))
         if mixed := fitting.refused_array(run.qualification):
             _require_single_drives(items, mixed)
-        order.order(items)
         try:
+            screened = run.plan_screening(items)
+            order.order(items, screened.is_late if screened else lambda need: False)
             run.claims = claims.plan(run.qualification, items)
         except JournalError as error:
             raise pytest.UsageError(str(error)) from error
@@ -135,16 +136,18 @@ def tell_plan(config: pytest.Config) -> list[str]:
 
     With --collect-only the summary prints the plan, because hundreds of lines of tests follow here.
     """
-    found = config.stash[RUN].forecast()
+    run = config.stash[RUN]
+    found = run.forecast()
     if found is None:
         return []
+    lines = [*plan_lines(found), *(run.screened.lines() if run.screened else ())]
     controller = config.pluginmanager.get_plugin("ssdqual-controller")
     if controller:
         controller.take(found.planned)
         if config.option.collectonly:
-            controller.plan = plan_lines(found)
+            controller.plan = lines
             return []
-    return [safe_text.line(each, summary.LINE_CHARACTERS) for each in plan_lines(found)]
+    return [safe_text.line(each, summary.LINE_CHARACTERS) for each in lines]
 
 
 class SessionController:

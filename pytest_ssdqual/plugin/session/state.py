@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
-from pytest_ssdqual.plugin.plan import forecast, order, stopping
+from pytest_ssdqual.plugin.judging.point_screening import CHOSEN, PLANNED, PointScreening
+from pytest_ssdqual.plugin.plan import forecast, order, screened_points, stopping
 from pytest_ssdqual.plugin.plan.order import Steps
+from pytest_ssdqual.plugin.plan.screened_points import ScreeningPlan
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
@@ -51,6 +54,9 @@ class BayRun:
     manifest: Manifest | None = None
     #: The plan of the tests that will run.
     steps: Steps = ()
+    #: The points that may be predicted, and the screening of the campaign; None unless the protocol screens.
+    screened: ScreeningPlan | None = None
+    screening: PointScreening | None = None
     #: Claims that the tests declare for each measurement.
     asked: ClaimsByMeasurement = field(default_factory=dict)
     #: Number of claims that the run planned when it began.
@@ -91,12 +97,51 @@ class BayRun:
         journal.write_manifest(self.manifest.to_record())
         journal.note("run_started", machine=found.bay.machine, drives=[drive.identity for drive in found.bay.drives])
 
+    def plan_screening(self, items: Sequence[pytest.Item]) -> ScreeningPlan | None:
+        """Fix which points may be predicted, and draw the samples; None unless the protocol screens.
+
+        A resumed run has the seed that it began with. Raises ``pytest.UsageError`` without measurements of bare drives.
+        """
+        found = self.qualification
+        rule = found.protocol.screen
+        if rule is None:
+            return None
+        if not found.settings.members:
+            raise pytest.UsageError(
+                f"the protocol {found.protocol.name} predicts arrays from bare drives, and ssd_members is false"
+            )
+        records = found.resumed.past.records if found.resumed else ()
+        earlier = next((str(each.facts["seed"]) for each in records if each.kind == PLANNED), "")
+        seed = earlier or secrets.token_hex(16)
+        self.screened = screened_points.plan(items, found.spec, found.protocol, rule, seed)
+        if found.journal and not earlier:
+            found.journal.note(PLANNED, **self.screened.to_record())
+        return self.screened
+
+    def _begin_screening(self, campaign: Campaign) -> None:
+        """Let the points of the plan be chosen, measured and accepted on this campaign."""
+        attributor = self.attributor(lambda: campaign)
+        if self.screened is None or attributor is None:
+            return
+        found = self.qualification
+        records = found.resumed.past.records if found.resumed else ()
+        chosen = frozenset(
+            str(name) for each in records if each.kind == CHOSEN for name in _names(each.facts["points"])
+        )
+        self.screening = PointScreening(
+            self.screened, found.spec, found.protocol, attributor, self._journal.note, campaign, self.steps, chosen
+        )
+        campaign.replan = self.screening.replan
+        campaign.enough = self.screening.until_agreement(campaign.enough)
+
     def plan(self, items: Sequence[pytest.Item]) -> None:
         """Plan the measurements of the tests that will run."""
         found = self.qualification
         limits = [drive.queue_limit for drive in found.bay.drives if drive.queue_limit is not None]
         protocol = found.protocol if found.settings.members else None
-        self.steps = order.plan(items, found.spec, protocol, min(limits, default=None))
+        steps = order.plan(items, found.spec, protocol, min(limits, default=None))
+        screened = self.screened
+        self.steps = tuple(each for each in steps if not (screened and screened.leaves_out(each)))
         self.asked = stopping.asked(items)
 
     def forecast(self) -> PrintedPlan | None:
@@ -176,6 +221,7 @@ class BayRun:
                 by_the_second=stopping.by_the_second(self.asked),
                 enough=stopping.Promises(found.spec, found.protocol, self.asked, self.family),
             )
+            self._begin_screening(campaign)
             stack.callback(self._health_after, channel, failures)
             stack.callback(unless_lost, campaign.close)
             stack.callback(self._note_unfinished, channel)
@@ -246,3 +292,8 @@ class BayRun:
         settings = self.qualification.settings
         self.page = artefacts.make(folder) if settings.page else None
         self.complaints = artefacts.write_all(folder, settings, alone=not self.qualification.name)
+
+
+def _names(recorded: object) -> Sequence[object]:
+    """Return the names in a record; none if it is damaged."""
+    return recorded if isinstance(recorded, list) else ()
