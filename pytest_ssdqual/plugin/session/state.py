@@ -100,16 +100,12 @@ class BayRun:
     def plan_screening(self, items: Sequence[pytest.Item]) -> ScreeningPlan | None:
         """Fix which points may be predicted, and draw the samples; None unless the protocol screens.
 
-        A resumed run has the seed that it began with. Raises ``pytest.UsageError`` without measurements of bare drives.
+        A resumed run has the seed that it began with.
         """
         found = self.qualification
         rule = found.protocol.screen
         if rule is None:
             return None
-        if not found.settings.members:
-            raise pytest.UsageError(
-                f"the protocol {found.protocol.name} predicts arrays from bare drives, and ssd_members is false"
-            )
         records = found.resumed.past.records if found.resumed else ()
         earlier = next((str(each.facts["seed"]) for each in records if each.kind == PLANNED), "")
         seed = earlier or secrets.token_hex(16)
