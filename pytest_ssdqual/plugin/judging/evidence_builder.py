@@ -101,7 +101,9 @@ class EvidenceBuilder:
             wider=() if agreement else found.wider,
             about=_ABOUT.get(judged.kind) or About(judged.kind) if loop is None else About.LOOP,
             group=self.group,
-            published=None if in_percent else self.published(claim, subject.geometry, subject.workload, drive),
+            published=None
+            if in_percent or agreement
+            else self.published(claim, subject.geometry, subject.workload, drive),
             members=tuple(members) if len(members) > 1 else (),
             worst=drive if len(members) > 1 else "",
             points=self._points(estimators.of_kind(claim, judged, Curve)) if claim.scope is Scope.CURVE else (),

@@ -61,8 +61,8 @@ class PointScreening:
     campaign: Campaign
     #: The plan of the run without the unmeasured points.
     steps: Steps = ()
-    #: Names of the points that an earlier session chose.
-    recorded: frozenset[str] = frozenset()
+    #: Names of the points that an earlier session chose, by sweep.
+    recorded: Mapping[str, frozenset[str]] = field(default_factory=dict)
     _chosen: dict[str, tuple[Point, ...]] = field(default_factory=dict)
     #: By sweep; None if a point disagreed.
     _agreements: dict[str, Agreement | None] = field(default_factory=dict)
@@ -148,13 +148,14 @@ class PointScreening:
                 if found is None or any(each.outcome is not Outcome.PASS for each in found)
             )
             worst = screening.smallest(margins, self.plan.rule.worst)
-            earlier = (point for point in sweep.points if name_of(point) in self.recorded)
+            recorded = self.recorded.get(sweep.name)
+            earlier = (point for point in sweep.points if name_of(point) in (recorded or ()))
             chosen = dict.fromkeys(point for point in (*unsure, *worst, *earlier) if point not in sweep.sample)
             for point in sweep.measured:  # their predictions are made now, and not while an array is measured
                 self._prediction(point)
             self._chosen[sweep.name] = tuple(chosen)
             names = list(map(name_of, chosen))
-            if not self.recorded.issuperset(names) or not self.recorded:
+            if recorded is None or not recorded.issuperset(names):
                 shown = {name_of(point): round(margin, 3) for point, margin in margins.items()}
                 self.note(CHOSEN, sweep=sweep.name, points=names, margins_percent=shown)
         return self._chosen[sweep.name]

@@ -97,8 +97,8 @@ class ScreeningPlan:
         return [
             f"{each.name} is screened: {len(each.measured)} of its {len(each.points) + len(each.measured)} points have "
             f"to be measured, {len(each.sample)} of the other {len(each.points)} are drawn at random, and those "
-            f"closest to their limits (at least {self.rule.worst}) are chosen after the bare drives; the rest is predicted, "
-            "unless a measured point disagrees"
+            f"closest to their limits (at least {self.rule.worst}) are chosen after the bare drives; the rest is "
+            "predicted, unless a measured point disagrees"
             for each in self.sweeps
         ]
 

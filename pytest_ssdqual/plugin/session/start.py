@@ -61,7 +61,7 @@ class BayStart:
         protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
         if protocol.screen and not settings.members:
             raise pytest.UsageError(
-                f"the protocol {protocol.name} predicts arrays from bare drives, which ssd_members = false does not measure"
+                f"the protocol {protocol.name} predicts arrays from bare drives, but ssd_members = false measures none"
             )
         sheets.load(settings.specs)
         baseline = _baseline_of(settings)

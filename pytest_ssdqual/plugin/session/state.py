@@ -121,9 +121,7 @@ class BayRun:
             return
         found = self.qualification
         records = found.resumed.past.records if found.resumed else ()
-        chosen = frozenset(
-            str(name) for each in records if each.kind == CHOSEN for name in _names(each.facts["points"])
-        )
+        chosen = {str(each.facts["sweep"]): _names(each.facts["points"]) for each in records if each.kind == CHOSEN}
         self.screening = PointScreening(
             self.screened, found.spec, found.protocol, attributor, self._journal.note, campaign, self.steps, chosen
         )
@@ -290,6 +288,6 @@ class BayRun:
         self.complaints = artefacts.write_all(folder, settings, alone=not self.qualification.name)
 
 
-def _names(recorded: object) -> Sequence[object]:
+def _names(recorded: object) -> frozenset[str]:
     """Return the names in a record; none if it is damaged."""
-    return recorded if isinstance(recorded, list) else ()
+    return frozenset(map(str, recorded)) if isinstance(recorded, list) else frozenset()

@@ -44,9 +44,14 @@ class Agreement:
 
     def __str__(self) -> str:
         """Sentence without a full stop, which follows that of a verdict."""
+        return f"screened: predicted, not measured; {self.evidence}"
+
+    @property
+    def evidence(self) -> str:
+        """What was measured, and what follows for the other points."""
         of = self.measured + self.screened
         return (
-            f"screened: predicted, not measured; {self.measured} of {of} points of {self.sweep} were measured and "
+            f"{self.measured} of {of} points of {self.sweep} were measured and "
             f"agree with their predictions within {self.tolerance_percent:g} %, {self.sampled} of them drawn at random "
             f"from {self.drawn_from}, so at {format_confidence(self.confidence)} at most {self.most_outside} of the "
             f"other {self.screened} lie outside"

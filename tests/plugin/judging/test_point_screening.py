@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,8 +44,7 @@ POINTS = 20
 def promised(share: float) -> str:
     """Promise this share of what the drives of the simulator do, 300 IOPS each."""
     return PRODUCT + "".join(
-        promise(claim="steady_iops", width=width, at_least=f"{share * 300 * width:.0f} IOPS")
-        for width in range(2, 7)
+        promise(claim="steady_iops", width=width, at_least=f"{share * 300 * width:.0f} IOPS") for width in range(2, 7)
     )
 
 
@@ -52,6 +52,7 @@ def promised(share: float) -> str:
 def six(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Inner:
     """Six drives, of which 60 % of what they do is promised, and a protocol that screens."""
     monkeypatch.setenv("SIMULATED_DRIVES", "6")
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "seed")
     folder = inner.pytester.path
     (folder / "ours.toml").write_text((protocol.toml.text("quick", protocol.FOLDER)) + SCREEN)
     inner.pytester.makepyfile(test_acme=SUITE)
