@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor, PredictedArray
 from pytest_ssdqual.plugin.plan import order
@@ -43,9 +42,6 @@ from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, CampaignStep, StepKind
 from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
-
-#: Kinds of records.
-PLANNED, CHOSEN, ACCEPTED, DISAGREED = "screen_planned", "screen_chosen", "screen_accepted", "screen_disagreed"
 
 
 @dataclass(slots=True)
@@ -137,7 +133,7 @@ class PointScreening:
     def _choice(self, sweep: ScreenedSweep) -> tuple[Point, ...]:
         """Return the points that are measured because of their predictions, and record them, once.
 
-        These are all that would not surely pass, and those with the smallest margins.
+        These are all that would not surely pass, those with the smallest margins, and the extremes of each mix.
         """
         if sweep.name not in self._chosen:
             verdicts = {point: self._verdicts(point) for point in sweep.points}
@@ -148,16 +144,22 @@ class PointScreening:
                 if found is None or any(each.outcome is not Outcome.PASS for each in found)
             )
             worst = screening.smallest(margins, self.plan.rule.worst)
+            # Of all points with a prediction; those that are measured in any case cost nothing more.
+            known = {point: each for point in (*sweep.points, *sweep.measured) if (each := self._prediction(point))}
+            extremes = [
+                point
+                for point in screening.extremes({point: each.value for point, each in known.items() if each.value})
+                if point in sweep.points
+            ]
             recorded = self.recorded.get(sweep.name)
             earlier = (point for point in sweep.points if name_of(point) in (recorded or ()))
-            chosen = dict.fromkeys(point for point in (*unsure, *worst, *earlier) if point not in sweep.sample)
-            for point in sweep.measured:  # their predictions are made now, and not while an array is measured
-                self._prediction(point)
+            wanted = (*unsure, *worst, *extremes, *earlier)
+            chosen = dict.fromkeys(point for point in wanted if point not in sweep.sample)
             self._chosen[sweep.name] = tuple(chosen)
             names = list(map(name_of, chosen))
             if recorded is None or not recorded.issuperset(names):
                 shown = {name_of(point): round(margin, 3) for point, margin in margins.items()}
-                self.note(CHOSEN, sweep=sweep.name, points=names, margins_percent=shown)
+                self.note("screen_chosen", sweep=sweep.name, points=names, margins_percent=shown)
         return self._chosen[sweep.name]
 
     def _verdicts(self, point: Point) -> list[Verdict] | None:
@@ -194,17 +196,16 @@ class PointScreening:
             for point in new:
                 compared[point] = None
                 if reason := self._disagreement(point, is_drawn=point in sweep.sample):
-                    self.note(DISAGREED, sweep=sweep.name, point=name_of(point), reason=reason)
+                    self.note("screen_disagreed", sweep=sweep.name, point=name_of(point), reason=reason)
                     return None
             found = self._counted(sweep, wanted)
             wanted |= dict.fromkeys(self._of_undecided(sweep, found, wanted))
         found = self._counted(sweep, wanted)
-        self.note(ACCEPTED, sentence=str(found), most_outside=found.most_outside, **self._facts(found))
+        self.note(
+            "screen_accepted", sweep=sweep.name, agreement=plain(found), most_outside=found.most_outside,
+            sentence=found.evidence,
+        )  # fmt: skip
         return found
-
-    def _facts(self, found: Agreement) -> Mapping[str, Any]:
-        facts = plain(found)
-        return facts if isinstance(facts, dict) else {}
 
     def _counted(self, sweep: ScreenedSweep, wanted: Mapping[Point, None]) -> Agreement:
         return Agreement(

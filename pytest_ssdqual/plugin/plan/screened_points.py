@@ -5,6 +5,7 @@ Both are fixed when the tests are collected, before anything is measured; see ``
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -97,13 +98,13 @@ class ScreeningPlan:
         return [
             f"{each.name} is screened: {len(each.measured)} of its {len(each.points) + len(each.measured)} points have "
             f"to be measured, {len(each.sample)} of the other {len(each.points)} are drawn at random, and those "
-            f"closest to their limits (at least {self.rule.worst}) are chosen after the bare drives; the rest is "
-            "predicted, unless a measured point disagrees"
+            f"closest to their limits (at least {self.rule.worst}), with the most IOPS and with the shortest latency "
+            "are chosen after the bare drives; the rest is predicted, unless a measured point disagrees"
             for each in self.sweeps
         ]
 
     def to_record(self) -> dict[str, object]:
-        """Return the facts for the journal."""
+        """Return the facts for the journal, without the seed."""
         sweeps = [
             {
                 "sweep": each.name,
@@ -113,7 +114,12 @@ class ScreeningPlan:
             }
             for each in self.sweeps
         ]
-        return {"seed": self.seed, "rule": plain(self.rule), "sweeps": sweeps}
+        return {"rule": plain(self.rule), "sweeps": sweeps}
+
+
+def draw_seed() -> str:
+    """Return a seed for the samples of a run that begins."""
+    return secrets.token_hex(16)
 
 
 def name_of(point: Point) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
-from pytest_ssdqual.plugin.judging.point_screening import CHOSEN, PLANNED, PointScreening
+from pytest_ssdqual.plugin.judging.point_screening import PointScreening
 from pytest_ssdqual.plugin.plan import forecast, order, screened_points, stopping
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.screened_points import ScreeningPlan
@@ -107,11 +106,11 @@ class BayRun:
         if rule is None:
             return None
         records = found.resumed.past.records if found.resumed else ()
-        earlier = next((str(each.facts["seed"]) for each in records if each.kind == PLANNED), "")
-        seed = earlier or secrets.token_hex(16)
+        earlier = next((str(each.facts["seed"]) for each in records if each.kind == "screen_planned"), "")
+        seed = earlier or screened_points.draw_seed()
         self.screened = screened_points.plan(items, found.spec, found.protocol, rule, seed)
         if found.journal and not earlier:
-            found.journal.note(PLANNED, **self.screened.to_record())
+            found.journal.note("screen_planned", seed=seed, **self.screened.to_record())
         return self.screened
 
     def _begin_screening(self, campaign: Campaign) -> None:
@@ -121,7 +120,9 @@ class BayRun:
             return
         found = self.qualification
         records = found.resumed.past.records if found.resumed else ()
-        chosen = {str(each.facts["sweep"]): _names(each.facts["points"]) for each in records if each.kind == CHOSEN}
+        chosen = {
+            str(each.facts["sweep"]): _names(each.facts["points"]) for each in records if each.kind == "screen_chosen"
+        }
         self.screening = PointScreening(
             self.screened, found.spec, found.protocol, attributor, self._journal.note, campaign, self.steps, chosen
         )

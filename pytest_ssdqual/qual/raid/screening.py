@@ -15,7 +15,9 @@ from typing import TypeVar
 
 from pytest_ssdqual.qual.lots import sampling_plan
 from pytest_ssdqual.qual.lots.sampling_plan import ByAttributes
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
+from pytest_ssdqual.qual.workload.workload import Workload
 
 P = TypeVar("P")
 
@@ -86,6 +88,23 @@ def sample(points: Mapping[P, str], size: int, seed: str) -> tuple[P, ...]:
 def smallest(margins: Mapping[P, float], count: int) -> tuple[P, ...]:
     """Return the points with the smallest margins, at most ``count``; equal ones in their order."""
     return tuple(sorted(margins, key=margins.__getitem__)[:count])
+
+
+def extremes(predicted: Mapping[tuple[Geometry, Workload], float]) -> tuple[tuple[Geometry, Workload], ...]:
+    """Return of each mix the point with the most IOPS and the one with the shortest latency, by predicted IOPS.
+
+    What slows an array down and not its bare drives is a rate (of md, a CPU, a shared path) or a delay of each I/O. A
+    rate binds first where IOPS are highest, a delay where latency is shortest. A random sample misses such a point
+    most of the time.
+    """
+    groups: dict[Workload, list[tuple[Geometry, Workload]]] = {}
+    for point in predicted:
+        groups.setdefault(point[1].at(1), []).append(point)
+    found: dict[tuple[Geometry, Workload], None] = {}
+    for points in groups.values():
+        found[max(points, key=predicted.__getitem__)] = None
+        found[min(points, key=lambda each: each[1].outstanding(each[0].width) / predicted[each])] = None
+    return tuple(found)
 
 
 def agrees(measured: Estimate, predicted: Estimate, tolerance_percent: float) -> bool | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
 
+from pytest_ssdqual.plugin.plan import screened_points
 from pytest_ssdqual.qual.spec import protocol
+from pytest_ssdqual.report.compare.compared_run import ComparedRun
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -52,7 +53,7 @@ def promised(share: float) -> str:
 def six(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Inner:
     """Six drives, of which 60 % of what they do is promised, and a protocol that screens."""
     monkeypatch.setenv("SIMULATED_DRIVES", "6")
-    monkeypatch.setattr(secrets, "token_hex", lambda size: "seed")
+    monkeypatch.setattr(screened_points, "draw_seed", lambda: "seed")
     folder = inner.pytester.path
     (folder / "ours.toml").write_text((protocol.toml.text("quick", protocol.FOLDER)) + SCREEN)
     inner.pytester.makepyfile(test_acme=SUITE)
@@ -85,10 +86,38 @@ def test_most_points_are_predicted_and_marked(six: Inner) -> None:
     assert len(sweep["sample"]) == 6
     assert set(measured(six)) == wanted
     predicted = verdicts(six, screened=True)
-    assert len(predicted) == POINTS - len(wanted) == accepted["screened"]
+    assert len(predicted) == POINTS - len(wanted) == accepted["agreement"]["screened"]  # type: ignore[index]
     assert all("PASS" in each["sentence"] and "predicted, not measured" in each["sentence"] for each in predicted)
     assert not any(each.get("raw") for each in predicted)
     assert not any("predicted" in each["sentence"] for each in verdicts(six, screened=False))
+
+
+def test_every_surface_tells_predicted_from_measured(six: Inner) -> None:
+    result = run(six, "-o", "ssd_page=true", "--ssd-openmetrics=run.prom")
+    count = len(verdicts(six, screened=True))
+    assert 0 < count < POINTS
+    properties = [case.properties for case in six.cases().values()]
+    predicted = [each for each in properties if "ssd.screened" in each]
+    assert len(predicted) == count
+    assert all("ssd.predicted_steady_iops" in each and "ssd.steady_iops" not in each for each in predicted)
+    assert all("ssd.confidence_percent" not in each for each in predicted)
+    shown = result.stdout.str()
+    assert f"{count} of {POINTS} claims screened (≈): predicted, not measured" in shown
+    assert f"{POINTS - count} claims judged at 95 %" in shown
+    (folder,) = (six.pytester.path / "ssdqual-runs").iterdir()
+    sentence = f"({POINTS - count} measured and {count} screened, which is predicted and not measured)"
+    assert sentence in (folder / "summary.md").read_text()
+    page = (folder / "report.html").read_text()
+    assert sentence in page
+    assert page.count("(screened: predicted)") == count
+    metrics = (six.pytester.path / "run.prom").read_text().splitlines()
+    assert sum(line.startswith("ssdqual_verdict_screened{") for line in metrics) == count
+    assert (
+        sum(line.startswith("ssdqual_predicted_") and "_low" not in line and "_high" not in line for line in metrics)
+        == count
+    )
+    compared = ComparedRun.read(folder)
+    assert len(compared.figures) == POINTS - count
 
 
 def test_a_disagreement_has_all_points_measured(six: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
