@@ -44,7 +44,7 @@ class Attributor:
 
     campaign: Callable[[], Campaign]
     chunk_bytes: int
-    _predicted: dict[tuple[Geometry, Workload], PredictedArray | str] = field(default_factory=dict)
+    _predicted: dict[tuple[Geometry, Workload, tuple[str, ...]], PredictedArray | str] = field(default_factory=dict)
 
     def predicted_run(self, measured: Measured) -> PredictedRun:
         """Return the measurement beside its prediction; ``NotApplicable`` with the reason if there is none."""
@@ -55,7 +55,9 @@ class Attributor:
 
     def expected(self, sweep: Sweep) -> Sweep:
         """Return the sweep with what arrays of equal drives do: every member like the median of all drives."""
+        workload = sweep.subject.workload
         found = {each.geometry: self._of(each) for each in sweep}
+        found |= {each: self.predict(each, workload) for each in sweep.predicted}
         curves = [curve for each in found.values() if not isinstance(each, str) for curve in each.curves]
         if any(isinstance(each, str) for each in found.values()):
             return sweep
@@ -111,22 +113,33 @@ class Attributor:
         except RigError:
             return {}
 
+    def predict(self, geometry: Geometry, workload: Workload) -> PredictedArray | str:
+        """Predict an array before it is measured; a string is the reason why that is not possible."""
+        try:
+            drives = self.campaign().drives_of(geometry)
+        except RigError as error:
+            return str(error)
+        return self._of_array(geometry, workload, drives)
+
     def _of(self, measured: Measured) -> PredictedArray | str:
         """Return the prediction, or the reason why there is none."""
-        key = measured.geometry, measured.workload
+        geometry = measured.geometry
+        drives = measured.runs[0].members[: geometry.width - geometry.missing]
+        return self._of_array(geometry, measured.workload, drives)
+
+    def _of_array(self, geometry: Geometry, workload: Workload, drives: Sequence[str]) -> PredictedArray | str:
+        key = geometry, workload, tuple(drives)
         if key not in self._predicted:
             try:
-                self._predicted[key] = self._predict(measured)
+                self._predicted[key] = self._predict(geometry, workload, drives)
             except (RigError, CannotJudge) as error:
                 self._predicted[key] = str(error)
         return self._predicted[key]
 
-    def _predict(self, measured: Measured) -> PredictedArray:
-        geometry, workload = measured.geometry, measured.workload
+    def _predict(self, geometry: Geometry, workload: Workload, drives: Sequence[str]) -> PredictedArray:
         if why := member_curve.objection(geometry, workload, self.chunk_bytes):
             raise NotApplicable(why)
         campaign = self.campaign()
-        drives = measured.runs[0].members[: geometry.width - geometry.missing]
         curves = _curves([campaign.member(each) for each in campaign.member_workloads(geometry, workload)], drives)
         reads = workload.read_fraction
         found = prediction.predict(geometry, reads, workload.outstanding(geometry.width), curves)

@@ -94,8 +94,10 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="; ".join(why)))
         if mixed := fitting.refused_array(run.qualification):
             _require_single_drives(items, mixed)
-        order.order(items, of_drives=run.qualification.protocol.conditions_drives)
         try:
+            screened = run.plan_screening(items)
+            is_late = screened.is_late if screened else lambda need: False
+            order.order(items, is_late, of_drives=run.qualification.protocol.conditions_drives)
             run.claims = claims.plan(run.qualification, items)
         except JournalError as error:
             raise pytest.UsageError(str(error)) from error
@@ -136,18 +138,20 @@ def tell_plan(config: pytest.Config) -> list[str]:
     With --collect-only the summary prints the plan, because hundreds of lines of tests follow here; with -v also what
     other protocols would take.
     """
-    found = config.stash[RUN].forecast()
+    run = config.stash[RUN]
+    found = run.forecast()
     if found is None:
         return []
+    lines = [*plan_lines(found), *(run.screened.lines() if run.screened else ())]
     controller = config.pluginmanager.get_plugin("ssdqual-controller")
     if controller:
         controller.take(found.planned)
         if config.option.collectonly:
-            controller.plan = plan_lines(found)
+            controller.plan = lines
             if config.get_verbosity() > 0:
-                controller.plan += comparison_lines(config.stash[RUN].comparison())
+                controller.plan += comparison_lines(run.comparison())
             return []
-    return [safe_text.line(each, summary.LINE_CHARACTERS) for each in plan_lines(found)]
+    return [safe_text.line(each, summary.LINE_CHARACTERS) for each in lines]
 
 
 class SessionController:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
-from pytest_ssdqual.plugin.plan import durations, forecast, order, stopping
+from pytest_ssdqual.plugin.judging.point_screening import PointScreening
+from pytest_ssdqual.plugin.plan import durations, forecast, order, screened_points, stopping
 from pytest_ssdqual.plugin.plan.order import Steps
+from pytest_ssdqual.plugin.plan.screened_points import ScreeningPlan
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
@@ -55,6 +57,9 @@ class BayRun:
     steps: Steps = ()
     #: The plan of the same tests by another protocol.
     steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
+    #: The points that may be predicted, and the screening of the campaign; None unless the protocol screens.
+    screened: ScreeningPlan | None = None
+    screening: PointScreening | None = None
     #: Claims that the tests declare for each measurement.
     asked: ClaimsByMeasurement = field(default_factory=dict)
     #: Number of claims that the run planned when it began.
@@ -95,13 +100,47 @@ class BayRun:
         journal.write_manifest(self.manifest.to_record())
         journal.note("run_started", machine=found.bay.machine, drives=[drive.identity for drive in found.bay.drives])
 
+    def plan_screening(self, items: Sequence[pytest.Item]) -> ScreeningPlan | None:
+        """Fix which points may be predicted, and draw the samples; None unless the protocol screens.
+
+        A resumed run has the seed that it began with.
+        """
+        found = self.qualification
+        rule = found.protocol.screen
+        if rule is None:
+            return None
+        records = found.resumed.past.records if found.resumed else ()
+        earlier = next((str(each.facts["seed"]) for each in records if each.kind == "screen_planned"), "")
+        seed = earlier or screened_points.draw_seed()
+        self.screened = screened_points.plan(items, found.spec, found.protocol, rule, seed)
+        if found.journal and not earlier:
+            found.journal.note("screen_planned", seed=seed, **self.screened.to_record())
+        return self.screened
+
+    def _begin_screening(self, campaign: Campaign) -> None:
+        """Let the points of the plan be chosen, measured and accepted on this campaign."""
+        attributor = self.attributor(lambda: campaign)
+        if self.screened is None or attributor is None:
+            return
+        found = self.qualification
+        records = found.resumed.past.records if found.resumed else ()
+        chosen = {
+            str(each.facts["sweep"]): _names(each.facts["points"]) for each in records if each.kind == "screen_chosen"
+        }
+        self.screening = PointScreening(
+            self.screened, found.spec, found.protocol, attributor, self._journal.note, campaign, self.steps, chosen
+        )
+        campaign.replan = self.screening.replan
+        campaign.enough = self.screening.until_agreement(campaign.enough)
+
     def plan(self, items: Sequence[pytest.Item]) -> None:
         """Plan the measurements of the tests that will run."""
         found = self.qualification
         limits = [drive.queue_limit for drive in found.bay.drives if drive.queue_limit is not None]
         deepest, members = min(limits, default=None), found.settings.members
         self.steps_by = lambda protocol: order.plan(items, found.spec, protocol, deepest, members=members)
-        self.steps = self.steps_by(found.protocol)
+        steps, screened = self.steps_by(found.protocol), self.screened
+        self.steps = tuple(each for each in steps if not (screened and screened.leaves_out(each)))
         self.asked = stopping.asked(items)
 
     def forecast(self) -> PrintedPlan | None:
@@ -202,6 +241,7 @@ class BayRun:
                 known=campaign.known,
                 predicted=attributor.expected if attributor else stopping.as_measured,
             )
+            self._begin_screening(campaign)
             stack.callback(self._health_after, channel, failures)
             stack.callback(unless_lost, campaign.close)
             stack.callback(self._note_unfinished, channel)
@@ -272,3 +312,8 @@ class BayRun:
         settings = self.qualification.settings
         self.page = artefacts.make(folder) if settings.page else None
         self.complaints = artefacts.write_all(folder, settings, alone=not self.qualification.name)
+
+
+def _names(recorded: object) -> frozenset[str]:
+    """Return the names in a record; none if it is damaged."""
+    return frozenset(map(str, recorded)) if isinstance(recorded, list) else frozenset()

@@ -93,6 +93,21 @@ class MemberRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ScreenRule:
+    """Predict, then confirm: of each level only some points are measured, the others are predicted.
+
+    Measured are the points closest to their limits, and a random sample; see ``qual.raid.screening``.
+    """
+
+    #: How far a measured figure may be from its prediction.
+    tolerance_percent: Annotated[Percentage, Field(alias="tolerance", gt=0, le=50)] = 10.0
+    #: The sample is large enough to show that fewer of the points of a level are beyond the tolerance.
+    outside_percent: Annotated[Percentage, Field(alias="outside", gt=0, le=90)] = 15.0
+    #: Points of each level with the smallest predicted margins, all of which are measured.
+    worst: Annotated[int, Field(ge=0, le=10_000)] = 4
+
+
+@dataclass(frozen=True, slots=True)
 class LoopRule:
     """Rounds of many workloads in sequence (SNIA PTS), each ``cell_s`` long, until steady."""
 
@@ -297,6 +312,8 @@ class Protocol:
     verdict: VerdictRule = field(default_factory=VerdictRule)
     #: None if every measurement takes the same time, ``window_s``.
     sequential: SequentialRule | None = None
+    #: None if every point is measured.
+    screen: ScreenRule | None = None
 
     @property
     def round_s(self) -> float:
@@ -379,6 +396,7 @@ class CommonDocument(Strict):
     array: Annotated[ArraySettings, TABLE] = ArraySettings()
     load: Annotated[LoadRule, TABLE] = LoadRule()
     members: Annotated[MemberRule, TABLE] = MemberRule()
+    screen: Annotated[ScreenRule, TABLE] | None = None
     loop: Annotated[LoopRule, TABLE] = LoopRule()
     saturation: Annotated[SaturationRule, TABLE, AfterValidator(SaturationRule.validated)] = SaturationRule()
     rebuild: Annotated[RebuildRule, TABLE, AfterValidator(RebuildRule.validated)] = RebuildRule()
@@ -395,6 +413,8 @@ class CommonDocument(Strict):
     def _members_in_rounds(self) -> Self:
         if self.members.window_s:
             self._require_rounds("members.window", self.members.window_s)
+        elif self.screen:
+            raise ValueError("the table screen predicts arrays from bare drives, and members.window is 0")
         return self
 
     def _require_rounds(self, what: str, window_s: float) -> None:
@@ -481,6 +501,7 @@ def _protocol(name: str, read: CommonDocument, measure: tuple[float, float, int,
         array=read.array,
         load=read.load,
         members=read.members,
+        screen=read.screen,
         loop=read.loop,
         saturation=read.saturation,
         rebuild=read.rebuild,

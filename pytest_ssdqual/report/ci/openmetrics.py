@@ -166,17 +166,27 @@ def _promise(page: MetricsText, each: Evidence) -> None:
         labels["group"] = each.group
     unit, parts = BASE[each.unit]
     page.add("verdict", "", "A promise and its outcome.", 1, **labels, outcome=each.outcome.value)
-    for name, what, number in (
-        ("measured", "Measured figure of a promise.", each.value),
-        ("measured_low", "Lower end of the confidence interval.", each.low),
-        ("measured_high", "Upper end of the confidence interval.", each.high),
-    ):
+    if each.screened:
+        page.add("verdict_screened", "", "A promise that was not measured as a whole, but predicted.", 1, **labels)
+    for name, what, number in _figures(each):
         page.add(name, unit, what, number if number is None else number / parts, **labels)
     limit, margin = each.limit, each.margin_percent
     bound = None if limit is None else limit / parts
     page.add("limit", unit, "Limit of a promise.", bound, **labels, bound=each.direction.value)
     what = "Distance of the measured figure from the limit, relative to the limit; negative on the bad side."
     page.add("margin", "ratio", what, None if margin is None else margin / 100, **labels)
+
+
+def _figures(each: Evidence) -> Iterable[tuple[str, str, float | None]]:
+    """Yield name, description and value of a figure and its interval; a prediction has other names."""
+    if each.is_measured:
+        yield "measured", "Measured figure of a promise.", each.value
+        yield "measured_low", "Lower end of the confidence interval.", each.low
+        yield "measured_high", "Upper end of the confidence interval.", each.high
+    else:
+        yield "predicted", "Predicted figure of a screened promise.", each.value
+        yield "predicted_low", "Lower bound of the prediction.", each.low
+        yield "predicted_high", "Upper bound of the prediction.", each.high
 
 
 def _drives(page: MetricsText, story: RunReader) -> None:

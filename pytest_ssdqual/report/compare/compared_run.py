@@ -117,6 +117,8 @@ class ComparedRun:
         figures: dict[FigureKey, ComparedFigure] = {}
         unreadable = story.unreadable()
         for judged in story.evidence():
+            if not judged.evidence.is_measured:  # a prediction is compared with no other run
+                continue
             try:
                 figures[key_of(judged.evidence)] = _figure(judged.evidence, judged.test)
             except ValueError:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import LARGEST, HighEnd, from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
@@ -159,6 +160,10 @@ class Evidence:
     baseline: Earlier | None = None
     #: Intervals for shares of the error rate, for later comparisons of many figures.
     wider: tuple[Widening, ...] = ()
+    #: The agreement of measured points that stands for arrays that were not measured; None if all were.
+    screened: Agreement | None = None
+    #: Names of the arrays that were not measured.
+    predicted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # An interval for a small share of the error rate may span a hundred decades, which no record holds.
@@ -180,8 +185,13 @@ class Evidence:
         return self.outcome is Finding.FAIL or (self.outcome is Finding.INCONCLUSIVE and self.cause is not None)
 
     @property
+    def is_measured(self) -> bool:
+        """Return whether the figure was measured as a whole: no part of it is a prediction."""
+        return self.screened is None
+
+    @property
     def measured(self) -> str:
-        """``812 µs``."""
+        """``812 µs``; of a screened figure the prediction."""
         return format_value(self.value, self.unit)
 
     @property
@@ -193,8 +203,9 @@ class Evidence:
     def interval_in_full(self) -> str:
         """``95 % CI 805…818 µs``, ``37…39 ms as read``."""
         return format_interval(
-            *self.ends, self.unit, is_reading=self.is_reading, confidence=self.confidence, basis=self.basis
-        )
+            *self.ends, self.unit, is_reading=self.is_reading, confidence=self.confidence, basis=self.basis,
+            is_predicted=self.screened is not None,
+        )  # fmt: skip
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -27,6 +27,7 @@ from pytest_ssdqual.report.view.tables import (
     COLOUR,
     INDENT,
     MARK,
+    SCREENED,
     TextLine,
     draw,
     grids,
@@ -69,7 +70,7 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
         lines += [*beside(ordered, width), *_remarks(ordered, width)]
     if verbosity == 0:
         lines.append(TextLine("every limit and interval: -v, or the run folder"))
-    return [*lines, *_summary(ordered)]
+    return [*lines, *_summary(ordered, width)]
 
 
 def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
@@ -116,9 +117,9 @@ def _head(evidence: Sequence[Evidence]) -> tuple[str, ...]:
 
 
 def _columns(each: Evidence) -> tuple[str, ...]:
-    numbers = (each.measured, each.interval, each.bound)
+    numbers = (f"{'' if each.is_measured else SCREENED}{each.measured}", each.interval, each.bound)
     if each.unit is Unit.IOPS:  # the claim names the unit, and these are the longest numbers
-        numbers = (each.measured[:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
+        numbers = (numbers[0][:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
     if each.is_reading:
         numbers = (numbers[0], f"{numbers[1]} read", numbers[2])
     return (each.worst or span(each.geometries), span(each.workloads), *numbers, percent(each))
@@ -131,7 +132,7 @@ def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
         yield from paragraph(remark, width, ("yellow",))
 
 
-def _summary(evidence: Sequence[Evidence]) -> Iterator[TextLine]:
+def _summary(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     promised = [each for each in evidence if each.is_promised]
     counts = Counter(each.outcome for each in promised)
     found = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (Finding.PASS, *MARK) if counts[outcome])
@@ -140,9 +141,10 @@ def _summary(evidence: Sequence[Evidence]) -> Iterator[TextLine]:
         yield TextLine(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
     if observed := len(evidence) - len(promised):
         yield TextLine(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
+    yield from _screened(evidence, width)
     # A lot and a limit of zero have no margin; a search has its own.
     alone = (each for each in promised if each.about not in CONCLUDED)
-    passed = [each for each in alone if each.outcome is Finding.PASS and each.limit]
+    passed = [each for each in alone if each.outcome is Finding.PASS and each.limit and each.is_measured]
     if passed:
         least = min(passed, key=margin)
         yield TextLine(f"least margin of what passed: {percent(least)}, {label(least.claim)}")
@@ -150,6 +152,18 @@ def _summary(evidence: Sequence[Evidence]) -> Iterator[TextLine]:
     rehearsed = sorted({each.protocol for each in evidence if not each.acceptance})
     if rehearsed:
         yield TextLine(f"not for acceptance: protocol {', '.join(rehearsed)}", ("yellow", "bold"))
+
+
+def _screened(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
+    """Yield how many claims were screened, and of each sweep the agreement that stands for them."""
+    screened = [each for each in evidence if each.screened]
+    if not screened:
+        return
+    promised = sum(each.is_promised for each in screened)
+    of = f"{promised} of {sum(each.is_promised for each in evidence)} claims"
+    yield TextLine(f"{of} screened ({SCREENED}): predicted, not measured", ("yellow", "bold"))
+    for agreement in dict.fromkeys(each.screened for each in screened if each.screened):
+        yield from paragraph(agreement.evidence, width, ("yellow",), first=INDENT, rest=INDENT)
 
 
 #: Maximum length of a line; models of a whole rack are one line.

@@ -8,7 +8,7 @@ cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast
@@ -36,6 +36,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
 )
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.campaign.standing_array import StandingArray
+from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import ceiling
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -75,6 +76,8 @@ class Campaign:
     by_the_second: Container[Workload] = frozenset()
     #: For a group-sequential protocol: decides at a look whether it may be the last.
     enough: Enough = sequential_verdict.at_once
+    #: Returns the plan with the steps that depend on the measurements of the bare drives; called once, after these.
+    replan: Callable[[], CampaignPlan] | None = None
     _standing: StandingArray = field(init=False)
     #: Number in the plan of the array that stands.
     _array_number: int | None = None
@@ -136,6 +139,19 @@ class Campaign:
             if isinstance(each.what, Workload) and each.what.at(1) == needed[0].at(1)
         )
         return tuple(sorted(dict.fromkeys((*needed, *alike)), key=lambda each: each.qd_per_drive))
+
+    def measure_members(self) -> None:
+        """Measure the bare drives, unless that was done; their failures are raised where results are needed."""
+        self._execute_all(self.plan.of_members)
+        self._take_over_plan()
+
+    def drives_of(self, geometry: Geometry) -> tuple[str, ...]:
+        """Return the serial numbers of the present members of an array that can be built now.
+
+        ``DriveFailed`` if one of its drives has failed.
+        """
+        members = self.setup.failures.usable(geometry, self.setup.held.drives)
+        return tuple(map(serial_of, members))[: geometry.width - geometry.missing]
 
     def alone(self) -> DrivesAlone | None:
         """Return the reference workload on each drive alone; None if it was not measured."""
@@ -247,7 +263,10 @@ class Campaign:
 
     def _execute_due(self, step: CampaignStep) -> None:
         """Execute the steps that go before ``step``. Their failures are raised in the tests that need them."""
-        for each in self._due(step):
+        self._execute_all(self._due(step))
+
+    def _execute_all(self, steps: Iterable[CampaignStep]) -> None:
+        for each in steps:
             if self.cache.knows(each, each.key):
                 continue
             try:
@@ -266,11 +285,22 @@ class Campaign:
                 if each.kind is not StepKind.REBUILD and not self._takes_down(each):
                     yield each
         if step.kind in SHARING and not step.geometry.is_side_by_side:
-            yield from self.plan.members_before(step)
+            # The plan that they decide about needs those of both classes.
+            yield from self.plan.of_members if self.replan else self.plan.members_before(step)
+            self._take_over_plan()
         is_taken_down = self._takes_down(step)
         for each in self.plan.before(step):
             if is_taken_down or not self._takes_down(each):
                 yield each
+
+    def _take_over_plan(self) -> None:
+        """Replace the plan by the one that the measurements of the bare drives decided about."""
+        replan, self.replan = self.replan, None
+        if replan is None:
+            return
+        standing = next((each for each in self.plan.steps if self.plan.array_of(each) == self._array_number), None)
+        self.plan = replan()
+        self._array_number = None if standing is None else self.plan.array_of(standing)
 
     def _takes_down(self, step: CampaignStep) -> bool:
         """Return True if the array that stands has to be taken down for ``step``, or if no array stands."""
