@@ -93,6 +93,7 @@ def words(own: str) -> str:
 def _head(run: RunView) -> Iterator[str]:
     verdict = run.verdict
     use = "" if verdict.acceptance else "The protocol is for rehearsals: this run does not decide about a product."
+    use = verdict.use if verdict.counts.screened and not verdict.acceptance else use
     yield from _verdict(verdict.word, verdict.sentence, use, map(words, verdict.remarks))
     for title, found in (
         ("Causes", (code(each.headline) for each in run.causes)),

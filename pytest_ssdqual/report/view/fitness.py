@@ -114,6 +114,11 @@ def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
 
 
 def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], acceptance: bool) -> str:
+    if manifest.get("acceptance") is False and counts.screened:
+        return (
+            "Not for acceptance: its protocol predicts a part of the points instead of measuring them. Confirm what "
+            "passed by a protocol that measures all."
+        )
     if manifest.get("acceptance") is False:
         return (
             "Not for acceptance: its protocol may not decide about a product. This run only shows that the procedure "

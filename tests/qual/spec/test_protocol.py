@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pytest_ssdqual.qual.spec.protocol import (
     ExploreRule,
     IntegrityRule,
     ProtocolError,
+    ScreenRule,
     SequentialRule,
     SteadyRule,
     VerdictRule,
@@ -108,8 +110,31 @@ def test_rounds_shorter_than_fios_reports_are_refused(tmp_path: Path) -> None:
         load(tmp_path, GOOD.replace('"5 min"', '"4 s"'))
 
 
+def test_screening_is_sequential_with_a_sample() -> None:
+    screen, sequential = protocol.load("screen"), protocol.load("sequential")
+    assert screen.screen == ScreenRule(tolerance_percent=10, outside_percent=15, worst=4)
+    assert sequential.screen is None
+    assert (screen.acceptance, sequential.acceptance) == (False, True)
+    same = replace(screen, name="sequential", acceptance=True, screen=None, members=sequential.members)
+    assert same == sequential
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ('[screen]\ntolerance = "60 %"', "screen.tolerance"),
+        ('[screen]\noutside = "0 %"', "screen.outside"),
+        ("[screen]\nworst = -1", "screen.worst"),
+        ("[screen]\nsample = 5", "screen.sample"),
+        ('[screen]\n[members]\nwindow = "0 s"', "members.window is 0"),
+    ],
+)
+def test_a_screen_that_cannot_be_used_is_refused(tmp_path: Path, table: str, sentence: str) -> None:
+    require_refused(tmp_path, f"{GOOD}\n{table}\n", sentence)
+
+
 def test_what_is_shipped() -> None:
-    assert protocol.shipped() == ("intel", "quick", "sequential", "snia", "stec")
+    assert protocol.shipped() == ("intel", "quick", "screen", "sequential", "snia", "stec")
     quick, intel = protocol.load("quick"), protocol.load("intel")
     assert not quick.acceptance
     assert (quick.ramp_s, quick.window_s, quick.round_s, quick.repeats) == (1, 5, 1, 1)
