@@ -8,8 +8,9 @@ arguments only, and are cached, because the hundred measurements of a suite have
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram
@@ -25,8 +26,8 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Simulated drives of each kind, and the seed of all of them.
-DRIVES, SEED = 12, 140
+#: Simulated drives of each kind for measurements, which take a look each, and for steps; the seed of all of them.
+DRIVES, OF_STEPS, SEED = 10, 40, 140
 #: True rate of a simulated drive: counts are whole, and quantiles need I/Os.
 IOPS = 10_000.0
 #: I/Os slower than x times a latency are x to this power times fewer.
@@ -224,29 +225,31 @@ def steps(asked: SteadySteps, kind: str) -> tuple[int, ...]:
 
     Rounds that are too short for the simulation are steady at once.
     """
-    rule = asked.rule
-    first = max(1, math.ceil(rule.window / asked.rounds))
+    first = max(1, math.ceil(asked.rule.window / asked.rounds))
     if asked.round_s < 2 * simulated_drive.STEP_S or first >= asked.most:
         return (min(first, max(1, asked.most)),)
-    return tuple(_steps(asked, first, _followed(kind, number, asked)) for number in range(DRIVES))
+    drives, rng = _steady(replace(asked, figures=1), kind), random.Random(SEED)  # noqa: S311
+    several = ([drives[int(rng.random() * OF_STEPS)] for _ in range(asked.figures)] for _ in range(OF_STEPS))
+    return tuple(
+        next((done for done in range(first, asked.most) if all(each[done] for each in figures)), asked.most)
+        for figures in (several if asked.figures > 1 else ([each] for each in drives))
+    )
 
 
-def _steps(asked: SteadySteps, first: int, followed: Sequence[Sequence[float]]) -> int:
-    size = asked.rule.window
-    for done in range(first, asked.most):
-        end = done * asked.rounds
-        if all(steady_state.judge(values[end - size : end], asked.rule).reached for values in followed):
-            return done
-    return asked.most
-
-
-def _followed(kind: str, number: int, asked: SteadySteps) -> list[list[float]]:
-    """Return the rounds of several figures of one simulated drive; each figure has noise of its own."""
+@lru_cache(maxsize=256)
+def _steady(asked: SteadySteps, kind: str) -> tuple[tuple[bool, ...], ...]:
+    """Return whether one figure is steady after each number of steps, for each simulated drive."""
     import numpy as np
 
-    count = asked.rounds * asked.most
     # Rounds far apart have nothing to do with each other, however far.
-    starts = min(asked.every_s, max(asked.round_s, APART_S)) * np.arange(count)
-    edges = np.column_stack((starts, starts + asked.round_s)).ravel()
-    drives = (simulated_drive.drive(kind, SEED, number + DRIVES * figure, edges[-1]) for figure in range(asked.figures))
-    return [(drive.between(edges)[0][::2] / asked.round_s).tolist() for drive in drives]
+    starts = min(asked.every_s, max(asked.round_s, APART_S)) * np.arange(asked.rounds * asked.most)
+    edges, size = np.column_stack((starts, starts + asked.round_s)).ravel(), asked.rule.window
+    found = []
+    for number in range(OF_STEPS):
+        drive = simulated_drive.drive(kind, SEED, number, edges[-1])
+        rounds = drive.between(edges)[0][::2].tolist()
+        ends = (done * asked.rounds for done in range(asked.most))
+        found.append(
+            tuple(end >= size and steady_state.judge(rounds[end - size : end], asked.rule).reached for end in ends)
+        )
+    return tuple(found)

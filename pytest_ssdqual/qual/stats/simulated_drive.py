@@ -60,6 +60,11 @@ def drive(kind: str, seed: int, number: int, seconds: float) -> SimulatedDrive:
     return SimulatedDrive(done, slower, rng.random(steps))
 
 
+def _quiet(rng: Random, steps: int) -> Series:
+    """Hardly any collection of garbage, as while only reading."""
+    return _dips(rng, steps, rng.uniform(10, 30), rng.uniform(0.5, 2), rng.uniform(0.1, 0.3))
+
+
 def _flat(rng: Random, steps: int) -> Series:
     """Collections of garbage for a few seconds, once or twice a minute."""
     return _dips(rng, steps, rng.uniform(40, 120), rng.uniform(3, 8), rng.uniform(0.2, 0.5))
@@ -84,6 +89,7 @@ def _random(rng: Random, steps: int) -> Series:
 
 #: The kinds by name.
 KINDS: Mapping[str, Callable[[Random, int], Series]] = {
+    "quiet": _quiet,
     "flat": _flat,
     "slow collection": _slow_collection,
     "random": _random,
@@ -115,9 +121,7 @@ def _rhythm(rng: Random, steps: int) -> Series:
     """Slow oscillation and noise."""
     import numpy as np
 
-    # The mean of a step of correlated seconds, as noise of its own: neighbours share what is left after a step.
-    after = CORRELATION**STEP_S
+    # Independent steps with the variance, in the long run, of correlated seconds.
     noise = rng.standard_normal(steps) * NOISE * np.sqrt((1 + CORRELATION) / (1 - CORRELATION) / STEP_S)
-    noise[1:] = noise[1:] * np.sqrt(1 - after**2) + after * noise[:-1]
     turns = STEP_S * np.arange(steps) / rng.uniform(*OSCILLATION_S) + rng.random()
     return np.asarray((1 + rng.uniform(0, AMPLITUDE) * np.sin(2 * np.pi * turns)) * (1 + noise))
