@@ -34,6 +34,8 @@ OF_ENDS = frozenset({Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, Claim.LATENCY_GROWTH_B
 #: Fixtures that a test of a screened point may have besides pytest's own; any other one may need the measurement.
 OF_RUN, OF_SWEEP = frozenset({"ssd_run", "ssd_workload", "ssd_geometry"}), frozenset({"ssd_sweep", "ssd_workload"})
 JUDGED = frozenset({"ssd_sla"})
+#: Names the bay of a test in a run of several; it measures nothing.
+OF_FLEET = frozenset({"ssd_bay"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +185,8 @@ def _sweep_name(point: Point) -> str:
 
 def _required(item: pytest.Item, need: Need, points: Sequence[Point], spec: Spec) -> Iterator[Point]:
     """Yield the points that a test needs measured, whatever is predicted."""
-    promised, names = marks.promised(item), {name for name in getattr(item, "fixturenames", ()) if "ssd_" in name}
-    public = {name for name in names if name.startswith("ssd_")}
+    promised = marks.promised(item)
+    public = {name for name in getattr(item, "fixturenames", ()) if name.startswith("ssd_")} - OF_FLEET
     usual = (OF_SWEEP if need.is_sweep else OF_RUN) | JUDGED
     follows = OF_SCALING | OF_ENDS if need.is_sweep else screened.OF_IOPS
     if not (JUDGED <= public <= usual and promised and promised <= follows):

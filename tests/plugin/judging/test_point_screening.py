@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -229,3 +230,19 @@ def test_a_resumed_run_has_the_same_sample(six: Inner, monkeypatch: pytest.Monke
     (chosen,) = six.records("screen_chosen")
     (sweep,) = planned["sweeps"]  # type: ignore[attr-defined]
     assert before < set(measured(six)) == {*sweep["sample"], *chosen["points"]}  # type: ignore[misc]
+
+
+def test_each_bay_of_several_has_a_sample_of_its_own(six: Inner) -> None:
+    """The worker of a bay fixes the points and writes them into the bay's run folder."""
+    given = ("--ssd-protocol=ours.toml", "--ssd-spec=acme.toml", "-o", "ssd_members=true", "-n", "2")
+    six.run(DEVICES, "--ssd-devices=root@dut2:/dev/nvme*", *given)
+    assert set(six.outcomes().values()) == {"passed"}
+    folders = sorted((six.pytester.path / "ssdqual-runs").glob("*/bays/dut*"))
+    lines = [
+        [json.loads(line) for path in folder.glob("records*.jsonl") for line in path.read_text().splitlines()]
+        for folder in folders
+    ]
+    planned = [[each for each in bay if each["kind"] == "screen_planned"] for bay in lines]
+    assert [len(each) for each in planned] == [1, 1]
+    assert planned[0][0]["seed"] != planned[1][0]["seed"]
+    assert all(any(each.get("screened") for each in bay if each["kind"] == "verdict") for bay in lines)
