@@ -33,7 +33,7 @@ CONDITIONED_S = 7200
 LIMIT = Limit(Direction.AT_LEAST, 10_000.0, Unit.IOPS, "bench")
 QUESTION = Question({Claim.STEADY_IOPS: LIMIT})
 #: Of the true mean from the limit, per cent.
-DISTANCES = (-5, -2, 2, 5, 10)
+DISTANCES = (-5, -2, 0, 2, 5, 10)
 #: Seconds of a value of the conditioning's series: fio's reports meanwhile.
 STEP_S = 7
 WITHOUT, WITH = "without", "with"

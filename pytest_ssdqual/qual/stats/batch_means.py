@@ -123,8 +123,6 @@ def _bounds_of_series(top: Blocks, bottom: Blocks, block_s: float, look: Look, l
     time = (np.arange(count) + 0.5) / count
     low, high = value - down * error - unobserved, value + up * error + unobserved
     longest = min(LONGEST, CAP * look.slowest_s / seconds)
-    if look.shared.has_excursions:
-        longest = min(longest, LONGEST)
     for tau in (longest, longest / 2, longest / 4, longest / 8):
         end, uncertain, falls = _end(value, off, np.exp(-time / tau), size)
         if falls:
@@ -134,11 +132,19 @@ def _bounds_of_series(top: Blocks, bottom: Blocks, block_s: float, look: Look, l
     return Bounds(value, low, high, error, 12 * float(((time - 0.5) * off).mean()))
 
 
-def miss(values: Blocks, level: float) -> float:
-    """Return the distance of 1 from the interval of the mean of ``values`` by their scatter alone; 0 inside it."""
+def standard_error(values: Blocks) -> float:
+    """Return the standard error of the mean of a series, by overlapping batch means."""
+    return _error(values - values.mean(), max(1, len(values) // MEANS))
+
+
+def miss(values: Blocks, level: float, error: float) -> float:
+    """Return by how much the interval of the mean of ``values`` fails to hold all of 1 ± ``error``.
+
+    The interval is that of their scatter alone, at the two-sided ``level``; 0 if it holds it.
+    """
     mean = float(values.mean())
-    error, down, up = _scatter(values - mean, max(1, len(values) // MEANS), level)
-    return max(0.0, mean - down * error - 1, 1 - mean - up * error)
+    own, down, up = _scatter(values - mean, max(1, len(values) // MEANS), level)
+    return max(0.0, mean - down * own - (1 - error), 1 + error - mean - up * own)
 
 
 def _scatter(off: Blocks, size: int, level: float) -> tuple[float, float, float]:

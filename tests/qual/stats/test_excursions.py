@@ -55,6 +55,18 @@ def test_a_short_series_has_shown_nothing() -> None:
     assert excursions.of_drives([], STEP_S, RULE, CONFIDENCE) == ()
 
 
+@pytest.mark.parametrize("cycles", [3.2, 3.5, 3.8])
+@pytest.mark.parametrize("phase", [0.0, 0.3, 0.6])
+def test_the_part_of_a_cycle_that_a_series_has_too_much_is_allowed_for(cycles: float, phase: float) -> None:
+    """The mean of a series that ends within a cycle is off, so windows miss the true mean by more than its mean."""
+    at = (np.arange(HOURS) * STEP_S / (HOURS * STEP_S / cycles) + phase) % 1
+    series = noise(1, 0.01) * np.where(at < 0.4, 0.9, 1.0)
+    true, shared, length = 1_000.0 * 0.96, found(series), int(RULE.first_s / STEP_S)
+    windows = [series[begin : begin + length] for begin in range(0, HOURS - length, length // 8)]
+    missed = max(abs(each.mean() - true) - 4 * each.std() / length**0.5 for each in windows) / true
+    assert shared.excursion(RULE.first_s) >= missed
+
+
 def test_beyond_the_lengths_that_were_seen_the_lost_work_is_constant() -> None:
     shared = SharedEvidence(0.0, (Excursion(100.0, 0.10), Excursion(200.0, 0.02), Excursion(400.0, 0.04)))
     assert [shared.excursion(each) for each in (50.0, 100.0, 150.0, 300.0, 800.0)] == [0.2, 0.1, 0.1, 0.04, 0.02]
