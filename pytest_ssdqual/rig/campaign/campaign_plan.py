@@ -190,7 +190,7 @@ class ArrayCondition:
     def after(self, done: Preparation) -> ArrayCondition:
         """Return the condition after a preparation."""
         if isinstance(done, Build):
-            bare = done.geometry if done.geometry.is_side_by_side else None
+            bare = done.geometry if done.geometry.is_side_by_side and not done.anew else None
             return ArrayCondition(done.geometry, done.fill, drives=bare)
         if isinstance(done, Assemble):
             is_random = self.drives_random if done.geometry.is_side_by_side else None
@@ -247,7 +247,7 @@ def _of_drives(
     if now is None or now.spent or now.fill != fill or now.drives is None or now.drives.width < needed:
         build = Build(Geometry(RaidLevel.DRIVE, needed), fill)
         yield build
-        now = ArrayCondition(build.geometry, fill, drives=build.geometry)
+        now = ArrayCondition(build.geometry, fill).after(build)
     bare, whole = now.drives or drives, target.healthy
     workload = step.what if isinstance(step.what, Workload) and step.is_random is not None else None
     if workload and workload.is_random is not now.drives_random:

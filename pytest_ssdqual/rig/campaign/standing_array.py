@@ -69,17 +69,17 @@ class StandingArray:
             self._require_not_failed(each)
         for each in todo:
             if isinstance(each, Build):
-                self._or_closed(each, partial(self._build, each))
+                self._or_undone(each, partial(self._build, each), self.close)
             elif isinstance(each, Assemble):
-                self._or_back_to_drives(each, partial(self._assemble, each))
+                self._or_undone(each, partial(self._assemble, each), self._back_to_drives)
             elif isinstance(each, Precondition):
                 self._precondition(each)
             elif isinstance(each, Confirm):
                 self._confirm(each)
-            elif self._bare:
-                self._or_back_to_drives(each, partial(self._fail_members, each))
             else:
-                self._or_closed(each, partial(self._fail_members, each))
+                # The drives of an assembled array keep their condition.
+                undo = self._back_to_drives if self._bare else self.close
+                self._or_undone(each, partial(self._fail_members, each), undo)
 
     def require(self) -> Array:
         """Return the array that stands."""
@@ -151,35 +151,20 @@ class StandingArray:
         if failure:
             raise failure
 
-    def _or_closed(self, step: Preparation, work: Callable[[], None]) -> None:
-        """Call ``work``, and take the array down if that fails."""
+    def _or_undone(self, step: Preparation, work: Callable[[], None], undo: Callable[[], None]) -> None:
+        """Call ``work``, and ``undo`` if that fails."""
 
-        def closing() -> None:
+        def undoing() -> None:
             try:
                 work()
             except MachineLost:
                 raise
             except Exception:
                 with contextlib.suppress(Exception):  # the first error has more information
-                    self.close()
+                    undo()
                 raise
 
-        self.cache.unless_failed(step.failure_key, closing)
-
-    def _or_back_to_drives(self, step: Preparation, work: Callable[[], None]) -> None:
-        """Call ``work``, and take the array down if that fails; its drives keep their condition."""
-
-        def returning() -> None:
-            try:
-                work()
-            except MachineLost:
-                raise
-            except Exception:
-                with contextlib.suppress(Exception):  # the first error has more information
-                    self._back_to_drives()
-                raise
-
-        self.cache.unless_failed(step.failure_key, returning)
+        self.cache.unless_failed(step.failure_key, undoing)
 
     def _build(self, step: Build) -> None:
         self.close()
