@@ -253,13 +253,16 @@ def _number(text: str | None) -> int:
     return int(text)
 
 
-def final_objections(machine: Machine, path: str) -> tuple[str, ...]:
-    """Faults of an array that is about to be stopped; never raises, because the array must be stopped anyway."""
+def final_objections(machine: Machine, path: str, missing: int = 0) -> tuple[str, ...]:
+    """Faults of an array that is about to be stopped; never raises, because the array must be stopped anyway.
+
+    ``missing`` members were failed on purpose, and some of them may have been rebuilt since.
+    """
     try:
         now = state(machine, path.removeprefix("/dev/"))
     except RigError as error:
         return (f"its state could not be read: {error}",)
-    return now.objections() if now.array_state else ("it is gone",)
+    return now.objections(min(missing, now.degraded)) if now.array_state else ("it is gone",)
 
 
 def require_healthy(machine: Machine, array: Array) -> None:

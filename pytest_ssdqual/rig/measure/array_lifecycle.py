@@ -99,12 +99,12 @@ def readopt(setup: Setup, left: Checkpoint, members: Sequence[Drive]) -> Array:
 def stop(setup: Setup, array: Array) -> None:
     """Stop the array and erase this run's superblocks; bare drives need neither."""
     if array.geometry.level is not RaidLevel.DRIVE:
-        take_down(setup, array.path, array.members, array.uuid)
+        take_down(setup, array.path, array.members, array.uuid, array.geometry.missing)
 
 
-def take_down(setup: Setup, path: str, members: Sequence[Drive], uuid: str) -> None:
-    """``stop`` for an array of which only path, members and UUID are known."""
-    objections = mdadm.final_objections(setup.machine, path)
+def take_down(setup: Setup, path: str, members: Sequence[Drive], uuid: str, missing: int = 0) -> None:
+    """``stop`` for an array of which only path, members and UUID are known, and how many were failed on purpose."""
+    objections = mdadm.final_objections(setup.machine, path, missing)
     not_erased = mdadm.stop(setup.machine, path, [drive.path for drive in members], uuid)
     # A member that keeps the superblock keeps the array in the journal, so that its remains need no consent.
     setup.logbook.note(

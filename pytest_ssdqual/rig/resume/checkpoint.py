@@ -203,9 +203,7 @@ def _measurement_failed(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpo
 def _array_stopped(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
     if facts["uuid"] != before.uuid:
         return before
-    # Of an assembled array members may have been failed on purpose: then it is degraded, and the drives are not.
-    is_degraded = before.assembled is not None and before.assembled.missing > 0
-    healthy = not facts["not_erased"] and (is_degraded or not facts["objections"])
+    healthy = not facts["not_erased"] and not facts["objections"]
     assembled = None if healthy else before.assembled
     return replace(before, stopped=healthy, assembled=assembled, abandoned=bool(facts.get("leftover")))
 

@@ -151,7 +151,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     monkeypatch.setattr(readopt_array, "count", lambda setup, array, moment: None)
     monkeypatch.setattr(mdadm, "create", create)
     monkeypatch.setattr(mdadm, "require_healthy", healthy)
-    monkeypatch.setattr(mdadm, "final_objections", lambda machine, path: ())
+    monkeypatch.setattr(mdadm, "final_objections", lambda machine, path, missing: ())
     monkeypatch.setattr(mdadm, "free_path", lambda machine: "/dev/md100")
     monkeypatch.setattr(mdadm, "data_offset", lambda machine, array: 1 << 20)
     monkeypatch.setattr(mdadm, "stop", stop)

@@ -86,7 +86,7 @@ def hall(monkeypatch: pytest.MonkeyPatch) -> Hall:
     hall = Hall()
     monkeypatch.setattr(mdadm, "create", hall.create)
     monkeypatch.setattr(mdadm, "stop", hall.stop)
-    monkeypatch.setattr(mdadm, "final_objections", lambda machine, path: ())
+    monkeypatch.setattr(mdadm, "final_objections", lambda machine, path, missing: ())
     return hall
 
 
