@@ -61,6 +61,7 @@ class Needs:
     has_tail: bool
     has_spread: bool
     is_observed: bool
+    writes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,8 @@ class Pools:
         series = self._series(kind, number, before_s + int(looks.limit_s) + looks.report_s)
         shared, rates = NOTHING_KNOWN, series[before_s:] * factor * LIMIT_IOPS
         if before_s:
+            shared = SharedEvidence(before_s)
+        if before_s and needs.writes:
             conditioning = stopping_rules.cells(series[:before_s], looks.report_s).tolist()
             known = excursions.of_series(conditioning, looks.report_s, looks, protocol.verdict.confidence)
             shared = SharedEvidence(before_s, known)
@@ -284,6 +287,7 @@ class Simulation:
                 has_tail=Claim.P99_LATENCY in question.limits,
                 has_spread=Claim.LATENCY_SPREAD_OVER_TIME in question.limits,
                 is_observed=question.is_observed,
+                writes=workload.writes,
             )
             drawn = [
                 self.pools.sequential(protocol, needs, factor, self.promises.family, kind, number) for number in numbers

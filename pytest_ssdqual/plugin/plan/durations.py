@@ -57,7 +57,11 @@ class Durations:
     def sequential(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> Sample:
         """Return seconds after the ramp of a sequential measurement, in each simulated run."""
         promises = self.promises
-        judging = Judging(looks, promises.protocol.verdict, promises.family, promises.protocol.conditions_drives)
+        is_known = promises.protocol.conditions_drives
+        judging = Judging(
+            looks, promises.protocol.verdict, promises.family, looks.plateau_s if is_known else 0.0,
+            is_shown=is_known and workload.writes,
+        )  # fmt: skip
         asked = self.asked(geometry, workload, looks)
         return self._drawn(lambda kind: duration.durations(judging, asked, kind), _figures(geometry))
 

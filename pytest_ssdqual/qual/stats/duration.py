@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run, Spell
-from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN, SharedEvidence
+from pytest_ssdqual.qual.measured.shared_evidence import Excursion, SharedEvidence
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, SteadyRule, VerdictRule
@@ -80,8 +80,9 @@ class Judging:
     looks: SequentialRule
     verdict: VerdictRule
     family: ErrorControl = ALONE
-    #: True if the drives were conditioned bare: what that has shown of them is known to each measurement.
-    is_known: bool = False
+    #: Seconds of load before a measurement, and whether its conditioning has shown the drives' pauses and rhythms.
+    loaded_s: float = 0.0
+    is_shown: bool = False
 
 
 def durations(judging: Judging, asked: Iterable[Asked], kind: str) -> tuple[float, ...]:
@@ -109,7 +110,7 @@ def _durations(judging: Judging, asked: tuple[Asked, ...], kind: str) -> tuple[f
 def _is_decided(judging: Judging, asked: Asked, kind: str, number: int, look: int) -> bool:
     rule = judging.looks
     drive, seconds = _drive(kind, number, rule.limit_s), group_sequential.look_times(rule)[look - 1]
-    shared = _shared(kind, number, judging) if judging.is_known else NOTHING_KNOWN
+    shared = SharedEvidence(judging.loaded_s, _shown(kind, number, judging) if judging.is_shown else ())
     confidence = judging.verdict.confidence
     run = group_sequential.at_look(_run(drive, seconds, asked, rule), look, rule, confidence, shared)
     precision = asked.precision_percent if asked.claim is None else None
@@ -118,7 +119,7 @@ def _is_decided(judging: Judging, asked: Asked, kind: str, number: int, look: in
 
 
 @lru_cache(maxsize=1024)
-def _shared(kind: str, number: int, judging: Judging) -> SharedEvidence:
+def _shown(kind: str, number: int, judging: Judging) -> tuple[Excursion, ...]:
     """Return what a conditioning of a simulated drive has shown: its series is as long as the longest measurement."""
     import numpy as np
 
@@ -126,9 +127,7 @@ def _shared(kind: str, number: int, judging: Judging) -> SharedEvidence:
     count = round(rule.limit_s / simulated_drive.STEP_S)
     step_s = rule.limit_s / count
     rates = np.asarray(_drive(kind, number, rule.limit_s).between(np.linspace(0.0, rule.limit_s, count + 1))[0])
-    return SharedEvidence(
-        rule.plateau_s, excursions.of_series(rates.tolist(), step_s, rule, judging.verdict.confidence)
-    )
+    return excursions.of_series(rates.tolist(), step_s, rule, judging.verdict.confidence)
 
 
 @lru_cache(maxsize=1024)

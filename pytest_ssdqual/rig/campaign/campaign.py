@@ -349,7 +349,7 @@ class Campaign:
             return fixed_time.measure(self._of_members(), array, step.what, step.kind.value)
         if step.kind is StepKind.ALONE:
             return drives_alone.measure(self._of_members(), array, step.what)
-        with self._standing.ledger.load(array.members, step.what):
+        with self._standing.under_load(array, step.what):
             return self._measured(array, step.what)
 
     def _of_members(self) -> Setup:

@@ -6,7 +6,7 @@ Nothing is measured here. A preparation that failed is not tried again: it would
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -61,7 +61,7 @@ class StandingArray:
     _conditioned: Conditioned | None = None
     _series: ConditioningSeries = field(default_factory=ConditioningSeries)
     #: Load of each drive until now.
-    ledger: LoadLedger = field(default_factory=LoadLedger)
+    _ledger: LoadLedger = field(default_factory=LoadLedger)
 
     def prepare(self, todo: Sequence[Preparation]) -> None:
         """Execute the preparations. If one of them has failed before, raise its failure and execute none."""
@@ -101,14 +101,26 @@ class StandingArray:
         return array.without(left_out)
 
     def known_of(self, array: Array, workload: Workload) -> SharedEvidence:
-        """Return what the load of these drives until now has shown about them."""
-        loaded_s, protocol = self.ledger.loaded_s(array.members, workload), self.setup.protocol
+        """Return what the load of these drives until now has shown about them.
+
+        Conditioning only writes, so it has shown nothing about pauses and rhythms of reads.
+        """
+        loaded_s, protocol = self._ledger.loaded_s(array.members, workload), self.setup.protocol
         is_its = self._conditioned is not None and self._conditioned.writes.is_random is workload.is_random
-        if protocol.sequential is None or not is_its:
+        if protocol.sequential is None or not is_its or not workload.writes:
             return SharedEvidence(loaded_s)
         drives = [serial_of(drive) for drive in array.members]
         known = self._series.excursions(drives, protocol.sequential, protocol.verdict.confidence)
         return SharedEvidence(loaded_s, known)
+
+    @contextlib.contextmanager
+    def under_load(self, array: Array, workload: Workload) -> Iterator[None]:
+        """Record the load of the block; a load after which the connection is another one may have had a pause."""
+        generation = self.setup.machine.generation
+        with self._ledger.load(array.members, workload):
+            yield
+        if self.setup.machine.generation != generation:
+            self._ledger.forget(array.members)
 
     def _with_usable(self) -> Array:
         """Return the array that stands, drives side by side without failed ones; ``DriveFailed`` if that is none."""
@@ -172,7 +184,7 @@ class StandingArray:
             build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill)
             self.array = self._isolated(step.geometry, "fill", build)
         array = self.require()
-        self.ledger.forget(array.members)
+        self._ledger.forget(array.members)
         self.condition = ArrayCondition(step.geometry, step.fill).after(step)
         self._bare = array if step.geometry.is_side_by_side and not step.anew else None
         readopt_array.count(self.setup, array, "built")
@@ -226,7 +238,7 @@ class StandingArray:
         if writes == conditioned.writes:
             settings = self.setup.protocol.array
             objection = confirmation.as_members_allow(array, conditioned, settings, rule.range_percent)
-        with self.ledger.load(array.members, writes):
+        with self.under_load(array, writes):
             state = confirmation.confirm(self.setup, array, writes, objection)
             if state is None and (again := fixed_time.precondition(self.setup, array, step.workload, again=True)):
                 state = again.state
@@ -251,7 +263,7 @@ class StandingArray:
         if found is None:
             series = self._series = ConditioningSeries()
             seen = series.add if array.geometry.is_side_by_side else None
-            with self.ledger.load(array.members, fixed_time.conditioning(step.workload)):
+            with self.under_load(array, fixed_time.conditioning(step.workload)):
                 found = fixed_time.precondition(self.setup, array, step.workload, seen=seen)
         readopt_array.count(self.setup, array, "conditioned")
         return found

@@ -373,7 +373,7 @@ def test_a_sequential_protocol_measures_until_enough_is_known(rig: Rig, monkeypa
     monkeypatch.setattr(sequential_verdict, "measure", measure)
     here = campaign(rig, sequential=rule)
     here.enough = enough
-    here._standing.ledger.clock = lambda: clock.now_s
+    here._standing._ledger.clock = lambda: clock.now_s
     assert here.measure(RAID5X3, READ) is here.measure(RAID5X3, READ)
     assert asked == [(RAID5X3, READ, rule, enough)]
     assert count(rig, f"fio {WRITE}") == 1  # conditioned as ever

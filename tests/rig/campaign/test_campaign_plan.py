@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -187,7 +188,8 @@ def arrays() -> Iterator[SimulatedArrays]:
 
 def campaign(steps: order.Steps, protocol: Protocol = PROTOCOL) -> Campaign:
     nothing = cast("Any", None)
-    setup = Setup(nothing, nothing, protocol, nothing, "m", lambda what, seconds: None)
+    machine = cast("Any", SimpleNamespace(generation=0))
+    setup = Setup(machine, nothing, protocol, nothing, "m", lambda what, seconds: None)
     return Campaign(setup, CampaignPlan.of(steps, protocol))
 
 

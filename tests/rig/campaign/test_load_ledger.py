@@ -10,7 +10,7 @@ from pytest_ssdqual.rig.campaign.load_ledger import PAUSE_S, LoadLedger
 
 READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
 MIX = Workload("randrw", "4k", 8, read_percent=70)
-DRIVES = tuple(drive(f"S{number}") for number in range(3))
+DRIVES = tuple(drive(number) for number in range(3))
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -72,7 +73,8 @@ class CheckpointRig:
 
     def setup(self) -> Setup:
         nothing = cast("Any", None)
-        return Setup(nothing, nothing, PROTOCOL, nothing, "m", lambda what, seconds: None)
+        machine = cast("Any", SimpleNamespace(generation=0))
+        return Setup(machine, nothing, PROTOCOL, nothing, "m", lambda what, seconds: None)
 
     def array(self, geometry: Geometry, what: str) -> Array:
         self.did.append(f"{what} {geometry}")
