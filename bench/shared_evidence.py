@@ -21,12 +21,12 @@ import numpy as np
 import stopping_rules
 from drive_kinds import Kind
 
-from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import excursions
 from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.units import Unit
 
 CONDITIONED_S = 7200

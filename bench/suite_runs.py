@@ -21,13 +21,13 @@ from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
-from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import excursions, steady_state
 from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
     from pytest_ssdqual.qual.measured.run import Measured
     from pytest_ssdqual.qual.measured.saturation import Saturation
-    from pytest_ssdqual.qual.measured.screened import ScreenedRun
     from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
     from pytest_ssdqual.qual.raid.geometry import Geometry
+    from pytest_ssdqual.qual.raid.screened import ScreenedRun
     from pytest_ssdqual.qual.stats.steady_state import SteadyState
     from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
     from pytest_ssdqual.qual.workload.workload import Workload

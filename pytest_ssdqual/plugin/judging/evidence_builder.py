@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
-from pytest_ssdqual.qual.measured.screened import agreement_of, predicted_arrays
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.screened import agreement_of, predicted_arrays
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Published, Scope
 from pytest_ssdqual.qual.spec.protocol import ArraySettings, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec

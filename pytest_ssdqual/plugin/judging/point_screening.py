@@ -20,13 +20,12 @@ from pytest_ssdqual.plugin.plan.screened_points import (
     ScreeningPlan,
     name_of,
 )
-from pytest_ssdqual.qual.measured import screened
 from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.screened import ScreenedRun
 from pytest_ssdqual.qual.measured.sweep import Sweep
-from pytest_ssdqual.qual.raid import screening
+from pytest_ssdqual.qual.raid import screened, screening
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.screened import ScreenedRun
 from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim

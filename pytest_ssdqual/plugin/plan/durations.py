@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.plugin.plan.stopping import Promises
+from pytest_ssdqual.qual.forecast import duration, simulated_drive
+from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
-from pytest_ssdqual.qual.stats import duration, simulated_drive
-from pytest_ssdqual.qual.stats.duration import Asked, Judging, SteadySteps
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 

@@ -15,11 +15,11 @@ from pytest_ssdqual.plugin.plan import durations, rates
 from pytest_ssdqual.plugin.plan.durations import Durations, Earlier, Sample
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.explore import dimensions
+from pytest_ssdqual.qual.forecast.duration import SteadySteps
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.stats.duration import SteadySteps
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan

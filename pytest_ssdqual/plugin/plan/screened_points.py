@@ -14,8 +14,7 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.plugin.plan.needs import Need
-from pytest_ssdqual.qual.measured import screened
-from pytest_ssdqual.qual.raid import member_curve, screening
+from pytest_ssdqual.qual.raid import member_curve, screened, screening
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim

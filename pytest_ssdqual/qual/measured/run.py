@@ -15,9 +15,9 @@ from typing import ClassVar, TypeVar
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
-from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
+from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 

@@ -15,8 +15,8 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_ssdqual.qual.measured.run import Look, Measured
-from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew, student_t
+from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN
 from pytest_ssdqual.qual.units import format_duration
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual.measured.shared_evidence import Excursion
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential
+from pytest_ssdqual.qual.stats.shared_evidence import Excursion
 
 if TYPE_CHECKING:
     from numpy import float64

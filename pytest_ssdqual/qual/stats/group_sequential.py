@@ -18,11 +18,11 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pytest_ssdqual.qual.measured.run import FEWEST_SPELLS, SPELL_S, Look, Measured, Run
-from pytest_ssdqual.qual.measured.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable, TooFew
+from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl

@@ -10,16 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_ssdqual.qual.measured import screened
 from pytest_ssdqual.qual.measured.judgeable import J, Judgeable, Subject
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.measured.screened import ScreenedRun
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
-from pytest_ssdqual.qual.raid import scaling
+from pytest_ssdqual.qual.raid import scaling, screened
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.screened import ScreenedRun
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
 from pytest_ssdqual.qual.stats.batch_means import Basis

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.measured.run import Run
-from pytest_ssdqual.qual.measured.shared_evidence import Excursion
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import excursions, steady_state
+from pytest_ssdqual.qual.stats.shared_evidence import Excursion
 
 
 @dataclass(slots=True)

@@ -7,11 +7,11 @@ import pytest
 from pytest_ssdqual.plugin.plan import durations, rates
 from pytest_ssdqual.plugin.plan.durations import Durations
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
+from pytest_ssdqual.qual.forecast.duration import Asked
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
-from pytest_ssdqual.qual.stats.duration import Asked
 from pytest_ssdqual.qual.workload.workload import Workload
 
 READS, WRITES = Workload("randread", "4k", 32), Workload("randwrite", "4k", 8)

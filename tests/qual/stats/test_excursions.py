@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from pytest_ssdqual.qual.measured.shared_evidence import Excursion, SharedEvidence
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import excursions
+from pytest_ssdqual.qual.stats.shared_evidence import Excursion, SharedEvidence
 
 RULE, CONFIDENCE, STEP_S = SequentialRule(), 0.95, 7.0
 HOURS = int(3 * 3600 / STEP_S)

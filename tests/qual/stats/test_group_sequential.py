@@ -13,12 +13,12 @@ from stopping_rules import Ending
 from support.builders.strategies import run, side_by_side
 
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.measured.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 

@@ -13,15 +13,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from pytest_ssdqual.qual.forecast import simulated_drive
+from pytest_ssdqual.qual.forecast.simulated_drive import SimulatedDrive
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run, Spell
-from pytest_ssdqual.qual.measured.shared_evidence import Excursion, SharedEvidence
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, SteadyRule, VerdictRule
-from pytest_ssdqual.qual.stats import batch_means, excursions, group_sequential, simulated_drive, steady_state
+from pytest_ssdqual.qual.stats import batch_means, excursions, group_sequential, steady_state
 from pytest_ssdqual.qual.stats.group_sequential import Question
-from pytest_ssdqual.qual.stats.simulated_drive import SimulatedDrive
+from pytest_ssdqual.qual.stats.shared_evidence import Excursion, SharedEvidence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload

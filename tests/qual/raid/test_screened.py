@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ssdqual.qual.measured import screened
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
-from pytest_ssdqual.qual.measured.screened import ScreenedRun
+from pytest_ssdqual.qual.raid import screened
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.raid.screened import ScreenedRun
 from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_ssdqual.qual.forecast import duration, simulated_drive
+from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, SteadyRule, VerdictRule
-from pytest_ssdqual.qual.stats import duration, group_sequential, simulated_drive
-from pytest_ssdqual.qual.stats.duration import Asked, Judging, SteadySteps
+from pytest_ssdqual.qual.stats import group_sequential
 
 SEQUENTIAL = protocol.load("sequential")
 #: Few looks, so that a test takes a moment.
