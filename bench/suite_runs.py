@@ -34,7 +34,7 @@ from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, Precondition, StepKind
-from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure import precondition
 
 #: Kinds of drives behind a conditioning that reached its volume.
 SETTLED = ("flat", "slowgc", "fastgc", "heavy", "drift", "wander")
@@ -270,7 +270,7 @@ class Simulation:
         protocol, width = self.protocol, step.geometry.width if step.geometry.is_side_by_side else 1
         steps = self.pools.steps(protocol, width, kind, self._drawn(rng))
         seconds = max(0, steps - 1) * protocol.precondition_s
-        writes = fixed_time.conditioning(step.workload)
+        writes = precondition.conditioning(step.workload)
         return StepCost(seconds, self.prices.written(step.geometry, writes, seconds))
 
     def _measured(

@@ -34,7 +34,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     Preparation,
     StepKind,
 )
-from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure import precondition
 
 #: Per measurement: starting fio and checking the array before and after (3.5 s in the lab under emulation). Per array:
 #: purge, creation and stop.
@@ -251,7 +251,7 @@ class Prices:
         step_s, limit_s = protocol.precondition_s, protocol.precondition_limit_s
         if not step_s:
             return StepPrice()
-        writes = fixed_time.conditioning(workload)
+        writes = precondition.conditioning(workload)
         rate = self.host_bytes_per_s(geometry, writes)
         volume = protocol.precondition_capacities * self._capacity(geometry)
         if volume and not rate:
@@ -273,7 +273,7 @@ class Prices:
         if not self.protocol.precondition_s:
             return StepCost()
         seconds = self.protocol.ramp_s + self.protocol.window_s
-        return StepCost(seconds + OVERHEAD_S, self.written(geometry, fixed_time.conditioning(workload), seconds))
+        return StepCost(seconds + OVERHEAD_S, self.written(geometry, precondition.conditioning(workload), seconds))
 
     def measurement(self, geometry: Geometry, workload: Workload) -> StepPrice:
         """Return the price of all repeats of a measurement: until decided, or in windows until each is steady."""

@@ -139,6 +139,11 @@ def of(run: Run) -> SettledSeries:
     )
 
 
+def least(states: Sequence[SteadyState]) -> SteadyState:
+    """Return the state that is furthest from steady."""
+    return max(states, key=lambda state: (not state.reached, state.unsteadiness))
+
+
 def series(run: Run) -> tuple[tuple[float, ...], float]:
     """IOPS in steps of equal length, one of fio's reports each, and that length in seconds."""
     counted = run.counted

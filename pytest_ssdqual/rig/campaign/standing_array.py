@@ -33,7 +33,7 @@ from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, confirmation, fixed_time
+from pytest_ssdqual.rig.measure import array_lifecycle, confirmation, precondition
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
@@ -233,14 +233,14 @@ class StandingArray:
             return None  # by this protocol nothing is conditioned
         self._require_settled(array, step)
         rule = self.setup.protocol.steady
-        writes = fixed_time.conditioning(step.workload)
+        writes = precondition.conditioning(step.workload)
         objection: confirmation.Objection = confirmation.unchecked
         if writes == conditioned.writes:
             settings = self.setup.protocol.array
             objection = confirmation.as_members_allow(array, conditioned, settings, rule.range_percent)
         with self.under_load(array, writes):
             state = confirmation.confirm(self.setup, array, writes, objection)
-            if state is None and (again := fixed_time.precondition(self.setup, array, step.workload, again=True)):
+            if state is None and (again := precondition.until_steady(self.setup, array, step.workload, again=True)):
                 state = again.state
         readopt_array.count(self.setup, array, "conditioned")
         return state
@@ -263,8 +263,8 @@ class StandingArray:
         if found is None:
             series = self._series = ConditioningSeries()
             seen = series.add if array.geometry.is_side_by_side else None
-            with self.under_load(array, fixed_time.conditioning(step.workload)):
-                found = fixed_time.precondition(self.setup, array, step.workload, seen=seen)
+            with self.under_load(array, precondition.conditioning(step.workload)):
+                found = precondition.until_steady(self.setup, array, step.workload, seen=seen)
         readopt_array.count(self.setup, array, "conditioned")
         return found
 

@@ -37,7 +37,7 @@ def confirm(setup: Setup, array: Array, writes: Workload, objection: Objection) 
     setup.progress(f"{array.geometry}: confirm with {writes}", protocol.ramp_s + protocol.window_s)
     run = fixed_time.run(setup, array, writes, "confirm", window)
     states = [steady_state.judge(member.round_iops(), rule) for member in run.of_members()]
-    now = fixed_time.least_steady([member.round_iops() for member in run.of_members()], rule)
+    now = steady_state.least(states)
     reason = objection(states) if now.reached else now.describe()
     setup.logbook.note(
         "conditioning_confirmed",

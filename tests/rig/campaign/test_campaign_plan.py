@@ -36,7 +36,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
 from pytest_ssdqual.rig.machine.machine import MachineLost, RigError
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, confirmation, fixed_time, rounds, saturation
+from pytest_ssdqual.rig.measure import array_lifecycle, confirmation, fixed_time, precondition, rounds, saturation
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
@@ -174,7 +174,7 @@ def arrays() -> Iterator[SimulatedArrays]:
         patch.setattr(confirmation, "confirm", found.confirm)
         patch.setattr(members, "fail_members", found.fail)
         patch.setattr(readopt_array, "count", lambda setup, array, moment: None)
-        patch.setattr(fixed_time, "precondition", found.precondition)
+        patch.setattr(precondition, "until_steady", found.precondition)
         patch.setattr(
             fixed_time,
             "measure",

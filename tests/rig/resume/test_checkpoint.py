@@ -22,7 +22,7 @@ from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rounds, saturation
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, precondition, rounds, saturation
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned, NoEarlierResults, ResultKey
@@ -114,7 +114,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> CheckpointRig:
     monkeypatch.setattr(readopt_array, "take_over", take_over)
     monkeypatch.setattr(readopt_array, "confirm", rig.confirm)
     monkeypatch.setattr(readopt_array, "count", lambda setup, array, moment: rig.did.append(f"count {moment}"))
-    monkeypatch.setattr(fixed_time, "precondition", rig.precondition)
+    monkeypatch.setattr(precondition, "until_steady", rig.precondition)
     monkeypatch.setattr(fixed_time, "measure", rig.measure)
     monkeypatch.setattr(rounds, "run", rig.loop)
     monkeypatch.setattr(saturation, "saturate", rig.saturate)

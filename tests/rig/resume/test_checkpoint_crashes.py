@@ -31,7 +31,7 @@ from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import Machine
 from pytest_ssdqual.rig.md import mdadm, members, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, precondition
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume import readopt_array
@@ -148,7 +148,7 @@ class World:
     def condition(self, workload: Workload) -> None:
         self._begin("precondition", workload)
         if self.array:
-            fixed_time.precondition(self.setup, self.array, workload)
+            precondition.until_steady(self.setup, self.array, workload)
             readopt_array.count(self.setup, self.array, "conditioned")
 
     def measure(self, workload: Workload) -> None:
@@ -164,7 +164,7 @@ class World:
             fixed_time.run(self.setup, self.array, WRITE, "saturation", window)
 
     def _begin(self, purpose: str, workload: Workload) -> None:
-        self.workload = fixed_time.conditioning(workload) if purpose == "precondition" else workload
+        self.workload = precondition.conditioning(workload) if purpose == "precondition" else workload
         self.purpose = purpose
 
     def lose_a_member(self) -> None:
