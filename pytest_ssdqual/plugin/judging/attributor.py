@@ -45,6 +45,10 @@ class Attributor:
     campaign: Callable[[], Campaign]
     chunk_bytes: int
     _predicted: dict[tuple[Geometry, Workload, tuple[str, ...]], PredictedArray | str] = field(default_factory=dict)
+    #: IOPS of arrays of equal drives, by the workload and the arrays of a sweep, each with its drives.
+    _even_iops: dict[tuple[Workload, tuple[tuple[Geometry, tuple[str, ...]], ...]], dict[Geometry, float]] = field(
+        default_factory=dict
+    )
 
     def predicted_run(self, measured: Measured) -> PredictedRun:
         """Return the measurement beside its prediction; ``NotApplicable`` with the reason if there is none."""
@@ -58,13 +62,16 @@ class Attributor:
         workload = sweep.subject.workload
         found = {each.geometry: self._of(each) for each in sweep}
         found |= {each: self.predict(each, workload) for each in sweep.predicted}
-        curves = [curve for each in found.values() if not isinstance(each, str) for curve in each.curves]
-        if any(isinstance(each, str) for each in found.values()):
+        arrays = {geometry: each for geometry, each in found.items() if not isinstance(each, str)}
+        if len(arrays) < len(found):
             return sweep
-        even = {
-            geometry: _even(each, curves).iops.value for geometry, each in found.items() if not isinstance(each, str)
-        }
-        return replace(sweep, expected=even)
+        # Looks ask again and again while fio runs, perhaps on this machine: a prediction takes a tenth of a second.
+        drives = {geometry: tuple(curve.drive for curve in each.curves) for geometry, each in arrays.items()}
+        key = workload, tuple(sorted(drives.items()))
+        if key not in self._even_iops:
+            curves = [curve for each in arrays.values() for curve in each.curves]
+            self._even_iops[key] = {geometry: _even(each, curves).iops.value for geometry, each in arrays.items()}
+        return replace(sweep, expected=self._even_iops[key])
 
     def cause(self, verdict: Verdict, judged: Judgeable) -> Cause | None:
         """Return the cause of a broken promise; None if it is not about one array.

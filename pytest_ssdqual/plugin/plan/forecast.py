@@ -131,42 +131,60 @@ def predict(
     """
     simulated = Durations(promises or Promises(spec, protocol, {}), earlier)
     prices = Prices(protocol, spec, drive_bytes, tails, simulated)
-    rows: dict[str, CostRow] = {}
-    samples: list[Sample] = []
-    measurements: list[tuple[str, float, float]] = []
-    passed_s = 0.0
-    for preparations, step in CampaignPlan.of(steps, protocol).prepared():
-        for each in preparations:
-            price = prices.preparation(each)
-            rows.setdefault(_name_of(each, step), CostRow()).condition += price.expected
-            samples.append(price.sample)
-            passed_s += price.expected.seconds
-        row = rows.setdefault(_name(step), CostRow())
-        price = prices.step(step)
-        row.add(price)
-        samples.append(price.sample)
-        if step.kind is StepKind.MEASURED and protocol.sequential:
-            measurements.append((f"{step.geometry}: {step.what}", passed_s, price.expected.seconds))
-        passed_s += price.expected.seconds
-        row.workloads += prices.workloads(step)
-        row.is_loop = step.kind is StepKind.LOOP
-    looks, runs = protocol.sequential, durations.summed(samples)
+    found = PricedPlan.of(CampaignPlan.of(steps, protocol), prices)
+    looks, runs = protocol.sequential, durations.summed(found.samples)
     return PrintedPlan(
-        tuple(row.printed(name) for name, row in rows.items()),
+        tuple(row.printed(name) for name, row in found.rows.items()),
         drives=drives,
         protocol=protocol.name,
         acceptance=protocol.acceptance,
         endurance_bytes=spec.endurance_bytes,
         drive_bytes=drive_bytes,
-        most_rounds=protocol.loop.max_rounds if any(row.is_loop for row in rows.values()) else 0,
+        most_rounds=protocol.loop.max_rounds if any(row.is_loop for row in found.rows.values()) else 0,
         first_s=looks.first_s if looks else 0.0,
         limit_s=looks.limit_s if looks else 0.0,
         low_s=durations.quantile(runs, durations.LOW),
         high_s=durations.quantile(runs, durations.HIGH),
         ninety_s=durations.quantile(runs, 0.9),
         assumptions=(*simulated.assumptions(), *prices.assumptions),
-        measurements=tuple(measurements),
+        measurements=tuple(found.measurements) if looks else (),
     )
+
+
+@dataclass(slots=True)
+class PricedPlan:
+    """The prices of all steps of a plan, in its order."""
+
+    rows: dict[str, CostRow] = field(default_factory=dict)
+    #: Of each step and preparation.
+    samples: list[Sample] = field(default_factory=list)
+    #: Name of each measurement as a step, its expected begin and duration in seconds.
+    measurements: list[tuple[str, float, float]] = field(default_factory=list)
+    passed_s: float = 0.0
+
+    @classmethod
+    def of(cls, plan: CampaignPlan, prices: Prices) -> PricedPlan:
+        found = cls()
+        for preparations, step in plan.prepared():
+            for each in preparations:
+                price = found._priced(prices.preparation(each))
+                found._row(_name_of(each, step)).condition += price.expected
+            row, begin_s = found._row(_name(step)), found.passed_s
+            price = found._priced(prices.step(step))
+            row.add(price)
+            row.workloads += prices.workloads(step)
+            row.is_loop = step.kind is StepKind.LOOP
+            if step.kind is StepKind.MEASURED:
+                found.measurements.append((f"{step.geometry}: {step.what}", begin_s, price.expected.seconds))
+        return found
+
+    def _row(self, name: str) -> CostRow:
+        return self.rows.setdefault(name, CostRow())
+
+    def _priced(self, price: StepPrice) -> StepPrice:
+        self.samples.append(price.sample)
+        self.passed_s += price.expected.seconds
+        return price
 
 
 def _name_of(preparation: Preparation, step: CampaignStep) -> str:

@@ -231,21 +231,22 @@ class BayRun:
                 tails=stopping.tails(self.asked, found.spec),
                 by_the_second=stopping.by_the_second(self.asked),
             )
-            # Of a resumed run a prediction might have to measure a bare drive again, while something else is measured.
-            attributor = None if found.resumed else self.attributor(lambda: campaign)
-            campaign.enough = stopping.Promises(
-                found.spec,
-                found.protocol,
-                self.asked,
-                self.family,
-                known=campaign.known,
-                predicted=attributor.expected if attributor else stopping.as_measured,
-            )
+            campaign.enough = self._promises(campaign)
             self._begin_screening(campaign)
             stack.callback(self._health_after, channel, failures)
             stack.callback(unless_lost, campaign.close)
             stack.callback(self._note_unfinished, channel)
             yield campaign
+
+    def _promises(self, campaign: Campaign) -> stopping.Promises:
+        """Return what decides when a sequential measurement of this campaign may stop."""
+        found = self.qualification
+        # Of a resumed run a prediction might have to measure a bare drive again, while something else is measured.
+        attributor = None if found.resumed else self.attributor(lambda: campaign)
+        predicted = attributor.expected if attributor else stopping.as_measured
+        return stopping.Promises(
+            found.spec, found.protocol, self.asked, self.family, known=campaign.known, predicted=predicted
+        )
 
     def _terms(self, progress: Progress) -> Terms:
         """Return the terms of the lease."""
