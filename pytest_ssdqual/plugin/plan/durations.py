@@ -22,8 +22,8 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Simulated runs; each quarter has drives of one kind.
 RUNS = 300
-#: Quantiles of simulated runs between which nine of ten real ones are: a little more than 90 %, because no simulated
-#: drive is the real one (``bench/suite_hours.py``: 90 % of the runs on drives of other kinds need this).
+#: Quantiles of simulated runs that the printed range has: a little more than 90 %, because no simulated drive is the
+#: real one. On drives of other kinds it holds less often (``bench/suite_hours.py``; D149).
 LOW, HIGH = 0.03, 0.97
 #: Margin where neither a sheet nor a baseline says what the figure is: latencies are half of their limits (limits of
 #: tails leave twice to four times what is published), other figures a tenth better.

@@ -53,7 +53,8 @@ class PrintedPlan:
     limit_s: float = 0.0
     #: False if only a pattern determined the number of drives.
     is_expected: bool = True
-    #: Nine of ten runs take a time from the first to the second; nine of ten at most the third. 0: as expected.
+    #: Nine of ten simulated runs take a time from the first to the second; nine of ten at most the third. 0: as
+    #: expected.
     low_s: float = 0.0
     high_s: float = 0.0
     ninety_s: float = 0.0
@@ -134,7 +135,7 @@ def plan_lines(plan: PrintedPlan) -> list[str]:
 
 
 #: Columns of the comparison of protocols.
-COMPARED = ("protocol", "expected", "nine of ten within", "drive writes", "of rated endurance")
+COMPARED = ("protocol", "expected", "nine of ten simulated", "drive writes", "of rated endurance")
 
 
 def comparison_lines(plans: Sequence[PrintedPlan]) -> list[str]:
@@ -171,7 +172,7 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
         yield f"{NONE}: --ssd-expect={plan.drives} would detect a missing one"
     if plan.low_s < plan.high_s:
         low, high = format_duration(round(plan.low_s)), format_duration(round(plan.high_s))
-        yield f"times are expected ones, from simulations; in nine of ten runs all takes {low} to {high}"
+        yield f"times are expected ones, from simulations; all took {low} to {high} in nine of ten of them"
     else:
         yield "times are estimates: conditioning goes on until the array is steady"
     for assumed in plan.assumptions:

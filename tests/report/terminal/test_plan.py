@@ -83,7 +83,7 @@ def test_the_range_of_a_plan_and_what_it_assumes() -> None:
         (THREE,), 4, "sequential", acceptance=True, low_s=14_400, high_s=36_000, assumptions=("p99 latency is good",)
     )
     assert plan_lines(plan)[3:5] == [
-        "  times are expected ones, from simulations; in nine of ten runs all takes 4 h to 10 h",
+        "  times are expected ones, from simulations; all took 4 h to 10 h in nine of ten of them",
         "  assumed: p99 latency is good",
     ]
 
@@ -95,7 +95,7 @@ def test_protocols_side_by_side() -> None:
     unknown = PrintedPlan((FOUR,), 4, "stec", acceptance=True)
     assert comparison_lines((known, unknown)) == [
         "ssdqual: the same tests by each protocol for acceptance",
-        "  protocol  expected  nine of ten within  drive writes  of rated endurance",
-        "  intel       4.47 h              5.56 h           3.5              0.61 %",
-        "  stec         4.8 h               4.8 h             -             unknown",
+        "  protocol  expected  nine of ten simulated  drive writes  of rated endurance",
+        "  intel       4.47 h                 5.56 h           3.5              0.61 %",
+        "  stec         4.8 h                  4.8 h             -             unknown",
     ]
