@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
@@ -45,7 +46,7 @@ class Look:
     #: Length of a spell, for which the slowest I/O and the slowest second are recorded, seconds.
     spell_s: float = 10.0
     #: What was known of the drives when the measurement began.
-    shared: SharedEvidence = NOTHING_KNOWN
+    shared: Annotated[SharedEvidence, Added()] = NOTHING_KNOWN
 
 
 #: Shorter intervals do not count as a second when the slowest second of a run is determined…

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pytest_ssdqual.qual.raid.screening import Agreement
-from pytest_ssdqual.qual.records import LARGEST, HighEnd, from_plain, plain
+from pytest_ssdqual.qual.records import LARGEST, Added, HighEnd, from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
@@ -161,9 +161,9 @@ class Evidence:
     #: Intervals for shares of the error rate, for later comparisons of many figures.
     wider: tuple[Widening, ...] = ()
     #: The agreement of measured points that stands for arrays that were not measured; None if all were.
-    screened: Agreement | None = None
+    screened: Annotated[Agreement | None, Added()] = None
     #: Names of the arrays that were not measured.
-    predicted: tuple[str, ...] = ()
+    predicted: Annotated[tuple[str, ...], Added()] = ()
 
     def __post_init__(self) -> None:
         # An interval for a small share of the error rate may span a hundred decades, which no record holds.

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.records import Added, from_plain
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.write_counters import Written
@@ -56,7 +56,7 @@ class Conditioned:
     writes: Workload
     state: SteadyState
     #: IOPS of each drive side by side when it had settled, by serial number; empty for an array.
-    rates: Mapping[str, float] = field(default_factory=dict)
+    rates: Annotated[Mapping[str, float], Added()] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Checkpoint:
     #: True if the array was stopped with all its members.
     stopped: bool = False
     #: The array that was assembled of these drives and not stopped; None if there is none.
-    assembled: Geometry | None = None
+    assembled: Annotated[Geometry | None, Added()] = None
 
     @property
     def is_intact(self) -> bool:

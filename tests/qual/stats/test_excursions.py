@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from pytest_ssdqual.qual.measured.run import Look
+from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import excursions
 from pytest_ssdqual.qual.stats.shared_evidence import Excursion, SharedEvidence
@@ -74,3 +76,12 @@ def test_beyond_the_lengths_that_were_seen_the_lost_work_is_constant() -> None:
     assert all(one == pytest.approx(other) for one, other in itertools.pairwise(lost))
     with pytest.raises(ValueError, match="no series"):
         SharedEvidence().excursion(100.0)
+
+
+def test_the_record_of_a_look_has_what_was_known_and_one_of_an_earlier_version_knows_nothing() -> None:
+    shared = SharedEvidence(3_600.0, (Excursion(300.0, 0.01),))
+    look = Look(number=1, of=41, level=0.995, warmup_s=0.0, shared=shared)
+    record = plain(look)
+    assert from_plain(Look, record) == look
+    del record["shared"]
+    assert from_plain(Look, record).shared == SharedEvidence()
