@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from pytest_ssdqual.qual.forecast import simulated_drive
 from pytest_ssdqual.qual.forecast.simulated_drive import SimulatedDrive
-from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run, Spell
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Limit
@@ -184,10 +184,9 @@ def _latency(count: int, slow_seconds_ios: float, asked: Asked) -> LatencyHistog
 
 
 def _bucket(ns: float) -> int:
-    """Return the middle of fio's bucket of a latency; of one below 128 ns itself."""
-    value = min(LAST_BUCKET_NS, int(ns))
-    shift = max(0, value.bit_length() - 7)
-    return ((value >> shift) << shift) + (1 << shift >> 1)
+    """Return a latency in the middle of fio's bucket."""
+    found = bucket_of(int(ns))
+    return (found.low_ns + found.high_ns) // 2
 
 
 def _spells(drive: SimulatedDrive, seconds: float, asked: Asked, spell_s: float) -> tuple[Spell, ...]:

@@ -79,15 +79,17 @@ def as_members_allow(
 ) -> Objection:
     """Return the objection to a rate that is higher than members allow that write as they settled.
 
-    It is an upper bound: members that also read, md and the host only make an array slower. If a member's rate is not
-    known, there is none.
+    It is an upper bound: members that also read, md and the host only make an array slower. A member whose rate is not
+    known is an objection, too.
     """
     rates = [conditioned.rates.get(serial_of(drive)) for drive in array.members]
     most = sum(rate or 0.0 for rate in rates) / member_writes(array, conditioned.writes, settings)
 
     def objection(states: Sequence[SteadyState]) -> str:
         (state,) = states
-        if None in rates or state.average <= (1 + range_percent / 100) * most:
+        if None in rates:
+            return "the rate at which one of its members settled is not known"
+        if state.average <= (1 + range_percent / 100) * most:
             return ""
         return f"{state.average:.4g} IOPS, its members settled at rates that allow {most:.4g}"
 
