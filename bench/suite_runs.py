@@ -26,7 +26,7 @@ from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import excursions, steady_state
-from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.group_sequential import Question, Side
 from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
@@ -58,6 +58,7 @@ class Needs:
 
     has_limit: bool
     precision_percent: float | None
+    precision_side: Side
     has_tail: bool
     has_spread: bool
     is_observed: bool
@@ -151,7 +152,7 @@ class Pools:
             limits[Claim.P99_LATENCY] = Limit(Direction.AT_MOST, TAIL_LIMIT_NS, Unit.NANOSECONDS, "bench")
         if needs.has_spread:
             limits[Claim.LATENCY_SPREAD_OVER_TIME] = Limit(Direction.AT_MOST, 10.0, Unit.RATIO, "bench", 10.0)
-        question = Question(limits, precision_percent=needs.precision_percent, is_observed=needs.is_observed)
+        question = Question(limits, needs.precision_percent, needs.precision_side, is_observed=needs.is_observed)
         found = stopping_rules.judged(intervals, question, looks, protocol.verdict, family, shared)
         return Ended(found.outcome, found.seconds)
 
@@ -284,6 +285,7 @@ class Simulation:
             needs = Needs(
                 has_limit=Claim.STEADY_IOPS in question.limits,
                 precision_percent=question.precision_percent,
+                precision_side=question.precision_side,
                 has_tail=Claim.P99_LATENCY in question.limits,
                 has_spread=Claim.LATENCY_SPREAD_OVER_TIME in question.limits,
                 is_observed=question.is_observed,

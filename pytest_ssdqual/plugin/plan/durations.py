@@ -84,7 +84,8 @@ class Durations:
         question = self.promises.question(geometry, workload)
         found = {self._asked(claim, limit, geometry, workload) for claim, limit in question.limits.items()}
         if question.precision_percent is not None or not found:
-            found.add(Asked(precision_percent=question.precision_percent or looks.precision_percent))
+            percent = question.precision_percent or looks.precision_percent
+            found.add(Asked(precision_percent=percent, precision_side=question.precision_side))
         if question.is_observed and not any(each.claim in duration.OF_SLOWEST for each in found):
             found.add(Asked(Claim.MAX_LATENCY, MOST_MARGIN))
         return frozenset(found)

@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, OF_HEAT, OF_TAIL, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import group_sequential, sweep_precision
-from pytest_ssdqual.qual.stats.group_sequential import Decision, Question
+from pytest_ssdqual.qual.stats.group_sequential import Decision, Question, Side
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -93,7 +93,9 @@ class Promises:
         rule, percent = self.protocol.sequential, question.precision_percent
         is_coarse = rule and percent is not None and percent > rule.precision_percent
         if decision.done and rule and is_coarse and not self._decides_sweeps(measured):
-            decision = self._decide(measured, replace(question, precision_percent=rule.precision_percent))
+            decision = self._decide(
+                measured, replace(question, precision_percent=rule.precision_percent, precision_side=Side.BOTH)
+            )
         return decision
 
     def question(self, geometry: Geometry, workload: Workload) -> Question:
@@ -114,12 +116,21 @@ class Promises:
         sweeps = self._of_sweeps(geometry, workload)
         others = claims - limits.keys() - sweeps.keys() - OF_EXTREMES
         finest = self.protocol.sequential.precision_percent if self.protocol.sequential else 0.0
-        precision = None
+        precision, side = None, Side.BOTH
         if others or not (limits or sweeps):
             precision = finest
         elif sweeps:
-            precision = sweep_precision.coarse_percent(sweeps, finest)
-        return Question(limits=limits, precision_percent=precision, is_observed=bool(claims & OF_EXTREMES))
+            precision, side = sweep_precision.coarse_percent(sweeps, finest), self._side(geometry, workload)
+        return Question(limits, precision, side, is_observed=bool(claims & OF_EXTREMES))
+
+    def _side(self, geometry: Geometry, workload: Workload) -> Side:
+        """Return the side on which a width's interval decides its sweeps.
+
+        Widths fall short of the narrowest one. That wide arrays keep up depends on the lower ends of their intervals,
+        and on the upper end of the narrowest one's.
+        """
+        widths = [*self._alike(geometry, workload), geometry]
+        return Side.ABOVE if geometry == min(widths) and len(widths) > 1 else Side.BELOW
 
     def _decide(self, measured: Measured, question: Question) -> Decision:
         return group_sequential.decide(measured, question, self.protocol.sequential, self.protocol.verdict, self.family)
@@ -134,16 +145,21 @@ class Promises:
         """Return whether the sweeps are decided by the widths known so far; True while there is no other."""
         geometry, workload = measured.geometry, measured.workload
         limits = self._of_sweeps(geometry, workload)
-        alike = (
+        alike = self._alike(geometry, workload)
+        others = [found for each in alike if (found := self.known(each, workload))]
+        if not others:
+            return True
+        sweep = self.predicted(Sweep((*others, measured)))
+        return sweep_precision.is_decided(sweep, limits, self.protocol.verdict, self.family)
+
+    def _alike(self, geometry: Geometry, workload: Workload) -> list[Geometry]:
+        """Return the other widths of the sweeps of this one."""
+        limits = self._of_sweeps(geometry, workload)
+        return [
             each
             for each, of_each in self.asked
             if of_each == workload
             and (each.level, each.missing, each.rebuilding) == (geometry.level, geometry.missing, geometry.rebuilding)
             and each != geometry
             and self.asked[each, of_each] >= limits.keys()
-        )
-        others = [found for each in alike if (found := self.known(each, workload))]
-        if not others:
-            return True
-        sweep = self.predicted(Sweep((*others, measured)))
-        return sweep_precision.is_decided(sweep, limits, self.protocol.verdict, self.family)
+        ]

@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, SteadyRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means, excursions, group_sequential, steady_state
-from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.group_sequential import Question, Side
 from pytest_ssdqual.qual.stats.shared_evidence import Excursion, SharedEvidence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
@@ -65,8 +65,9 @@ class Asked:
     #: For ``LATENCY_SPREAD_OVER_TIME``: the limit, and for it and ``MAX_LATENCY`` how often it may be exceeded.
     bound: float = 1.0
     per_hour: float = TIMES_PER_HOUR
-    #: Half width of the interval of IOPS in per cent, without a claim.
+    #: Precision of IOPS in per cent, without a claim; see ``Question``.
     precision_percent: float = 1.0
+    precision_side: Side = Side.BOTH
 
     @property
     def nearness(self) -> float:
@@ -115,7 +116,7 @@ def _is_decided(judging: Judging, asked: Asked, kind: str, number: int, look: in
     confidence = judging.verdict.confidence
     run = group_sequential.at_look(_run(drive, seconds, asked, rule), look, rule, confidence, shared)
     precision = asked.precision_percent if asked.claim is None else None
-    question = Question(_limits(asked), precision, is_observed=asked.claim in OF_SLOWEST)
+    question = Question(_limits(asked), precision, asked.precision_side, is_observed=asked.claim in OF_SLOWEST)
     return bool(group_sequential.decide(Measured((run,)), question, rule, judging.verdict, judging.family))
 
 

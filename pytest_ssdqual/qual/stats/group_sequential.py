@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
 
@@ -178,14 +179,35 @@ class Decision:
         return self.done
 
 
+class Side(Enum):
+    """The side of an interval whose distance from the figure counts as its precision."""
+
+    BOTH = "both"
+    BELOW = "below"
+    ABOVE = "above"
+
+    def percent(self, estimate: Estimate) -> float:
+        """Return the distance of the end on this side, in per cent of the figure.
+
+        For both sides it is half of the interval's width. Infinite for a figure of 0.
+        """
+        if not estimate.value:
+            return math.inf
+        below, above = estimate.value - estimate.low, estimate.high - estimate.value
+        distances = {Side.BOTH: (below + above) / 2, Side.BELOW: below, Side.ABOVE: above}
+        return 100 * distances[self] / estimate.value
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """The claims that one measurement has to decide, and the precision asked of it."""
 
     #: Claims that this measurement decides alone, each with its limit.
     limits: Mapping[Claim, Limit] = field(default_factory=dict)
-    #: Half width of the interval of its IOPS in per cent, where no limit of its own says how precise they have to be.
+    #: Precision of its IOPS in per cent, where no limit of its own says how precise they have to be: the half width of
+    #: the interval, or the distance of one end.
     precision_percent: float | None = None
+    precision_side: Side = Side.BOTH
     #: Its extremes are needed, for a claim that compares several measurements.
     is_observed: bool = False
 
@@ -215,7 +237,7 @@ def decide(
             f"{_sentence(verdict)} (too early)" for verdict in verdicts if _is_too_early(verdict, measured, looks)
         ]
     if looks and question.precision_percent is not None:
-        known, precision = _precision(measured, question.precision_percent, ConfidenceLevel(rule.confidence))
+        known, precision = _precision(measured, question, ConfidenceLevel(rule.confidence))
         sentence = sentence or precision
         undecided += [] if known else [precision]
     if question.is_observed or OF_EXTREMES & question.limits.keys():
@@ -248,21 +270,21 @@ def _decision(undecided: list[str], sentence: str) -> Decision:
     return Decision(done=False, sentence=undecided[0] + (f", and {others} more undecided" if others else ""))
 
 
-def _precision(measured: Measured, percent: float, confidence_level: ConfidenceLevel) -> tuple[bool, str]:
-    """Return whether the IOPS are known to ± ``percent``, of every drive side by side, and a sentence."""
+def _precision(measured: Measured, question: Question, confidence_level: ConfidenceLevel) -> tuple[bool, str]:
+    """Return whether the IOPS are as precise as asked, of every drive side by side, and a sentence."""
+    percent, side = question.precision_percent or 0.0, question.precision_side
     rates: list[Estimate] = []
     for member in measured.members():
         try:
             rates.append(iops(member, confidence_level))
         except TooFew as error:
             return False, f"IOPS: {error}"
-    widest = max(rates, key=_half_width_percent)
-    half = _half_width_percent(widest)
-    return half <= percent, f"{widest}, ±{half:.2g} % ({percent:g} % is wanted)"
+    widest = max(rates, key=side.percent)
+    found = side.percent(widest)
+    return found <= percent, f"{widest}, {_SIGNS[side]}{found:.2g} % ({percent:g} % is wanted)"
 
 
-def _half_width_percent(estimate: Estimate) -> float:
-    return 50 * (estimate.high - estimate.low) / estimate.value if estimate.value else float("inf")
+_SIGNS = {Side.BOTH: "±", Side.BELOW: "−", Side.ABOVE: "+"}
 
 
 def _sentence(verdict: Verdict) -> str:

@@ -22,6 +22,7 @@ from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats.group_sequential import Side
 from pytest_ssdqual.qual.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -206,6 +207,16 @@ def test_the_first_width_of_a_sweep_needs_a_part_of_the_tolerance(tmp_path: Path
     decision = ask(measured(noise=500))
     assert not decision.done
     assert decision.sentence.endswith(" (3 % is wanted)")
+
+
+def test_a_pass_depends_on_the_upper_end_of_the_narrowest_width_and_on_the_lower_ends_of_the_others(
+    tmp_path: Path,
+) -> None:
+    ask = of_widths(tmp_path)
+    assert ask.question(RAID5X3, READS).precision_side is Side.ABOVE
+    assert ask.question(WIDER, READS).precision_side is Side.BELOW
+    other = Promises(sheet(tmp_path), PROTOCOL, asked_for("throughput"))
+    assert other.question(RAID5X3, READS).precision_side is Side.BOTH
 
 
 @pytest.mark.parametrize(("wider", "is_enough"), [(1333, True), (1200, False), (1000, True)])

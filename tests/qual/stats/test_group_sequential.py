@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,8 +17,8 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential
-from pytest_ssdqual.qual.stats.estimate import TooFew
-from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
+from pytest_ssdqual.qual.stats.group_sequential import Question, Side
 from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
@@ -224,3 +225,9 @@ def test_of_drives_side_by_side_the_latest_warm_up_counts() -> None:
     cut = group_sequential.at_look(side_by_side([one, other]), 2, longer, 0.95)
     assert cut.look is not None
     assert cut.look.warmup_s == pytest.approx(30)
+
+
+@pytest.mark.parametrize(("side", "percent"), [(Side.BOTH, 6.0), (Side.BELOW, 2.0), (Side.ABOVE, 10.0)])
+def test_precision_is_the_distance_of_the_end_that_is_asked_for(side: Side, percent: float) -> None:
+    assert side.percent(Estimate(1000.0, 980.0, 1100.0, 80, Unit.IOPS)) == pytest.approx(percent)
+    assert side.percent(Estimate(0.0, 0.0, 1.0, 80, Unit.IOPS)) == math.inf
