@@ -71,15 +71,10 @@ class DriveHistory:
     def health(self, name: str) -> float | None:
         """Return a figure of its last health reading that has one."""
         for run in reversed(self.runs):
-            for key, facts in run.health.items():
-                value = facts.get(name)
-                if (key == self.serial or self.serial in str(facts.get("raw"))) and _is_number(value):
-                    return float(value)  # type: ignore[arg-type]
+            value = run.health.get(self.last.identity, {}).get(name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return float(value)
         return None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def products(runs: Sequence[ArchivedRun]) -> tuple[ProductHistory, ...]:

@@ -7,7 +7,7 @@ A verdict has a row for its figure (``part`` is ``whole``), one for each of its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from pytest_ssdqual.qual.units import Unit
@@ -24,6 +24,7 @@ SUFFIXES = {
     "_per_hour": "1/h",
     "_bytes": "B",
     "iops": Unit.IOPS.value,
+    "_c": Unit.CELSIUS.value,
     "_ns": Unit.NANOSECONDS.value,
     "_s": Unit.SECONDS.value,
 }
@@ -31,7 +32,10 @@ SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class FigureRow:
-    """A row; its fields are the columns. Numbers are in the base unit that ``unit`` names; None is unknown."""
+    """A row; its fields are the columns, whose names are no keywords of SQL.
+
+    Numbers are in the base unit that ``unit`` names; None is unknown.
+    """
 
     run: str
     started: datetime
@@ -45,8 +49,10 @@ class FigureRow:
     test: str
     claim: str
     about: str
-    group: str
-    array: str
+    #: Name of the workload set or the loop.
+    group_name: str
+    #: The array, ``raid5x4``, or the first and the last of several.
+    geometry: str
     workload: str
     #: ``whole``, ``drive``, ``point`` or ``beside``.
     part: str
@@ -64,14 +70,14 @@ class FigureRow:
     measured: bool = True
     #: ``at_least`` or ``at_most``.
     direction: str = ""
-    limit: float | None = None
+    limit_value: float | None = None
     verdict: str = ""
     margin_percent: float | None = None
     published: float | None = None
     cause: str = ""
     #: Serial numbers of the drives that are the cause, separated by blanks.
     cause_drives: str = ""
-    sentence: str = field(default="")
+    sentence: str = ""
 
 
 COLUMNS = tuple(each.name for each in fields(FigureRow))
@@ -107,8 +113,8 @@ def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
         test=judged.test,
         claim=found.claim,
         about=found.about.value,
-        group=found.group,
-        array=_span(found.geometries),
+        group_name=found.group,
+        geometry=_span(found.geometries),
         workload=_span(found.workloads),
         part="whole",
         figure=found.claim,
@@ -121,7 +127,7 @@ def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
         unit=found.unit.value,
         measured=found.is_measured,
         direction=found.direction.value if found.is_promised else "",
-        limit=found.limit,
+        limit_value=found.limit,
         verdict=found.outcome.value,
         margin_percent=found.margin_percent,
         published=found.published.value if found.published else None,
@@ -144,7 +150,7 @@ def _parts(row: FigureRow, whole: Evidence, part: Part, kind: str) -> Iterator[F
     if value is not None or part.outcome:
         yield replace(
             _bare(row), part=kind, figure=whole.claim, value=value, unit=whole.unit.value, direction=row.direction,
-            limit=limit, verdict=part.outcome.value if part.outcome else "",
+            limit_value=limit, verdict=part.outcome.value if part.outcome else "",
         )  # fmt: skip
     for each in _beside(row, part.figures):
         yield replace(each, part=kind)

@@ -23,6 +23,8 @@ class ArchivedDrive:
     serial: str
     model: str
     firmware: str
+    #: WWN or serial number, by which records name it.
+    identity: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class ArchivedRun:
     view: RunView
     started: datetime
     drives: tuple[ArchivedDrive, ...]
-    #: Last health reading of each drive, by its identity or serial number.
+    #: Last health reading of each drive, by its identity.
     health: Mapping[str, Mapping[str, object]]
     #: Verdicts that this version cannot read.
     unreadable: int
@@ -99,7 +101,7 @@ def _read(folder: Path) -> ArchivedRun | str:
 def _drive(noted: Mapping[str, object]) -> ArchivedDrive:
     serial = subject.text(noted, "serial") or subject.text(noted, "identity")
     names = (serial, subject.text(noted, "model"), subject.text(noted, "firmware"))
-    return ArchivedDrive(*(safe_text.line(each, 80) or UNKNOWN for each in names))
+    return ArchivedDrive(*(safe_text.line(each, 80) or UNKNOWN for each in names), subject.text(noted, "identity"))
 
 
 def _joined(names: Iterable[str]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.report.archive.dashboard import MarginPoint, Product, ProductHistory, product_of
 from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
-from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.charts.figure import WIDTH_IN, Plate, drawing
 from pytest_ssdqual.report.charts.palette import MARKERS, colour
 from pytest_ssdqual.report.view.fitness import Fitness
 from pytest_ssdqual.report.view.tables import Table, label, percent
@@ -55,8 +56,8 @@ def margin(claim: str, points: Sequence[MarginPoint]) -> Chart:
     named = list(dict.fromkeys(product_of(point.run) for point in points))
     rest = f" Products beyond the first {MOST_SERIES} share a mark." if len(named) > MOST_SERIES else ""
     caption = (
-        "Of each run the verdict that is closest to its limit, or misses it most: distance of the figure from the limit "
-        f"in per cent, below zero on the bad side; beyond ±{MOST_PERCENT:g} % at the edge.{rest}"
+        "Of each run the verdict that is closest to its limit, or misses it most: distance of the figure from the "
+        f"limit in per cent, below zero on the bad side; beyond ±{MOST_PERCENT:g} % at the edge.{rest}"
     )
     with drawing():
         plate = Plate.of(2.7)
@@ -88,13 +89,16 @@ def _series(plate: Plate, axes: Axes, points: Sequence[MarginPoint], index: int,
     _marks(plate, axes, marks, index, printable(str(product), 40), is_joined=True)
 
 
-def _marks(plate: Plate, axes: Axes, marks: Sequence[tuple[object, float, str]], index: int, words: str, *,
+def _marks(plate: Plate, axes: Axes, marks: Sequence[tuple[datetime, float, str]], index: int, words: str, *,
            is_joined: bool = False) -> None:  # fmt: skip
+    from matplotlib.dates import date2num
+
     if not marks:
         return
+    dates = [date2num(started) for started, _, _ in marks]  # type: ignore[no-untyped-call]
     (drawn,) = axes.plot(
-        [x for x, _, _ in marks], [y for _, y, _ in marks], linestyle=":" if is_joined else "", linewidth=0.8,
-        color=colour(index), marker=MARKERS[index % len(MARKERS)], clip_on=False,
+        dates, [y for _, y, _ in marks], linestyle=":" if is_joined else "", linewidth=0.8, color=colour(index),
+        marker=MARKERS[index % len(MARKERS)], clip_on=False,
     )  # fmt: skip
     plate.add_tooltips(drawn, [text for _, _, text in marks])
     plate.entry(drawn, words)
@@ -104,11 +108,11 @@ def _dates(axes: Axes, left_in: float = 0.0) -> None:
     """Label the scale of time, and leave room for the names of rows."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    locator = AutoDateLocator(minticks=3, maxticks=7)
+    locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.margins(x=0.04)
     if left_in:
         box = axes.get_position(original=True)
-        left = left_in / axes.figure.get_figwidth()
+        left = left_in / WIDTH_IN
         axes.set_position((left, box.y0, box.x1 - left, box.height))

@@ -120,15 +120,18 @@ def _charts(
 
 def _products(products: Sequence[ProductHistory]) -> Table:
     columns = ("Model", "Firmware", "Runs", "Drives", "Fit", "Not fit", "Inconclusive", "Last run", "Last verdict")
-    rows = [
-        (
-            each.product.model, each.product.firmware, f"{len(each.runs):,}", f"{each.drives:,}",
-            *(f"{each.count(fitness):,}" for fitness in (Fitness.FIT, Fitness.UNFIT, Fitness.INCONCLUSIVE)),
-            f"{each.runs[-1].started:%Y-%m-%d}", _state(each.runs[-1]),
-        )
-        for each in products
-    ]  # fmt: skip
+    rows = [tuple(_product(each)) for each in products]
     return bounded(columns, rows, f"Models and firmware: {len(products):,}", MOST_CLAIMS, LEFT_OUT)
+
+
+def _product(history: ProductHistory) -> Iterator[Cell]:
+    yield history.product.model
+    yield history.product.firmware
+    yield f"{len(history.runs):,}"
+    yield f"{history.drives:,}"
+    yield from (f"{history.count(fitness):,}" for fitness in (Fitness.FIT, Fitness.UNFIT, Fitness.INCONCLUSIVE))
+    yield f"{history.runs[-1].started:%Y-%m-%d}"
+    yield _state(history.runs[-1])
 
 
 def _state(run: ArchivedRun) -> State:
@@ -159,8 +162,8 @@ def _claims(products: Sequence[ProductHistory]) -> Table:
 def _runs(runs: Sequence[ArchivedRun], place: Path) -> Table:
     """Return the runs, the newest first."""
     columns = (
-        "Run", "Started", "Machine", "Model", "Firmware", "Drives", "Protocol", "Pass", "Fail", "Inconclusive", "Error",
-        "Verdict",
+        "Run", "Verdict", "Started", "Model", "Firmware", "Drives", "Pass", "Fail", "Inconclusive", "Error", "Protocol",
+        "Machine",
     )  # fmt: skip
     rows = [tuple(_run(run, place)) for run in reversed(runs)]
     return bounded(columns, rows, f"Runs: {len(runs):,}", MOST_RUNS, "the folder has them")
@@ -169,14 +172,14 @@ def _runs(runs: Sequence[ArchivedRun], place: Path) -> Table:
 def _run(run: ArchivedRun, place: Path) -> Iterator[Cell]:
     counts = run.view.verdict.counts
     yield _link(run, place)
+    yield _state(run)
     yield f"{run.started:%Y-%m-%d %H:%M}"
-    yield run.machine
     yield run.models
     yield run.firmware
     yield f"{len(run.drives):,}"
-    yield run.view.document("protocol")
     yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
-    yield _state(run)
+    yield run.view.document("protocol")
+    yield run.machine
 
 
 def _link(run: ArchivedRun, place: Path) -> PageLink:
@@ -189,8 +192,8 @@ def _link(run: ArchivedRun, place: Path) -> PageLink:
 
 def _drives(drives: Sequence[DriveHistory], place: Path) -> Table:
     columns = (
-        "Serial number", "Model", "Firmware", "Runs", "Last run", "Last verdict of its run", "Cause of", "Endurance used",
-        "Written", "Power-on hours",
+        "Serial number", "Model", "Firmware", "Runs", "Last run", "Verdict of that run", "Cause of",
+        "Endurance used", "Written", "Power-on hours",
     )  # fmt: skip
     rows = [tuple(_drive(drive, place)) for drive in drives]
     return bounded(columns, rows, f"Drives: {len(drives):,}", MOST_DRIVES, LEFT_OUT)
@@ -212,6 +215,6 @@ def _drive(drive: DriveHistory, place: Path) -> Iterator[Cell]:
 
 def write(folder: Path, path: Path) -> Path:
     """Write the page with mode 0600, as it has serial numbers; return its path. ``OSError`` without space."""
-    html = pages.render("dashboard.html", "page.css", "fleet.css", page=compose(folder, path.parent))
+    html = pages.render("dashboard.html", "page.css", "fleet.css", "dashboard.css", page=compose(folder, path.parent))
     safe_files.write_whole(path, html.encode("utf-8", "backslashreplace"))
     return path
