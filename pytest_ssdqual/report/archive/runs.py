@@ -101,7 +101,8 @@ def _read(folder: Path) -> ArchivedRun | str:
 def _drive(noted: Mapping[str, object]) -> ArchivedDrive:
     serial = subject.text(noted, "serial") or subject.text(noted, "identity")
     names = (serial, subject.text(noted, "model"), subject.text(noted, "firmware"))
-    return ArchivedDrive(*(safe_text.line(each, 80) or UNKNOWN for each in names), subject.text(noted, "identity"))
+    serial, model, firmware = (safe_text.line(each, 80) or UNKNOWN for each in names)
+    return ArchivedDrive(serial, model, firmware, subject.text(noted, "identity"))
 
 
 def _joined(names: Iterable[str]) -> str:

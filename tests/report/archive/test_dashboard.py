@@ -39,7 +39,7 @@ def test_products_drives_and_margins_are_those_of_the_runs(archive: Path) -> Non
     assert [each.partition(" is skipped")[0] for each in skipped] == ["cut", "foreign"]
     assert [each.started for each in read] == sorted(each.started for each in read)
     found = {str(each.product): len(each.runs) for each in dashboard.products(read)}
-    assert (found["ACME 9, A1"], found["ACME 9, B2"]) == (2, 1)
+    assert (found["ACME 9, A1"], found["ACME 9, B2"]) == (4, 1)  # two of them are bays
     (drive,) = [each for each in dashboard.drives(read) if each.serial == "S1"]
     assert (len(drive.runs), drive.firmware) == (3, "A1 → B2")
     ((_, points),) = dashboard.margins(read).items()
