@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.qual.progress_events import BayProgress, News
 
-#: Kind of the record of a notification that a receiver did not get.
-KIND = "not_notified"
 #: Seconds before the only other attempt.
 RETRY_S = 5.0
 #: Seconds for which the summary waits for receivers, all together; the run is complete then.
@@ -157,7 +155,7 @@ class Notifier:
         failed = [each for box in self._outboxes for each in box.failed]
         for sentence in [sentence for sentence, folder in failed if folder == str(journal.path)]:
             with contextlib.suppress(JournalError):  # closing the run reports it
-                journal.note(KIND, sentence=sentence)
+                journal.note("not_notified", sentence=sentence)
 
     def complaints(self) -> list[str]:
         """Wait a little for the receivers; return a sentence for each notification that one did not get."""
