@@ -17,7 +17,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import Envelope as SMTPEnvelope
 
 from pytest_ssdqual.plugin.options.notify_target import MailTarget, WebTarget, mail_server
-from pytest_ssdqual.plugin.watch import notifier
+from pytest_ssdqual.plugin.watch import notifier, stalls
 from pytest_ssdqual.plugin.watch.delivery import deliver
 from pytest_ssdqual.plugin.watch.notifier import Outbox
 from pytest_ssdqual.qual.notification import Notification, Occasion
@@ -229,6 +229,19 @@ def test_errors_are_notified_once_and_a_dead_receiver_changes_no_outcome(
         str(each["sentence"]).partition(" was")[0] for each in inner.records("not_notified")
     }
     assert TOKEN not in lines
+
+
+def test_a_stall_is_notified_once_while_it_lasts(
+    inner: Inner, promises: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "LATE", 0.0)
+    monkeypatch.setenv("SIMULATED_TAKES", "0.6")
+    stall = ("-o", "ssd_notify_stall=100 ms", "-o", f"ssd_notify={receiver.url}")
+    inner.run("--ssd-devices=lab:3", promises, "-k", "iops and randread", *stall)
+    sentences = [each["sentence"] for each in receiver.bodies if each["what"] == "stall"]
+    assert sentences
+    assert all(each.startswith("raid5x3: ") for each in sentences)
+    assert len(set(sentences)) == len(sentences)
 
 
 def test_a_collection_and_a_refused_run_notify_nobody(inner: Inner, promises: str, receiver: Receiver) -> None:
