@@ -78,6 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
     _compare(commands.add_parser("compare", help="compare runs with the first of them"))
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))
+    _export(commands.add_parser("export", help="write the figures of runs as CSV, Excel or Parquet"))
+    _dashboard(commands.add_parser("dashboard", help="write a page over all runs of a folder"))
     _merge(commands.add_parser("merge", help="merge separate runs into one fleet, as its bays"))
     _spec(commands.add_parser("spec", help="explain a spec, or write one from the run of a reference drive"))
     return parser
@@ -141,6 +143,23 @@ def _merge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--junitxml", metavar="FILE", type=Path, help="write the verdicts of all bays as JUnit")
     _where(parser)
     parser.set_defaults(act=merge)
+
+
+def _export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run, or a fleet, of which every bay is exported")
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="write a text file")
+    parser.add_argument("--xlsx", metavar="FILE", type=Path, help="write a workbook; needs the extra xlsx")
+    parser.add_argument("--parquet", metavar="FILE", type=Path, help="write Parquet; needs the extra history")
+    _where(parser)
+    parser.set_defaults(act=export)
+
+
+def _dashboard(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", type=Path, help="folder of the run folders, at any depth")
+    parser.add_argument(
+        "-o", metavar="FILE", dest="output", type=Path, help="the page; default: dashboard.html in the folder"
+    )
+    parser.set_defaults(act=dashboard)
 
 
 def _spec(parser: argparse.ArgumentParser) -> None:
@@ -257,6 +276,43 @@ def history(given: argparse.Namespace) -> None:
     else:
         write_lines(text.table(found, _width()))
     _keep(given, lambda: text.svg(found), lambda: text.page(found))
+
+
+def export(given: argparse.Namespace) -> None:
+    """``ssdqual export RUN… --csv FILE``."""
+    from pytest_ssdqual.report.archive import figure_table, runs, table_files
+    from pytest_ssdqual.report.fleet import folder as fleet
+
+    forms = (
+        (given.csv, table_files.write_csv), (given.xlsx, table_files.write_xlsx),
+        (given.parquet, table_files.write_parquet),
+    )  # fmt: skip
+    if not any(path for path, _ in forms):
+        raise Refused("export needs --csv FILE, --xlsx FILE or --parquet FILE")
+    found = [find_any(name, given.run_dir) for name in given.runs]
+    read, skipped = runs.read(bay for each in found for bay in (fleet.bay_folders(each) or [each]))
+    skipped += [f"{each.name}: {each.unreadable:,} verdicts are unreadable" for each in read if each.unreadable]
+    for sentence in skipped:
+        print(safe_text.line(sentence), file=sys.stderr)
+    rows = list(figure_table.rows(read))
+    if not rows:
+        raise Refused("the given runs have no readable figure, so no file was written")
+    try:
+        for path, write in forms:
+            if path:
+                write(path, rows)
+                print(f"{path}: {len(rows):,} figures of {len(read):,} run{'' if len(read) == 1 else 's'}")
+    except table_files.NotWritable as error:
+        raise Refused(str(error)) from error
+
+
+def dashboard(given: argparse.Namespace) -> None:
+    """``ssdqual dashboard DIR``."""
+    from pytest_ssdqual.report.html import dashboard_page
+
+    if not given.folder.is_dir():
+        raise Refused(f"{given.folder} is not a folder of runs")
+    print(dashboard_page.write(given.folder, given.output or given.folder / "dashboard.html"))
 
 
 def merge(given: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_ssdqual.qual.notification import Notification
     from pytest_ssdqual.rig.drives.survey import Drive
     from pytest_ssdqual.rig.machine.machine import Machine
 
@@ -58,3 +59,21 @@ def pytest_ssdqual_power_cut(machine: str) -> bool | None:
 @pytest.hookspec
 def pytest_ssdqual_record(record: dict[str, object]) -> None:
     """Publish ``record``, a verdict as plain data; called on the controller after its test."""
+
+
+@pytest.hookspec
+def pytest_ssdqual_notify(notification: Notification) -> None:
+    """Report the first broken promise, the first error, a stall or the end of the run to people who are elsewhere.
+
+    ``notification.what`` is ``failure``, ``error``, ``stall`` or ``end``; further fields are ``sentence``, ``time``,
+    ``run_folder``, ``machine``, ``bay``, ``verdicts`` (numbers by outcome), ``cause`` and ``exit_status``. Called on
+    the controller in a thread of its own, so it must not use pytest's objects. After an exception it is called once
+    more. A second one, or no return within 15 s of the end of the run, is a line of the summary; neither delays a
+    measurement or changes an outcome. For example::
+
+        def pytest_ssdqual_notify(notification):
+            if notification.what != "end":
+                pager.send(notification.sentence, folder=notification.run_folder)
+
+    ``--ssd-notify`` sends the same by HTTP or mail without a hook.
+    """

@@ -22,6 +22,8 @@ MARKERS = (
 )
 #: How long a connection may be lost: a short outage passes, and the drives are not worn for long.
 RECONNECT = "2 min"
+#: Live statistics come every 10 s at least, and return within minutes after a connection was lost.
+STALL = "15 min"
 #: Without --ssd-protocol: a protocol for acceptance on real drives, a quick one in the lab.
 DEFAULT_PROTOCOL, LAB_PROTOCOL = "sequential", "quick"
 
@@ -242,6 +244,15 @@ def _declare_telling(group: pytest.OptionGroup) -> None:
         "--ssd-live for any free port, --ssd-live=PORT for this one",
     )
     group.addoption(
+        "--ssd-notify",
+        action="append",
+        default=[],
+        metavar="URL|mailto:ADDRESS",
+        dest="ssd_notify",
+        help="Report the first broken promise, the first error, a stall and the end of the run: as JSON to this URL, "
+        "as mail to these addresses, or to what an environment variable names ('$NAME'); may repeat",
+    )
+    group.addoption(
         "--ssd-spec-schema",
         action="store_true",
         dest="ssd_spec_schema",
@@ -266,6 +277,20 @@ def _declare_policies(parser: pytest.Parser) -> None:
         default=True,
     )
     parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
+    parser.addini("ssd_notify", "More receivers like those of --ssd-notify, one a line", type="linelist", default=[])
+    parser.addini(
+        "ssd_notify_stall",
+        "How long a run may measure nothing before it counts as a stall; 0: stalls are not reported",
+        type="string",
+        default=STALL,
+    )
+    parser.addini(
+        "ssd_smtp",
+        "Mail server for --ssd-notify=mailto: smtp[s]://[USER:PASSWORD@]HOST[:PORT] or '$NAME'; the environment "
+        "variable SSDQUAL_SMTP comes first; default: sendmail",
+        type="string",
+        default="",
+    )
     parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
     parser.addini(
         "ssd_inconclusive",

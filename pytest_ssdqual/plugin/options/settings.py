@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.plan.marks import ArrayRequest
     from pytest_ssdqual.qual.integrity.steps import StepSequence
 
-__all__ = ["Devices", "Settings", "active", "live_port", "parse_devices", "parse_wipe", "print_spec_schema", "read"]
+__all__ = [
+    "Devices",
+    "Settings",
+    "active",
+    "live_port",
+    "notify_stall_s",
+    "parse_devices",
+    "parse_wipe",
+    "print_spec_schema",
+    "read",
+]
 
 #: fio may write to the drives for as long as a connection is lost.
 MAX_RECONNECT_S = 3600.0
@@ -27,7 +37,7 @@ LAST_PORT = 65535
 NEED_DEVICES = (
     "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
     "ssd_expect", "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
-    "ssd_read_only", "ssd_force_spec", "ssd_mixed", "ssd_smart_type",
+    "ssd_read_only", "ssd_force_spec", "ssd_mixed", "ssd_smart_type", "ssd_notify",
 )  # fmt: skip
 #: Options with a path that are ini values, too.
 IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
@@ -270,6 +280,11 @@ def live_port(config: pytest.Config) -> int | None:
         f"--ssd-live={text}: write a port from 0 to {LAST_PORT}; for any free one write --ssd-live at the end of the "
         "line or --ssd-live=0"
     )
+
+
+def notify_stall_s(config: pytest.Config) -> float:
+    """Return the seconds without a measurement after which a stall is reported; 0: never."""
+    return _duration("ssd_notify_stall", config.getini("ssd_notify_stall"))
 
 
 def active(config: pytest.Config) -> bool:

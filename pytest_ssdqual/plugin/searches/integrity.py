@@ -240,7 +240,7 @@ def choices(life: ArrayLife, sizes: tuple[int, ...]) -> dict[type[Step], list[St
 #: Of the run folder.
 FOLDER = "integrity"
 #: Options that a reproduce command leaves out.
-NOT_REPEATED = ("--ssd-replay", "--ssd-resume", "--ssd-spec-schema")
+NOT_REPEATED = ("--ssd-replay", "--ssd-resume", "--ssd-spec-schema", "--ssd-notify")
 
 
 def survive(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry) -> tuple[Survival, Evidence]:

@@ -27,8 +27,10 @@ from pytest_ssdqual.plugin.session.stop import put_off
 from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN
 from pytest_ssdqual.plugin.watch import live_page
 from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
+from pytest_ssdqual.plugin.watch.notifier import Notifier, targets_of
 from pytest_ssdqual.plugin.watch.observers import Observers, WorkerEvents
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.progress_events import News
 from pytest_ssdqual.report.evidence.evidence import carried_by
 from pytest_ssdqual.report.run_folder.journal import JournalError
@@ -51,6 +53,7 @@ def configure(config: pytest.Config) -> None:
     try:
         if worker_data is None:
             arguments.require(config)
+        receivers = targets_of(config) if worker_data is None else ()
         page = live_page.opened(config) if worker_data is None else None
         found = join(config, worker_data) if worker_data is not None else begin(config)
     except pytest.UsageError as error:  # it may quote a drive, a tool or a file
@@ -73,7 +76,9 @@ def configure(config: pytest.Config) -> None:
     if worker_data is None:
         xdist.register(config, runs)
         watched = LivePageFeed(page, [each.qualification for each in runs], folder) if page else None
-        controller = SessionController(config, runs, watched, fleet, folder)
+        is_real = not config.option.collectonly
+        notifier = Notifier(config, receivers, [each.qualification for each in runs], folder) if is_real else None
+        controller = SessionController(config, runs, watched, fleet, folder, notifier)
         config.pluginmanager.register(controller, "ssdqual-controller")
         config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
         config.add_cleanup(controller.close_late)
@@ -164,8 +169,10 @@ class SessionController:
         page: LivePageFeed | None = None,
         fleet: FleetRun | None = None,
         folder: Path | None = None,
+        notifier: Notifier | None = None,
     ) -> None:
         self._config = config
+        self._notifier = notifier
         self._folder = folder
         self._is_lab = any(run.qualification.settings.devices.lab is not None for run in runs)
         self._recorders = {run.qualification.name: Recorder(config, run) for run in runs}
@@ -204,6 +211,7 @@ class SessionController:
         if any(each.run.qualification.settings.devices.is_here for each in others):
             return
         with put_off():
+            self._note_unnotified(recorder)
             try:
                 with ExitStack() as last:
                     last.callback(recorder.finish, recorder.status(int(pytest.ExitCode.OK)))
@@ -219,13 +227,17 @@ class SessionController:
             self._observers.judged(report.nodeid, each)
         recorder = self._recorders.get(xdist.bay_of(report))
         message = recorder.take(report) if recorder else ""
+        if self._notifier and recorder:
+            self._notifier.reported(recorder.run.qualification.name, carried_by(report), message)
         if message:
             self._observers.wrong(report.nodeid, message)
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         recorders = list(self._recorders.values())
-        self._observers = Observers(self._config, [each.run.qualification for each in recorders], self._page)
+        self._observers = Observers(
+            self._config, [each.run.qualification for each in recorders], self._page, self._notifier
+        )
         self._config.add_cleanup(lambda: self._observers.ended(self._status))
         if self._page and self._config.get_verbosity() < 0 and (reporter := _terminal(self._config)):
             summary.write_line(reporter, f"ssdqual: live page: {self.url}")  # pytest prints no header
@@ -248,12 +260,14 @@ class SessionController:
         else:
             (recorder,) = self._recorders.values()
             recorder.write_summary(terminalreporter)
+        for complaint in self._notifier.complaints() if self._notifier else ():
+            summary.write_line(terminalreporter, f"ssdqual: {complaint}", yellow=True)
         for error in self.errors:
             message = f"ssdqual: an error while the session ended: {type(error).__name__}: {error}"
             summary.write_line(terminalreporter, message, red=True)
         # The lab of a run is gone with it.
         if self._status == pytest.ExitCode.INTERRUPTED and self._folder and not self._is_lab:
-            command = resume.command(self._config.invocation_params.args, self._folder.name)
+            command = resume.command(without_secrets(map(str, self._config.invocation_params.args)), self._folder.name)
             summary.write_line(terminalreporter, f"ssdqual: continue with: {command}")
 
     # Before JUnit's file is written, and after that, but before the terminal's summary.
@@ -279,6 +293,8 @@ class SessionController:
         if self.errors:
             status = status or int(pytest.ExitCode.TESTS_FAILED)  # an exception must not end with status 0
         recorders = list(self._recorders.values())
+        for each in recorders:
+            self._note_unnotified(each)
         with self._errors_stored(), ExitStack() as last:  # an exception of one does not keep the others from finishing
             for each in reversed([each for each in recorders if not each.is_finished]):
                 last.callback(each.finish, each.status(status) if self._fleet else status)
@@ -289,6 +305,8 @@ class SessionController:
         if incomplete or self.errors:
             status = status or int(pytest.ExitCode.TESTS_FAILED)
         self._status = session.exitstatus = status
+        if self._notifier:
+            self._notifier.ended(status)
 
     def close_late(self, error: BaseException | None = None) -> None:
         """Finish the run and print the summary, if another plugin raised before that."""
@@ -302,6 +320,10 @@ class SessionController:
         reporter = _terminal(self._config)
         if self.errors and reporter and not (self._has_summary or reporter.no_summary):
             self.pytest_terminal_summary(reporter)
+
+    def _note_unnotified(self, recorder: Recorder) -> None:
+        if self._notifier and not recorder.is_finished:
+            self._notifier.note_failed(recorder.run.qualification.name)
 
     @contextmanager
     def _errors_stored(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session.resume import ResumedRun
+from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec import spec as specs
@@ -106,7 +107,7 @@ class Qualification:
         spec, protocol = self.documents
         return Manifest(
             run_id=journal.path.name,
-            command_line=tuple(sys.argv),
+            command_line=without_secrets(sys.argv),
             started=utc_now(),
             spec=spec,
             protocol=protocol,

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
+from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
@@ -84,7 +85,7 @@ class ResumedRun:
     def continued(self, now: Present) -> Manifest:
         """Return the run's manifest with this session added."""
         manifest = self.past.manifest
-        session = Session(tuple(sys.argv), utc_now(), differences=self.past.remarks(now))
+        session = Session(without_secrets(sys.argv), utc_now(), differences=self.past.remarks(now))
         return replace(manifest, resumed=(*manifest.resumed, session))
 
     def note_begun(self, journal: Journal, now: Present) -> None:
@@ -93,7 +94,7 @@ class ResumedRun:
             "run_resumed",
             machine=now.machine,
             drives=[drive.identity for drive in now.drives],
-            command_line=sys.argv,
+            command_line=without_secrets(sys.argv),
             facts=dict(now.facts),
             recalled=len(self.memory),
             differences=self.past.remarks(now),

@@ -18,6 +18,7 @@ from pytest_ssdqual.rig.observe.live_stats import Live
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
+    from pytest_ssdqual.plugin.watch.notifier import Notifier
     from pytest_ssdqual.report.evidence.evidence import Evidence
     from pytest_ssdqual.report.terminal.plan import PrintedPlan
     from pytest_ssdqual.rig.machine.machine import Machine
@@ -34,7 +35,8 @@ def live_of(machine: Machine, report: Callable[[News], None], period_s: float) -
 class Observers:
     """Passes progress events of one or several bays to all observers; on the controller."""
 
-    def __init__(self, config: pytest.Config, runs: Sequence[Qualification], page: LivePageFeed | None) -> None:
+    def __init__(self, config: pytest.Config, runs: Sequence[Qualification], page: LivePageFeed | None,
+                 notifier: Notifier | None = None) -> None:  # fmt: skip
         self._page = page
         self._session = config.pluginmanager.get_plugin("session")
         self.progress = on_terminal(config)
@@ -51,6 +53,9 @@ class Observers:
         self._outcomes: Counter[str] = Counter()
         if page:
             self.progress.state.observers.append(page.take)
+        if notifier:
+            self.progress.state.observers.append(notifier.take)
+            notifier.watch()
         self.progress.__enter__()
 
     def take(self, event: News, bay: str = "", at_s: float | None = None) -> None:

@@ -6,7 +6,6 @@ one are tested for a change. The others are shown beside them.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.compare.circumstances import document, firmware_of, machine_of, model_of, revisions
 from pytest_ssdqual.report.compare.compare import ComparedFigure, ComparedRun, FigureKey
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.journal import RECORDS
+from pytest_ssdqual.report.run_folder.reader import folders_below
 from pytest_ssdqual.report.view.tables import label
 
 #: Maximum number of figures named in a message.
@@ -114,22 +113,13 @@ def _runs(folder: Path, choice: Choice) -> tuple[list[ComparedRun], list[str]]:
     """Return each matching run once, and the reasons why others are skipped: a merged fleet has copies of runs."""
     runs: dict[str, ComparedRun] = {}
     passed_over = []
-    for path in _folders(folder):
+    for path in folders_below(folder):
         found = _read(path)
         if isinstance(found, str):
             passed_over.append(found)
         elif choice.fits_run(found) and (twin := runs.setdefault(found.identity, found)) is not found:
             passed_over.append(f"{found.name} is skipped: it is the same run as {twin.name}")
     return list(runs.values()), passed_over
-
-
-def _folders(folder: Path) -> Iterator[Path]:
-    """Yield run folders at any depth; hidden folders and links are skipped."""
-    for at, below, names in os.walk(folder):
-        if RECORDS in names:
-            below.clear()
-            yield Path(at)
-        below[:] = sorted(name for name in below if not name.startswith("."))
 
 
 def _read(folder: Path) -> ComparedRun | str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, SCHEMA, OtherSchema, folder_name, read_document, refuse
@@ -86,7 +87,9 @@ def create(root: Path, token: str, bays: Iterable[FleetBay]) -> Fleet:
 def create_at(path: Path, bays: Iterable[FleetBay], *, merged: bool = False) -> Fleet:
     """Create a fleet folder with a given name."""
     version = installed_versions().get("pytest-ssdqual", "")
-    fleet = Fleet(path, path.name, utc_now(), None, None, tuple(sys.argv), version, _apart(tuple(bays)), merged)
+    fleet = Fleet(
+        path, path.name, utc_now(), None, None, without_secrets(sys.argv), version, _apart(tuple(bays)), merged
+    )
     try:
         safe_files.make_root(path.parent)
         safe_files.make_folder(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,15 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
         record = _parse(line, file)
         if record and (not kinds or record.kind in kinds):
             yield record
+
+
+def folders_below(folder: Path) -> Iterator[Path]:
+    """Yield run folders at any depth; hidden folders and links are skipped."""
+    for at, below, names in os.walk(folder):
+        if RECORDS in names:
+            below.clear()
+            yield Path(at)
+        below[:] = sorted(name for name in below if not name.startswith("."))
 
 
 def unfinished_arrays(root: Path) -> tuple[ArrayLeftBehind, ...]:

@@ -26,12 +26,13 @@ OPTIONS = (
     "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN", "--ssd-replay=FILE",
     "--ssd-page=YES|NO", "--ssd-openmetrics=FILE", "--ssd-live=PORT",
     "--ssd-bays=FILE", "--ssd-bay=NAME[,NAME...]", "--ssd-shared-path=POLICY",
-    "--ssd-expect=N",
+    "--ssd-expect=N", "--ssd-notify=URL|mailto:ADDRESS",
 )  # fmt: skip
 INI = (
     "ssd_spec (string)", "ssd_protocol (string)", "ssd_arrays (string)", "ssd_run_dir (string)", "ssd_inconclusive (",
     "ssd_junit_", "ssd_reconnect (string)", "ssd_explore_database (string)", "ssd_page (bool)",
     "ssd_bays (string)", "ssd_shared_path (string)", "ssd_expect (string)", "ssd_require_verdicts (bool)",
+    "ssd_notify (linelist)", "ssd_notify_stall (string)", "ssd_smtp (string)",
 )  # fmt: skip
 
 

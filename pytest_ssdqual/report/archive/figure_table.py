@@ -1,0 +1,170 @@
+"""The table of ``ssdqual export``: one row for each measured figure, in the long format; pure.
+
+A verdict has a row for its figure (``part`` is ``whole``), one for each of its drives or workloads (``drive``,
+``point``), and one for each figure beside it (``beside``), such as the mean latency next to the IOPS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.archive.runs import ArchivedRun
+from pytest_ssdqual.report.evidence.evidence import Evidence, Figures, Part
+from pytest_ssdqual.report.run_folder.reader import Judged
+
+#: Figures of a part that are its value and its limit, not figures of their own.
+VALUE, LIMIT = "value", "limit"
+#: Units of figures by the end of their names, the longest first.
+SUFFIXES = {
+    "_bytes_per_s": Unit.BYTES_PER_SECOND.value,
+    "_percent": Unit.PERCENT.value,
+    "_per_hour": "1/h",
+    "_bytes": "B",
+    "iops": Unit.IOPS.value,
+    "_c": Unit.CELSIUS.value,
+    "_ns": Unit.NANOSECONDS.value,
+    "_s": Unit.SECONDS.value,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FigureRow:
+    """A row; its fields are the columns, whose names are no keywords of SQL.
+
+    Numbers are in the base unit that ``unit`` names; None is unknown.
+    """
+
+    run: str
+    started: datetime
+    machine: str
+    #: Of the drive, or of all drives of the run.
+    model: str
+    firmware: str
+    protocol: str
+    acceptance: bool
+    spec: str
+    test: str
+    claim: str
+    about: str
+    #: Name of the workload set or the loop.
+    group_name: str
+    #: The array, ``raid5x4``, or the first and the last of several.
+    geometry: str
+    workload: str
+    #: ``whole``, ``drive``, ``point`` or ``beside``.
+    part: str
+    #: Name of the figure: the claim, or that of a figure beside it.
+    figure: str
+    #: Serial number, if the row is about one drive; of the whole the worst of drives side by side.
+    drive: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None
+    n: int | None = None
+    unit: str = ""
+    #: False if the figure was predicted.
+    measured: bool = True
+    #: ``at_least`` or ``at_most``.
+    direction: str = ""
+    limit_value: float | None = None
+    verdict: str = ""
+    margin_percent: float | None = None
+    published: float | None = None
+    cause: str = ""
+    #: Serial numbers of the drives that are the cause, separated by blanks.
+    cause_drives: str = ""
+    sentence: str = ""
+
+
+COLUMNS = tuple(each.name for each in fields(FigureRow))
+
+
+def rows(runs: Iterable[ArchivedRun]) -> Iterator[FigureRow]:
+    """Yield the rows of all runs, in their order."""
+    for run in runs:
+        known = {drive.serial: (drive.model, drive.firmware) for drive in run.drives}
+        for judged in run.view.judged:
+            whole = _whole(run, judged)
+            yield whole
+            yield from _beside(whole, judged.evidence.figures)
+            for part in judged.evidence.members:
+                model, firmware = known.get(part.name, (whole.model, whole.firmware))
+                drive = replace(whole, drive=part.name, model=model, firmware=firmware)
+                yield from _parts(drive, judged.evidence, part, "drive")
+            for part in judged.evidence.points:
+                yield from _parts(replace(whole, workload=part.name), judged.evidence, part, "point")
+
+
+def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
+    found = judged.evidence
+    return FigureRow(
+        run=run.name,
+        started=run.started,
+        machine=run.machine,
+        model=run.models,
+        firmware=run.firmware,
+        protocol=found.protocol,
+        acceptance=found.acceptance,
+        spec=run.view.document("spec"),
+        test=judged.test,
+        claim=found.claim,
+        about=found.about.value,
+        group_name=found.group,
+        geometry=_span(found.geometries),
+        workload=_span(found.workloads),
+        part="whole",
+        figure=found.claim,
+        drive=found.worst,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        confidence=found.confidence,
+        n=found.n,
+        unit=found.unit.value,
+        measured=found.is_measured,
+        direction=found.direction.value if found.is_promised else "",
+        limit_value=found.limit,
+        verdict=found.outcome.value,
+        margin_percent=found.margin_percent,
+        published=found.published.value if found.published else None,
+        cause=found.cause.culprit.value if found.cause else "",
+        cause_drives=" ".join(found.cause.drives) if found.cause else "",
+        sentence=found.sentence,
+    )
+
+
+def _beside(row: FigureRow, figures: Figures) -> Iterator[FigureRow]:
+    """Yield figures that nothing is promised of: only what names the measurement stays of the row."""
+    for name, value in figures.items():
+        if value is not None and name not in (VALUE, LIMIT):
+            yield replace(_bare(row), part="beside", figure=name, value=float(value), unit=unit_of(name))
+
+
+def _parts(row: FigureRow, whole: Evidence, part: Part, kind: str) -> Iterator[FigureRow]:
+    value = part.figures.get(VALUE)
+    limit = part.figures.get(LIMIT, whole.limit)
+    if value is not None or part.outcome:
+        yield replace(
+            _bare(row), part=kind, figure=whole.claim, value=value, unit=whole.unit.value, direction=row.direction,
+            limit_value=limit, verdict=part.outcome.value if part.outcome else "",
+        )  # fmt: skip
+    for each in _beside(row, part.figures):
+        yield replace(each, part=kind)
+
+
+def _bare(row: FigureRow) -> FigureRow:
+    """Return the row without what is true of the figure of its verdict only."""
+    return FigureRow(**{name: getattr(row, name) for name in COLUMNS[: COLUMNS.index("low")]}, measured=row.measured)
+
+
+def unit_of(name: str) -> str:
+    """Return the unit at the end of a figure's name; empty for a number without one."""
+    return next((unit for suffix, unit in SUFFIXES.items() if name.endswith(suffix)), "")
+
+
+def _span(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]}…{names[-1]}" if names else ""

@@ -1,0 +1,109 @@
+"""Reads many run folders, each run once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.run_folder.reader import RunReader
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.run_view import KINDS, RunView
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedDrive:
+    """A drive of a run, as the manifest has it."""
+
+    serial: str
+    model: str
+    firmware: str
+    #: WWN or serial number, by which records name it.
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedRun:
+    """A run, or a bay of one of several."""
+
+    #: Printable name of its folder; of a bay with that of its fleet.
+    name: str
+    folder: Path
+    view: RunView
+    started: datetime
+    drives: tuple[ArchivedDrive, ...]
+    #: Last health reading of each drive, by its identity.
+    health: Mapping[str, Mapping[str, object]]
+    #: Verdicts that this version cannot read.
+    unreadable: int
+
+    @property
+    def identity(self) -> str:
+        """Identity of the run, equal for copies."""
+        return f"{self.view.manifest.get('run_id')} {self.view.manifest.get('started')}"
+
+    @property
+    def models(self) -> str:
+        return _joined(each.model for each in self.drives)
+
+    @property
+    def firmware(self) -> str:
+        return _joined(each.firmware for each in self.drives)
+
+    @property
+    def machine(self) -> str:
+        return ", ".join(self.view.machines) or UNKNOWN
+
+
+def read(folders: Iterable[Path]) -> tuple[list[ArchivedRun], list[str]]:
+    """Return each run once, by its start, and a sentence for each folder that is skipped."""
+    runs: dict[str, ArchivedRun] = {}
+    skipped = []
+    for folder in folders:
+        found = _read(folder)
+        if isinstance(found, str):
+            skipped.append(f"{fleet.called(folder)} is skipped: {found}")
+        elif (twin := runs.setdefault(found.identity, found)) is not found:
+            skipped.append(f"{found.name} is skipped: it is the same run as {twin.name}")
+    return sorted(runs.values(), key=lambda run: (run.started, run.name)), skipped
+
+
+def _read(folder: Path) -> ArchivedRun | str:
+    """Return the run, or the reason why it is skipped."""
+    try:
+        story = RunReader.read(folder, *KINDS, "health", "run_refused")
+    except OSError as error:
+        return safe_text.line(error.strerror or str(error))
+    if not story.manifest:
+        began = "was refused before it began" if story.of("run_refused") else "has no readable manifest.json"
+        return f"it {began}"
+    try:
+        started = datetime.fromisoformat(str(story.manifest.get("started")))
+    except ValueError:
+        return "its start is unknown"
+    view = RunView.of(story)
+    return ArchivedRun(
+        name=fleet.called(folder),
+        folder=folder,
+        view=view,
+        started=started if started.tzinfo else started.replace(tzinfo=UTC),
+        drives=tuple(map(_drive, subject.manifest_drives(story.manifest))),
+        health={str(each.facts.get("drive")): each.facts for each in story.of("health")},
+        unreadable=story.unreadable(),
+    )
+
+
+def _drive(noted: Mapping[str, object]) -> ArchivedDrive:
+    serial = subject.text(noted, "serial") or subject.text(noted, "identity")
+    names = (serial, subject.text(noted, "model"), subject.text(noted, "firmware"))
+    serial, model, firmware = (safe_text.line(each, 80) or UNKNOWN for each in names)
+    return ArchivedDrive(serial, model, firmware, subject.text(noted, "identity"))
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names))) or UNKNOWN

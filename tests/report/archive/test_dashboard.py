@@ -1,0 +1,78 @@
+"""``ssdqual dashboard``: what it counts, links to, escapes and skips."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
+from support.builders.kept_runs import Kept, KeptMeasurement
+
+from pytest_ssdqual.command import main
+from pytest_ssdqual.report.archive import dashboard, runs
+from pytest_ssdqual.report.html import dashboard_page
+from pytest_ssdqual.report.run_folder.reader import folders_below
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """Two bays of a run with promises, runs of two revisions without any, and folders that are no runs."""
+    root = tmp_path / "runs"
+    root.mkdir()
+    good, bad = KeptPromise(12_000), KeptPromise(5_000)
+    keep_fleet(root, [KeptBay("a", [good]), KeptBay("b", [bad])])
+    for day, firmware in enumerate(("A1", "A1", "B2"), start=1):
+        kept = Kept([KeptMeasurement(100.0 + day)], started=f"2026-03-{day:02}T12:00:00+00:00", firmware=firmware)
+        kept.keep(root / "deep" / f"run{day}")
+    Kept([KeptMeasurement(5)], model="<script>alert(1)</script>", serials=["\x1b[31m", "]]>"]).keep(root / "hostile")
+    (root / "foreign").mkdir()
+    (root / "foreign" / "records.jsonl").write_text('{"schema":99,"kind":"x","time":"t"}\n')
+    (root / "cut").mkdir()
+    (root / "cut" / "records.jsonl").write_text('{"schema":1,"ki')
+    return root
+
+
+def test_products_drives_and_margins_are_those_of_the_runs(archive: Path) -> None:
+    read, skipped = runs.read(folders_below(archive))
+    assert len(read) == 6
+    assert [each.partition(" is skipped")[0] for each in skipped] == ["cut", "foreign"]
+    assert [each.started for each in read] == sorted(each.started for each in read)
+    found = {str(each.product): len(each.runs) for each in dashboard.products(read)}
+    assert (found["ACME 9, A1"], found["ACME 9, B2"]) == (4, 1)  # two of them are bays
+    (drive,) = [each for each in dashboard.drives(read) if each.serial == "S1"]
+    assert (len(drive.runs), drive.firmware) == (3, "A1 → B2")
+    ((_, points),) = dashboard.margins(read).items()
+    assert len(points) == 2
+    assert min(point.percent for point in points) < 0 < max(point.percent for point in points)
+
+
+def test_the_page_has_everything_and_runs_nothing(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (archive / "deep" / "run1" / "report.html").touch()
+    page = archive.parent / "elsewhere" / "all.html"
+    page.parent.mkdir()
+    assert main(["dashboard", str(archive), "-o", str(page)]) == 0
+    assert capsys.readouterr().out == f"{page}\n"
+    assert page.stat().st_mode & 0o777 == 0o600
+    html = page.read_text()
+    assert "<script" not in html
+    assert "\x1b" not in html
+    links = re.findall(r'<a href="([^"#]+)"', html)
+    assert set(links) == {"../runs/deep/run1/report.html"}
+    assert html.count("<svg viewBox") == 2
+    for name in ("run1", "run2", "run3", "hostile", "foreign", "cut"):
+        assert name in html, name
+
+
+def test_a_folder_without_runs_is_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dashboard", str(tmp_path)]) == 0
+    assert "No readable run was found" in (tmp_path / "dashboard.html").read_text()
+    assert main(["dashboard", str(tmp_path / "dashboard.html")]) == 4
+    assert "is not a folder of runs" in capsys.readouterr().err
+
+
+def test_a_chart_that_cannot_be_drawn_does_not_cost_the_page(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dashboard_page.charts_of, "margin", lambda claim, points: 1 / 0)
+    page = dashboard_page.compose(archive, archive)
+    assert "ZeroDivisionError" in page.charts_note
+    assert len(page.runs.rows) == 6
