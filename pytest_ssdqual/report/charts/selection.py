@@ -9,12 +9,14 @@ from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import TypeVar
 
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import (
     block_size_and_mix,
     drives,
     explore,
     health,
     latency,
+    mix_radar,
     over_time,
     profiles,
     queue_depth,
@@ -117,7 +119,10 @@ def _curves(notes: Notes) -> Iterator[Draw]:
 def _matrices(notes: Notes) -> Iterator[Draw]:
     for matrix in islice(_of_several(block_size_and_mix.matrices(notes), lambda each: each.geometry), MOST_MATRICES):
         yield partial(block_size_and_mix.lines, matrix)
+        yield partial(block_size_and_mix.bandwidth_lines, matrix)
         yield partial(block_size_and_mix.heat_map, matrix)
+        yield partial(mix_radar.chart, matrix)
+        yield partial(mix_radar.chart, matrix, Unit.BYTES_PER_SECOND)
     yield from (partial(profiles.chart, each) for each in islice(profiles.radars(notes), MOST_RADARS))
 
 

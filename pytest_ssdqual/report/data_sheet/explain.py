@@ -40,6 +40,8 @@ SUITES: dict[Claim, tuple[str, ...]] = {
     Claim.SCALING_SLOPE: ("intel_s3500", *_LEVELS, "toms_s3700"),
     Claim.SCALING_DEVIATION: (*_LEVELS, "toms_s3700"),
     Claim.BATHTUB_DEPTH: ("stec", "toms_s3500"),
+    Claim.MIX_RISE: ("toms_s3500",),
+    Claim.BALANCED_GAIN: ("toms_s3500",),
     Claim.UNALIGNED_PENALTY: ("stec",),
     Claim.QD_KNEE: ("intel_910", "intel_s3500", "stec"),
     Claim.QD_GAIN: ("intel_910", "intel_s3500", "stec", "toms_s3700"),

@@ -15,11 +15,13 @@ from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import (
     block_size_and_mix,
     drives,
     health,
+    mix_radar,
     profiles,
     queue_depth,
     saturation,
@@ -220,6 +222,25 @@ def test_a_broken_cell_is_framed() -> None:
     chart = block_size_and_mix.heat_map(matrix)
     assert "Framed cells failed" in chart.caption
     assert chart.svg.count("stroke:var(--limit)") == 1
+
+
+def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
+    bandwidth = block_size_and_mix.bandwidth_lines(matrix)
+    assert bandwidth.table.rows[0][:2] == ("512", "154 MB/s")
+    assert bandwidth.table.rows[-1][1] == "1.6 GB/s"
+    radar = mix_radar.chart(matrix)
+    assert {"512", "4k", "32k", "128k"} <= set(re.findall(r">([0-9]+k?)<", radar.svg))
+    assert "the rim is 300,000 IOPS" in radar.caption
+    assert "65/35" in radar.svg
+    assert mix_radar.chart(matrix, Unit.BYTES_PER_SECOND).key != radar.key
+
+
+def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
+    holed = replace(matrix, cells={cell: value for cell, value in matrix.cells.items() if cell != (4096, 65)})
+    assert "left out" in mix_radar.chart(holed).caption
+    assert "4k, 100/0" not in mix_radar.chart(holed).svg
 
 
 def test_a_radar_has_a_spoke_for_each_profile() -> None:
