@@ -17,6 +17,7 @@ from pytest_ssdqual.report.charts import (
     health,
     latency,
     mix_radar,
+    new_and_working,
     over_time,
     profiles,
     queue_depth,
@@ -107,6 +108,7 @@ def _tails(notes: Notes, sweeps: Sequence[DrawnSweep]) -> Chart | None:
 def _curves(notes: Notes) -> Iterator[Draw]:
     strips = saturation.strips(notes.story.of("saturation"))
     yield from (partial(saturation.chart, notes, each) for each in islice(strips, MOST_STRIPS))
+    yield from (partial(new_and_working.chart, each) for each in islice(new_and_working.compared(notes), MOST_STRIPS))
     found = list(queue_depth.curves(notes))
     tubs = _worst_first([each for each in found if block_size_and_mix.is_by_mix(each)])
     yield from (partial(block_size_and_mix.chart, notes, each) for each in tubs[:MOST_BATHTUBS])

@@ -22,13 +22,14 @@ from pytest_ssdqual.report.charts import (
     drives,
     health,
     mix_radar,
+    new_and_working,
     profiles,
     queue_depth,
     saturation,
     steady_state,
 )
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.evidence.evidence import Finding, Part
+from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio.output import StatusReader
 
@@ -222,6 +223,23 @@ def test_a_broken_cell_is_framed() -> None:
     chart = block_size_and_mix.heat_map(matrix)
     assert "Framed cells failed" in chart.caption
     assert chart.svg.count("stroke:var(--limit)") == 1
+
+
+def test_a_new_drive_is_drawn_against_a_working_one() -> None:
+    random_writes, writes = Workload("randwrite", "8k", 8), Workload("write", "128k", 8)
+    reads = Workload("randread", "8k", 8)
+    saturation_of, loop = About.SATURATION, {"about": About.LOOP, "group": "stec-new"}
+    records = [
+        charted.judged(Claim.FRESH_IOPS, "drivex1", [random_writes], 2700, 1, about=saturation_of),
+        charted.judged(Claim.SETTLED_IOPS, "drivex1", [random_writes], 270, 1, about=saturation_of),
+        charted.judged(Claim.FRESH_IOPS, "drivex1", [writes], 1000, 1, about=saturation_of),
+        charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 5000, 1, **loop),
+        charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 4000, 1, test="suites/test_it.py::test_working"),
+    ]
+    (found,) = new_and_working.compared(notes(*records))
+    chart = new_and_working.chart(found)
+    assert [(row[0], row[3]) for row in chart.table.rows] == [("randwrite_8k_qd8", "10 %"), ("randread_8k_qd8", "80 %")]
+    assert not list(new_and_working.compared(notes(*records[:3])))
 
 
 def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
