@@ -53,8 +53,8 @@ def compared(notes: Notes) -> Iterator[NewAndWorking]:
 def chart(found: NewAndWorking) -> Chart:
     """Draw two bars for each workload."""
     key = slug("new", found.geometry)
-    is_bare = found.geometry.startswith("drive")
-    title = f"{found.geometry}: new against working{', the slowest drive' if is_bare else ''}"
+    is_several = found.geometry.startswith("drive") and found.geometry != "drivex1"
+    title = f"{found.geometry}: new against working{', the slowest drive' if is_several else ''}"
     shares = [100 * working / new for new, working in found.pairs.values()]
     with drawing():
         plate = Plate.of(3.0)
@@ -66,7 +66,7 @@ def chart(found: NewAndWorking) -> Chart:
                 plate.add_tooltips(bar, [f"{name}, {state}: {format_value(pair[index], Unit.IOPS)}"])
             plate.entry(bars[0], state)
         axes.set_ylim(0, max(105.0, *shares) * 1.02)
-        scales.places(axes, [printable(name, 30) for name in found.pairs], steep=len(found.pairs) > 3)
+        scales.places(axes, ["\n".join(printable(part, 30) for part in name.split("_")[:-1]) for name in found.pairs])
         svg = plate.svg(key, title, f"{len(shares)} workloads on a new and on a working drive.")
     caption = (
         "Writes are new before their cliff and working once settled. Reads are new on a drive that was purged and "

@@ -19,6 +19,7 @@ from pytest_ssdqual.report.charts import (
     mix_radar,
     new_and_working,
     over_time,
+    profile_growth,
     profiles,
     queue_depth,
     saturation,
@@ -126,6 +127,7 @@ def _matrices(notes: Notes) -> Iterator[Draw]:
         yield partial(mix_radar.chart, matrix)
         yield partial(mix_radar.chart, matrix, Unit.BYTES_PER_SECOND)
     yield from (partial(profiles.chart, each) for each in islice(profiles.radars(notes), MOST_RADARS))
+    yield from (partial(profile_growth.chart, each) for each in islice(profile_growth.growths(notes), MOST_RADARS))
 
 
 def _members(notes: Notes) -> list[Judged]:

@@ -23,6 +23,7 @@ from pytest_ssdqual.report.charts import (
     health,
     mix_radar,
     new_and_working,
+    profile_growth,
     profiles,
     queue_depth,
     saturation,
@@ -259,6 +260,15 @@ def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:
     holed = replace(matrix, cells={cell: value for cell, value in matrix.cells.items() if cell != (4096, 65)})
     assert "left out" in mix_radar.chart(holed).caption
     assert "4k, 100/0" not in mix_radar.chart(holed).svg
+
+
+def test_profiles_grow_with_the_drives() -> None:
+    (growth,) = profile_growth.growths(notes(*charted.profiles()))
+    assert (growth.level.value, growth.depth, growth.widths) == ("raid0", 32, [4, 8])
+    chart = profile_growth.chart(growth)
+    assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
+    assert "2 times as many" in chart.caption
+    assert not list(profile_growth.growths(notes(*charted.profiles()[:3])))
 
 
 def test_a_radar_has_a_spoke_for_each_profile() -> None:
