@@ -1,4 +1,4 @@
-"""Write saturation: random 4 KiB writes from the purged state, four capacities or the protocol's time."""
+"""Write saturation from the purged state: 4 KiB writes and two optional workloads, four capacities or a time limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from pytest_ssdqual import snia
 
-pytestmark = [pytest.mark.ssd_array(default="drive"), pytest.mark.ssd_workload(snia.SATURATING)]
+pytestmark = [pytest.mark.ssd_array(default="drive"), pytest.mark.ssd_workload(*snia.SATURATIONS)]
 
 
 @pytest.mark.ssd_promise("fresh_iops")

@@ -9,7 +9,7 @@ from pytest_ssdqual import stec
 pytestmark = [
     pytest.mark.ssd_array(default="drive"),
     pytest.mark.ssd_published("stec-unnamed-sata-ssd"),
-    pytest.mark.ssd_workload(stec.SATURATING),
+    pytest.mark.ssd_workload(*stec.SATURATIONS),
 ]
 
 

@@ -31,3 +31,17 @@ def test_throughput_at_the_bandwidth_limit(ssd_run, ssd_sla):
 def test_no_mix_falls_far_below_pure_reads_and_pure_writes(ssd_runs, ssd_sla):
     verdict = ssd_sla.judge(ssd_runs)
     assert verdict
+
+
+@pytest.mark.ssd_promise("mix_rise")
+@pytest.mark.ssd_workload_set(*toms_s3500.SMALL_MIX_SERIES)
+def test_iops_fall_with_the_share_of_reads(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
+    assert verdict
+
+
+@pytest.mark.ssd_promise("balanced_gain")
+@pytest.mark.ssd_workload_set(*toms_s3500.LARGE_MIX_SERIES)
+def test_balanced_mixes_of_large_transfers_have_the_most_bandwidth(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
+    assert verdict

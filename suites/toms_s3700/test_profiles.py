@@ -38,3 +38,10 @@ def test_iops_gain_by_intensity(ssd_runs, ssd_sla):
 def test_mail_does_not_depend_on_intensity(ssd_runs, ssd_sla):
     verdict = ssd_sla.judge(ssd_runs)
     assert verdict
+
+
+@pytest.mark.ssd_promise("steady_iops")
+@pytest.mark.ssd_workload(*toms_s3700.ON_SECTORS)
+def test_steady_iops_aligned_on_sectors(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
+    assert verdict

@@ -43,8 +43,8 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         dest="ssd_protocol",
-        help="How to condition and measure: sequential, screen, intel, snia, stec, quick (not for acceptance) or a "
-        f"TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+        help="How to condition and measure: sequential, screen, intel, snia, stec, toms_s3500, quick (not for "
+        f"acceptance) or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
         "--ssd-arrays",

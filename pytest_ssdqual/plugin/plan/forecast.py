@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
@@ -147,6 +148,7 @@ def predict(
         high_s=durations.quantile(runs, durations.HIGH),
         ninety_s=durations.quantile(runs, 0.9),
         assumptions=(*simulated.assumptions(), *prices.assumptions),
+        too_short=tuple(prices.too_short.values()),
         measurements=tuple(found.measurements) if looks else (),
     )
 
@@ -218,6 +220,8 @@ class Prices:
     durations: Durations | None = None
     #: What was assumed because nothing is published, a sentence each.
     assumptions: dict[str, None] = field(default_factory=dict)
+    #: Loops whose cells have too few I/Os at the published rates, a sentence each.
+    too_short: dict[str, str] = field(default_factory=dict)
 
     def step(self, step: CampaignStep) -> StepPrice:
         """Return the price of a step without its preparation."""
@@ -335,6 +339,7 @@ class Prices:
     def loop(self, geometry: Geometry, loop: Rounds) -> StepPrice:
         """Return the price of rounds until the tracked figures are steady, or until the protocol's last round."""
         rule, most = self.protocol.loop, max(self.protocol.loop.max_rounds, self.protocol.steady.window)
+        self._note_short_cells(geometry, loop)
         round_s = len(loop.workloads) * (rule.cell_s + OVERHEAD_S)
         once = StepCost(round_s, sum(self.written(geometry, each, rule.cell_s) for each in loop.workloads))
         figures = len(loop.tracked) * _targets(geometry)
@@ -343,6 +348,22 @@ class Prices:
         least = min(self.protocol.steady.window, most)
         beyond = tuple((each - least) * round_s for each in rounds)
         return StepPrice.varying(once.times(least), beyond, once.bytes_written / round_s, once.times(most))
+
+    def _note_short_cells(self, geometry: Geometry, loop: Rounds) -> None:
+        """Note it if a cell of the loop is expected to have fewer I/Os than a round needs: it would be an error."""
+        cell_s, bound = self.protocol.loop.cell_s, rates.most_bytes_per_s(self.spec)
+        of_a_target = [
+            (rate / each.block_bytes / _targets(geometry), each)
+            for each in loop.workloads
+            if (rate := self.host_bytes_per_s(geometry, each) or (bound or 0.0) * geometry.width)
+        ]
+        slowest, workload = min(of_a_target, key=lambda each: each[0], default=(math.inf, None))
+        if slowest * cell_s < checks.FEWEST_IOS_A_ROUND:
+            self.too_short[loop.name] = (
+                f"{loop} will end in errors: in a cell of {cell_s:g} s {workload} is expected to do "
+                f"{slowest * cell_s:,.0f} I/Os, {checks.FEWEST_IOS_A_ROUND} are needed; raise loop.cell of the "
+                f"protocol to {math.ceil(checks.FEWEST_IOS_A_ROUND / slowest)} s"
+            )
 
     def rebuild(self, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of a rebuild: each replaced member is written once, then all data are read once to check

@@ -41,6 +41,18 @@ def nearest(spec: Spec, geometry: Geometry, workload: Workload) -> float | None:
     return expected_iops(array, workload.read_fraction, reads or 1e9, writes or 1e9)
 
 
+def most_bytes_per_s(spec: Spec) -> float | None:
+    """Highest published throughput of one drive: larger transfers than are published do not exceed it."""
+    found = (
+        published.value
+        for figure in spec.figures
+        for array, name, claim in figure.places()
+        if array == ONE_DRIVE and claim is Claim.THROUGHPUT
+        if (published := spec.published(claim, array, Workload.parse(name)))
+    )
+    return max(found, default=None)
+
+
 def assumed_writes(spec: Spec) -> float:
     """Random writes of 4 KiB per second of one drive of which nothing is known but its class, at most."""
     return WRITES_PER_S.get(spec.drive_class or DriveClass.SATA, WRITES_PER_S[DriveClass.SATA])

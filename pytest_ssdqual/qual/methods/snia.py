@@ -54,3 +54,16 @@ LATENCY = Rounds(
 
 #: Write saturation: from the purged state, no fill.
 SATURATING = _cell(0, "4k")
+
+#: Optional workloads of write saturation (2.0): OLTP, and the composite of JESD219's sizes with uniform addresses.
+#: The sequential options are left out: fio cannot end a sequential mix at a volume.
+OLTP = _cell(65, "8k")
+COMPOSITE = Workload(
+    "randrw",
+    "512/4:1k/1:1536/1:2k/1:2560/1:3k/1:3584/1:4k/67:8k/10:16k/7:32k/3:64k/3",
+    DEPTH,
+    read_percent=40,
+    threads=THREADS,
+    name="composite",
+)
+SATURATIONS = (SATURATING, OLTP, COMPOSITE)

@@ -7,6 +7,8 @@ text and figures speak of queue depth 8, which is used here.
 
 from __future__ import annotations
 
+from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import depths, mixes, random, unaligned
 
 #: C-04: the bathtub.
@@ -28,3 +30,15 @@ SIZE_MIXES = tuple(mixes(random(0, bs, 32), READ_PERCENTS) for bs in BLOCK_SIZES
 #: C-07: "several depths" × mixes, 8 KiB un-aligned; the depths are chosen here.
 DEPTHS = (1, 2, 4, 8, 16, 32)
 DEPTH_SERIES = tuple(depths(random(reads, "8k", 1, offset="512"), DEPTHS) for reads in READ_PERCENTS)
+
+#: The demonstration had two windows of SQLIO side by side, one that read and one that wrote, each of the same depth:
+#: nothing fixes their mix.
+TWO_WINDOWS = Workload("randread+randwrite", "8k", 8)
+
+#: C-10: a new and a working drive, in five patterns. The paper names no sizes for sequential I/O and no mix; 128 KiB
+#: and the even mix are chosen here. Writes go from new to working in one saturation each.
+SATURATIONS = (SATURATING, Workload("write", "128k", 8), random(50, "8k", 8))
+#: Reads of a new drive need data: of blocks that were never written a drive returns zeros without reading flash (C-09).
+#: So "new" is a purged drive that was written once, in order.
+READS = (random(100, "8k", 8), Workload("read", "128k", 8))
+NEW_READS = Rounds("stec-new", READS, tuple(Tracked(each, "steady_iops") for each in READS), "128k", fill_passes=1)

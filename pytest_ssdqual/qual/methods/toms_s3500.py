@@ -21,6 +21,11 @@ MATRIX = tuple(random(reads, bs, DEPTH, threads=THREADS) for bs in BLOCK_SIZES f
 #: One curve of the article each: a size over all mixes (B-02, B-04, B-06, B-07).
 MIX_SERIES = tuple(mixes(random(0, bs, DEPTH, threads=THREADS), READ_PERCENTS) for bs in BLOCK_SIZES)
 
+#: Those that fall with the share of reads (B-02, B-04), and those at the bandwidth limit, where balanced mixes have the
+#: most (B-07).
+SMALL_MIX_SERIES = tuple(each for each in MIX_SERIES if each.workloads[0].block_bytes < 32 << 10)
+LARGE_MIX_SERIES = tuple(each for each in MIX_SERIES if each.workloads[0].block_bytes >= 32 << 10)
+
 #: At the bandwidth limit, "about 1600 MB/s" from 32 KiB on (B-05), where doubling the size halves the IOPS (B-09).
 LARGE = tuple(each for each in MATRIX if each.block_bytes >= 32 << 10)
 

@@ -5,6 +5,8 @@ IOMeter's old server profiles: a transfer size distribution and a share of reads
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import depths, random
 
@@ -33,3 +35,7 @@ INTENSITIES = tuple(
 EXCHANGE_INTENSITY = INTENSITIES[-2]
 #: All points of these curves.
 MATRIX = tuple(workload for series in INTENSITIES for workload in series.workloads)
+
+#: The two mixes of sizes at IOMeter's default alignment, on sectors of 512 B, at the deepest queue: most of their
+#: transfers then straddle two pages. All others are aligned on 4 KiB; the article does not state its alignment.
+ON_SECTORS = tuple(replace(each.at(DEPTHS[-1]), align="512") for each in (WEB_SERVER, FILE_SERVER))

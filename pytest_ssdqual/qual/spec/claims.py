@@ -76,6 +76,8 @@ class Claim(StrEnum):
     SCALING_SLOPE = "scaling_slope"
     SCALING_DEVIATION = "scaling_deviation"
     BATHTUB_DEPTH = "bathtub_depth"
+    MIX_RISE = "mix_rise"
+    BALANCED_GAIN = "balanced_gain"
     UNALIGNED_PENALTY = "unaligned_penalty"
     QD_KNEE = "qd_knee"
     QD_GAIN = "qd_gain"
@@ -136,6 +138,8 @@ _LABELS = {
     Claim.QUALITY_INDEX: "quality index of a lot",
     Claim.CONFORMING_DRIVES: "conforming drives of a lot's sample",
     Claim.BATHTUB_DEPTH: "worst mix over the line between pure reads and pure writes",
+    Claim.MIX_RISE: "greatest rise of IOPS from one mix to the next with fewer reads",
+    Claim.BALANCED_GAIN: "best mix of 35 to 65 % reads over the best of all others",
     Claim.UNALIGNED_PENALTY: "aligned over unaligned IOPS",
     Claim.QD_KNEE: "I/Os outstanding where IOPS stop growing",
     Claim.QD_GAIN: "IOPS of the deepest over the shallowest queue",
@@ -175,6 +179,8 @@ _SHAPES = {
     Claim.SCALING_SLOPE: (Unit.RATIO, Direction.AT_LEAST, Scope.SWEEP),
     Claim.SCALING_DEVIATION: (Unit.PERCENT, Direction.AT_MOST, Scope.SWEEP),
     Claim.BATHTUB_DEPTH: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),
+    Claim.MIX_RISE: (Unit.RATIO, Direction.AT_MOST, Scope.CURVE),
+    Claim.BALANCED_GAIN: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),
     Claim.UNALIGNED_PENALTY: (Unit.RATIO, Direction.AT_MOST, Scope.CURVE),
     Claim.QD_KNEE: (Unit.COUNT, Direction.AT_LEAST, Scope.CURVE),
     Claim.QD_GAIN: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, ratio
 from pytest_ssdqual.qual.units import Unit
@@ -17,6 +18,8 @@ from pytest_ssdqual.qual.workload.workload import Workload
 #: Intel 910 (seeds E-R, E-W) this finds its author's conclusion: reads gain until 128 outstanding, writes until 16; +4
 #: to 7 % a doubling at ten times the latency is no gain.
 KNEE_SHARE = 0.10
+#: Shares of reads of a balanced mix (seed B-07).
+BALANCED = (0.35, 0.65)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,37 @@ class CurveFigure:
     at: tuple[Workload, ...]
 
 
+def mix_rise(iops: Mapping[Workload, Estimate]) -> CurveFigure:
+    """Greatest ratio of the IOPS of a mix to those of the next one with more reads; at most 1 is a monotone fall.
+
+    Pure writes are left out: the published curve falls from pure reads to 5 % reads and rises a little at the end
+    (seed B-04). ``at`` is that pair. ``NotApplicable`` unless at least two workloads with reads differ in their mix
+    alone.
+    """
+    _require_fixed_mixes(iops)
+    falling = sorted((each for each in iops if each.reads), key=lambda each: -each.read_fraction)
+    if len(falling) < 2:
+        raise NotApplicable(f"a rise needs at least 2 mixes with reads, not only {_names(iops)}")
+    steps = [((more, fewer), ratio(iops[fewer], iops[more], Unit.RATIO)) for more, fewer in pairwise(falling)]
+    return _worst(max, steps)
+
+
+def balanced_gain(iops: Mapping[Workload, Estimate]) -> CurveFigure:
+    """IOPS of the best mix of 35 to 65 % reads over the best of all other mixes, pure ones included (seed B-07).
+
+    All transfers have one size, so it is the ratio of bandwidths, too; above 1 a balanced mix has the most. ``at`` is
+    the pair. ``NotApplicable`` without a mix on either side.
+    """
+    _require_fixed_mixes(iops)
+    least, most = BALANCED
+    inside = {each: found for each, found in iops.items() if least <= each.read_fraction <= most}
+    outside = {each: found for each, found in iops.items() if each not in inside}
+    if not inside or not outside:
+        raise NotApplicable(f"a gain needs mixes of 35 to 65 % reads and others, not only {_names(iops)}")
+    best, other = (_worst(max, [((each,), found) for each, found in side.items()]) for side in (inside, outside))
+    return CurveFigure(ratio(best.estimate, other.estimate, Unit.RATIO), best.at + other.at)
+
+
 def bathtub(iops: Mapping[Workload, Estimate]) -> CurveFigure:
     """IOPS of the worst mix of reads and writes over the straight line from pure writes to pure reads.
 
@@ -34,10 +68,7 @@ def bathtub(iops: Mapping[Workload, Estimate]) -> CurveFigure:
     "bathtub"); above 1 there is no tub. ``NotApplicable`` unless there are pure reads, pure writes and a mix that
     differ in nothing else; independent streams have no fixed mix.
     """
-    streams = [each for each in iops if each.has_streams]
-    if streams:
-        raise NotApplicable(f"{streams[0]} has no fixed mix to be put on the line between pure reads and pure writes")
-    _require_alike(iops, "their mix of reads and writes", _without_mix)
+    _require_fixed_mixes(iops)
     ends = {each.read_fraction: estimate for each, estimate in iops.items()}
     mixes = [each for each in iops if 0 < each.read_fraction < 1]
     if not mixes or 0.0 not in ends or 1.0 not in ends:
@@ -158,6 +189,12 @@ def _without_depth(workload: Workload) -> Workload:
 def _require_alike(iops: Mapping[Workload, Estimate], but_for: str, stripped: Callable[[Workload], Workload]) -> None:
     if len({stripped(each) for each in iops}) > 1:
         raise NotApplicable(f"these workloads differ in more than {but_for}: {_names(iops)}")
+
+
+def _require_fixed_mixes(iops: Mapping[Workload, Estimate]) -> None:
+    if streams := [each for each in iops if each.has_streams]:
+        raise NotApplicable(f"{streams[0]} has no fixed mix to be put on the line between pure reads and pure writes")
+    _require_alike(iops, "their mix of reads and writes", _without_mix)
 
 
 def _names(iops: Mapping[Workload, Estimate]) -> str:

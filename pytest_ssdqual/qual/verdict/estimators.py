@@ -263,6 +263,8 @@ OF_SWEEP: Mapping[Claim, Callable[[Sweep, ConfidenceLevel], Estimate]] = {
 #: Claims about several workloads on one array: functions of their IOPS and of the number of members of one target.
 OF_CURVE: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.CurveFigure]] = {
     Claim.BATHTUB_DEPTH: lambda curve, width: curves.bathtub(curve),
+    Claim.MIX_RISE: lambda curve, width: curves.mix_rise(curve),
+    Claim.BALANCED_GAIN: lambda curve, width: curves.balanced_gain(curve),
     Claim.UNALIGNED_PENALTY: lambda curve, width: curves.unaligned(curve),
     Claim.QD_KNEE: curves.knee,
     Claim.QD_GAIN: curves.depth_gain,

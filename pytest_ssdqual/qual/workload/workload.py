@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Annotated
 
+from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.units import format_size, parse_size
 
 #: Access patterns; the value says (random, reads, writes). The ones with ``+`` are two independent streams side by
@@ -80,13 +82,16 @@ class Workload:
     compressible_percent: int = 0
     #: Share of written blocks that repeat an earlier one.
     dedupe_percent: int = 0
+    #: In a random mix of sizes, addresses are multiples of this; ``0`` for 4 KiB, or the smallest size if that is more.
+    #: IOMeter aligns on sectors by default: ``512``.
+    align: Annotated[str, Added()] = "0"
 
     def __post_init__(self) -> None:
         if self.rw not in PATTERNS:
             raise ValueError(f"rw must be one of {', '.join(PATTERNS)}, not {self.rw!r}")
         # Canonical spelling, or equal workloads would be measured twice under two ids.
         object.__setattr__(self, "bs", _one_spelling(self.bs))
-        for each in ("offset", "gap"):
+        for each in ("offset", "gap", "align"):
             given = getattr(self, each)
             object.__setattr__(self, each, format_size(parse_size(given)) if given != "0" else "0")
         self._check_load()
@@ -107,6 +112,10 @@ class Workload:
             raise ValueError(f"zipf goes with a pattern all of whose addresses are random, not with {self.rw}")
         if not 0 <= self.zipf <= ZIPF_MOST or self.zipf == ZIPF_FORBIDDEN:
             raise ValueError(f"zipf is 1 to {ZIPF_MOST} hundredths, but not {ZIPF_FORBIDDEN}; it is {self.zipf}")
+        if self.align != "0" and (not self.is_random or len(self.sizes) < 2 or self.smallest_bytes % self.align_bytes):
+            raise ValueError(
+                f"align ({self.align}) divides the smallest size of a random mix of sizes, not {self.rw} {self.bs}"
+            )
         if self.gap != "0" and (self.is_random or len(self.sizes) > 1):
             raise ValueError(f"a gap goes with sequential transfers of one size, not with {self.rw} {self.bs}")
         if not 0 < self.region_percent <= 100:
@@ -146,7 +155,8 @@ class Workload:
         entropy += f"_dedup{self.dedupe_percent}" if self.dedupe_percent else ""
         streams = "" if self.streams_per_drive == 1 else f"_s{self.streams_per_drive}"
         threads = "" if self.threads is None else f"t{self.threads}x"
-        where, how = f"{random}{zipf}{offset}{gap}{region}", f"{stable}{entropy}{streams}"
+        align = "" if self.align == "0" else f"_align{self.align}"
+        where, how = f"{random}{zipf}{offset}{gap}{region}{align}", f"{stable}{entropy}{streams}"
         return f"{kind}{where}{how}_{threads}qd{self.qd_per_drive}"
 
     @classmethod
@@ -202,9 +212,21 @@ class Workload:
         return 0 if self.gap == "0" else parse_size(self.gap)
 
     @property
+    def align_bytes(self) -> int:
+        return 0 if self.align == "0" else parse_size(self.align)
+
+    @property
     def is_usual(self) -> bool:
         """Return whether only size, mix, depth and alignment characterise it, as in data sheets."""
-        more = (self.zipf, self.gap_bytes, self.sync, self.fsync, self.compressible_percent, self.dedupe_percent)
+        more = (
+            self.zipf,
+            self.gap_bytes,
+            self.sync,
+            self.fsync,
+            self.compressible_percent,
+            self.dedupe_percent,
+            self.align_bytes,
+        )
         return self.region_percent == 100 and not any(more)
 
     @property

@@ -1,4 +1,4 @@
-"""IOPS by transfer size and mix, as lines and as a heat map; and the bathtub curve over the share of reads."""
+"""IOPS and bandwidth by transfer size and mix, as lines and as a map; and the bathtub curve over the share of reads."""
 
 from __future__ import annotations
 
@@ -45,6 +45,10 @@ class Matrix:
         """Mixes, pure reads first, as in the sources."""
         return sorted({mix for _, mix in self.cells}, reverse=True)
 
+    def value(self, cell: Cell, unit: Unit) -> float:
+        """IOPS of a cell, or its bytes per second: all its transfers have one size."""
+        return self.cells[cell] * (1 if unit is Unit.IOPS else cell[0])
+
     @property
     def is_one(self) -> bool:
         return len(self.sizes) >= FEWEST and len(self.mixes) >= FEWEST
@@ -70,32 +74,41 @@ def matrices(notes: Notes) -> Iterator[Matrix]:
 
 def lines(matrix: Matrix) -> Chart:
     """Draw IOPS over the size, a line for each mix."""
-    key, title = _named("blocks", matrix, "IOPS by block size")
+    key, title = named("blocks", matrix, "IOPS by block size")
+    words = "Where a line falls in step with the size, bandwidth is the limit."
+    return _lines(matrix, Unit.IOPS, key, title, words)
+
+
+def bandwidth_lines(matrix: Matrix) -> Chart:
+    """Draw bandwidth over the size, a line for each mix."""
+    key, title = named("bandwidth", matrix, "bandwidth by block size")
+    words = "Where a line is level, bandwidth is the limit."
+    return _lines(matrix, Unit.BYTES_PER_SECOND, key, title, words)
+
+
+def _lines(matrix: Matrix, unit: Unit, key: str, title: str, words: str) -> Chart:
     with drawing():
         plate = Plate.of()
-        axes = plate.axes("block size, bytes", "IOPS")
+        axes = plate.axes("block size, bytes", "IOPS" if unit is Unit.IOPS else "bandwidth")
         for index, mix in enumerate(matrix.mixes):
             found = [(place, size) for place, size in enumerate(matrix.sizes) if (size, mix) in matrix.cells]
-            ys = [matrix.cells[size, mix] for _, size in found]
+            ys = [matrix.value((size, mix), unit) for _, size in found]
             tooltips = [
-                f"{format_size(size)}, {_mix(mix)}: {format_value(y, Unit.IOPS)}"
+                f"{format_size(size)}, {mix_label(mix)}: {format_value(y, unit)}"
                 for (_, size), y in zip(found, ys, strict=True)
             ]
             places = [place for place, _ in found]
-            plate.line(axes, *over_places(places, places, ys), index, _mix(mix), tooltips=tooltips)
-        scales.suited(axes, Unit.IOPS, list(matrix.cells.values()))
+            plate.line(axes, *over_places(places, places, ys), index, mix_label(mix), tooltips=tooltips)
+        scales.suited(axes, unit, [matrix.value(cell, unit) for cell in matrix.cells])
         scales.places(axes, [format_size(size) for size in matrix.sizes])
         svg = plate.svg(key, title, f"{len(matrix.mixes)} mixes of reads and writes over {len(matrix.sizes)} sizes.")
-    caption = (
-        "Each line is one mix of reads/writes in per cent. "
-        "Where a line falls in step with the size, bandwidth is the limit."
-    )
-    return Chart(key, title, caption, svg, _table(matrix), matrix.geometry)
+    caption = f"Each line is one mix of reads/writes in per cent. {words}"
+    return Chart(key, title, caption, svg, table(matrix, unit), matrix.geometry)
 
 
 def heat_map(matrix: Matrix) -> Chart:
     """Draw a cell for each size and mix, darker for more IOPS, on a logarithmic scale."""
-    key, title = _named("map", matrix, "block size against mix")
+    key, title = named("map", matrix, "block size against mix")
     sizes, mixes = matrix.sizes[::-1], matrix.mixes
     with drawing():
         plate = Plate.of(0.62 + 0.3 * len(sizes))
@@ -103,7 +116,7 @@ def heat_map(matrix: Matrix) -> Chart:
         for cell, value in matrix.cells.items():
             at = mixes.index(cell[1]), sizes.index(cell[0])
             _fill(plate, matrix, cell, at, _share(value, list(matrix.cells.values())))
-        scales.places(axes, [_mix(mix) for mix in mixes])
+        scales.places(axes, [mix_label(mix) for mix in mixes])
         axes.set_yticks(range(len(sizes)), [format_size(size) for size in sizes])
         axes.set_ylim(len(sizes) - 0.5, -0.5)
         axes.grid(visible=False)
@@ -112,7 +125,7 @@ def heat_map(matrix: Matrix) -> Chart:
     framed = " Framed cells failed." if broken else ""
     scale = f"logarithmic, over a factor of at least {LEAST_SPAN:g}"
     caption = f"IOPS of every size and mix; the stronger the tint, the more ({scale}).{framed}"
-    return Chart(key, title, caption, svg, _table(matrix), matrix.geometry)
+    return Chart(key, title, caption, svg, table(matrix), matrix.geometry)
 
 
 def _fill(plate: Plate, matrix: Matrix, cell: Cell, at: tuple[int, int], share: float) -> None:
@@ -137,20 +150,24 @@ def _share(value: float, values: Sequence[float]) -> float:
     return max(0.0, 1 - math.log(max(found) / value) / math.log(max(max(found) / min(found), LEAST_SPAN)))
 
 
-def _table(matrix: Matrix) -> Table:
+def table(matrix: Matrix, unit: Unit = Unit.IOPS) -> Table:
+    """Table of a matrix: a row for each size, a column for each mix."""
     rows = []
     for size in matrix.sizes:
-        shown = [matrix.cells.get((size, mix)) for mix in matrix.mixes]
-        rows.append((format_size(size), *("" if each is None else format_value(each, Unit.IOPS) for each in shown)))
-    return Table(("block size", *(_mix(mix) for mix in matrix.mixes)), tuple(rows))
+        cells = [(size, mix) for mix in matrix.mixes]
+        shown = [format_value(matrix.value(each, unit), unit) if each in matrix.cells else "" for each in cells]
+        rows.append((format_size(size), *shown))
+    return Table(("block size", *(mix_label(mix) for mix in matrix.mixes)), tuple(rows))
 
 
-def _named(prefix: str, matrix: Matrix, what: str) -> tuple[str, str]:
+def named(prefix: str, matrix: Matrix, what: str) -> tuple[str, str]:
+    """Key and title of a chart of the matrix."""
     level = f"{matrix.geometry}, per drive" if matrix.geometry.startswith("drive") else matrix.geometry
     return slug(prefix, matrix.geometry, matrix.how), f"{level}: {what}, {matrix.how}"
 
 
-def _mix(reads: int) -> str:
+def mix_label(reads: int) -> str:
+    """A mix as the sources write it: ``65/35``."""
     return f"{reads}/{100 - reads}"
 
 

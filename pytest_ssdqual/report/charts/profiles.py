@@ -82,13 +82,14 @@ def chart(profiles: Profiles) -> Chart:
             ]
             plate.add_tooltips(drawn, [*tooltips, tooltips[0]])
             plate.entry(drawn, str(array))
-        _spokes(plate, turns, [f"{printable(name)}\n{scales.short(most[name])} IOPS" for name in profiles.names])
+        spokes(plate, turns, [f"{printable(name)}\n{scales.short(most[name])} IOPS" for name in profiles.names])
         svg = plate.svg(key, title, f"{len(arrays)} arrays over {len(profiles.names)} profiles.")
     caption = "Each spoke is one mix of sizes, reads and writes; its end is the most IOPS that any of these arrays did."
     return Chart(key, title, caption, svg, _table(profiles, most), _level(arrays))
 
 
-def _spokes(plate: Plate, turns: list[float], words: list[str]) -> None:
+def spokes(plate: Plate, turns: list[float], words: list[str]) -> None:
+    """Label the spokes of a radar whose ends are 100 %."""
     axes = plate.figure.axes[0]
     axes.set_xticks(turns, words)
     axes.tick_params(axis="x", pad=9)

@@ -9,13 +9,17 @@ from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import TypeVar
 
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import (
     block_size_and_mix,
     drives,
     explore,
     health,
     latency,
+    mix_radar,
+    new_and_working,
     over_time,
+    profile_growth,
     profiles,
     queue_depth,
     saturation,
@@ -105,6 +109,7 @@ def _tails(notes: Notes, sweeps: Sequence[DrawnSweep]) -> Chart | None:
 def _curves(notes: Notes) -> Iterator[Draw]:
     strips = saturation.strips(notes.story.of("saturation"))
     yield from (partial(saturation.chart, notes, each) for each in islice(strips, MOST_STRIPS))
+    yield from (partial(new_and_working.chart, each) for each in islice(new_and_working.compared(notes), MOST_STRIPS))
     found = list(queue_depth.curves(notes))
     tubs = _worst_first([each for each in found if block_size_and_mix.is_by_mix(each)])
     yield from (partial(block_size_and_mix.chart, notes, each) for each in tubs[:MOST_BATHTUBS])
@@ -117,8 +122,12 @@ def _curves(notes: Notes) -> Iterator[Draw]:
 def _matrices(notes: Notes) -> Iterator[Draw]:
     for matrix in islice(_of_several(block_size_and_mix.matrices(notes), lambda each: each.geometry), MOST_MATRICES):
         yield partial(block_size_and_mix.lines, matrix)
+        yield partial(block_size_and_mix.bandwidth_lines, matrix)
         yield partial(block_size_and_mix.heat_map, matrix)
+        yield partial(mix_radar.chart, matrix)
+        yield partial(mix_radar.chart, matrix, Unit.BYTES_PER_SECOND)
     yield from (partial(profiles.chart, each) for each in islice(profiles.radars(notes), MOST_RADARS))
+    yield from (partial(profile_growth.chart, each) for each in islice(profile_growth.growths(notes), MOST_RADARS))
 
 
 def _members(notes: Notes) -> list[Judged]:

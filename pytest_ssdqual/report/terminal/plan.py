@@ -60,6 +60,8 @@ class PrintedPlan:
     ninety_s: float = 0.0
     #: What the forecast assumes because nothing is published, a part of a sentence each.
     assumptions: tuple[str, ...] = ()
+    #: What will be too short to be judged, a sentence each.
+    too_short: tuple[str, ...] = ()
     #: Each measurement that ends when it is decided: its name as a step, its expected begin and duration in seconds.
     measurements: tuple[tuple[str, float, float], ...] = ()
 
@@ -175,6 +177,7 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
         yield f"times are expected ones, from simulations; all took {low} to {high} in nine of ten of them"
     else:
         yield "times are estimates: conditioning goes on until the array is steady"
+    yield from plan.too_short
     for assumed in plan.assumptions:
         yield f"assumed: {assumed}"
     if more := _more(array for array in plan.arrays if array.is_loop):

@@ -163,7 +163,9 @@ def _random(workload: Workload, area: _Area) -> Iterator[str]:
     if workload.zipf:
         # The favourite blocks are scattered over the range (fio's own hash of their ranks).
         yield f"--random_distribution=zipf:{workload.zipf / 100:g}"
-    if len(workload.sizes) > 1 and workload.smallest_bytes < PAGE_BYTES:
+    if workload.align_bytes:
+        yield f"--blockalign={workload.align_bytes}"
+    elif len(workload.sizes) > 1 and workload.smallest_bytes < PAGE_BYTES:
         yield f"--blockalign={PAGE_BYTES}"
     if workload.random_percent < 100:
         # The other I/Os begin where the last I/O of their job in the same direction ended.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.plugin.plan import forecast, order
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.stopping import Promises
+from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -203,6 +204,17 @@ def test_a_loop_lasts_from_one_window_to_its_last_round() -> None:
     # 300 writes a second of 4 KiB, each with its parity, in a cell of every round.
     assert row.more_bytes == pytest.approx(20 * 300 * quick.loop.cell_s * 4096 * 2, abs=1)
     assert row.bytes_written == pytest.approx(2 * 4 * GB + 5 * 300 * quick.loop.cell_s * 4096 * 2, abs=1)
+
+
+@pytest.mark.parametrize(("cell_s", "needed"), [(1.0, 2), (2.0, 0)])
+def test_a_cell_with_too_few_ios_is_announced(cell_s: float, needed: int) -> None:
+    """The lab's drives do 60 I/Os of 1 MiB in a second, on each of four side by side."""
+    quick = protocol.load("quick")
+    short = replace(quick, loop=replace(quick.loop, cell_s=cell_s))
+    steps = planned(loops={Geometry(RaidLevel.DRIVE, 4): [snia.THROUGHPUT[1], LOOP]})
+    found = forecast.predict(steps, short, spec.load("ssdqual-sm300"), 4, GB).too_short
+    assert len(found) == bool(needed)
+    assert all("snia-throughput-1m will end in errors" in each and f"to {needed} s" in each for each in found)
 
 
 def test_a_saturation_lasts_until_its_volume_or_its_time_is_over() -> None:

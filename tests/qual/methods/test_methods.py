@@ -123,6 +123,12 @@ def test_snia_tracks_three_cells_of_iops_and_one_of_the_others() -> None:
         assert [each.claim for each in loop.tracked] == ["throughput"]
 
 
+def test_the_composite_has_the_sizes_of_jesd219() -> None:
+    shares = dict(snia.COMPOSITE.sizes)
+    assert (shares[4096], shares[512], sum(shares.values()), len(shares)) == (67, 4, 100, 12)
+    assert snia.COMPOSITE.read_fraction == 0.4
+
+
 def test_snia_latency_has_one_io_at_a_time_in_nine_cells() -> None:
     assert len(snia.LATENCY.workloads) == 9
     assert {each.outstanding(8) for each in snia.LATENCY.workloads} == {1}

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.stats.curves import bathtub, depth_dependence, depth_gain, knee, unaligned
+from pytest_ssdqual.qual.stats.curves import (
+    balanced_gain,
+    bathtub,
+    depth_dependence,
+    depth_gain,
+    knee,
+    mix_rise,
+    unaligned,
+)
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -215,6 +223,30 @@ def test_sequential_mixes_have_their_line_too() -> None:
         Workload("write", "128k", 8): 100.0,
     }
     assert bathtub({each: about(rate) for each, rate in rates.items()}).estimate.value == pytest.approx(0.5)
+
+
+def test_a_monotone_fall_may_end_in_a_rise_of_pure_writes() -> None:
+    falling = {100: 300, 95: 250, 65: 120, 50: 90, 35: 70, 5: 60}
+    assert mix_rise(over_mixes({**falling, 0: 66})).estimate.value == pytest.approx(60 / 70)
+    found = mix_rise(over_mixes({**falling, 50: 132, 0: 66}))
+    assert (found.estimate.value, found.at) == (pytest.approx(1.1), (mix(65), mix(50)))
+    with pytest.raises(ValueError, match="at least 2 mixes with reads"):
+        mix_rise(over_mixes({100: 1, 0: 1}))
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=5, max_size=5, unique=True))
+def test_a_fall_never_rises_and_a_rise_always_does(iops: list[float]) -> None:
+    shares = (100, 65, 50, 35, 5)
+    fall = sorted(iops, reverse=True)
+    assert mix_rise(over_mixes(dict(zip(shares, fall, strict=True)))).estimate.value <= 1
+    assert mix_rise(over_mixes(dict(zip(shares, fall[::-1], strict=True)))).estimate.value >= 1
+
+
+def test_a_balanced_mix_is_compared_with_the_best_of_all_others() -> None:
+    found = balanced_gain(over_mixes({100: 100, 95: 110, 65: 120, 50: 132, 35: 90, 5: 50, 0: 40}))
+    assert (found.estimate.value, found.at) == (pytest.approx(1.2), (mix(50), mix(95)))
+    with pytest.raises(ValueError, match="35 to 65 % reads and others"):
+        balanced_gain(over_mixes({100: 1, 0: 1}))
 
 
 # Offsets

@@ -93,6 +93,8 @@ FIGURES = {
     Claim.MEMBER_SPREAD: 0.6,
     Claim.WORST_SECOND: 1,
     Claim.BATHTUB_DEPTH: 4_000 / 6_000,
+    Claim.MIX_RISE: 4_000 / 9_000,
+    Claim.BALANCED_GAIN: 4_000 / 9_000,
     Claim.UNALIGNED_PENALTY: 2.5,
     Claim.QD_KNEE: 4,
     Claim.QD_GAIN: 3.1,
@@ -107,7 +109,8 @@ FIGURES = {
 
 
 def fitting(claim: Claim) -> Judgeable:
-    by_claim = {Claim.BATHTUB_DEPTH: MIXES, Claim.UNALIGNED_PENALTY: OFFSETS}
+    of_mixes = dict.fromkeys((Claim.BATHTUB_DEPTH, Claim.MIX_RISE, Claim.BALANCED_GAIN), MIXES)
+    by_claim = {**of_mixes, Claim.UNALIGNED_PENALTY: OFFSETS}
     return by_claim.get(claim, DEPTHS) if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0]
 
 

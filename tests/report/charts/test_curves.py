@@ -15,18 +15,22 @@ from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import (
     block_size_and_mix,
     drives,
     health,
+    mix_radar,
+    new_and_working,
+    profile_growth,
     profiles,
     queue_depth,
     saturation,
     steady_state,
 )
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.evidence.evidence import Finding, Part
+from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio.output import StatusReader
 
@@ -220,6 +224,51 @@ def test_a_broken_cell_is_framed() -> None:
     chart = block_size_and_mix.heat_map(matrix)
     assert "Framed cells failed" in chart.caption
     assert chart.svg.count("stroke:var(--limit)") == 1
+
+
+def test_a_new_drive_is_drawn_against_a_working_one() -> None:
+    random_writes, writes = Workload("randwrite", "8k", 8), Workload("write", "128k", 8)
+    reads = Workload("randread", "8k", 8)
+    saturation_of, loop = About.SATURATION, {"about": About.LOOP, "group": "stec-new"}
+    records = [
+        charted.judged(Claim.FRESH_IOPS, "drivex1", [random_writes], 2700, 1, about=saturation_of),
+        charted.judged(Claim.SETTLED_IOPS, "drivex1", [random_writes], 270, 1, about=saturation_of),
+        charted.judged(Claim.FRESH_IOPS, "drivex1", [writes], 1000, 1, about=saturation_of),
+        charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 5000, 1, **loop),
+        charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 4000, 1, test="suites/test_it.py::test_working"),
+    ]
+    (found,) = new_and_working.compared(notes(*records))
+    chart = new_and_working.chart(found)
+    assert [(row[0], row[3]) for row in chart.table.rows] == [("randwrite_8k_qd8", "10 %"), ("randread_8k_qd8", "80 %")]
+    assert not list(new_and_working.compared(notes(*records[:3])))
+
+
+def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
+    bandwidth = block_size_and_mix.bandwidth_lines(matrix)
+    assert bandwidth.table.rows[0][:2] == ("512", "154 MB/s")
+    assert bandwidth.table.rows[-1][1] == "1.6 GB/s"
+    radar = mix_radar.chart(matrix)
+    assert {"512", "4k", "32k", "128k"} <= set(re.findall(r">([0-9]+k?)<", radar.svg))
+    assert "the rim is 300,000 IOPS" in radar.caption
+    assert "65/35" in radar.svg
+    assert mix_radar.chart(matrix, Unit.BYTES_PER_SECOND).key != radar.key
+
+
+def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
+    holed = replace(matrix, cells={cell: value for cell, value in matrix.cells.items() if cell != (4096, 65)})
+    assert "left out" in mix_radar.chart(holed).caption
+    assert "4k, 100/0" not in mix_radar.chart(holed).svg
+
+
+def test_profiles_grow_with_the_drives() -> None:
+    (growth,) = profile_growth.growths(notes(*charted.profiles()))
+    assert (growth.level.value, growth.depth, growth.widths) == ("raid0", 32, [4, 8])
+    chart = profile_growth.chart(growth)
+    assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
+    assert "2 times as many" in chart.caption
+    assert not list(profile_growth.growths(notes(*charted.profiles()[:3])))
 
 
 def test_a_radar_has_a_spoke_for_each_profile() -> None:
