@@ -105,7 +105,7 @@ class Row:
     def least(self) -> str:
         """The smallest margin; empty if nothing is promised."""
         margins = [each for each in self.cells.values() if each.margin_percent is not None]
-        return percent(min(margins, key=margin)) if margins else ""
+        return min(margins, key=margin).margin if margins else ""
 
     @property
     def colour(self) -> tuple[str, ...]:
@@ -234,17 +234,6 @@ def rows(evidence: Sequence[Evidence], column_of: Callable[[Evidence], str]) -> 
     order = {each.workloads: order_of(each) for each in evidence}
     names = {span(workloads): key for workloads, key in order.items()}
     return (found[key] for key in sorted(found, key=lambda key: (names[key[0]], key[1])))
-
-
-def percent(evidence: Evidence) -> str:
-    """Return the margin in per cent; beyond a hundredfold only the bound."""
-    found = margin(evidence)
-    if evidence.margin_percent is None:
-        return ""
-    if abs(found) > 9999:
-        return f">{math.copysign(9999, found):+,.0f} %"
-    text = f"{found:+,.0f} %" if abs(found) >= 99.95 else f"{found:+.1f} %"
-    return "0.0 %" if text in ("+0.0 %", "-0.0 %") else text
 
 
 def margin(evidence: Evidence) -> float:
