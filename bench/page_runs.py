@@ -27,7 +27,8 @@ def main(folder: Path) -> None:
     for name, scene in SCENES.items():
         command = [
             sys.executable, "-m", "pytest", "-p", "support.simulator.simulated_rig", "-q", "--no-header", "--tb=no",
-            "-p", "no:cacheprovider", "--ssd-devices=root@dut1:/dev/nvme*", "--ssd-protocol=quick", "-o", "ssd_members=true",
+            "--ssd-devices=root@dut1:/dev/nvme*", "--ssd-protocol=quick", "-o", "ssd_members=true",
+            "-p", "no:cacheprovider",
             f"--ssd-run-dir={folder / name}", str(ROOT / "suites" / "raid5"),
         ]  # fmt: skip
         subprocess.run(

@@ -78,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
     _compare(commands.add_parser("compare", help="compare runs with the first of them"))
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))
+    _certificate(commands.add_parser("certificate", help="write the certificate of a run for print"))
     _merge(commands.add_parser("merge", help="merge separate runs into one fleet, as its bays"))
     _spec(commands.add_parser("spec", help="explain a spec, or write one from the run of a reference drive"))
     return parser
@@ -130,6 +131,15 @@ def _history(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar="GLOB", help=f"only figures of this {name}")
     _forms(parser)
     parser.set_defaults(act=history)
+
+
+def _certificate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help=f"a run folder, the beginning of its name, or {LAST}")
+    parser.add_argument("-o", metavar="FILE", dest="output", type=Path, required=True, help="the PDF")
+    for name in ("order", "lot", "operator"):
+        parser.add_argument(f"--{name}", metavar="TEXT", default="", help="without it a line to fill in by hand")
+    _where(parser)
+    parser.set_defaults(act=certificate)
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
@@ -199,6 +209,22 @@ def report(given: argparse.Namespace) -> None:
 
     folder = find_any(given.run, given.run_dir)
     print(fleet_page.write(folder) if fleet.is_fleet(folder) else run_page.write(folder))
+
+
+def certificate(given: argparse.Namespace) -> None:
+    """``ssdqual certificate RUN -o FILE``."""
+    from pytest_ssdqual.report.certificate import certificate as certificates
+    from pytest_ssdqual.report.certificate import pdf
+
+    fields = {"Order": given.order, "Lot": given.lot, "Operator": given.operator}
+    content = certificates.certificate(find(given.run, given.run_dir), fields)
+    try:
+        pdf.write(content, given.output)
+    except pdf.NoLibrary as error:
+        raise Refused(str(error)) from error
+    for reason in content.reasons:
+        print(safe_text.line(f"not certified: {reason}", 10 * PLAIN_WIDTH))
+    print(given.output)
 
 
 def compare(given: argparse.Namespace) -> int:

@@ -224,6 +224,8 @@ class Evidence:
         """Signed distance from the limit, ``+25.3 %``; empty if nothing is promised."""
         if self.limit is None or self.margin_percent is None:
             return ""
+        if self.value == self.limit:
+            return "0"
         sign = "-" if self.margin_percent < 0 else "+"
         return sign + format_difference(self.value, self.limit, self.unit).replace("percentage points", "points")
 
