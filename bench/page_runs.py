@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 #: Environment of the simulated rig by the name of the run.
 SCENES = {
     "pass": {},
-    "slow-drive": {"SIMULATED_SLOW": "SSDQ0003=0.6"},
-    "dead-drive": {"SIMULATED_TROUBLE": "pulled:SSDQ0002"},
+    "slow-drive": {"SIMULATED_SLOW": "SSDQ10003=0.6"},
+    "dead-drive": {"SIMULATED_TROUBLE": "pulled:SSDQ10002"},
     "slow-md": {"SIMULATED_MD": "600"},
 }
 

@@ -111,7 +111,9 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--anyway", action="store_true", help="compare although the protocols differ")
     parser.add_argument("--all", action="store_true", help="also list figures without a shown difference")
     parser.add_argument(
-        "--fail-on-worse", action="store_true", help="exit status 1 if a figure is worse; for a gate in CI"
+        "--fail-on-worse",
+        action="store_true",
+        help="exit status 1 if a figure is worse by an interval that holds for all comparisons; for a gate in CI",
     )
     parser.add_argument(
         "--run-to-run",

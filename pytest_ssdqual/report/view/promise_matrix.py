@@ -98,7 +98,9 @@ def _row(claim: str, of_level: str, group: Sequence[Evidence], columns: Sequence
 
 
 def _order(evidence: Evidence) -> tuple[int, float]:
-    return SEVERITY.index(evidence.outcome), margin(evidence)
+    # A promise of none, such as that no drive fails, has no margin to lose.
+    distance = math.inf if evidence.outcome is Finding.PASS and not evidence.limit else margin(evidence)
+    return SEVERITY.index(evidence.outcome), distance
 
 
 def _column(evidence: Evidence) -> str:
