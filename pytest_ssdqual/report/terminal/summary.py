@@ -34,6 +34,7 @@ from pytest_ssdqual.report.view.tables import (
     label,
     margin,
     paragraph,
+    short_margin,
     sorting,
     span,
 )
@@ -121,7 +122,7 @@ def _columns(each: Evidence) -> tuple[str, ...]:
         numbers = (numbers[0][:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
     if each.is_reading:
         numbers = (numbers[0], f"{numbers[1]} read", numbers[2])
-    return (each.worst or span(each.geometries), span(each.workloads), *numbers, each.margin)
+    return (each.worst or span(each.geometries), span(each.workloads), *numbers, short_margin(each))
 
 
 def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:

@@ -77,6 +77,8 @@ SCREENED = "≈"
 #: Outcomes, the worst first.
 SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
 INDENT = "  "
+#: Characters of a margin in a grid.
+NARROW = 9
 NO_BREAK = "\N{NO-BREAK SPACE}"
 #: Share of all their workloads that claims must have in common to be shown in one grid.
 SHARED_ROWS = 0.25
@@ -105,7 +107,7 @@ class Row:
     def least(self) -> str:
         """The smallest margin; empty if nothing is promised."""
         margins = [each for each in self.cells.values() if each.margin_percent is not None]
-        return min(margins, key=margin).margin if margins else ""
+        return short_margin(min(margins, key=margin)) if margins else ""
 
     @property
     def colour(self) -> tuple[str, ...]:
@@ -234,6 +236,12 @@ def rows(evidence: Sequence[Evidence], column_of: Callable[[Evidence], str]) -> 
     order = {each.workloads: order_of(each) for each in evidence}
     names = {span(workloads): key for workloads, key in order.items()}
     return (found[key] for key in sorted(found, key=lambda key: (names[key[0]], key[1])))
+
+
+def short_margin(evidence: Evidence) -> str:
+    """Return the margin for a narrow column: percentage points as ``pt``, and no long distances beyond the limit."""
+    text = evidence.margin.replace(" points", " pt")
+    return text if len(text) <= NARROW else f"{text[0]}>100 %"
 
 
 def margin(evidence: Evidence) -> float:
