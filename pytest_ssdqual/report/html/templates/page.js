@@ -1,6 +1,6 @@
 "use strict";
-// Everything is there without this: it filters and sorts the promises, and zoom and a read-out to charts, and opens what is
-// folded before it is printed.
+// Everything is there without this: it filters and sorts the promises, adds zoom and a read-out to charts, and opens what
+// is folded before it is printed.
 (() => {
   const make = (tag, properties, ...children) => {
     const made = Object.assign(document.createElement(tag), properties);
