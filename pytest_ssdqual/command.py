@@ -137,7 +137,7 @@ def _history(parser: argparse.ArgumentParser) -> None:
 
 def _certificate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help=f"a run folder, the beginning of its name, or {LAST}")
-    parser.add_argument("-o", metavar="FILE", dest="output", type=Path, required=True, help="the PDF, which is replaced")
+    parser.add_argument("-o", metavar="FILE", dest="output", type=Path, required=True, help="the PDF to write")
     for name in ("order", "lot", "operator"):
         parser.add_argument(f"--{name}", metavar="TEXT", default="", help="without it a line to fill in by hand")
     _where(parser)
