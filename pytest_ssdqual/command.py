@@ -80,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))
     _export(commands.add_parser("export", help="write the figures of runs as CSV, Excel or Parquet"))
     _dashboard(commands.add_parser("dashboard", help="write a page over all runs of a folder"))
+    _certificate(commands.add_parser("certificate", help="write the certificate of a run for print"))
     _merge(commands.add_parser("merge", help="merge separate runs into one fleet, as its bays"))
     _spec(commands.add_parser("spec", help="explain a spec, or write one from the run of a reference drive"))
     return parser
@@ -112,7 +113,9 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--anyway", action="store_true", help="compare although the protocols differ")
     parser.add_argument("--all", action="store_true", help="also list figures without a shown difference")
     parser.add_argument(
-        "--fail-on-worse", action="store_true", help="exit status 1 if a figure is worse; for a gate in CI"
+        "--fail-on-worse",
+        action="store_true",
+        help="exit status 1 if a figure is worse by an interval that holds for all comparisons; for a gate in CI",
     )
     parser.add_argument(
         "--run-to-run",
@@ -132,6 +135,15 @@ def _history(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar="GLOB", help=f"only figures of this {name}")
     _forms(parser)
     parser.set_defaults(act=history)
+
+
+def _certificate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help=f"a run folder, the beginning of its name, or {LAST}")
+    parser.add_argument("-o", metavar="FILE", dest="output", type=Path, required=True, help="the PDF to write")
+    for name in ("order", "lot", "operator"):
+        parser.add_argument(f"--{name}", metavar="TEXT", default="", help="without it a line to fill in by hand")
+    _where(parser)
+    parser.set_defaults(act=certificate)
 
 
 def _merge(parser: argparse.ArgumentParser) -> None:
@@ -218,6 +230,22 @@ def report(given: argparse.Namespace) -> None:
 
     folder = find_any(given.run, given.run_dir)
     print(fleet_page.write(folder) if fleet.is_fleet(folder) else run_page.write(folder))
+
+
+def certificate(given: argparse.Namespace) -> None:
+    """``ssdqual certificate RUN -o FILE``."""
+    from pytest_ssdqual.report.certificate import certificate as certificates
+    from pytest_ssdqual.report.certificate import pdf
+
+    fields = {"Order": given.order, "Lot": given.lot, "Operator": given.operator}
+    content = certificates.certificate(find(given.run, given.run_dir), fields)
+    try:
+        pdf.write(content, given.output)
+    except pdf.NoLibrary as error:
+        raise Refused(str(error)) from error
+    for reason in content.reasons:
+        print(safe_text.line(f"not certified: {reason}", 10 * PLAIN_WIDTH))
+    print(given.output)
 
 
 def compare(given: argparse.Namespace) -> int:

@@ -195,6 +195,20 @@ def format_range(low: float, high: float, unit: Unit) -> str:
     return f"{number}…{last}" if space and last.endswith(f" {name}") else f"{first}…{last}"
 
 
+def format_difference(value: float, reference: float, unit: Unit) -> str:
+    """How far a value is from a reference: ``4.2 %`` of it, or with the unit where a percentage would mislead.
+
+    Percentages of a percentage or of a temperature mean nothing to a reader, nor do those of a reference near zero,
+    which run into thousands. Beyond the reference itself the difference is absolute: ``150 ms``.
+    """
+    difference = abs(value - reference)
+    if unit is Unit.PERCENT:
+        return f"{difference:.1f} percentage points" if math.isfinite(difference) else "∞ percentage points"
+    if unit is Unit.CELSIUS or not reference or not difference <= abs(reference):
+        return format_value(difference, unit)
+    return f"{100 * difference / abs(reference):.1f} %"
+
+
 def _scaled(value: float, base: int, names: tuple[str, ...], more: int = 0) -> str:
     if not math.isfinite(value):
         return f"∞ {names[-1]}"

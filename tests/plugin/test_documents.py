@@ -83,14 +83,20 @@ def test_commands_that_are_named_exist_with_their_options(name: str) -> None:
         assert set(re.findall(r"--[a-z-]+", said)) <= there[command], f"ssdqual {command}{said}"
 
 
+#: Commands that have pages of their own.
+APART = ("spec", "run", "certificate")
+
+
 def test_options_of_the_pages_about_the_command_are_the_command_s() -> None:
-    """``docs/history.md`` is about the commands on run folders, ``docs/specs.md`` about the one on specs."""
+    """``docs/history.md`` is about most of them, ``docs/specs.md`` about specs, ``docs/report.md`` on certificates."""
     named = re.compile(r"(?<![\w-])--(?!ssd-)[a-z][a-z-]*")
     of_specs = commands()["spec"]
-    of_runs = set().union(*(options for name, options in commands().items() if name not in ("spec", "run")))
+    of_runs = set().union(*(options for name, options in commands().items() if name not in APART))
     assert set(named.findall((ROOT / "docs/history.md").read_text())) == of_runs
     of_others = {"--collect-only", "--punch-hole"}  # pytest's and fallocate's
     assert of_specs - of_runs <= set(named.findall((ROOT / "docs/specs.md").read_text())) - of_others <= of_specs
+    own = commands()["certificate"] - of_runs
+    assert own <= set(named.findall((ROOT / "docs/report.md").read_text()))
 
 
 def commands() -> dict[str, set[str]]:

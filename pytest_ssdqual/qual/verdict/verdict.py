@@ -23,7 +23,7 @@ from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Acco
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, ConfidenceLevel, Estimate, format_confidence
 from pytest_ssdqual.qual.stats.latency import Exceedance
-from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.units import Unit, format_difference, format_value
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_value
@@ -122,6 +122,11 @@ class Verdict:
         return 100 * distance / self.limit.bound
 
     @property
+    def margin(self) -> str:
+        """Distance of the estimate from the limit without its sign: ``25.3 %``, ``3.0 percentage points``."""
+        return format_difference(self.estimate.value, self.limit.bound, self.limit.unit)
+
+    @property
     def is_settled(self) -> bool:
         """Return whether measuring for longer is pointless: decided, within the indifference margin, or a single
         reading.
@@ -153,10 +158,8 @@ class Verdict:
         return (abs(towards - self.estimate.value) / distance) ** 2 if distance else None
 
     def _ending(self) -> str:
-        if self.outcome is Outcome.PASS:
-            return f"PASS by {abs(self.margin_percent):.1f} %"
-        if self.outcome is Outcome.FAIL:
-            return f"FAIL by {abs(self.margin_percent):.1f} %"
+        if self.outcome is not Outcome.INCONCLUSIVE:
+            return f"{self.outcome.upper()} by {self.margin}"
         if self.held_back:
             return f"INCONCLUSIVE, {self.held_back}"
         if self.estimate.is_reading:
@@ -310,7 +313,7 @@ def attributed(verdict: Verdict, cause: Cause, accountable: Accountable) -> Verd
     found = replace(verdict, cause=cause)
     if accountable is Accountable.SYSTEM or cause.culprit.is_drive or cause.culprit is Culprit.UNKNOWN:
         return found
-    return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=f"{NOT_THE_BOUND} by {-verdict.margin_percent:.1f} %")
+    return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=f"{NOT_THE_BOUND} by {verdict.margin}")
 
 
 def with_remark(verdict: Verdict, remark: str) -> Verdict:

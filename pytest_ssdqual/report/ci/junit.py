@@ -215,7 +215,7 @@ def rows(evidence: Evidence) -> tuple[tuple[str, str], ...]:
             f"{evidence.measured} ({evidence.interval_in_full}), n = {evidence.n:,}",
         ),
         ("limit", f"{evidence.bound} ({evidence.source})" if evidence.is_promised else ""),
-        ("margin", "" if evidence.margin_percent is None else f"{evidence.margin_percent:+.1f} %"),
+        ("margin", evidence.margin),
         (
             "published",
             f"{published} ({published.source}), measured is {times:.2f} of it" if published and times else "",

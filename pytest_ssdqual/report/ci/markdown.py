@@ -7,6 +7,7 @@ code (https://github.github.com/gfm/#code-spans).
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
 
 NAME = "summary.md"
+#: Lines of a list and rows of a table above which the rest is folded: the summary is one screen.
+MOST_OPEN, MOST_OPEN_ROWS = 4, 8
 #: Maximum length of a list. With more promises the table has a row for each claim of each level: one screen.
 MOST_LISTED = 20
 #: Maximum number of rows of a table of drives, of bays, and of promises or a fleet's figures. GitHub accepts 1 MiB for
@@ -122,9 +125,19 @@ def _list(title: str, lines: Sequence[str], where: str) -> Iterator[str]:
     """Yield a list with its title and length; ``where`` names the place of all of it."""
     if lines:
         yield f"### {title}: {len(lines):,}\n"
-        more = f"- and {len(lines) - MOST_LISTED:,} more: {where}"
         shown = [f"- {line}" for line in lines[:MOST_LISTED]]
-        yield from _paragraph(shown if len(lines) <= MOST_LISTED else [*shown, more])
+        if (left := len(lines) - MOST_LISTED) > 0:
+            shown.append(f"- and {left:,} more: {where}")
+        yield from _paragraph(shown[:MOST_OPEN])
+        if folded := shown[MOST_OPEN:]:
+            yield from _folded(f"{len(lines) - MOST_OPEN:,} more", _paragraph(folded))
+
+
+def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines that are shown on a click; ``title`` is HTML."""
+    yield f"<details><summary>{title}</summary>\n"
+    yield from lines
+    yield "</details>\n"
 
 
 def _trouble(each: ErrorGroup) -> str:
@@ -149,7 +162,15 @@ def _table(table: Table, most: int, where: str) -> Iterator[str]:
     """Yield the first ``most`` rows of a table; ``where`` names the place of the rest."""
     if not table.rows:
         return
-    yield f"### {words(table.caption)}\n"
+    lines = list(_lines(table, most, where))
+    if len(table.rows) > MOST_OPEN_ROWS:
+        yield from _folded(f"{html.escape(table.caption)} ({len(table.rows):,} rows)", lines)
+    else:
+        yield f"### {words(table.caption)}\n"
+        yield from lines
+
+
+def _lines(table: Table, most: int, where: str) -> Iterator[str]:
     yield f"| {' | '.join(map(words, table.columns))} |"
     yield "|---" * len(table.columns) + "|"
     yield from (_row(table.columns, row) for row in table.rows[:most])

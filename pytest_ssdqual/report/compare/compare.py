@@ -29,6 +29,7 @@ __all__ = [
     "Weight",
     "compare",
     "facts",
+    "shortfall_as_whole",
 ]
 
 #: Variance of a change of the same drives, in units of the variance of one run.
@@ -191,13 +192,13 @@ def _ratio(old: ComparedFigure, new: ComparedFigure, run_to_run_percent: float, 
             found = comparison.blurred(found, 2 * comparison.resolution(new.estimate.unit))
         return comparison.widened(found, OF_BOTH * run_to_run_percent, share)
     own, other = (
-        comparison.widened(_shortfall_as_whole(each.at(share), each.direction), run_to_run_percent, share)
+        comparison.widened(shortfall_as_whole(each.at(share), each.direction), run_to_run_percent, share)
         for each in (new, old)
     )
     return comparison.ratio(own, other)
 
 
-def _shortfall_as_whole(estimate: Estimate, direction: Direction) -> Estimate:
+def shortfall_as_whole(estimate: Estimate, direction: Direction) -> Estimate:
     """Return 100 % plus a percentage that should be near zero, such as a deviation; any other estimate as it is.
 
     A ratio of two percentages near zero says nothing: 0.006 % and 40 % differ 6,600-fold, 140 % and 100 % by 1.4.

@@ -16,7 +16,15 @@ from pytest_ssdqual.qual.verdict.ratio import ChangeKind
 from pytest_ssdqual.report.charts import ratios
 from pytest_ssdqual.report.charts.ratios import DrawnRatio, RatioLook, RatioSeries
 from pytest_ssdqual.report.compare.circumstances import firmware_of, model_of
-from pytest_ssdqual.report.compare.compare import Against, Circumstance, ComparedRun, Comparison, Pair, Weight
+from pytest_ssdqual.report.compare.compare import (
+    Against,
+    Circumstance,
+    ComparedRun,
+    Comparison,
+    Pair,
+    Weight,
+    shortfall_as_whole,
+)
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
 from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph, text_table
@@ -31,7 +39,7 @@ COLOUR = {
     ChangeKind.BETTER_READ: (),
     ChangeKind.OPEN: (),
 }
-HEAD = ("", "first", "now", "ratio", "interval", "")
+HEAD = ("", "first", "now", "change", "interval", "")
 SCATTER = (
     "An interval covers the variation within its run. Runs of the same drive also differ from each other, which two "
     "runs do not show: repeat a run to measure it, and give it with --run-to-run."
@@ -97,7 +105,7 @@ def _against(found: Comparison, other: Against, width: int, *, every: bool) -> I
 
 
 def _row(pair: Pair) -> tuple[str, ...]:
-    unit, ratio = pair.old.estimate.unit, pair.change.ratio
+    unit = pair.old.estimate.unit
     name = f"{pair.key.geometry} {pair.key.workload}"
     if pair.key.group:
         name = f"{name} ({pair.key.group})"
@@ -109,10 +117,20 @@ def _row(pair: Pair) -> tuple[str, ...]:
         name,
         format_value(pair.old.estimate.value, unit),
         format_value(pair.new.estimate.value, unit),
-        format_value(ratio.value, Unit.RATIO, 1),
-        format_range(ratio.low, ratio.high, Unit.RATIO),
+        *_change(pair),
         pair.change.shown.value if pair.change.shown is not ChangeKind.OPEN else "-",
     )
+
+
+def _change(pair: Pair) -> tuple[str, str]:
+    """Return the change and its interval: a ratio, or of a percentage the difference in percentage points."""
+    ratio, estimate = pair.change.ratio, pair.old.estimate
+    if estimate.unit is not Unit.PERCENT:
+        return format_value(ratio.value, Unit.RATIO, 1), format_range(ratio.low, ratio.high, Unit.RATIO)
+    whole = shortfall_as_whole(estimate, pair.direction).value
+    value, low, high = (whole * (each - 1) for each in (ratio.value, ratio.low, ratio.high))
+    ends = (f"{each:+.1f}" if math.isfinite(each) else "∞" for each in (low, high))
+    return f"{value:+.1f} points", "…".join(ends)
 
 
 def counted(other: Against) -> str:
@@ -205,7 +223,7 @@ def page(found: Comparison) -> str:
         left_out = tuple(f"{count:,} figures not compared: {why}" for why, count in other.left_out.items())
         rows = [(each.name, *_numbers(each.pair)) for each in _ordered([other.pairs])]
         more = (f"The table has the first {MOST_LISTED:,} of {len(rows):,}.",) if len(rows) > MOST_LISTED else ()
-        columns = ("figure", *(run.name for run in (found.first, other.run)), "ratio", "interval", "shown")
+        columns = ("figure", *(run.name for run in (found.first, other.run)), "change", "interval", "shown")
         words = (f"{counted(other)}.", *left_out, *more)
         sections.append(Section(f"{other.run.name}", words, table=Table(columns, tuple(rows[:MOST_LISTED]))))
     scatter = SCATTER if not found.run_to_run_percent else ""
@@ -246,12 +264,10 @@ def _telling(pair: Pair) -> float:
 
 
 def _numbers(pair: Pair) -> tuple[str, ...]:
-    ratio = pair.change.ratio
     return (
         str(pair.old.estimate),
         str(pair.new.estimate),
-        format_value(ratio.value, Unit.RATIO, 1),
-        format_range(ratio.low, ratio.high, Unit.RATIO),
+        *_change(pair),
         pair.change.shown.value,
     )
 

@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import LARGEST, Added, HighEnd, from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
-from pytest_ssdqual.qual.units import Unit, format_range, format_value
+from pytest_ssdqual.qual.units import Unit, format_difference, format_range, format_value
 from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
@@ -218,6 +218,16 @@ class Evidence:
         if self.limit is None:
             return ""
         return f"{'≤' if self.direction is Direction.AT_MOST else '≥'} {format_value(self.limit, self.unit)}"
+
+    @property
+    def margin(self) -> str:
+        """Signed distance from the limit, ``+25.3 %``; empty if nothing is promised."""
+        if self.limit is None or self.margin_percent is None:
+            return ""
+        if self.value == self.limit:
+            return "0"
+        sign = "-" if self.margin_percent < 0 else "+"
+        return sign + format_difference(self.value, self.limit, self.unit).replace("percentage points", "points")
 
     @property
     def times_published(self) -> float | None:

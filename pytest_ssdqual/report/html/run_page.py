@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
-from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.evidence.integrity import CLAIM
 from pytest_ssdqual.report.html import page as pages
@@ -23,6 +21,8 @@ from pytest_ssdqual.report.view.commands import ShownCommand
 from pytest_ssdqual.report.view.errors import ErrorGroup
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, failures
 from pytest_ssdqual.report.view.fitness import PageVerdict
+from pytest_ssdqual.report.view.overview import Overview, error_rates, overview
+from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix, matrix
 from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.sections import CONCLUDED
 from pytest_ssdqual.report.view.tables import Table
@@ -152,7 +152,8 @@ class RunPage:
     title: str
     standing: PageVerdict
     protocol: str
-    #: Drives, spec, protocol and start: name and text.
+    overview: Overview
+    #: Drives, margin, protocol and times: name and text.
     about: tuple[tuple[str, str], ...]
     #: Remarks of the guard and of resumed sessions.
     remarks: tuple[str, ...]
@@ -168,7 +169,7 @@ class RunPage:
     drives: Table
     means: Table
     drawn: Drawn
-    promised: Table
+    promised: PromiseMatrix
     observed: Table
     skipped: Table
     family: tuple[str, ...]
@@ -194,7 +195,8 @@ def compose(story: RunReader) -> RunPage:
         title=f"{story.folder.name}: {_of_what(run)}",
         standing=run.verdict,
         protocol=run.document("protocol") or "unknown",
-        about=tuple(_about(run)),
+        overview=(first := overview(run)),
+        about=(*_about(run), *first.facts),
         remarks=subject.texts(story.manifest.get("remarks")),
         causes=run.causes,
         failures=failed,
@@ -207,10 +209,10 @@ def compose(story: RunReader) -> RunPage:
         drives=subject.drives(run.manifest, blamed(run.causes)),
         means=subject.means(run.manifest, subject.load_of_fio(story)),
         drawn=draw(story, failed),
-        promised=promises.promised(judged),
+        promised=matrix(judged),
         observed=promises.observed(judged),
         skipped=trouble.table(run.skipped),
-        family=_family(run),
+        family=error_rates(run),
         health=subject.health(story),
         worsened=run.worsened,
         verdicts=tuple(each for each in judged if _is_special(each)),
@@ -239,33 +241,13 @@ def _of_what(run: RunView) -> str:
 
 
 def _about(run: RunView) -> Iterator[tuple[str, str]]:
-    """Yield drives, spec, protocol and start of the run."""
+    """Yield the drives of the run with their machines."""
     at = f" on {', '.join(filter(None, run.machines))}" if any(run.machines) else ""
     yield "Drives", ", ".join(filter(None, [f"{_of_what(run)}{at}", subject.expected(run.manifest)]))
-    yield "Spec", run.document("spec") or "unknown"
-    yield "Protocol", run.document("protocol") or "unknown"
-    if started := subject.text(run.manifest, "started"):
-        yield "Started", started.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
 
 
 def _is_special(each: Judged) -> bool:
     return each.evidence.about in CONCLUDED or each.evidence.claim == CLAIM
-
-
-def _family(run: RunView) -> tuple[str, ...]:
-    """Return the sentences about all verdicts together; empty for a run that did not end."""
-    noted = subject.table(run.manifest.get("family"))
-    planned, confidence = noted.get("claims_planned"), noted.get("confidence")
-    if not isinstance(planned, int) or planned < 1 or not isinstance(confidence, float) or not 0 < confidence < 1:
-        return ()
-    try:
-        of_all = ErrorControl(planned, subject.text(noted, "control"))
-        found = family.tally(
-            [(each.test, each.evidence) for each in run.judged], of_all, confidence, run.document("protocol")
-        )
-    except ValueError:
-        return ()
-    return tuple(family.lines(found)) if found else ()
 
 
 def _files(folder: Path) -> list[tuple[str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pytest_ssdqual.report.run_folder import safe_files
@@ -38,6 +39,26 @@ def read(folder: Path) -> dict[str, str]:
     except OSError:
         return {}
     return found
+
+
+def changed(folder: Path, written_again: Collection[str] = (), required: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return a phrase for each difference of the files from ``SHA256SUMS``; empty if all are as they were.
+
+    ``written_again`` are names that may differ, ``required`` are names that must be listed.
+    """
+    listed = read(folder)
+    if not listed:
+        return (f"{SUMS} is missing or has no line",)
+    found = [f"{name} is not in {SUMS}" for name in required if name not in listed]
+    for name, sha256 in listed.items():
+        if name not in written_again:
+            try:
+                is_same = digest(folder / name) == sha256
+            except OSError as error:
+                found.append(f"{name} cannot be read ({error.strerror})")
+            else:
+                found += [] if is_same else [f"{name} has changed"]
+    return tuple(found)
 
 
 def digest(path: Path) -> str:

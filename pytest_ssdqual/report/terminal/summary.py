@@ -34,7 +34,7 @@ from pytest_ssdqual.report.view.tables import (
     label,
     margin,
     paragraph,
-    percent,
+    short_margin,
     sorting,
     span,
 )
@@ -122,7 +122,7 @@ def _columns(each: Evidence) -> tuple[str, ...]:
         numbers = (numbers[0][:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
     if each.is_reading:
         numbers = (numbers[0], f"{numbers[1]} read", numbers[2])
-    return (each.worst or span(each.geometries), span(each.workloads), *numbers, percent(each))
+    return (each.worst or span(each.geometries), span(each.workloads), *numbers, short_margin(each))
 
 
 def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
@@ -147,7 +147,7 @@ def _summary(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     passed = [each for each in alone if each.outcome is Finding.PASS and each.limit and each.is_measured]
     if passed:
         least = min(passed, key=margin)
-        yield TextLine(f"least margin of what passed: {percent(least)}, {label(least.claim)}")
+        yield TextLine(f"least margin of what passed: {least.margin}, {label(least.claim)}")
         yield TextLine(f"{INDENT}of {span(least.geometries)} {span(least.workloads)}")
     rehearsed = sorted({each.protocol for each in evidence if not each.acceptance})
     if rehearsed:

@@ -68,6 +68,8 @@ class PageVerdict:
     remarks: tuple[str, ...]
     counts: Counts
     acceptance: bool
+    #: Those of the remarks that say why the run did not decide everything that it planned.
+    gaps: tuple[str, ...] = ()
 
 
 def count(
@@ -110,7 +112,7 @@ def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
         fitness = Fitness.FIT
     word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, acceptance)
     remarks = (*gaps, *_limits(counts))
-    return PageVerdict(fitness, word, _sentence(counts, gaps), use, remarks, counts, acceptance)
+    return PageVerdict(fitness, word, _sentence(counts, gaps), use, remarks, counts, acceptance, gaps)
 
 
 def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], acceptance: bool) -> str:

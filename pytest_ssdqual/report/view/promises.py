@@ -21,7 +21,7 @@ def promised(judged: Sequence[Judged], most_rows: int = MOST_ROWS) -> Table:
     """Return a row for each promise; of more than ``most_rows``, for each claim of each level."""
     found = sorted((each.evidence for each in judged if each.evidence.is_promised), key=sorting)
     if len(found) <= most_rows:
-        rows: list[TableRow] = [_single(each) for each in sorted(found, key=_severity)]
+        rows: list[TableRow] = [single(each) for each in sorted(found, key=_severity)]
         return Table(SINGLE, tuple(rows), f"Promises: {len(found):,}")
     groups = sorted(_groups(found), key=lambda group: min(map(_severity, group)))
     note = f"A row stands for all verdicts of one claim on one level ({len(found):,} in all): {RECORDS}."
@@ -58,15 +58,15 @@ def _groups(found: Sequence[Evidence]) -> list[list[Evidence]]:
     return list(groups.values())
 
 
-def _single(each: Evidence) -> TableRow:
-    margin = "" if each.margin_percent is None else f"{each.margin_percent:+,.1f} %"
+def single(each: Evidence) -> TableRow:
+    """Return the row of a promise, as in ``SINGLE``."""
     return (
         label(each.claim),
         span(each.geometries) if each.geometries else "",
         span(each.workloads) if each.workloads else "",
         *_figure(each),
         each.bound,
-        margin,
+        each.margin,
         each.outcome,
     )
 
@@ -88,7 +88,7 @@ def _published(each: Evidence) -> str:
 def _grouped(group: Sequence[Evidence]) -> TableRow:
     first, worst = group[0], min(group, key=_severity)
     closest = min(group, key=lambda each: (_severity(each), each.margin_percent or 0.0))
-    margin = f", {closest.margin_percent:+,.1f} %" if closest.margin_percent is not None else ""
+    margin = f", {closest.margin}" if closest.margin else ""
     counts = [sum(each.outcome is outcome for each in group) for outcome in SEVERITY]
     screened = sum(not each.is_measured for each in group)
     return (

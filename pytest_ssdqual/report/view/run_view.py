@@ -32,6 +32,8 @@ class RunView:
     skipped: Mapping[str, Sequence[str]]
     #: A sentence for each drive whose health worsened.
     worsened: tuple[str, ...]
+    #: Identities of drives that failed or report a new defect.
+    defective: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, folder: Path) -> RunView:
@@ -41,11 +43,11 @@ class RunView:
     @classmethod
     def of(cls, story: RunReader) -> RunView:
         judged, errors, skips = story.evidence(), troubles(story), skipped(story)
-        worse = len({str(each.facts.get("drive")) for each in story.of("drive_worsened") if _is_defective(each)})
+        worse = {str(each.facts.get("drive")) for each in story.of("drive_worsened") if _is_defective(each)}
         unread = sum(drive.get("smart_type") == NO_SMART for drive in subject.manifest_drives(story.manifest))
-        counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), worse, unread)
+        counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), len(worse), unread)
         verdict, worsened = stand(counts, story.manifest), subject.worsened(story)
-        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened)
+        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened, frozenset(worse))
 
     def sentences(self, outcome: Finding) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome."""

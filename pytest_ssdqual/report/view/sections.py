@@ -5,10 +5,11 @@ Each function yields the lines of its section, and nothing if the run has no suc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_ssdqual.qual.spec.claims import Published
+from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
@@ -258,7 +259,9 @@ def _alone(evidence: Evidence, part: Part) -> Evidence:
         return replace(evidence, worst=part.name, value=slowest_ns, unit=Unit.NANOSECONDS, outcome=outcome, limit=None)
     if value is None:
         return replace(evidence, worst=part.name, value=iops or 0.0, unit=Unit.IOPS, outcome=outcome, limit=None)
-    return replace(evidence, worst=part.name, value=value, outcome=outcome)
+    distance = 0.0 if evidence.limit is None else value - evidence.limit
+    margin = 100 * (distance if evidence.direction is Direction.AT_LEAST else -distance) / (evidence.limit or math.inf)
+    return replace(evidence, worst=part.name, value=value, outcome=outcome, margin_percent=margin)
 
 
 def _marked(evidence: Evidence) -> str:

@@ -77,6 +77,8 @@ SCREENED = "≈"
 #: Outcomes, the worst first.
 SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
 INDENT = "  "
+#: Characters of a margin in a grid.
+NARROW = 9
 NO_BREAK = "\N{NO-BREAK SPACE}"
 #: Share of all their workloads that claims must have in common to be shown in one grid.
 SHARED_ROWS = 0.25
@@ -105,7 +107,7 @@ class Row:
     def least(self) -> str:
         """The smallest margin; empty if nothing is promised."""
         margins = [each for each in self.cells.values() if each.margin_percent is not None]
-        return percent(min(margins, key=margin)) if margins else ""
+        return short_margin(min(margins, key=margin)) if margins else ""
 
     @property
     def colour(self) -> tuple[str, ...]:
@@ -236,15 +238,10 @@ def rows(evidence: Sequence[Evidence], column_of: Callable[[Evidence], str]) -> 
     return (found[key] for key in sorted(found, key=lambda key: (names[key[0]], key[1])))
 
 
-def percent(evidence: Evidence) -> str:
-    """Return the margin in per cent; beyond a hundredfold only the bound."""
-    found = margin(evidence)
-    if evidence.margin_percent is None:
-        return ""
-    if abs(found) > 9999:
-        return f">{math.copysign(9999, found):+,.0f} %"
-    text = f"{found:+,.0f} %" if abs(found) >= 99.95 else f"{found:+.1f} %"
-    return "0.0 %" if text in ("+0.0 %", "-0.0 %") else text
+def short_margin(evidence: Evidence) -> str:
+    """Return the margin for a narrow column: percentage points as ``pt``, and no long distances beyond the limit."""
+    text = evidence.margin.replace(" points", " pt")
+    return text if len(text) <= NARROW else f"{text[0]}>100 %"
 
 
 def margin(evidence: Evidence) -> float:

@@ -394,7 +394,7 @@ def test_the_sentence_of_a_relation() -> None:
     assert verdict.outcome is Outcome.FAIL
     assert repr(verdict) == (
         "steady IOPS of raid5x4 randwrite_4k_qd8: 38.0 % (95 % CI 37.0…39.0 %) of randread_4k_qd8, limit 40.0 %: "
-        "FAIL by 5.0 %"
+        "FAIL by 2.0 percentage points"
     )
 
 

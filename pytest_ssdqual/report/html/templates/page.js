@@ -1,6 +1,6 @@
 "use strict";
-// Everything is there without this: it adds filters to tables, and zoom and a read-out to charts, and opens what is
-// folded before it is printed.
+// Everything is there without this: it filters and sorts the promises, adds zoom and a read-out to charts, and opens what
+// is folded before it is printed.
 (() => {
   const make = (tag, properties, ...children) => {
     const made = Object.assign(document.createElement(tag), properties);
@@ -8,29 +8,53 @@
     return made;
   };
 
-  for (const table of document.querySelectorAll("table[data-filter]")) {
-    const rows = [...table.tBodies[0].rows];
+  for (const table of document.querySelectorAll("table[data-matrix]")) {
+    const groups = [...table.tBodies];
     const words = make("input", { type: "search", placeholder: "raid5 randread …" });
-    const kinds = [...new Set(rows.map((row) => row.cells[row.cells.length - 1].textContent.trim()))];
+    const kinds = ["fail", "inconclusive", "pass"];
     const which = make("select", {}, make("option", { value: "", textContent: "all" }),
       ...kinds.map((kind) => make("option", { value: kind, textContent: kind })));
     const said = make("output", { className: "note" });
     const apply = () => {
       const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-      let shown = 0;
-      for (const row of rows) {
-        const text = row.textContent.toLowerCase();
-        const last = row.cells[row.cells.length - 1].textContent.trim();
-        row.hidden = !(wanted.every((word) => text.includes(word)) && (!which.value || last === which.value));
-        shown += !row.hidden;
+      let shown = 0, all = 0;
+      for (const group of groups) {
+        const name = group.rows[0].cells[0].textContent.toLowerCase();
+        let found = 0;
+        for (const row of group.querySelectorAll("table tbody tr")) {
+          const text = `${name} ${row.textContent.toLowerCase()}`;
+          row.hidden = !(wanted.every((word) => text.includes(word)) && (!which.value || row.querySelector(`.outcome.${which.value}`)));
+          found += !row.hidden;
+          all += 1;
+        }
+        shown += found;
+        group.hidden = !found;
+        group.querySelector("details").open = Boolean(found && (wanted.length || which.value));
       }
-      said.textContent = `${shown} of ${rows.length} rows`;
+      said.textContent = `${shown} of ${all} promises`;
     };
     words.addEventListener("input", apply);
     which.addEventListener("change", apply);
     table.parentNode.before(make("div", { className: "filter" },
-      make("label", {}, "Rows with", words), make("label", {}, "Outcome", which), said));
+      make("label", {}, "Promises with", words), make("label", {}, "Outcome", which), said));
     apply();
+    // A click on a column's head sorts by its margin, the least first; without one, last. A second click turns it round.
+    let last = -1, way = 1;
+    [...table.tHead.rows[0].cells].forEach((head, index) => {
+      const sort = make("button", { type: "button", textContent: head.textContent, title: "Sort by this column" });
+      head.replaceChildren(sort);
+      const key = (group) => group.rows[0].cells[index].dataset.margin;
+      sort.addEventListener("click", () => {
+        way = last === index ? -way : 1;
+        last = index;
+        const order = (one, other) => !index
+          ? way * one.rows[0].textContent.localeCompare(other.rows[0].textContent)
+          : (!key(one) - !key(other)) || way * (key(one) - key(other));
+        table.append(...groups.sort(order));
+        for (const each of table.tHead.rows[0].cells) each.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
+      });
+    });
   }
 
   for (const plot of document.querySelectorAll(".plot")) {
@@ -123,10 +147,10 @@
     svg.addEventListener("pointerleave", () => { told.textContent = ""; });
   }
 
-  // On paper nothing can be unfolded: the tables of charts are printed, long texts and lists are not.
+  // On paper nothing can be unfolded. Browsers that know ::details-content need only the style sheet.
   const opened = [];
   addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll("figure details:not([open]), .failure details:not([open])")) {
+    for (const details of document.querySelectorAll("details:not([open])")) {
       details.open = true;
       opened.push(details);
     }

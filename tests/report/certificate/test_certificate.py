@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.builders.report_page import MANIFEST, Claimed, Told, judged
+
+from pytest_ssdqual.report.certificate.certificate import NOT_CERTIFIED, Certificate, certificate
+from pytest_ssdqual.report.certificate.pdf import document
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_folder import checksums
+
+
+@pytest.fixture
+def kept(claimed: Claimed) -> Evidence:
+    return replace(claimed(value=1000), outcome=Finding.PASS, margin_percent=99.0)
+
+
+def sealed(folder: Path) -> Path:
+    (folder / checksums.SUMS).write_bytes(checksums.text(folder))
+    return folder
+
+
+def words(found: Certificate) -> str:
+    return repr(found)
+
+
+def test_a_complete_run_for_acceptance_is_certified(told: Told, kept: Evidence) -> None:
+    found = certificate(sealed(told(judged(kept))), {"Order": "4711"})
+    assert found.is_certified
+    assert [each.outcome for each in found.claims] == ["passed"]
+    assert dict(found.fields) == {"Order": "4711", "Lot": "", "Operator": ""}
+    assert found.drives[0].serials == ("S1",)
+
+
+@pytest.mark.parametrize(
+    "manifest", [{"acceptance": False}, {"ended": None}, {"exit_status": 2}, {"acceptance": None}], ids=str
+)
+def test_a_run_that_may_not_decide_never_passed(told: Told, kept: Evidence, manifest: dict[str, object]) -> None:
+    found = certificate(sealed(told(judged(kept), **manifest)), {})
+    assert found.reasons
+    assert "passed" not in words(found)
+    assert [each.outcome for each in found.claims] == [NOT_CERTIFIED]
+
+
+def test_an_inconclusive_run_never_passed(told: Told, kept: Evidence) -> None:
+    undecided = replace(kept, outcome=Finding.INCONCLUSIVE, geometries=("raid5x5",))
+    found = certificate(sealed(told(judged(kept), judged(undecided, "u"))), {})
+    assert found.reasons
+    assert "passed" not in words(found)
+
+
+@pytest.mark.parametrize("damage", ["records.jsonl", "SHA256SUMS"])
+def test_damaged_evidence_never_passed(told: Told, kept: Evidence, damage: str) -> None:
+    folder = sealed(told(judged(kept)))
+    if damage == checksums.SUMS:
+        (folder / damage).unlink()
+    else:
+        (folder / damage).write_bytes((folder / damage).read_bytes() + b"\n")
+    found = certificate(folder, {})
+    assert damage in " ".join(found.reasons)
+    assert "passed" not in words(found)
+
+
+def test_a_page_written_again_is_no_damage(told: Told, kept: Evidence) -> None:
+    folder = told(judged(kept))
+    (folder / "report.html").write_text("old")
+    sealed(folder)
+    (folder / "report.html").write_text("new")
+    assert certificate(folder, {}).is_certified
+
+
+def test_any_text_fits_onto_one_page(told: Told, kept: Evidence) -> None:
+    drive = {"identity": "S", "model": "中文 \u202e", "firmware": "Ω", "size_bytes": 1}
+    bays = [{"machine": "d", "drives": [{**drive, "serial": f"中{number:08}"} for number in range(60)]}]
+    claims = [judged(replace(kept, claim=f"claim_{number}"), f"t{number}") for number in range(40)]
+    found = certificate(sealed(told(*claims, manifest={**MANIFEST, "bays": bays})), {"Lot": "x" * 200})
+    page = document(found)
+    assert page.startswith(b"%PDF-")
+    assert page.count(b"/Type /Page\n") == 1

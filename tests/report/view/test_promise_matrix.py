@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from support.builders.report_page import Claimed
+
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.view.promise_matrix import ALL_WIDTHS, MOST_SINGLE, matrix
+
+
+def judged(*evidence: Evidence) -> list[Judged]:
+    return [Judged(f"t{number}", "", each) for number, each in enumerate(evidence)]
+
+
+def test_widths_are_columns_and_a_cell_has_the_least_margin(claimed: Claimed) -> None:
+    near = replace(claimed(arrays="raid5x10", value=1000), margin_percent=3.0)
+    far = replace(claimed(arrays="raid5x10", workload=Workload("randread", "4k", 1), value=1000), margin_percent=60.0)
+    sweep = replace(near, geometries=("raid5x4", "raid5x10"), claim="scaling_slope")
+    found = matrix(judged(far, near, claimed(arrays="raid5x4"), sweep))
+    assert found.columns == ("x4", "x10", ALL_WIDTHS)
+    latency, slope = found.rows
+    assert (latency.cells[1].worst, latency.cells[1].count) == (near, 2)  # type: ignore[union-attr]
+    assert latency.worst.outcome is Finding.FAIL
+    assert slope.cells[:2] == (None, None)
+    assert len(latency.singles.rows) == 3
+
+
+def test_a_bar_ends_at_the_limit(claimed: Claimed) -> None:
+    (row,) = matrix(judged(replace(claimed(), margin_percent=-2033.0))).rows
+    assert row.worst.reach == -100.0
+
+
+def test_thousands_of_promises_are_counted_and_bounded(claimed: Claimed) -> None:
+    (row,) = matrix(judged(*[claimed()] * (MOST_SINGLE + 5))).rows
+    assert row.count == MOST_SINGLE + 5
+    assert len(row.singles.rows) == MOST_SINGLE
+    assert row.singles.note.startswith("5 more")
