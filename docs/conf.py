@@ -32,7 +32,7 @@ html_copy_source = False
 html_show_copyright = False
 #: A section of docs/README.md, and a link to a page in it.
 SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
-PAGE = re.compile(r"\]\(([\w./-]+)\.md\)")
+PAGE = re.compile(r"\]\(([\w./-]+)\.md[)#]")
 FIRST_PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=docs/README.html">'
 
 
