@@ -71,7 +71,12 @@ def test_every_input_reaches_a_step() -> None:
 
 
 def test_action_passes_its_inputs_and_keeps_only_the_new_run(place: Path) -> None:
-    inputs = {"DEVICES": "/dev/nvme[1-8]n1", "SUITES": "pytest_ssdqual.suites.raid5 my/*", "EXPECT": "8", "RESUME": "last"}
+    inputs = {
+        "DEVICES": "/dev/nvme[1-8]n1",
+        "SUITES": "pytest_ssdqual.suites.raid5 my/*",
+        "EXPECT": "8",
+        "RESUME": "last",
+    }
     runs = {"RUN_DIR": str(place / "runs")}
     done = shell(step("Qualify"), place, **inputs, **runs)
     assert done.returncode == 1  # pytest's

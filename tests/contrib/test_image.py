@@ -63,10 +63,14 @@ def test_image_has_the_program_and_its_tools() -> None:
         return done.stdout.strip()
 
     options = shlex.split(os.environ.get("SSDQUAL_IMAGE_OPTIONS", ""))
-    buildah("build", "--quiet", "--layers", "--build-arg", f"BASE={BASE}", *options, "--tag", "localhost/ssdqual-test", ".")
+    buildah(
+        "build", "--quiet", "--layers", "--build-arg", f"BASE={BASE}", *options, "--tag", "localhost/ssdqual-test", "."
+    )
     container = buildah("from", "--pull-never", "localhost/ssdqual-test")
     try:
-        missing = f"for tool in {' '.join([*facts.TOOLS, *facts.NVME_TOOLS])}; do command -v $tool || echo no $tool; done"
+        missing = (
+            f"for tool in {' '.join([*facts.TOOLS, *facts.NVME_TOOLS])}; do command -v $tool || echo no $tool; done"
+        )
         tools = buildah("run", container, "--", "sh", "-c", f"{missing}; readlink /etc/fstab; ssdqual --version")
         assert not re.search("^no ", tools, re.MULTILINE)
         assert "/host/etc/fstab" in tools

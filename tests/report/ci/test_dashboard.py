@@ -52,7 +52,9 @@ def test_queries_name_metrics_and_labels_that_are_written(written: dict[str, set
     for query in QUERIES:
         for name, matchers in re.findall(r"(ssdqual_\w+)\{([^}]*)\}", query):
             assert set(re.findall(r"(\w+)=", matchers)) <= written[name], query
-        labels = {label for found in re.findall(r"(?:by|on|group_left) \(([^)]*)\)", query) for label in found.split(", ")}
+        labels = {
+            label for found in re.findall(r"(?:by|on|group_left) \(([^)]*)\)", query) for label in found.split(", ")
+        }
         assert labels <= set().union(*(written[name] for name in NAME.findall(query))), query
     for panel in PANELS:
         for target in panel["targets"]:
