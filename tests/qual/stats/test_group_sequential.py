@@ -22,6 +22,8 @@ from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 
+pytestmark = pytest.mark.slow
+
 RULE = SequentialRule()
 #: One look only, and no allowances: what is left is the interval itself.
 ONCE = SequentialRule(first_s=1_800, limit_s=1_800, slowest_s=1, plateau_s=0, pause_s=0)
