@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -91,11 +92,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List unit tests that ``script/test --quick`` should leave out."""
     if PART not in ("unit", "quick"):
         return
-    long = [
-        each
-        for each in terminalreporter.getreports("passed")
-        if each.when == "call" and each.duration > SLOW_S and "slow" not in each.keywords
-    ]
+    # A fixture that tests share is in the time of the first one's setup.
+    reports = chain.from_iterable(terminalreporter.stats.values())
+    tests = [each for each in reports if isinstance(each, pytest.TestReport)]
+    long = [each for each in tests if each.duration > SLOW_S and "slow" not in each.keywords]
     if long:
         terminalreporter.section(f"unit tests above {SLOW_S:g} s without the mark slow")
     for each in sorted(long, key=lambda each: -each.duration):
