@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,17 @@ def has_tests() -> bool:
 
 pytest_plugins = ["pytester", *(["support.lab.rehearsing"] if has_tests() else [])]
 
-#: The parts of the tests to run, with commas between: ``unit`` (without a lab), ``unhurried`` (that mark), ``lab`` (the
-#: other ones with a lab). script/test sets it. Rehearsals do not pass variables with pytest's prefix to their runs.
+#: The parts of the tests to run, with commas between: ``unit`` (without a lab), ``quick`` (of those, without the mark
+#: ``slow``), ``unhurried`` (that mark), ``lab`` (the other ones with a lab). script/test sets it. Rehearsals do not
+#: pass variables with pytest's prefix to their runs.
 PART = os.environ.get("PYTEST_SSDQUAL_PART", "")
 
 #: True when script/test runs failed tests again.
 AGAIN = bool(os.environ.get("PYTEST_SSDQUAL_AGAIN"))
 
+
+#: A unit test above this time is to have the mark ``slow``.
+SLOW_S = 5.0
 
 #: What a run of this project's own tests needs; ``--help`` and suites do without.
 NEEDED = ("hypothesis", "xdist", "junitparser", "xmlschema")
@@ -68,16 +73,30 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-def part_of(item: pytest.Item) -> str:
+def parts_of(item: pytest.Item) -> set[str]:
     if item.get_closest_marker("lab") is None:
-        return "unit"
-    return "unhurried" if item.get_closest_marker("unhurried") else "lab"
+        return {"unit"} if item.get_closest_marker("slow") else {"unit", "quick"}
+    return {"unhurried" if item.get_closest_marker("unhurried") else "lab"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep only the tests of the requested parts, in addition to -m and -k."""
     if PART:
-        wanted = PART.split(",")
-        left_out = [item for item in items if part_of(item) not in wanted]
-        items[:] = [item for item in items if part_of(item) in wanted]
+        wanted = set(PART.split(","))
+        left_out = [item for item in items if not parts_of(item) & wanted]
+        items[:] = [item for item in items if parts_of(item) & wanted]
         config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List unit tests that ``script/test --quick`` should leave out."""
+    if PART not in ("unit", "quick"):
+        return
+    # A fixture that tests share is in the time of the first one's setup.
+    reports = chain.from_iterable(terminalreporter.stats.values())
+    tests = [each for each in reports if isinstance(each, pytest.TestReport)]
+    long = [each for each in tests if each.duration > SLOW_S and "slow" not in each.keywords]
+    if long:
+        terminalreporter.section(f"unit tests above {SLOW_S:g} s without the mark slow")
+    for each in sorted(long, key=lambda each: -each.duration):
+        terminalreporter.line(f"{each.duration:.0f} s {each.nodeid}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import bisect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -117,7 +118,7 @@ def judged(
     """Return the outcome of the product's rule, and its look; each look has fio's reports up to its time."""
     told = Outcome.INCONCLUSIVE
     for number, seconds in enumerate(group_sequential.look_times(looks), 1):
-        seen = tuple(itertools.takewhile(lambda each: each.end_s <= seconds + 0.5, intervals))  # noqa: B023
+        seen = intervals[: bisect.bisect_right(intervals, seconds + 0.5, key=operator.attrgetter("end_s"))]
         found = group_sequential.at_look(run_of(seen, seconds), number, looks, rule.confidence, shared)
         measured = Measured((found.condensed(),))
         decided = group_sequential.decide(measured, question, looks, rule, family)

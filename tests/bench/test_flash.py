@@ -19,6 +19,8 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.workload.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 Integers = NDArray[np.int64]
 OVER_PROVISIONINGS = (0.07, 0.15, 0.28, 0.5)
 #: A drive that writes about 10,000 pages a second when fresh: 64 MiB of flash in 2 s.

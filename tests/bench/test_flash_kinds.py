@@ -5,6 +5,8 @@ import pytest
 from flash_kinds import KINDS, WITHOUT_GATE, FlashDrive
 from numpy.typing import NDArray
 
+pytestmark = pytest.mark.slow
+
 ALL = {**KINDS, **WITHOUT_GATE}
 
 

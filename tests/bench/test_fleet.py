@@ -16,6 +16,8 @@ from fleet_processes import Cores, ObservedProcesses, ProcessCost
 from hypothesis import given
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.slow
+
 COST = ProcessCost(90, 80, 900, 10.0, 20.0, 1.5, 10, 0, "10 %, 20 %, 70 %")
 ONE = bench.Rack(1, 1, 110.0, 100.0, None, 1.0, replace(COST, at_once=1), None, 0.0)
 TEN = bench.Rack(10, 10, 120.0, 100.0, 0.5, 2.0, COST, 0.75, 123.4)

@@ -16,6 +16,8 @@ from pytest_ssdqual.live import server as servers
 from pytest_ssdqual.live.feed import Feed, Topic
 from pytest_ssdqual.live.server import LiveServer
 
+pytestmark = pytest.mark.slow
+
 EVIL = "</script><img src=x onerror=\"document.title='owned'\"><b>bold</b>"
 LOAD = {
     "phase": "measure", "geometry": "drivex2", "workload": "randread_4k_qd8", "devices": ["SSDQ0001", EVIL],

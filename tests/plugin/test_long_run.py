@@ -6,12 +6,14 @@ import json
 import sys
 from typing import TYPE_CHECKING, cast
 
+import pytest
 from support.builders.sheet import PRODUCT, promise
 from support.fakes.warm_python import REAL
 
 if TYPE_CHECKING:
-    import pytest
     from support.fakes.inner_session import Inner
+
+pytestmark = pytest.mark.slow
 
 #: Of six hours each.
 MEASUREMENTS = 12

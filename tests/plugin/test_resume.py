@@ -16,6 +16,8 @@ from pytest_ssdqual.report.run_folder.lock import FolderLock
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 #: One of every kind of measurement, and tests that need several of them.
 SUITE = """
     import pytest

@@ -12,6 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 PLAIN = """
     import pytest
 

@@ -12,6 +12,8 @@ import pytest
 
 from pytest_ssdqual import suites
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 COLLECT = ("--ssd-devices=lab:3", "--collect-only", "-q", "-k", "capacity")
 BY_NAME = ("--pyargs", "pytest_ssdqual.suites.raid5")

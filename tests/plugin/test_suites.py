@@ -16,6 +16,8 @@ from pytest_ssdqual.qual.workload.workload import Workload
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 DRIVES = 8
 #: A tenth better than their sheet: of a RAID 6 of five with two members gone there are 980 I/Os otherwise, and a p99
 #: needs 1,000.

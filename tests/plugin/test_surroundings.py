@@ -11,6 +11,8 @@ from support.builders.sheet import PRODUCT, promise
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 SUITE = """
     import pytest
     from pytest_ssdqual import Workload

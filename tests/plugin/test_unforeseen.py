@@ -12,6 +12,8 @@ from pytest_ssdqual.report.run_folder import checksums
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 BOTH = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 AGAIN = "the same unforeseen error came again, so nothing more is built or measured: IndexError: "
 

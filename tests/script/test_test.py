@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 #: Says what it is asked to do, and ends as the file named by its part says; the second time as the next line says.
 PYTHON = """#!/bin/sh
 echo "$PYTEST_SSDQUAL_PART${PYTEST_SSDQUAL_AGAIN:+ again} $*"
+nice >"$PYTEST_SSDQUAL_PART.nice"
 read -r status <"$PYTEST_SSDQUAL_PART"
 sed -i 1d "$PYTEST_SSDQUAL_PART"
 exit "$status"
@@ -25,6 +26,7 @@ UNIT = f"unit -m pytest -o cache_dir=.pytest_cache/unit {SLOWEST} --numprocesses
 AGAIN = "--last-failed --last-failed-no-failures=none"
 LAB = f"lab -m pytest -o cache_dir=.pytest_cache/lab {SLOWEST}"
 UNHURRIED = f"unhurried -m pytest -o cache_dir=.pytest_cache/unhurried {SLOWEST}"
+QUICK = UNIT.replace("unit", "quick")
 BOTH = f"lab,unhurried -m pytest -o cache_dir=.pytest_cache/lab,unhurried {SLOWEST}"
 
 
@@ -64,10 +66,26 @@ def test_with_arguments_both_parts_are_run_once_and_both_count(
     assert lines == [f"{UNIT} -m not lab", f"{BOTH} -m not lab", f"script/test: {told}"]
 
 
-def test_halves_of_the_rehearsals_run_beside_each_other(checkout: Path) -> None:
+def test_parts_run_beside_each_other_and_what_judges_has_the_processor_first(checkout: Path) -> None:
     done, lines = ended(checkout, unit=[0], lab=[0], unhurried=[0])
     assert done == 0
     assert lines == [UNIT, LAB, UNHURRIED, "script/test: unit tests: passed; tests in the lab: passed"]
+    least = os.nice(0)
+    assert [nice_of(checkout, part) - least for part in ("lab", "unhurried", "unit")] == [0, 10, 10]
+
+
+def test_repetitions_and_parts_that_were_chosen_have_the_usual_priority(checkout: Path) -> None:
+    ended(checkout, unit=[0], lab=[0], unhurried=[1, 0])
+    assert nice_of(checkout, "unhurried") == os.nice(0)
+    ended(checkout, "-x", unit=[0], both=[0])
+    assert [nice_of(checkout, part) for part in ("unit", "lab,unhurried")] == [os.nice(0)] * 2
+
+
+@pytest.mark.parametrize(("status", "said"), [(0, "passed"), (1, "FAILED"), (5, "none selected")])
+def test_quick_runs_unit_tests_only(checkout: Path, status: int, said: str) -> None:
+    done, lines = ended(checkout, "--quick", "-x", quick=[status])
+    assert done == status
+    assert lines == [f"{QUICK} -x", f"script/test: unit tests without the slow ones: {said}"]
 
 
 @pytest.mark.parametrize("second", [0, 1, 5])
@@ -123,6 +141,11 @@ def test_core_of_the_rehearsals_runs_on_all_releases_whatever_fails(
     assert outcomes == [{0: "passed", 1: "FAILED", 5: "none"}[status] for status in statuses]
 
 
+def nice_of(checkout: Path, part: str) -> int:
+    """Of the last run of a part."""
+    return int((checkout / f"{part}.nice").read_text())
+
+
 def test_all_releases_of_the_lab_are_run() -> None:
     names = " ".join(release.name for release in RELEASES)
     assert f"for release in {names}; do" in (ROOT / "script" / "test").read_text()
@@ -144,6 +167,10 @@ import pytest
 def test_arithmetic():
     pass
 
+@pytest.mark.slow
+def test_hard_arithmetic():
+    pass
+
 @pytest.mark.lab
 def test_rehearsal():
     pass
@@ -158,23 +185,24 @@ def test_patient_rehearsal():
 @pytest.mark.parametrize(
     ("part", "ran", "file"),
     [
-        ("unit", {"test_arithmetic"}, "results.xml"),
+        ("unit", {"test_arithmetic", "test_hard_arithmetic"}, "results.xml"),
+        ("quick", {"test_arithmetic"}, "results.xml"),
         ("lab", {"test_rehearsal"}, "results-lab.xml"),
         ("unhurried", {"test_patient_rehearsal"}, "results.xml"),
         ("lab,unhurried", {"test_rehearsal", "test_patient_rehearsal"}, "results-lab.xml"),
-        ("", {"test_arithmetic", "test_rehearsal", "test_patient_rehearsal"}, "results.xml"),
+        ("", {"test_arithmetic", "test_hard_arithmetic", "test_rehearsal", "test_patient_rehearsal"}, "results.xml"),
     ],
 )
 def test_a_part_has_its_tests_and_its_own_junit_file(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, part: str, ran: set[str], file: str
 ) -> None:
     shutil.copy(ROOT / "conftest.py", pytester.path)
-    pytester.makeini("[pytest]\nmarkers =\n    lab: needs the lab\n    unhurried: whenever\n")
+    pytester.makeini("[pytest]\nmarkers =\n    lab: needs the lab\n    unhurried: whenever\n    slow: seconds\n")
     pytester.makepyfile(SOME)
     monkeypatch.setenv("PYTEST_SSDQUAL_PART", part)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     result = pytester.runpytest_subprocess("--junitxml=results.xml")
-    result.assert_outcomes(passed=len(ran), deselected=3 - len(ran))
+    result.assert_outcomes(passed=len(ran), deselected=4 - len(ran))
     assert [name for name in sorted(os.listdir(pytester.path)) if name.endswith(".xml")] == [file]  # noqa: PTH208
     cases = ET.parse(pytester.path / file).getroot().iter("testcase")  # noqa: S314 (our own)
     assert {case.get("name") for case in cases} == ran

@@ -107,7 +107,9 @@ class LatencyHistogram:
     def merged(cls, histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
         """Sum of many histograms, in one pass; ValueError beyond 64 bits."""
         rest = (histogram for histogram in histograms if histogram)
-        found = next(rest, cls())
+        found = next(rest, None)
+        if found is None:
+            return cls()
         while some := list(islice(rest, _AT_A_TIME)):
             found = cls._sum([found, *some])
         return found

@@ -109,6 +109,7 @@ def test_a_drive_that_smartctl_cannot_identify_is_refused_in_the_plan(
         assert "--ssd-smart-type=/dev/nvme0n1=none" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["nvme", "/dev/nvme0n1=nvme", "none", "/dev/nvme0*=none"])
 def test_a_drive_that_smartctl_cannot_identify_is_accepted_with_a_type_or_without_health(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, given: str

@@ -15,6 +15,8 @@ from pytest_ssdqual.report.run_folder import checksums
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 QUICK = "--ssd-protocol=quick"
 TWO = ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme*")
 

@@ -20,6 +20,8 @@ from pytest_ssdqual.report.fleet import folder as fleet
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 FEW = ("--ssd-protocol=quick", "-k", "iops and randread and x4")
 TWO = ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme*")
 THREE = (*TWO, "--ssd-devices=root@dut3:/dev/nvme*")

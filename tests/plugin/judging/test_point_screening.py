@@ -15,6 +15,8 @@ from pytest_ssdqual.report.compare.compared_run import ComparedRun
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 SUITE = """
     import pytest
     from pytest_ssdqual import Workload

@@ -28,6 +28,8 @@ from pytest_ssdqual.qual.workload.workload import Workload
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 READS = Workload("randread", "4k", 8)
 RAID5X3, SHELF = Geometry.parse("raid5x3"), Geometry.parse("drivex3")
 SPEC = (

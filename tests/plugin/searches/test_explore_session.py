@@ -15,6 +15,8 @@ from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 SUITE = """
     import pytest
     from pytest_ssdqual import Workload

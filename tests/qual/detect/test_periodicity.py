@@ -11,6 +11,8 @@ from scipy.signal import lfilter
 
 from pytest_ssdqual.qual.detect.periodicity import CYCLES, LONGEST, Rhythm, period
 
+pytestmark = pytest.mark.slow
+
 Floats = NDArray[np.float64]
 MEAN = 10_000.0
 

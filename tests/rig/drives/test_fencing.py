@@ -19,6 +19,8 @@ from pytest_ssdqual.rig.drives.fencing import BOUND, BUSY, REFUSED, Checked, bou
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRefused
 
+pytestmark = pytest.mark.slow
+
 DRIVE = Drive("/dev/sdb", "sdb", "ACME SSD", "S 1", "0x5000c500a1b2c3d4", None, 480, 512, 512, False, "sata")
 OTHER = Drive("/dev/sdc", "sdc", "ACME SSD", "S2", None, None, 960, 512, 512, False, "sata")
 

@@ -14,6 +14,8 @@ from support.fakes import real_fio
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.jobs import JobEnd, measurement, streams
 
+pytestmark = pytest.mark.slow
+
 KIB, MIB = 1 << 10, 1 << 20
 FILESERVER = Workload("randrw", "512/10:1k/5:2k/5:4k/60:8k/2:16k/4:32k/4:64k/10", 4, 80, name="fileserver")
 #: No multiple of any transfer size.

@@ -17,6 +17,8 @@ from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
+pytestmark = pytest.mark.slow
+
 KIB = 1024
 ONE, OTHER = Stretch(0, 64 * KIB, 7, 4 * KIB), Stretch(128 * KIB, 128 * KIB, 8, 64 * KIB)
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from support.fakes.loopback_sshd import Sshd
     from support.lab.rehearsed import LabHost
 
+pytestmark = pytest.mark.slow
+
 ODD = (
     "", " ", "a b", "two\nlines", "tab\t", "'", '"', "\\", "\\n", "$HOME", "$(id)", "`id`", "*", "?[a-z]", "~", "-n",
     "--", "!", "!!", ";", "&&", "|", ">x", "#", "%s", "a=b", "{1,2}", "ü–日本", "'\"'\"'", "x" * 5000,

@@ -35,6 +35,8 @@ from pytest_ssdqual.rig.machine.machine import (
 from pytest_ssdqual.rig.machine.supervisor import Keeper
 from pytest_ssdqual.rig.purge.ata import CAUTION, PASSWORD, SECURITY_ERASE
 
+pytestmark = pytest.mark.slow
+
 DRIVE = Drive("/dev/sdb", "sdb", "ACME", "S0", None, None, 480 * 10**9, 512, 4096, False, "sata")
 
 #: A run of its own that erases a drive: argv are the ssh configuration, its PATH there, the directory, and the drive.

@@ -20,6 +20,8 @@ from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, MachineLost, RigError
 from pytest_ssdqual.rig.machine.supervisor import Keeper, TetheredProcess
 
+pytestmark = pytest.mark.slow
+
 #: What it is told to tether, and then it is gone without a word. The connection may be made anew, or not.
 CONTROLLER = """
 import signal, sys

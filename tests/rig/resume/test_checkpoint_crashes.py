@@ -273,6 +273,7 @@ WAY = ["build", "condition", "read", "write", "condition sequentially", "resume"
        "saturate", "close"]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_crash_at_every_step_leaves_no_promise_that_the_drives_do_not_keep(play: Callable[..., World]) -> None:
     whole = play(WAY)
     require_honest(whole)
