@@ -11,7 +11,7 @@ from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
 from pytest_ssdqual.report.charts.figure import WIDTH_IN, Plate, drawing
 from pytest_ssdqual.report.charts.palette import MARKERS, colour
 from pytest_ssdqual.report.view.fitness import Fitness
-from pytest_ssdqual.report.view.tables import Table, label, percent
+from pytest_ssdqual.report.view.tables import Table, label, short_margin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,7 @@ def margin(claim: str, points: Sequence[MarginPoint]) -> Chart:
         _dates(axes)
         svg = plate.svg(slug("margin", claim), f"Margins of {label(claim)}", caption)
     rows = tuple(
-        (f"{point.run.started:%Y-%m-%d %H:%M}", str(product_of(point.run)), point.run.name, percent(point.evidence),
+        (f"{point.run.started:%Y-%m-%d %H:%M}", str(product_of(point.run)), point.run.name, short_margin(point.evidence),
          point.evidence.sentence)
         for point in points
     )  # fmt: skip
