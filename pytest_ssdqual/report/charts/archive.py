@@ -71,10 +71,15 @@ def margin(claim: str, points: Sequence[MarginPoint]) -> Chart:
         _dates(axes)
         svg = plate.svg(slug("margin", claim), f"Margins of {label(claim)}", caption)
     rows = tuple(
-        (f"{point.run.started:%Y-%m-%d %H:%M}", str(product_of(point.run)), point.run.name, short_margin(point.evidence),
-         point.evidence.sentence)
+        (
+            f"{point.run.started:%Y-%m-%d %H:%M}",
+            str(product_of(point.run)),
+            point.run.name,
+            short_margin(point.evidence),
+            point.evidence.sentence,
+        )
         for point in points
-    )  # fmt: skip
+    )
     return Chart(
         slug("margin", claim), title, caption, svg, Table(("Started", "Product", "Run", "Margin", "Verdict"), rows)
     )
