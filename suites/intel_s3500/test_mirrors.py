@@ -1,4 +1,4 @@
-"""Mirrors of the paper: a pair, and 4, 6 and 8 drives as a RAID 10 (the paper calls all of them RAID 1)."""
+"""Mirrors of the paper, 2, 4, 6 and 8 drives: it calls all of them RAID 1, md RAID 10 (of two, one mirror)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from pytest_ssdqual import intel_s3500
 
 pytestmark = [
-    pytest.mark.ssd_array(default="raid1x2,raid10x4,raid10x6,raid10x8"),
+    pytest.mark.ssd_array(default="raid10x2,raid10x4,raid10x6,raid10x8"),
     pytest.mark.ssd_published("intel-dc-s3500-480gb"),
 ]
 
