@@ -45,3 +45,10 @@ def test_reads_and_mixes_gain_by_the_queue_depth(ssd_runs, ssd_sla):
 def test_sequential_throughput(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
+
+
+@pytest.mark.ssd_promise("times_one_drive")
+@pytest.mark.ssd_workload(*intel_s3500.WRITES.workloads)
+def test_writes_over_those_of_one_drive(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
+    assert verdict

@@ -118,20 +118,26 @@ class Spell:
     #: Bounds of the slowest second's rate, bytes per second.
     slowest_low: float
     slowest_high: float
+    #: Bounds of the fastest second's rate.
+    fastest_low: float
+    fastest_high: float
 
     @classmethod
     def of(cls, start_s: float, seconds: float, transferred: int, max_ns: int) -> Spell:
-        """Build from one report. In a report longer than a second, a second may have been without any I/O."""
+        """Build from one report. In a report longer than a second, one second may have had none of the I/O, or all."""
         rate = transferred / seconds
-        return cls(start_s, seconds, max_ns, rate if seconds <= LONGEST_SECOND_S else 0.0, rate)
+        if seconds <= LONGEST_SECOND_S:
+            return cls(start_s, seconds, max_ns, rate, rate, rate, rate)
+        return cls(start_s, seconds, max_ns, 0.0, rate, rate, float(transferred))
 
     @classmethod
     def of_interval(cls, interval: Interval) -> Spell:
         """Build from an interval, if no finer reports exist."""
-        slowest = interval.slowest_bytes_per_s
-        is_hidden = interval.slowest is None and interval.seconds > LONGEST_SECOND_S
         max_ns = max((each.max_ns for each in interval.latencies if each), default=0)
-        return cls(interval.start_s, interval.seconds, max_ns, 0.0 if is_hidden else slowest, slowest)
+        if interval.slowest is None:
+            return cls.of(interval.start_s, interval.seconds, interval.read_bytes + interval.write_bytes, max_ns)
+        slowest, fastest = interval.slowest_bytes_per_s, interval.fastest_bytes_per_s
+        return cls(interval.start_s, interval.seconds, max_ns, slowest, slowest, fastest, fastest)
 
     @classmethod
     def joined(cls, part: Sequence[Spell]) -> Spell:
@@ -144,6 +150,8 @@ class Spell:
             max_ns=max(each.max_ns for each in part),
             slowest_low=min(each.slowest_low for each in whole),
             slowest_high=min(each.slowest_high for each in whole),
+            fastest_low=max(each.fastest_low for each in whole),
+            fastest_high=max(each.fastest_high for each in whole),
         )
 
     @property

@@ -28,7 +28,6 @@ BLOCK_SIZES = ("8k", "16k", "32k", "64k", "128k")
 SIZES = tuple(random(reads, bs, depth) for bs in BLOCK_SIZES for reads in READ_PERCENTS for depth in DEPTHS)
 
 
-
 def _sequential(reads: int, bs: str, depth: int) -> Workload:
     if reads in (0, 100):
         return Workload("read" if reads else "write", bs, depth)

@@ -134,7 +134,7 @@ def test_a_screen_that_cannot_be_used_is_refused(tmp_path: Path, table: str, sen
 
 
 def test_what_is_shipped() -> None:
-    assert protocol.shipped() == ("intel", "quick", "screen", "sequential", "snia", "stec")
+    assert protocol.shipped() == ("intel", "intel910", "quick", "screen", "sequential", "snia", "stec")
     quick, intel = protocol.load("quick"), protocol.load("intel")
     assert not quick.acceptance
     assert (quick.ramp_s, quick.window_s, quick.round_s, quick.repeats) == (1, 5, 1, 1)
