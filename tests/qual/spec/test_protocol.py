@@ -141,7 +141,7 @@ def test_what_is_shipped() -> None:
     assert intel.acceptance
     # 12 minutes, the last 10 of which count, after two hours of writes, twice.
     assert (intel.ramp_s, intel.window_s, intel.precondition_s, intel.repeats) == (120, 600, 7200, 2)
-    with pytest.raises(ProtocolError, match="there are: intel, quick"):
+    with pytest.raises(ProtocolError, match="there are: intel, intel910, quick"):
         protocol.load("slow")
 
 

@@ -31,11 +31,8 @@ def test_queue_and_placement_of_members() -> None:
     found = witnesses.members(recorded(strategies.seen([full, replace(SEEN, name="S2")])))
     assert found
     first, second = (dict(zip(found.columns, row, strict=True)) for row in found.rows)
-    assert (first["Mean queue"], first["Busy"], first["Scheduler"]) == (
-        "3.2",
-        "93%",
-        "none, 1,023 requests, write back",
-    )
+    assert (first["Mean queue"], first["Busy"]) == ("3.2", "93%")
+    assert first["Scheduler"] == "none, 1,023 requests, write back"
     assert (first["NUMA node"], first["Interrupts on CPU"]) == ("1", "0-3")
     assert (second["Busy"], second["Scheduler"]) == ("", "")
 
