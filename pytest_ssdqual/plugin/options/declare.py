@@ -41,8 +41,8 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         dest="ssd_protocol",
-        help="How to condition and measure: sequential, screen, intel, intel910, snia, stec, quick (not for acceptance) or a "
-        f"TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+        help="How to condition and measure: sequential, screen, intel, intel910, snia, stec, quick (not for "
+        f"acceptance) or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
         "--ssd-arrays",

@@ -139,6 +139,9 @@ OF_HEAT = frozenset({Claim.SUSTAINED_TEMPERATURE, Claim.THROTTLED_TIME})
 #: Claims that are judged on what the machine and its drives report around a process, and by no look during it.
 OF_COUNTERS = OF_HEAT | {Claim.WRITE_SPREAD_BETWEEN_MEMBERS}
 
+#: Claims that compare an array with its members: drives side by side have none.
+OF_ARRAYS = frozenset({Claim.TIMES_ONE_DRIVE, Claim.WRITE_SPREAD_BETWEEN_MEMBERS})
+
 #: Default of the times an hour that a limit on rare events may be exceeded: 35 minutes without an event exclude more,
 #: at the confidence of one look of many.
 TIMES_PER_HOUR = 10.0
