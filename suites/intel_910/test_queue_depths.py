@@ -33,6 +33,22 @@ def test_depth_until_which_iops_grow(ssd_runs, ssd_sla):
     assert verdict
 
 
+@pytest.mark.ssd_promise("qd_knee")
+@pytest.mark.ssd_array(default="drive")
+@pytest.mark.ssd_workload_set(intel_910.PER_DEVICE)
+def test_depth_of_each_device_until_which_iops_grow(ssd_runs, ssd_sla):
+    verdict = ssd_sla.judge(ssd_runs)
+    assert verdict
+
+
+@pytest.mark.ssd_promise("steady_iops")
+@pytest.mark.ssd_published("intel-910-promised")
+@pytest.mark.ssd_workload(intel_910.PROMISED_WRITES)
+def test_steady_iops_beside_intels_promise(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
+    assert verdict
+
+
 @pytest.mark.ssd_promise("qd_gain")
 @pytest.mark.ssd_workload_set(intel_910.READS, intel_910.WRITES, *intel_910.USEFUL)
 def test_iops_of_the_deepest_queue_over_the_shallowest(ssd_runs, ssd_sla):

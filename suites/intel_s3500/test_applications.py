@@ -7,7 +7,7 @@ import pytest
 from pytest_ssdqual import intel_s3500
 
 pytestmark = [
-    pytest.mark.ssd_array(default="raid1x2,raid10x8,raid5x8"),
+    pytest.mark.ssd_array(default="raid10x2,raid10x8,raid5x8"),
     pytest.mark.ssd_workload(*intel_s3500.APPLICATIONS),
 ]
 

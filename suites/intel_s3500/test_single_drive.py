@@ -1,4 +1,4 @@
-"""The paper's reason to stop at depth 8: beyond it latency grows, and IOPS hardly do."""
+"""The paper's reason to stop at depth 8: beyond it the mean latency rises sharply."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.ssd_promise("qd_knee")
-def test_depth_until_which_iops_grow(ssd_runs, ssd_sla):
+@pytest.mark.ssd_promise("qd_latency_knee")
+def test_depth_beyond_which_latency_rises_sharply(ssd_runs, ssd_sla):
     verdict = ssd_sla.judge(ssd_runs)
     assert verdict

@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
 from pytest_ssdqual.qual.raid.prediction import Prediction
-from pytest_ssdqual.qual.spec.claims import OF_HEAT, Claim
+from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel, Estimate, NotApplicable
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
@@ -55,7 +55,7 @@ class Attributor:
         found = self._of(measured)
         if isinstance(found, str):
             raise NotApplicable(found)
-        return PredictedRun(measured, found.prediction.iops)
+        return PredictedRun(measured, found.prediction.iops, _one_drive(found, measured.workload))
 
     def expected(self, sweep: Sweep) -> Sweep:
         """Return the sweep with what arrays of equal drives do: every member like the median of all drives."""
@@ -80,7 +80,7 @@ class Attributor:
         """
         if judged.subject.geometry.is_side_by_side:
             return self._of_drive(verdict)
-        if verdict.claim in OF_HEAT:
+        if verdict.claim in OF_COUNTERS:
             return None
         point = broken_point.of_verdict(verdict, judged)
         if point is None:
@@ -164,6 +164,19 @@ def _curves(members: Sequence[Measured], drives: Sequence[str]) -> tuple[MemberC
         raise NotApplicable(f"drive {missing[0]} was left out when the bare drives were measured")
     mix = members[0].workload.read_fraction
     return tuple(MemberCurve(drive, mix, tuple(found)) for drive, found in points.items())
+
+
+def _one_drive(found: PredictedArray, workload: Workload) -> Estimate | None:
+    """Return the IOPS of the median member alone at the depth of one drive; None unless it has the array's mix."""
+    mixes = {each.read_fraction for each in found.curves}
+    if workload.read_fraction not in (0, 1) or mixes != {workload.read_fraction}:
+        return None
+    depth = workload.depth_per_member(found.prediction.geometry.width)
+    ordered = sorted(found.curves, key=lambda each: each.iops(depth))
+    usual = ordered[len(ordered) // 2]
+    value = usual.iops(depth)
+    nearest = usual.nearest(depth).iops
+    return replace(nearest, value=value, low=value * (1 - usual.error), high=value * (1 + usual.error))
 
 
 def _replaced(found: PredictedArray, drives: Collection[str]) -> Prediction:

@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.screened import agreement_of, predicted_arrays
 from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.spec import spec as specs
-from pytest_ssdqual.qual.spec.claims import Claim, Limit, Scope
+from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, Claim, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
@@ -151,8 +151,14 @@ class Sla:
         ``pytest.UsageError`` for a claim that the test does not declare, or that is judged on another kind of result.
         """
         claim, judged = self._named(first, second)
+        target = judged.subject.geometry
+        if claim in OF_ARRAYS and target.is_side_by_side:
+            pytest.skip(f"{claim.label}: needs an array; {target} has no members")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
             judged = self._predicted(judged)
+            if claim is Claim.TIMES_ONE_DRIVE and judged.one_drive is None:
+                load = judged.measured.workload
+                pytest.skip(f"{claim.label}: under {load} the members of {target} have another mix than one drive")
         if claim in LAWFUL and isinstance(judged, Sweep) and self._attributor:
             judged = self._attributor.expected(judged)
         try:

@@ -43,7 +43,7 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         dest="ssd_protocol",
-        help="How to condition and measure: sequential, screen, intel, snia, stec, toms_s3500, quick (not for "
+        help="How to condition and measure: sequential, screen, intel, intel910, snia, stec, toms_s3500, quick (not for "
         f"acceptance) or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(

@@ -128,7 +128,7 @@ def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | Impossibl
     if len(built) > 1:
         return ArrayFamily(name, built)
     facts = FACTS[asked.level]
-    second = max(facts.minimum, asked.missing + 1) + facts.step
+    second = max(facts.usual_minimum, asked.missing + 1) + facts.step
     return ImpossibleArray(name, f"needs two widths of {asked.level} ({second} drives), {drives} given")
 
 
@@ -139,14 +139,15 @@ def _wanted(asked: Widths, drives: int) -> list[Geometry]:
         return [Geometry(asked.level, width, asked.missing) for width in asked.widths]
     if asked.level is RaidLevel.DRIVE:
         return [Geometry(asked.level, drives)] if drives else []
-    widths = range(facts.minimum, drives + 1, facts.step)
+    widths = range(facts.usual_minimum, drives + 1, facts.step)
     return [Geometry(asked.level, width, asked.missing) for width in widths if facts.may_lose(width) >= asked.missing]
 
 
 def _one(asked: ArrayRequest, drives: int) -> Geometry | ImpossibleArray:
     facts, width = FACTS[asked.level], drives if asked.width is None else asked.width
-    if width < facts.minimum:
-        return ImpossibleArray(str(asked), f"{asked.level} needs at least {facts.minimum} drives, {drives} given")
+    least = facts.usual_minimum if asked.width is None else facts.minimum
+    if width < least:
+        return ImpossibleArray(str(asked), f"{asked.level} needs at least {least} drives, {drives} given")
     if not facts.allows(width):
         return ImpossibleArray(str(asked), f"{asked.level} needs {facts.describe_widths()}, {drives} given")
     if facts.may_lose(width) < asked.missing:
@@ -170,8 +171,9 @@ def _left_over(asked: Widths, drives: int) -> Sequence[ImpossibleArray]:
 
 def _too_few(asked: Widths, drives: int) -> str:
     facts = FACTS[asked.level]
-    least = next(width for width in range(facts.minimum, 10**6, facts.step) if facts.may_lose(width) >= asked.missing)
-    lost = f" to lose {asked.missing} of them" if least > facts.minimum else ""
+    first = min(asked.widths or (facts.usual_minimum,))
+    least = next(width for width in range(first, 10**6, facts.step) if facts.may_lose(width) >= asked.missing)
+    lost = f" to lose {asked.missing} of them" if least > first else ""
     return f"{asked.level} needs at least {least} drives{lost}, {drives} given"
 
 

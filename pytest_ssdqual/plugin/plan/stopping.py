@@ -11,7 +11,7 @@ from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, OF_HEAT, OF_TAIL, Claim, Limit, Scope
+from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_EXTREMES, OF_SECONDS, OF_TAIL, Claim, Limit, Scope
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import group_sequential, sweep_precision
@@ -56,8 +56,8 @@ def tails(wanted: ClaimsByMeasurement, spec: Spec) -> frozenset[Workload]:
 
 
 def by_the_second(wanted: ClaimsByMeasurement) -> frozenset[Workload]:
-    """Return the workloads with a test of the slowest second: fio has to report every second."""
-    return frozenset(workload for (_, workload), claims in wanted.items() if Claim.WORST_SECOND in claims)
+    """Return the workloads with a test of single seconds: fio has to report every second."""
+    return frozenset(workload for (_, workload), claims in wanted.items() if claims & OF_SECONDS)
 
 
 def nothing_known(geometry: Geometry, workload: Workload) -> Measured | None:
@@ -105,9 +105,9 @@ class Promises:
         references) need IOPS as precise as the protocol requires, claims about widths a part of their tolerance.
         Extremes are observed for a time, whatever the IOPS are.
         """
-        # A measurement without declared claims is the reference of a promise. A longer one makes no reading of heat
+        # A measurement without declared claims is the reference of a promise. A longer one makes no counter
         # surer, and there is none before the process has ended.
-        claims = self.asked.get((geometry, workload), frozenset()) - OF_HEAT
+        claims = self.asked.get((geometry, workload), frozenset()) - OF_COUNTERS
         limits = {
             claim: limit
             for claim in sorted(claims)

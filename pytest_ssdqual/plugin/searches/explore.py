@@ -27,7 +27,7 @@ from pytest_ssdqual.qual.explore.search import Probed, ProbedFigures, Suspect, W
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec as specs
-from pytest_ssdqual.qual.spec.claims import OF_HEAT, Claim, Limit
+from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import NotApplicable, TooFew
@@ -76,7 +76,7 @@ class SpecPromises:
     def limits(self, workload: Workload) -> Mapping[Claim, Limit]:
         """Return the limits of a workload; none for one that these drives cannot run."""
         own = {each.claim for each in self.spec.promises if self.spec.key != specs.DEFAULT}
-        claims = (claim for claim in Claim if claim in own - OF_HEAT and claim.scope in OF_ONE)
+        claims = (claim for claim in Claim if claim in own - OF_COUNTERS and claim.scope in OF_ONE)
         found = {claim: self.spec.limit(claim, self.geometry, workload) for claim in claims}
         if not any(found.values()) or needs.objections(Need((self.geometry,), measured=(workload,)), self.drives):
             return {}

@@ -127,7 +127,9 @@ def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     of_lots = lot.objections(run.spec, len(run.bay.drives)) if "ssd_lot" in names else ()
     is_search = "ssd_explore" in names or "ssd_integrity" in names
     of_searches = (NO_HYPOTHESIS,) if is_search and not find_spec("hypothesis") else ()
-    return (*needs.objections(needs.of(item), run.bay.drives), *of_lots, *of_searches)
+    need = needs.of(item)
+    of_layout = needs.of_layout(need, run.protocol.array.raid10_layout)
+    return (*needs.objections(need, run.bay.drives), *of_layout, *of_lots, *of_searches)
 
 
 def header(config: pytest.Config) -> list[str]:

@@ -200,7 +200,9 @@ def _spells(drive: SimulatedDrive, seconds: float, asked: Asked, spell_s: float)
     if asked.claim is Claim.LATENCY_SPREAD_OVER_TIME:
         exponent, unit_ns = math.log(rarity / 2) / math.log(max(1.01, asked.bound / asked.margin)), LIMIT_NS
     maxima = unit_ns * (1 - drive.ranks[: int(seconds / spell_s)]) ** (-1 / exponent)
-    return tuple(Spell(index * spell_s, spell_s, int(each), 0.0, IOPS) for index, each in enumerate(maxima.tolist()))
+    return tuple(
+        Spell(index * spell_s, spell_s, int(each), 0.0, IOPS, IOPS, IOPS) for index, each in enumerate(maxima.tolist())
+    )
 
 
 @dataclass(frozen=True, slots=True)

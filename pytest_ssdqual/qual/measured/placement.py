@@ -1,10 +1,13 @@
-"""Where a drive sits in its host: I/O scheduler, request queue, NUMA node, and the CPUs that serve its interrupts."""
+"""Where a drive sits in its host: its queue and write cache, NUMA node, and the CPUs that serve its interrupts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
+
+from pytest_ssdqual.qual.records import Added
 
 RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
@@ -21,6 +24,8 @@ class DrivePlacement:
     numa_node: int | None
     #: CPUs that serve the interrupts of its controller, in the kernel's list format: ``0-7,16``; "" if unknown.
     interrupt_cpus: str
+    #: The block layer's mode of its write cache, ``write back`` or ``write through``; "" if unknown.
+    write_cache: Annotated[str, Added()] = ""
 
     @property
     def cpus(self) -> frozenset[int]:

@@ -18,6 +18,9 @@ class PredictedRun:
     measured: Measured
     #: IOPS, by ``raid.prediction``.
     predicted: Estimate
+    #: IOPS of one bare drive, the median of the members, under the same workload; None for a mix, which members see as
+    #: another one.
+    one_drive: Estimate | None = None
 
     kind: ClassVar[Scope] = Scope.PREDICTED
 

@@ -123,21 +123,27 @@ class Spell:
     #: Bounds of the slowest second's rate, bytes per second.
     slowest_low: float
     slowest_high: float
+    #: Bounds of the fastest second's rate.
+    fastest_low: float
+    fastest_high: float
 
     @classmethod
     def of(cls, start_s: float, seconds: float, transferred: int, max_ns: int) -> Spell:
-        """Build from one report. In a report longer than a second, a second may have been without any I/O."""
+        """Build from one report. In a report longer than a second, one second may have had none of the I/O, or all."""
         rate = transferred / seconds
-        return cls(start_s, seconds, max_ns, rate if seconds <= LONGEST_SECOND_S else 0.0, rate)
+        if seconds <= LONGEST_SECOND_S:
+            return cls(start_s, seconds, max_ns, rate, rate, rate, rate)
+        return cls(start_s, seconds, max_ns, 0.0, rate, rate, float(transferred))
 
     @classmethod
     def of_interval(cls, interval: Interval) -> Spell:
         """Build from an interval, if no finer reports exist."""
-        slowest = interval.slowest_bytes_per_s
-        is_hidden = interval.slowest is None and interval.seconds > LONGEST_SECOND_S
         reads, writes = interval.latencies
         max_ns = max(reads.max_ns if reads else 0, writes.max_ns if writes else 0)
-        return cls(interval.start_s, interval.seconds, max_ns, 0.0 if is_hidden else slowest, slowest)
+        if interval.slowest is None:
+            return cls.of(interval.start_s, interval.seconds, interval.read_bytes + interval.write_bytes, max_ns)
+        slowest, fastest = interval.slowest_bytes_per_s, interval.fastest_bytes_per_s
+        return cls(interval.start_s, interval.seconds, max_ns, slowest, slowest, fastest, fastest)
 
     @classmethod
     def joined(cls, part: Sequence[Spell]) -> Spell:
@@ -152,6 +158,8 @@ class Spell:
             max_ns=max(map(attrgetter("max_ns"), part)),
             slowest_low=min(map(attrgetter("slowest_low"), whole)),
             slowest_high=min(map(attrgetter("slowest_high"), whole)),
+            fastest_low=max(map(attrgetter("fastest_low"), whole)),
+            fastest_high=max(map(attrgetter("fastest_high"), whole)),
         )
 
     @property

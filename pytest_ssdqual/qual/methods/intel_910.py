@@ -17,11 +17,19 @@ WRITES = depths(random(0, "4k", 1, threads=1), DEPTHS)
 USEFUL_DEPTHS = (4, 8, 16, 32, 64)
 USEFUL = tuple(depths(random(reads, "4k", 1, threads=1), USEFUL_DEPTHS) for reads in (100, 0))
 
+#: E-01: the gain of reads stops at 128, "four devices of 32 each". In a RAID 0 random addresses fill the four queues
+#: unevenly; of the devices side by side each has its own. Depths per device.
+PER_DEVICE = depths(random(100, "4k", 1), (1, 2, 4, 8, 16, 32, 64, 128))
+
+#: Intel's own figure for random writes, "at about depth 6": the next depth of the table (E-07).
+PROMISED_WRITES = random(0, "4k", 8, threads=1)
+
 #: Reads and writes as two jobs of their own, each of this depth: nothing fixes the mix (E-M1 to E-M7).
 STREAM_DEPTHS = DEPTHS[:7]
 STREAMS = depths(Workload("randread+randwrite", "4k", 1, threads=1), STREAM_DEPTHS)
 
-#: E-04: two streams per device; 1,680 MB/s at 1.2 ms are 7.7 outstanding, one per stream.
+#: E-04: two streams per device; 1,680 MB/s at 1.2 ms are 7.7 outstanding, one per stream. Whether a transfer reaches
+#: one device depends on the chunks: those of 256 KiB or more do not split it (protocol ``intel910``).
 SEQUENTIAL_READ = Workload("read", "256k", 1, streams_per_drive=2)
 #: E-05: one stream per device.
 SEQUENTIAL_WRITE = Workload("write", "256k", 1)

@@ -1,7 +1,7 @@
 """Intel white paper 329903-001US (December 2013): DC S3500 workload characterization in RAID configurations.
 
-480 GB drives in RAID 1 of 2, 4, 6 and 8 (those of 4 and more are striped mirrors: RAID 10 here), 800 GB drives in
-RAID 5 of 3 to 8, behind one controller; IOMeter with one worker per drive, depths 1, 2, 4 and 8 per drive.
+480 GB drives in RAID 1 of 2, 4, 6 and 8 (striped mirrors: RAID 10 here, of which two drives are one mirror), 800 GB
+drives in RAID 5 of 3 to 8, behind one controller; IOMeter with one worker per drive, depths 1, 2, 4 and 8 per drive.
 """
 
 from __future__ import annotations
@@ -27,9 +27,25 @@ SINGLE_DRIVE = tuple(depths(random(reads, "4k", 1), (1, 2, 4, 8, 16, 32)) for re
 BLOCK_SIZES = ("8k", "16k", "32k", "64k", "128k")
 SIZES = tuple(random(reads, bs, depth) for bs in BLOCK_SIZES for reads in READ_PERCENTS for depth in DEPTHS)
 
+
+def _sequential(reads: int, bs: str, depth: int) -> Workload:
+    if reads in (0, 100):
+        return Workload("read" if reads else "write", bs, depth)
+    return Workload("rw", bs, depth, read_percent=reads)
+
+
 #: The paper's sequential class (A-P7, A-P10). "100 % read 128K" at its best depth gave 2,300 and 2,400 MB/s (A-23,
 #: A-32); the text does not say whether that was sequential. Taken as sequential, as throughput usually is.
-SEQUENTIAL = tuple(Workload(rw, "128k", depth) for rw in ("write", "read") for depth in DEPTHS)
+SEQUENTIAL = tuple(_sequential(reads, "128k", depth) for reads in (0, 100) for depth in DEPTHS)
+
+#: The other sizes and mixes of that class, which has no figure in the paper: the sizes and mixes of the random class.
+SEQUENTIAL_SIZES = tuple(
+    each
+    for bs in ("4k", *BLOCK_SIZES)
+    for reads in READ_PERCENTS
+    for each in (_sequential(reads, bs, depth) for depth in DEPTHS)
+    if each not in SEQUENTIAL
+)
 
 
 def _application(name: str, bs: str, random_percent: int, read_percent: int) -> Workload:

@@ -38,13 +38,20 @@ class Facts:
     copies: int = 1
     #: Members that may always be lost; None for all but one.
     tolerates: int | None = 0
+    #: Fewest members where the number is not given; 0 for ``minimum``.
+    narrowest: int = 0
 
     def allows(self, width: int) -> bool:
         """Return whether the level can have this many members."""
         return width >= self.minimum and (width - self.minimum) % self.step == 0
 
+    @property
+    def usual_minimum(self) -> int:
+        """Fewest members of an array whose width the caller left open."""
+        return self.narrowest or self.minimum
+
     def describe_widths(self) -> str:
-        """Possible numbers of members, in words: ``an even number of drives, at least 4``."""
+        """Possible numbers of members, in words: ``an even number of drives, at least 2``."""
         if self.step > 1:
             return f"an even number of drives, at least {self.minimum}"
         return f"{self.minimum} or more drives"
@@ -55,7 +62,8 @@ class Facts:
 
 
 #: md also accepts a RAID 5 of two and a RAID 10 of three, which are not used in practice and cost differently.
-#: RAID 10 is layout near-2; a RAID 1 of N is an N-way mirror. Several drives are no array: they are measured side by
+#: RAID 10 is layout near-2; a RAID 10 of two is one mirror, which a sweep over mirrors begins with if its mark has
+#: that width. A RAID 1 of N is an N-way mirror. Several drives are no array: they are measured side by
 #: side, each on its own, by one fio process.
 FACTS = {
     RaidLevel.DRIVE: Facts(minimum=1, step=1),
@@ -63,7 +71,7 @@ FACTS = {
     RaidLevel.RAID1: Facts(minimum=2, step=1, copies=0, tolerates=None),
     RaidLevel.RAID5: Facts(minimum=3, step=1, parity=1, tolerates=1),
     RaidLevel.RAID6: Facts(minimum=4, step=1, parity=2, tolerates=2),
-    RaidLevel.RAID10: Facts(minimum=4, step=2, copies=2, tolerates=1),
+    RaidLevel.RAID10: Facts(minimum=2, step=2, copies=2, tolerates=1, narrowest=4),
 }
 ID = re.compile(
     r"(?P<level>[a-z]+\d*)x(?P<width>\d{1,4})(?:-(?P<missing>\d{1,4})(?P<state>failed|rebuilding))?", re.ASCII

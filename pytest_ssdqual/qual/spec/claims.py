@@ -64,9 +64,14 @@ class Claim(StrEnum):
     MAX_LATENCY = "max_latency"
     LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time"
     WORST_SECOND = "worst_second"
+    SLOWEST_SECOND = "slowest_second"
+    FASTEST_SECOND = "fastest_second"
+    FASTEST_TO_SLOWEST_SECOND = "fastest_to_slowest_second"
+    WRITE_SPREAD_BETWEEN_MEMBERS = "write_spread_between_members"
     SUSTAINED_TEMPERATURE = "sustained_temperature"
     THROTTLED_TIME = "throttled_time"
     ARRAY_EFFICIENCY = "array_efficiency"
+    TIMES_ONE_DRIVE = "times_one_drive"
     MEMBER_SPREAD = "member_spread"
     LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members"
     CONFORMING_DRIVES = "conforming_drives"
@@ -80,6 +85,7 @@ class Claim(StrEnum):
     BALANCED_GAIN = "balanced_gain"
     UNALIGNED_PENALTY = "unaligned_penalty"
     QD_KNEE = "qd_knee"
+    QD_LATENCY_KNEE = "qd_latency_knee"
     QD_GAIN = "qd_gain"
     QD_DEPENDENCE = "qd_dependence"
     FRESH_IOPS = "fresh_iops"
@@ -111,14 +117,19 @@ class Claim(StrEnum):
     @property
     def is_of_system(self) -> bool:
         """Return whether the claim is about md and the host by its nature, whatever a spec says."""
-        return self.scope is Scope.PREDICTED
+        return self.scope is Scope.PREDICTED or self is Claim.WRITE_SPREAD_BETWEEN_MEMBERS
 
 
 #: Percentiles that few I/Os decide; slow I/Os come in bursts, so they take longer to measure than a rate.
 OF_TAIL = frozenset({Claim.P99_LATENCY, Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY})
 
+#: Claims about single seconds: fio has to report every second.
+OF_SECONDS = frozenset(
+    {Claim.WORST_SECOND, Claim.SLOWEST_SECOND, Claim.FASTEST_SECOND, Claim.FASTEST_TO_SLOWEST_SECOND}
+)
+
 #: Claims about rare events: the limit applies to the level that is exceeded at most ``Limit.times_per_hour`` times.
-OF_RARE_EVENTS = frozenset({Claim.MAX_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME, Claim.WORST_SECOND})
+OF_RARE_EVENTS = OF_SECONDS | {Claim.MAX_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME}
 
 #: Claims about the slowest I/O or second of each spell; all are observed for the same minimum time.
 OF_EXTREMES = OF_RARE_EVENTS | {Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, Claim.LATENCY_SPREAD_BETWEEN_WIDTHS}
@@ -127,13 +138,24 @@ OF_EXTREMES = OF_RARE_EVENTS | {Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, Claim.LATE
 #: reason not to judge a measurement.
 OF_HEAT = frozenset({Claim.SUSTAINED_TEMPERATURE, Claim.THROTTLED_TIME})
 
+#: Claims that are judged on what the machine and its drives report around a process, and by no look during it.
+OF_COUNTERS = OF_HEAT | {Claim.WRITE_SPREAD_BETWEEN_MEMBERS}
+
+#: Claims that compare an array with its members: drives side by side have none.
+OF_ARRAYS = frozenset({Claim.TIMES_ONE_DRIVE, Claim.WRITE_SPREAD_BETWEEN_MEMBERS})
+
 #: Default of the times an hour that a limit on rare events may be exceeded: 35 minutes without an event exclude more,
 #: at the confidence of one look of many.
 TIMES_PER_HOUR = 10.0
 
 _LABELS = {
     Claim.WORST_SECOND: "worst second over the mean",
+    Claim.SLOWEST_SECOND: "bytes per second of the slowest seconds",
+    Claim.FASTEST_SECOND: "bytes per second of the fastest seconds",
+    Claim.FASTEST_TO_SLOWEST_SECOND: "fastest over slowest second",
+    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: "most over least written member",
     Claim.THROTTLED_TIME: "time throttled by heat",
+    Claim.TIMES_ONE_DRIVE: "IOPS over those of one bare drive",
     Claim.MEMBER_SPREAD: "slowest drive over the median drive",
     Claim.QUALITY_INDEX: "quality index of a lot",
     Claim.CONFORMING_DRIVES: "conforming drives of a lot's sample",
@@ -142,6 +164,7 @@ _LABELS = {
     Claim.BALANCED_GAIN: "best mix of 35 to 65 % reads over the best of all others",
     Claim.UNALIGNED_PENALTY: "aligned over unaligned IOPS",
     Claim.QD_KNEE: "I/Os outstanding where IOPS stop growing",
+    Claim.QD_LATENCY_KNEE: "I/Os outstanding where latency begins to rise in proportion",
     Claim.QD_GAIN: "IOPS of the deepest over the shallowest queue",
     Claim.QD_DEPENDENCE: "most over fewest IOPS of all queue depths",
     Claim.FRESH_TO_STEADY: "fresh over settled IOPS",
@@ -167,9 +190,14 @@ _SHAPES = {
     Claim.MAX_LATENCY: _LATENCY,
     Claim.LATENCY_SPREAD_OVER_TIME: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
     Claim.WORST_SECOND: (Unit.RATIO, Direction.AT_LEAST, Scope.RUN),
+    Claim.SLOWEST_SECOND: (Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.RUN),
+    Claim.FASTEST_SECOND: (Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.RUN),
+    Claim.FASTEST_TO_SLOWEST_SECOND: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
+    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
     Claim.SUSTAINED_TEMPERATURE: (Unit.CELSIUS, Direction.AT_MOST, Scope.RUN),
     Claim.THROTTLED_TIME: (Unit.PERCENT, Direction.AT_MOST, Scope.RUN),
     Claim.ARRAY_EFFICIENCY: (Unit.PERCENT, Direction.AT_LEAST, Scope.PREDICTED),
+    Claim.TIMES_ONE_DRIVE: (Unit.RATIO, Direction.AT_LEAST, Scope.PREDICTED),
     Claim.MEMBER_SPREAD: (Unit.RATIO, Direction.AT_LEAST, Scope.MEMBERS),
     Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: (Unit.RATIO, Direction.AT_MOST, Scope.MEMBERS),
     Claim.CONFORMING_DRIVES: (Unit.COUNT, Direction.AT_LEAST, Scope.LOT),
@@ -183,6 +211,7 @@ _SHAPES = {
     Claim.BALANCED_GAIN: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),
     Claim.UNALIGNED_PENALTY: (Unit.RATIO, Direction.AT_MOST, Scope.CURVE),
     Claim.QD_KNEE: (Unit.COUNT, Direction.AT_LEAST, Scope.CURVE),
+    Claim.QD_LATENCY_KNEE: (Unit.COUNT, Direction.AT_LEAST, Scope.CURVE),
     Claim.QD_GAIN: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),
     Claim.QD_DEPENDENCE: (Unit.RATIO, Direction.AT_MOST, Scope.CURVE),
     Claim.FRESH_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION),

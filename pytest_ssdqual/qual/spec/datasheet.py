@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import OF_HEAT, Claim, Published, Scope
+from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim, Published, Scope
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import NUMBER, RATE, TIME, Depth, Name, Strict, read_bound, text_like
 from pytest_ssdqual.qual.units import Unit, format_size, parse_size
@@ -23,7 +23,7 @@ ParsedT = TypeVar("ParsedT")
 QUANTITIES = {
     claim: "iops" if claim is Claim.STEADY_IOPS else claim.value
     for claim in Claim
-    if claim.scope in (Scope.RUN, Scope.SATURATION) and claim not in OF_HEAT
+    if claim.scope in (Scope.RUN, Scope.SATURATION) and claim not in OF_COUNTERS
 }
 #: Workload ids of profiles, which have a name instead of pattern and size.
 PROFILE = re.compile(r"(?P<name>[a-z][a-z0-9]*)(?:_off\d+[kmg]?)?(?:_s\d+)?_(?:t\d+x)?qd\d+")
@@ -167,6 +167,9 @@ class DataSheetValue(Strict):
         None
     )
     worst_second: Annotated[_Ratio, Field(description="Slowest second over the mean")] = None
+    slowest_second: Annotated[_Rate, Field(description="Bytes per second of the slowest second")] = None
+    fastest_second: Annotated[_Rate, Field(description="Bytes per second of the fastest second")] = None
+    fastest_to_slowest_second: Annotated[_Ratio, Field(description="Fastest over slowest second")] = None
     fresh_iops: Annotated[_Iops, Field(description="From the purged state")] = None
     settled_iops: Annotated[_Iops, Field(description="After the write cliff")] = None
     fresh_to_steady: Annotated[_Ratio, Field(description="Fresh over settled IOPS")] = None

@@ -21,6 +21,10 @@ KNEE_SHARE = 0.10
 #: Shares of reads of a balanced mix (seed B-07).
 BALANCED = (0.35, 0.65)
 
+#: Growth of the mean latency per doubling of the depth above which it rises with the depth: √2 is half-way, on a log
+#: scale, from constant (the depth is served in parallel) to proportional (I/Os only wait longer).
+LATENCY_GROWTH = math.sqrt(2)
+
 
 @dataclass(frozen=True, slots=True)
 class CurveFigure:
@@ -116,6 +120,33 @@ def knee(iops: Mapping[Workload, Estimate], width: int, share: float = KNEE_SHAR
     high = math.inf if possible == len(points) - 1 else float(points[possible][0])
     n, confidence = min(each.n for each in iops.values()), _confidence(iops.values())
     estimate = Estimate(points[likely][0], points[certain][0], high, n, Unit.COUNT, confidence=confidence)
+    return CurveFigure(estimate, (points[likely][1],))
+
+
+def latency_knee(latencies: Mapping[Workload, Estimate], width: int) -> CurveFigure:
+    """Deepest queue before the mean latency rises sharply, in I/Os outstanding at a target of ``width`` members.
+
+    Latency rises sharply if it grows by more than ``LATENCY_GROWTH`` per doubling of the depth (seed A-37: "beyond
+    queue depth 8"). The knee is the last depth before the first such step. Low and high are those of the steps that may
+    be and that certainly are sharp; without a certain one there is no upper end. ``NotApplicable`` below three depths.
+    """
+    points = _by_depth(latencies, width)
+    if len(points) < 3:
+        raise NotApplicable(f"a knee needs at least 3 queue depths, there are {len(points)}: {_names(latencies)}")
+    steps = [
+        (ratio(deeper[2], shallower[2], Unit.RATIO), LATENCY_GROWTH ** math.log2(deeper[0] / shallower[0]))
+        for shallower, deeper in pairwise(points)
+    ]
+
+    def first(is_sharp: Sequence[bool]) -> int:
+        return list(is_sharp).index(True) if any(is_sharp) else len(points) - 1
+
+    possible = first([growth.high > allowed for growth, allowed in steps])
+    likely = first([growth.value > allowed for growth, allowed in steps])
+    certain = [growth.low > allowed for growth, allowed in steps]
+    high = float(points[first(certain)][0]) if any(certain) else math.inf
+    n, confidence = min(each.n for each in latencies.values()), _confidence(latencies.values())
+    estimate = Estimate(points[likely][0], points[possible][0], high, n, Unit.COUNT, confidence=confidence)
     return CurveFigure(estimate, (points[likely][1],))
 
 

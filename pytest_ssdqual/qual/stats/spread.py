@@ -103,18 +103,91 @@ def worst_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour
     mean = sum(run.bytes_per_s * run.seconds for run in measured.runs) / seconds if seconds else 0.0
     if not mean:
         raise TooFew("the worst second needs I/Os, there are none")
-    edge, spells = measured.workload.largest_bytes, measured.spells
-    # Slower is worse, so the level of the negated rates is used.
+    found = _slowest(measured, confidence_level, per_hour)
+    relative = ExceedanceLevel(found.value / mean, found.low / mean, found.high / mean)
+    return _rare(relative, measured, confidence_level, per_hour, Unit.RATIO)
+
+
+def slowest_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
+    """Rate of the slowest seconds of spells that is undercut ``per_hour`` times an hour, bytes per second."""
+    found = _slowest(measured, confidence_level, per_hour)
+    return _rare(found, measured, confidence_level, per_hour, Unit.BYTES_PER_SECOND)
+
+
+def fastest_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
+    """Rate of the fastest seconds of spells that is exceeded ``per_hour`` times an hour, bytes per second."""
+    found = _fastest(measured, confidence_level, per_hour)
+    return _rare(found, measured, confidence_level, per_hour, Unit.BYTES_PER_SECOND)
+
+
+def fastest_to_slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
+    """The fastest over the slowest second (seed E-05: 1,800 over 600 MB/s, "about three times").
+
+    Numerator and denominator use half of the error rate each. ``TooFew`` if a second may have been without any I/O.
+    """
+    half = confidence_level.among(2)
+    fastest, slowest = _fastest(measured, half, per_hour), _slowest(measured, half, per_hour)
+    if not slowest.value:
+        raise TooFew("the slowest second may have had no I/O, so the fastest is no multiple of it")
+    ends = ExceedanceLevel(
+        value=max(1.0, fastest.value / slowest.value),
+        low=max(1.0, fastest.low / slowest.high),
+        high=max(1.0, fastest.high / slowest.low) if slowest.low else math.inf,
+    )
+    return _rare(ends, measured, half, per_hour, Unit.RATIO)
+
+
+def _slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
+    """Slower is worse, so the level of the negated rates is used."""
+    edge = measured.workload.largest_bytes
     found = return_level(
-        [-(each.slowest_high + edge) / mean for each in spells],
-        [-max(0.0, each.slowest_low - edge) / mean for each in spells],
-        seconds, per_hour, Basis.whole(measured, confidence_level).level,
+        [-(each.slowest_high + edge) for each in measured.spells],
+        [-max(0.0, each.slowest_low - edge) for each in measured.spells],
+        sum(run.seconds for run in measured.runs), per_hour, Basis.whole(measured, confidence_level).level,
     )  # fmt: skip
     low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
     high = -found.low
-    return _rare(
-        ExceedanceLevel(max(low, min(value, high)), low, high), measured, confidence_level, per_hour, Unit.RATIO
-    )
+    return ExceedanceLevel(max(low, min(value, high)), low, high)
+
+
+def _fastest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
+    if not any(each.fastest_high for each in measured.spells):
+        raise TooFew("the fastest second needs I/Os, there are none")
+    edge = measured.workload.largest_bytes
+    return return_level(
+        [max(0.0, each.fastest_low - edge) for each in measured.spells],
+        [each.fastest_high + edge for each in measured.spells],
+        sum(run.seconds for run in measured.runs), per_hour, Basis.whole(measured, confidence_level).level,
+    )  # fmt: skip
+
+
+def of_writes(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+    """Bytes written to the most written over those to the least written member: 1 is even wear (seed A-35).
+
+    By the kernel's counters of the members, all repeats together; of random addresses, the number of writes of each
+    member varies as of a Poisson process. Internal writes to the flash are known to the drives only.
+    ``NotApplicable`` unless several members share the writes of an array; ``TooFew`` if they were not counted.
+    """
+    if measured.geometry.is_side_by_side or not measured.workload.writes:
+        raise NotApplicable(f"members share writes in an array, not {measured.workload} on {measured.geometry}")
+    writes, size = [0] * len(measured.runs[0].members), [0] * len(measured.runs[0].members)
+    for run in measured.runs:
+        counted = [drive.device.counted for drive in run.seen.drives] if run.seen else []
+        if len(counted) != len(size) or any(each is None for each in counted):
+            raise TooFew("the kernel did not count the writes of every member")
+        for index, each in enumerate(counted):
+            if each is not None:
+                writes[index], size[index] = writes[index] + each.writes, size[index] + each.write_bytes
+    if not min(size):
+        raise TooFew("a member was not written to")
+    most, least = max(size), min(size)
+    half = math.sqrt(1 / writes[size.index(most)] + 1 / writes[size.index(least)])
+    half *= student_t(Basis.whole(measured, confidence_level).level, max(1, sum(writes) - 1))
+    value = most / least
+    return Estimate(
+        value, max(1.0, value * math.exp(-half)), value * math.exp(half), len(size), Unit.RATIO,
+        confidence=confidence_level.confidence,
+    )  # fmt: skip
 
 
 def _median(slowest: SpellMaxima) -> ExceedanceLevel:

@@ -122,6 +122,8 @@ def _of_curve(verdict: Verdict, curve: Curve) -> BrokenPoint:
     """Return the mix, depth or offset with too few IOPS: the last of those at which the figure was found."""
     by_workload = {each.workload: each for each in curve}
     at = estimators.found_in(verdict.claim, curve).at
+    if verdict.claim is Claim.QD_LATENCY_KNEE:
+        return BrokenPoint(by_workload[at[0]])
     if verdict.claim is Claim.QD_KNEE:
         knee = by_workload[at[0]]
         width = knee.geometry.width

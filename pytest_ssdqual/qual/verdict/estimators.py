@@ -132,6 +132,7 @@ OF_RUN: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
     Claim.P99_9_LATENCY: _quantile(0.999),
     Claim.P99_99_LATENCY: _quantile(0.9999),
     Claim.P99_999_LATENCY: _quantile(0.99999),
+    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
     Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,
     Claim.THROTTLED_TIME: thermal.throttled_time,
 }
@@ -141,7 +142,20 @@ OF_RARE: Mapping[Claim, Callable[[Measured, ConfidenceLevel, float], Estimate]] 
     Claim.MAX_LATENCY: spread.max_latency,
     Claim.LATENCY_SPREAD_OVER_TIME: spread.over_time,
     Claim.WORST_SECOND: spread.worst_second,
+    Claim.SLOWEST_SECOND: spread.slowest_second,
+    Claim.FASTEST_SECOND: spread.fastest_second,
+    Claim.FASTEST_TO_SLOWEST_SECOND: spread.fastest_to_slowest,
 }
+
+
+def _times_one_drive(run: PredictedRun, confidence_level: ConfidenceLevel) -> Estimate:
+    if run.one_drive is None:
+        raise NotApplicable(
+            f"one drive is compared under pure reads, or pure writes without parity, not under {run.measured.workload} "
+            f"on {run.measured.geometry}"
+        )
+    found = ratio(iops(run.measured, confidence_level), run.one_drive, Unit.RATIO)
+    return replace(found, confidence=confidence_level.confidence)
 
 
 #: Claims about an array and the prediction from its members.
@@ -150,6 +164,7 @@ OF_PREDICTED: Mapping[Claim, Callable[[PredictedRun, ConfidenceLevel], Estimate]
     Claim.ARRAY_EFFICIENCY: lambda run, confidence_level: replace(
         ratio(iops(run.measured, confidence_level), run.predicted), confidence=confidence_level.confidence
     ),
+    Claim.TIMES_ONE_DRIVE: _times_one_drive,
 }
 
 
@@ -260,13 +275,15 @@ OF_SWEEP: Mapping[Claim, Callable[[Sweep, ConfidenceLevel], Estimate]] = {
     Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: _growth_between_widths,
 }
 
-#: Claims about several workloads on one array: functions of their IOPS and of the number of members of one target.
+#: Claims about several workloads on one array: functions of their IOPS (mean latencies for
+#: the knee of latency) and of the number of members of one target.
 OF_CURVE: Mapping[Claim, Callable[[Mapping[Workload, Estimate], int], curves.CurveFigure]] = {
     Claim.BATHTUB_DEPTH: lambda curve, width: curves.bathtub(curve),
     Claim.MIX_RISE: lambda curve, width: curves.mix_rise(curve),
     Claim.BALANCED_GAIN: lambda curve, width: curves.balanced_gain(curve),
     Claim.UNALIGNED_PENALTY: lambda curve, width: curves.unaligned(curve),
     Claim.QD_KNEE: curves.knee,
+    Claim.QD_LATENCY_KNEE: curves.latency_knee,
     Claim.QD_GAIN: curves.depth_gain,
     Claim.QD_DEPENDENCE: curves.depth_dependence,
 }
@@ -278,7 +295,8 @@ def found_in(claim: Claim | str, curve: Curve, confidence_level: ConfidenceLevel
     ``NotApplicable`` unless these are different workloads on one array. A queue depth is that of one target: for drives
     side by side it is a drive's, though the IOPS are those of all.
     """
-    rates = {each.workload: iops(each, confidence_level) for each in curve}
+    figure = _mean_latency if claim == Claim.QD_LATENCY_KNEE else iops
+    rates = {each.workload: figure(each, confidence_level) for each in curve}
     if len(curve.subject.geometries) != 1 or len(rates) < len(curve):
         found = ", ".join(f"{each.geometry} {each.workload}" for each in curve)
         raise NotApplicable(f"a curve is different workloads on one array, not {found}")

@@ -104,6 +104,7 @@ def _machine(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
         "fio": "another fio counts, paces and times differently",
         "governor": "processors with other clocks have another latency",
         "turbo": "processors with other clocks have another latency",
+        "smt": "threads that share a core have another latency",
         "pcie_aspm": "links with power saving have a higher latency",
     }
     names = dict.fromkeys(str(name) for each in of_each for name in each)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import sheet_coverage
-from pytest_ssdqual.qual.spec.claims import OF_HEAT, Accountable, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Accountable, Claim, Scope
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.promises import Promise
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
@@ -30,9 +30,14 @@ SUITES: dict[Claim, tuple[str, ...]] = {
     Claim.MAX_LATENCY: ("snia",),
     Claim.LATENCY_SPREAD_OVER_TIME: ("drive", *_LEVELS),
     Claim.WORST_SECOND: ("drive", "intel_910"),
+    Claim.SLOWEST_SECOND: ("intel_910",),
+    Claim.FASTEST_SECOND: ("intel_910",),
+    Claim.FASTEST_TO_SLOWEST_SECOND: ("intel_910",),
+    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: ("intel_s3500",),
     Claim.SUSTAINED_TEMPERATURE: ("drive",),
     Claim.THROTTLED_TIME: ("drive",),
     Claim.ARRAY_EFFICIENCY: ("efficiency",),
+    Claim.TIMES_ONE_DRIVE: ("intel_s3500",),
     Claim.MEMBER_SPREAD: ("drive", "lot", "stec"),
     Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: ("drive",),
     Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: ("intel_s3500", *_LEVELS),
@@ -43,7 +48,8 @@ SUITES: dict[Claim, tuple[str, ...]] = {
     Claim.MIX_RISE: ("toms_s3500",),
     Claim.BALANCED_GAIN: ("toms_s3500",),
     Claim.UNALIGNED_PENALTY: ("stec",),
-    Claim.QD_KNEE: ("intel_910", "intel_s3500", "stec"),
+    Claim.QD_KNEE: ("intel_910", "stec"),
+    Claim.QD_LATENCY_KNEE: ("intel_s3500",),
     Claim.QD_GAIN: ("intel_910", "intel_s3500", "stec", "toms_s3700"),
     Claim.QD_DEPENDENCE: ("intel_s3500", "toms_s3700"),
     Claim.FRESH_IOPS: ("intel_910", "snia", "stec"),
@@ -170,7 +176,7 @@ def _suites(spec: Spec) -> Iterator[str]:
         quantities = sum(1 for figure in spec.figures for _ in figure.places())
         yield f"datasheet: {quantities} published quantit{'y' if quantities == 1 else 'ies'}"
     for claim in dict.fromkeys(promise.claim for promise in spec.promises):
-        also = ("explore",) if claim.scope is Scope.RUN and claim not in OF_HEAT else ()
+        also = ("explore",) if claim.scope is Scope.RUN and claim not in OF_COUNTERS else ()
         yield f"{claim.label}: {', '.join((*SUITES.get(claim, ()), *also)) or 'datasheet, where it is published'}"
     if spec.lot:
         yield "lot: whether the lot is accepted by its sample"

@@ -41,6 +41,7 @@ NOTED = {
     "util-linux": "version of util-linux",
     "governor": "governor of the processors' clocks",
     "turbo": "turbo of the processors",
+    "smt": "simultaneous multithreading (Hyper-Threading)",
     "pcie_aspm": "power saving of PCIe links",
 }
 OURS = "pytest-ssdqual"

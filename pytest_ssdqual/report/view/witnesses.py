@@ -72,7 +72,8 @@ def _place(place: DrivePlacement | None) -> tuple[str, str, str]:
         return "", "", ""
     requests = "" if place.nr_requests is None else f", {place.nr_requests:,} requests"
     node = "" if place.numa_node is None else str(place.numa_node)
-    return f"{place.scheduler}{requests}" if place.scheduler else "", node, place.interrupt_cpus
+    cache = f", {place.write_cache}" if place.write_cache else ""
+    return f"{place.scheduler}{requests}{cache}" if place.scheduler else "", node, place.interrupt_cpus
 
 
 def _host(seen: ProcessEnvironment) -> Iterator[TableRow]:

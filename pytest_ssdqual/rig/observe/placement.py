@@ -17,6 +17,9 @@ NUMA_NODES = scripts.text("placement.sh") + scripts.text("numa_nodes.sh")
 #: The scheduler in use is in brackets: ``mq-deadline [none]``.
 IN_USE = re.compile(r"\[([a-z0-9_-]{1,32})\]", re.ASCII)
 
+#: Modes of a write cache (queue/write_cache).
+CACHES = ("write back", "write through")
+
 
 def parse(lines: Sequence[str]) -> DrivePlacement:
     """Parse what ``scripts/placement.sh`` prints about one drive; what is missing or malformed is unknown."""
@@ -36,6 +39,7 @@ def parse(lines: Sequence[str]) -> DrivePlacement:
         # The kernel says -1 where it knows of no node.
         numa_node=whole(values.get("numa_node")),
         interrupt_cpus=format_list(cpus),
+        write_cache=cache if (cache := values.get("write_cache", "")) in CACHES else "",
     )
 
 

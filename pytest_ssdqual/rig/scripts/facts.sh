@@ -21,6 +21,7 @@ cat "$sys"/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null | s
     sed -n 's/^./governor &/p'
 sed -n 's/^0/turbo on/p; s/^1/turbo off/p' "$sys/devices/system/cpu/intel_pstate/no_turbo" 2>/dev/null ||
     sed -n 's/^1/turbo on/p; s/^0/turbo off/p' "$sys/devices/system/cpu/cpufreq/boost" 2>/dev/null
+sed -n 's/^1/smt on/p; s/^0/smt off/p' "$sys/devices/system/cpu/smt/active" 2>/dev/null
 sed -n 's/.*\[\(.*\)\].*/pcie_aspm \1/p' "$sys/module/pcie_aspm/parameters/policy" 2>/dev/null
 sed -n 's/^MemTotal: *\([0-9]*\) kB/memory_kib \1/p' /proc/meminfo
 fio --version 2>/dev/null | sed 's/^fio-/fio /'

@@ -4,8 +4,8 @@
 #
 # Arguments: of placement those of environment.sh from $6 on, of which the names are used; of interrupts a PCI device in
 #   sysfs.
-# Output: a section `==placement NAME` of each drive, with lines `scheduler`, `nr_requests`, `numa_node`, and
-#   `interrupt CPUS` for each interrupt of its controller; what sysfs does not say is left out. Then `==`.
+# Output: a section `==placement NAME` of each drive, with lines `scheduler`, `nr_requests`, `write_cache`,
+#   `numa_node`, and `interrupt CPUS` for each interrupt of its controller; what sysfs does not say is left out. Then `==`.
 # Exit status: not used.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
@@ -13,7 +13,7 @@
 placement() {
     while [ $# -gt 2 ]; do
         echo "==placement $1"
-        for f in scheduler nr_requests; do
+        for f in scheduler nr_requests write_cache; do
             line=
             { read -r line <"/sys/block/$1/queue/$f"; } 2>/dev/null
             [ -z "$line" ] || echo "$f $line"

@@ -157,3 +157,24 @@ def test_without_members_nothing_is_predicted_and_efficiency_is_skipped(four: In
     outcomes = {name.partition("[")[0]: found for name, found in four.outcomes().items()}
     assert outcomes == {"test_iops": "passed", "test_efficiency": "skipped"}
     assert four.records("member", "alone") == []
+
+
+def test_a_pair_of_mirrors_is_compared_with_the_bare_drive_of_the_same_run(inner: Inner) -> None:
+    inner.pytester.makepyfile(
+        test_acme="""
+            import pytest
+            from pytest_ssdqual import Workload
+
+            @pytest.mark.ssd_array("raid10", widths=[2])
+            @pytest.mark.ssd_workload(Workload("randwrite", "4k", 8), Workload("randrw", "4k", 8, 70))
+            @pytest.mark.ssd_promise("times_one_drive")
+            def test_pair(ssd_run, ssd_sla):
+                verdict = ssd_sla.judge(ssd_run)
+                assert verdict
+        """
+    )
+    promised = promise(claim="times_one_drive", at_least=0.9)
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + promised)
+    assert sorted(judged(inner).values()) == ["passed", "skipped"]
+    (verdict,) = inner.records("verdict")
+    assert verdict["value"] == pytest.approx(1, abs=0.1)

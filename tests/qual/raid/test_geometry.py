@@ -34,14 +34,21 @@ shares = st.floats(0, 1)
 rates = st.floats(1, 1e7)
 
 
-@pytest.mark.parametrize("text", ["drivex0", "raid0x1", "raid1x1", "raid5x2", "raid6x3", "raid10x2", "raid10x5"])
+@pytest.mark.parametrize("text", ["drivex0", "raid0x1", "raid1x1", "raid5x2", "raid6x3", "raid10x1", "raid10x5"])
 def test_impossible_widths_are_refused_in_words(text: str) -> None:
     with pytest.raises(ValueError, match=r"needs .* drive"):
         Geometry.parse(text)
 
 
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_raid10_of_two_costs_what_a_pair_of_mirrors_costs(missing: int) -> None:
+    one, pair = (Geometry(level, 2, missing) for level in (RaidLevel.RAID10, RaidLevel.RAID1))
+    assert loads(one) == loads(pair)
+    assert one.data_drives == pair.data_drives == 1
+
+
 def test_the_refusal_says_what_is_possible() -> None:
-    with pytest.raises(ValueError, match="raid10 needs an even number of drives, at least 4, not 5"):
+    with pytest.raises(ValueError, match="raid10 needs an even number of drives, at least 2, not 5"):
         Geometry(RaidLevel.RAID10, 5)
     assert FACTS[RaidLevel.RAID5].describe_widths() == "3 or more drives"
     assert FACTS[RaidLevel.DRIVE].describe_widths() == "1 or more drives"

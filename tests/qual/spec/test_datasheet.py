@@ -172,7 +172,7 @@ BAD = {
     ),
     "impossible array": (
         figure(workload="read_4k_qd1", array="raid10x5", iops=1),
-        "figure[0].array: raid10 needs an even number of drives, at least 4, not 5",
+        "figure[0].array: raid10 needs an even number of drives, at least 2, not 5",
     ),
     "degraded": (
         figure(workload="read_4k_qd1", array="raid5x4-1failed", iops=1),

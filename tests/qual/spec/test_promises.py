@@ -226,7 +226,7 @@ BAD = {
     ),
     "no such array": (
         promise(claim="p99_latency", level="raid10", width=5, at_most="1 ms"),
-        "promise[0]: raid10 needs an even number of drives, at least 4, not 5",
+        "promise[0]: raid10 needs an even number of drives, at least 2, not 5",
     ),
     "state of a level that has none": (
         promise(claim="p99_latency", level="raid0", state="degraded", at_most="1 ms"),

@@ -13,6 +13,7 @@ from pytest_ssdqual.qual.stats.curves import (
     depth_dependence,
     depth_gain,
     knee,
+    latency_knee,
     mix_rise,
     unaligned,
 )
@@ -84,6 +85,27 @@ def test_growth_is_reckoned_per_doubling() -> None:
     # 30 % for four times the depth is 14 % a doubling, for eight times 9 %.
     assert knee(over_depths([100, 200, 260], [1, 2, 8]), width=1).estimate.value == 8
     assert knee(over_depths([100, 200, 260], [1, 2, 16]), width=1).estimate.value == 2
+
+
+def latencies(*micros: float, percent: float = 0.0) -> dict[Workload, Estimate]:
+    """Mean latencies at depths 1, 2, 4, …"""
+    return over_depths([round(1_000 * each) for each in micros], percent=percent)
+
+
+def test_latency_rises_sharply_behind_the_depth_that_the_drive_serves_at_once() -> None:
+    # Eight I/Os are served at once, what is more waits.
+    found = latency_knee(latencies(100, 105, 115, 135, 260, 515), width=1)
+    assert found.estimate == Estimate(8, 8, 8, 5, Unit.COUNT)
+    assert [each.qd_per_drive for each in found.at] == [8]
+    # The 910's reads (seeds E-R), whose latency grows by 82 % from 16 to 32 outstanding.
+    assert latency_knee(latencies(127, 131, 139, 148, 178, 323, 568, 858), width=4).estimate.value == 16
+
+
+def test_a_rise_that_may_be_noise_makes_the_knee_of_latency_uncertain() -> None:
+    found = latency_knee(latencies(100, 105, 146, 290, 580, percent=4), width=1).estimate
+    assert (found.low, found.value, found.high) == (2, 4, 4)
+    flat = latency_knee(latencies(100, 100, 100), width=1).estimate
+    assert (flat.low, flat.value, flat.high) == (4, 4, math.inf)
 
 
 def test_where_growth_did_not_end_the_knee_has_no_upper_end() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.builders.strategies import EMPTY, histogram, interval, run, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
-from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run
+from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run, Spell
 from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, student_t
 from pytest_ssdqual.qual.stats.spread import (
@@ -19,8 +19,11 @@ from pytest_ssdqual.qual.stats.spread import (
     between,
     between_drives,
     between_members,
+    fastest_second,
+    fastest_to_slowest,
     max_latency,
     over_time,
+    slowest_second,
     studentized_range,
     worst_second,
 )
@@ -255,6 +258,33 @@ def test_the_worst_second_of_the_910s_sequential_writes() -> None:
     # One I/O of 256 KiB more or less in that second.
     assert found.high - found.low == pytest.approx(2 * 2**18 / 1_228e6, rel=0.02)
     assert (found.n, found.is_reading) == (240, False)
+
+
+def test_the_fastest_and_the_slowest_second_of_the_910s_sequential_writes() -> None:
+    # Seed E-05: 600 to 1,800 MB/s, "about three times".
+    writes = Workload("write", "256k", 1)
+    per_s = [600, *[1_220] * 48, *[1_237] * 10, 1_800] * 40
+    written = Measured((run([mb * 10**6 // 2**18 for mb in per_s], workload=writes),))
+    fastest, slowest = fastest_second(written, USUAL, 10), slowest_second(written, USUAL, 10)
+    assert fastest.value == pytest.approx(1.8e9, rel=0.005)
+    assert slowest.value == pytest.approx(0.6e9, rel=0.005)
+    apart = fastest_to_slowest(written, USUAL, 10)
+    assert apart.low < 3 < apart.high
+    assert apart.value == pytest.approx(3, rel=0.01)
+    assert (fastest.unit, apart.unit) == (Unit.BYTES_PER_SECOND, Unit.RATIO)
+
+
+@given(st.lists(st.integers(0, 10**5), min_size=30, max_size=60).filter(any), st.integers(1, 5))
+def test_the_fastest_second_survives_condensing(iops: list[int], rounds: int) -> None:
+    whole = run(iops, rounds=rounds)
+    found, kept = (fastest_second(Measured((each,)), USUAL, 3_600) for each in (whole, whole.condensed()))
+    assert (kept.value, kept.low, kept.high) == pytest.approx((found.value, found.low, found.high))
+    assert 0 <= found.low <= found.value <= found.high
+
+
+def test_a_report_of_five_seconds_hides_the_fastest_one() -> None:
+    assert Spell.of(0.0, 5.0, 5_000, 1).fastest_high == 5_000
+    assert Spell.of(0.0, 5.0, 5_000, 1).fastest_low == 1_000
 
 
 def test_nothing_behind_the_ramp_is_left_out_of_the_worst_second() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import histogram, interval, run, seen, seen_drive, side_by_side
 
+from pytest_ssdqual.qual.measured.environment import Traffic
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -71,10 +72,14 @@ OFFSETS = curve(
 #: Eleven seconds around a drive of 41 °C that was not throttled.
 COOL = seen([seen_drive("S0", None, None)])
 MANY = Measured((replace(run([400_000] * 5, workload=MIX), seen=COOL),))
+#: Two members, one of which was written to a quarter more.
+COUNTED = [seen_drive(f"S{each}", Traffic(0, ios, 0, 4096 * ios), None) for each, ios in enumerate((10_000, 8_000))]
+WORN = Measured((replace(run([9_000] * 5, geometry="raid0x2", workload=WRITE), seen=seen(COUNTED)),))
 #: Something of each kind that every claim of a scope can be judged on.
+ONE_DRIVE = Estimate(100_000, 99_000, 101_000, 5, Unit.IOPS)
 EVIDENCE: dict[Scope, list[Judgeable]] = {
     Scope.RUN: [MANY],
-    Scope.PREDICTED: [PredictedRun(MANY, Estimate(500_000, 490_000, 510_000, 5, Unit.IOPS))],
+    Scope.PREDICTED: [PredictedRun(MANY, Estimate(500_000, 490_000, 510_000, 5, Unit.IOPS), ONE_DRIVE)],
     Scope.MEMBERS: [Measured((side_by_side([[1_000] * 5, [600] * 5, [1_010] * 5]),))],
     Scope.SWEEP: [sweep_of(lawful("raid5x3"), lawful("raid5x4"))],
     Scope.CURVE: [MIXES, DEPTHS, OFFSETS],
@@ -90,13 +95,19 @@ FIGURES = {
     Claim.SUSTAINED_TEMPERATURE: 41,
     Claim.THROTTLED_TIME: 0,
     Claim.ARRAY_EFFICIENCY: 80,
+    Claim.TIMES_ONE_DRIVE: 4,
     Claim.MEMBER_SPREAD: 0.6,
     Claim.WORST_SECOND: 1,
+    Claim.SLOWEST_SECOND: 400_000 * 4096,
+    Claim.FASTEST_SECOND: 400_000 * 4096,
+    Claim.FASTEST_TO_SLOWEST_SECOND: 1,
+    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: 1.25,
     Claim.BATHTUB_DEPTH: 4_000 / 6_000,
     Claim.MIX_RISE: 4_000 / 9_000,
     Claim.BALANCED_GAIN: 4_000 / 9_000,
     Claim.UNALIGNED_PENALTY: 2.5,
     Claim.QD_KNEE: 4,
+    Claim.QD_LATENCY_KNEE: 4,
     Claim.QD_GAIN: 3.1,
     Claim.QD_DEPENDENCE: 3.1,
     Claim.FRESH_IOPS: 2_700,
@@ -109,9 +120,12 @@ FIGURES = {
 
 
 def fitting(claim: Claim) -> Judgeable:
-    of_mixes = dict.fromkeys((Claim.BATHTUB_DEPTH, Claim.MIX_RISE, Claim.BALANCED_GAIN), MIXES)
-    by_claim = {**of_mixes, Claim.UNALIGNED_PENALTY: OFFSETS}
-    return by_claim.get(claim, DEPTHS) if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0]
+    by_claim: dict[Claim, Judgeable] = {
+        **dict.fromkeys((Claim.BATHTUB_DEPTH, Claim.MIX_RISE, Claim.BALANCED_GAIN), MIXES),
+        Claim.UNALIGNED_PENALTY: OFFSETS,
+        Claim.WRITE_SPREAD_BETWEEN_MEMBERS: WORN,
+    }
+    return by_claim.get(claim, DEPTHS if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0])
 
 
 @pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])

@@ -64,9 +64,10 @@ def test_this_computer_has_facts(unprivileged: Channel) -> None:
                 "devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave",
                 "devices/system/cpu/cpu1/cpufreq/scaling_governor": "powersave",
                 "devices/system/cpu/intel_pstate/no_turbo": "0",
+                "devices/system/cpu/smt/active": "1",
                 "module/pcie_aspm/parameters/policy": "default performance [powersupersave] powersave",
             },
-            {"governor": "powersave", "turbo": "on", "pcie_aspm": "powersupersave"},
+            {"governor": "powersave", "turbo": "on", "smt": "on", "pcie_aspm": "powersupersave"},
         ),
         (
             {
@@ -77,6 +78,7 @@ def test_this_computer_has_facts(unprivileged: Channel) -> None:
             {"governor": "performance schedutil", "turbo": "off"},
         ),
         ({"devices/system/cpu/intel_pstate/no_turbo": "1"}, {"turbo": "off"}),
+        ({"devices/system/cpu/smt/active": "0"}, {"smt": "off"}),
         ({"devices/system/cpu/cpufreq/boost": "1"}, {"turbo": "on"}),
     ],
 )
@@ -88,7 +90,7 @@ def test_how_processors_are_clocked_and_links_sleep(
         (tmp_path / name).write_text(f"{text}\n")
     monkeypatch.setattr(provenance, "FACTS", f"sys={tmp_path}\n{provenance.FACTS}")
     here = facts(unprivileged)
-    assert {name: here[name] for name in ("governor", "turbo", "pcie_aspm") if name in here} == found
+    assert {name: here[name] for name in ("governor", "turbo", "smt", "pcie_aspm") if name in here} == found
 
 
 def test_a_tool_that_is_not_there_has_no_version(unprivileged: Channel, monkeypatch: pytest.MonkeyPatch) -> None:

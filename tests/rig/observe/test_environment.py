@@ -52,6 +52,7 @@ TREE = {
     "sys/block/sda/device/hwmon/hwmon4/temp1_max": "70000\n",
     "sys/block/nvme0n1/queue/scheduler": "[none] mq-deadline\n",
     "sys/block/nvme0n1/queue/nr_requests": "1023\n",
+    "sys/block/nvme0n1/queue/write_cache": "write through\n",
     "sys/block/nvme0n1/device/device/irq": "11\n",
     "sys/block/nvme0n1/device/device/numa_node": "1\n",
     "sys/block/nvme0n1/device/device/msi_irqs/45": "msix\n",
@@ -133,7 +134,7 @@ def test_the_script_finds_everything_in_any_shell(machine: Path, shell: list[str
     assert (reading.chunk_bytes, reading.bitmap, reading.md_workers) == (65536, False, 4)
     assert reading.host.md_thread_ticks == 7
     assert reading.host.workers == {("9", "77"): WorkerTime("raid5wq", 7)}
-    places = [DrivePlacement("none", 1023, 1, "0-1,3"), DrivePlacement("", None, None, "2")]
+    places = [DrivePlacement("none", 1023, 1, "0-1,3", "write through"), DrivePlacement("", None, None, "2")]
     assert [one.placement, sata.placement and replace(sata.placement, scheduler="")] == (
         places if when == "before" else [None, None]
     )
