@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import stopping_rules
 from drive_kinds import KINDS, Series
 from suite_plans import DRIVES, Model, SuitePlan
@@ -46,6 +47,9 @@ FAST_NS, TAIL_LIMIT_NS, SLOW_NS = 1_003_520, 10_000_000, 50_069_504
 TAIL_SHARE = 0.25
 #: Stalls: the slowest I/O of five seconds is Pareto-distributed, as in ``rare_events``.
 STALLS, STALL_NS = 3.0, 60e6
+#: Outcomes of a pool that one run draws from: its measurements are on the same drives.
+ALIKE = 3
+Drives = npt.NDArray[np.int64]
 #: Longest conditioning that is simulated, in steps.
 MOST_STEPS = 10
 #: Conditioning of bare drives, whose series is known to the measurements after it, seconds.
@@ -250,36 +254,43 @@ class Simulation:
     def run(self, factor: float, rng: np.random.Generator) -> SuiteRun:
         """Simulate a run on drives whose true rates are ``factor`` times their limits."""
         kind = self.pools.kinds[int(rng.integers(len(self.pools.kinds)))]
+        drives = rng.choice(self.pools.size, min(ALIKE, self.pools.size), replace=False)
         total, prices, outcomes = StepCost(), self.prices, list[Outcome]()
         for preparations, step in CampaignPlan.of(self.steps, self.protocol).prepared():
             for each in preparations:
                 total += prices.preparation(each).expected
                 if isinstance(each, Precondition):
-                    total += self._longer(each, kind, rng)
+                    total += self._longer(each, kind, drives, rng)
             if step.kind is not StepKind.MEASURED or not isinstance(step.what, Workload):
                 total += prices.step(step).expected
                 continue
-            ended = self._measured(step.geometry, step.what, factor, kind, rng)
+            ended = self._measured(step.geometry, step.what, factor, kind, (drives, rng))
             total += StepCost(ended.seconds, prices.written(step.geometry, step.what, ended.seconds))
             if self.promises.question(step.geometry, step.what).limits.keys() & {Claim.STEADY_IOPS}:
                 outcomes.append(ended.outcome)
         return SuiteRun(total.seconds, total.bytes_written, tuple(outcomes))
 
-    def _longer(self, step: Precondition, kind: str, rng: np.random.Generator) -> StepCost:
+    def _longer(self, step: Precondition, kind: str, drives: Drives, rng: np.random.Generator) -> StepCost:
         """Return the cost of the steps of conditioning after those that the volume needs."""
         protocol, width = self.protocol, step.geometry.width if step.geometry.is_side_by_side else 1
-        steps = self.pools.steps(protocol, width, kind, self._drawn(rng))
+        steps = self.pools.steps(protocol, width, kind, int(rng.choice(drives)))
         seconds = max(0, steps - 1) * protocol.precondition_s
         writes = precondition.conditioning(step.workload)
         return StepCost(seconds, self.prices.written(step.geometry, writes, seconds))
 
     def _measured(
-        self, geometry: Geometry, workload: Workload, factor: float, kind: str, rng: np.random.Generator
+        self,
+        geometry: Geometry,
+        workload: Workload,
+        factor: float,
+        kind: str,
+        drawn_by: tuple[Drives, np.random.Generator],
     ) -> Ended:
         """Return the outcome of a measurement, of drives side by side the worst, after the time of the last one."""
         protocol, question = self.protocol, self.promises.question(geometry, workload)
         width = geometry.width if geometry.is_side_by_side else 1
-        numbers = [self._drawn(rng) for _ in range(width)]
+        drives, rng = drawn_by
+        numbers = rng.choice(drives, width).tolist()
         if protocol.sequential:
             needs = Needs(
                 has_limit=Claim.STEADY_IOPS in question.limits,
@@ -299,6 +310,3 @@ class Simulation:
         order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
         worst = min((each.outcome for each in drawn), key=order.index)
         return Ended(worst, max(each.seconds for each in drawn) + more_s)
-
-    def _drawn(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(self.pools.size))

@@ -22,6 +22,8 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Simulated runs; each quarter has drives of one kind.
 RUNS = 300
+#: Simulated drives of a run: its measurements resemble each other, because they are on the same drives.
+ALIKE = 3
 #: Quantiles of simulated runs that the printed range has: a little more than 90 %, because no simulated drive is the
 #: real one. On drives of other kinds it holds less often (``bench/suite_hours.py``; D149).
 LOW, HIGH = 0.03, 0.97
@@ -53,6 +55,11 @@ class Durations:
     #: Limits of which no figure is known.
     assumed: dict[tuple[Claim, Geometry, Workload], float] = field(default_factory=dict)
     _random: random.Random = field(default_factory=lambda: random.Random(duration.SEED))  # noqa: S311
+    #: The simulated drives of each run, as shares of their number.
+    _alike: tuple[tuple[float, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        self._alike = tuple(tuple(self._random.random() for _ in range(ALIKE)) for _ in range(RUNS))
 
     def sequential(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> Sample:
         """Return seconds after the ramp of a sequential measurement, in each simulated run."""
@@ -129,8 +136,8 @@ class Durations:
             return (pools[0][0],) * RUNS
         draw = self._random.random
         return tuple(
-            max(pool[int(draw() * len(pool))] for _ in range(figures))
-            for pool in (pools[run % len(pools)] for run in range(RUNS))
+            max(pool[int(alike[int(draw() * ALIKE)] * len(pool))] for _ in range(figures))
+            for pool, alike in ((pools[run % len(pools)], self._alike[run]) for run in range(RUNS))
         )
 
 

@@ -7,7 +7,7 @@ of a run together: the range of a plan is that of its sum, not the sum of ranges
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -123,14 +123,15 @@ def predict(
     tails: Container[Workload] = frozenset(),
     promises: Promises | None = None,
     earlier: Earlier = durations.no_baseline,
+    ends_s: Mapping[tuple[Geometry, Workload], float] | None = None,
 ) -> PrintedPlan:
     """Return the plan with its costs, in the order of execution.
 
     ``tails``: the workloads with tests of percentiles. ``promises``: what sequential measurements have to decide; None:
-    nothing but IOPS. ``earlier``: figures of a baseline.
+    nothing but IOPS. ``earlier``: figures of a baseline. ``ends_s``: by when, after the ramp, a budget ends them.
     """
     simulated = Durations(promises or Promises(spec, protocol, {}), earlier)
-    prices = Prices(protocol, spec, drive_bytes, tails, simulated)
+    prices = Prices(protocol, spec, drive_bytes, tails, simulated, ends_s or {})
     found = PricedPlan.of(CampaignPlan.of(steps, protocol), prices)
     looks, runs = protocol.sequential, durations.summed(found.samples)
     return PrintedPlan(
@@ -216,6 +217,8 @@ class Prices:
     drive_bytes: int
     tails: Container[Workload] = frozenset()
     durations: Durations | None = None
+    #: By when, after the ramp, a budget ends sequential measurements.
+    ends_s: Mapping[tuple[Geometry, Workload], float] = field(default_factory=dict)
     #: What was assumed because nothing is published, a sentence each.
     assumptions: dict[str, None] = field(default_factory=dict)
 
@@ -303,8 +306,11 @@ class Prices:
             return StepCost(repeats * (each_s + OVERHEAD_S), self.written(geometry, workload, repeats * each_s))
 
         if looks and self.durations:
-            beyond = tuple(each - looks.first_s for each in self.durations.sequential(geometry, workload, looks))
-            return StepPrice.varying(lasting(looks.first_s), beyond, per_s, lasting(looks.limit_s))
+            end_s = self.ends_s.get((geometry, workload), looks.limit_s)
+            beyond = tuple(
+                min(each, end_s) - looks.first_s for each in self.durations.sequential(geometry, workload, looks)
+            )
+            return StepPrice.varying(lasting(looks.first_s), beyond, per_s, lasting(end_s))
         window_s = protocol.window_of(tail=workload in self.tails)
         rounds = protocol.steady.window
         found = SteadySteps(

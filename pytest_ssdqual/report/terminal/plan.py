@@ -60,6 +60,8 @@ class PrintedPlan:
     ninety_s: float = 0.0
     #: What the forecast assumes because nothing is published, a part of a sentence each.
     assumptions: tuple[str, ...] = ()
+    #: What a budget buys, a sentence each; empty without one.
+    budget: tuple[str, ...] = ()
     #: Each measurement that ends when it is decided: its name as a step, its expected begin and duration in seconds.
     measurements: tuple[tuple[str, float, float], ...] = ()
 
@@ -114,6 +116,8 @@ HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")
 
 def plan_lines(plan: PrintedPlan) -> list[str]:
     """Return the plan as a table with totals, or one sentence if no array is needed."""
+    if not plan.arrays and plan.budget:
+        return ["ssdqual: the budget leaves out the whole plan", *(f"  {line}" for line in plan.budget)]
     if not plan.arrays:
         return ["ssdqual: no array is needed by the tests selected, nothing will be written"]
     rows = [_row(array.geometry, array) for array in plan.arrays]
@@ -175,6 +179,7 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
         yield f"times are expected ones, from simulations; all took {low} to {high} in nine of ten of them"
     else:
         yield "times are estimates: conditioning goes on until the array is steady"
+    yield from plan.budget
     for assumed in plan.assumptions:
         yield f"assumed: {assumed}"
     if more := _more(array for array in plan.arrays if array.is_loop):

@@ -1,0 +1,293 @@
+"""``--ssd-budget``: fits a plan into a time, and keeps the run to it.
+
+First every sequential measurement gets an earlier end, all of them the same quantile of their own expected durations.
+If even the earliest ends are too late together, measurements are left out, from the end of the plan: what is measured
+is complete arrays. An end by the budget is one of the protocol's looks, whose intervals hold together, so it needs no
+other statistics; but it is never before the time at which a plateau or a rare event could be taken for the drive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+
+from pytest_ssdqual.plugin.plan import durations
+from pytest_ssdqual.plugin.plan.durations import Sample
+from pytest_ssdqual.plugin.plan.forecast import OVERHEAD_S, Prices
+from pytest_ssdqual.plugin.plan.stopping import Promises
+from pytest_ssdqual.qual.forecast import duration, simulated_drive
+from pytest_ssdqual.qual.forecast.duration import Asked, Judging
+from pytest_ssdqual.qual.measured.judgeable import Judgeable
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule
+from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats.group_sequential import Decision
+from pytest_ssdqual.qual.units import Unit, format_duration
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, CampaignStep, Preparation, StepKind
+from pytest_ssdqual.rig.measure.sequential_verdict import Enough
+from pytest_ssdqual.rig.measure.session import BudgetSpent
+
+#: By when, after the ramp, each sequential measurement ends.
+Ends = Mapping[tuple[Geometry, Workload], float]
+#: Kind of the records of steps that were not begun, and of measurements that ended undecided.
+SPENT = "budget_spent"
+#: Quantiles of their durations at which measurements may end, the longest first.
+SHARES = (1.0, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
+#: Units of the claims whose shortfalls are those of a rate.
+RATES = (Unit.IOPS, Unit.BYTES_PER_SECOND)
+#: Shortfalls that are tried for the smallest that is detected, in per cent, and the share of runs that detect it.
+SHORTFALLS, DETECTED = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0), 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a budget buys."""
+
+    seconds: float
+    #: None in a protocol of fixed times.
+    ends_s: Ends = field(default_factory=dict)
+    left_out: tuple[CampaignStep, ...] = ()
+    measured: int = 0
+    #: Nine of ten runs take at most this.
+    ninety_s: float = 0.0
+    #: Expected number of measurements that end before they are decided.
+    undecided: float = 0.0
+
+    def end_of(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> float:
+        """Return by when a measurement ends; one that was not planned may take as long as any that was."""
+        latest_s = max(self.ends_s.values(), default=looks.limit_s)
+        return self.ends_s.get((geometry, workload), latest_s)
+
+    def to_record(self) -> dict[str, object]:
+        """Return the facts for the journal."""
+        return {
+            "seconds": self.seconds,
+            "ninety_s": self.ninety_s,
+            "measurements": self.measured,
+            "undecided": round(self.undecided, 2),
+            "left_out": [str(each) for each in self.left_out],
+            "ends_s": {f"{array} {workload}": end_s for (array, workload), end_s in self.ends_s.items()},
+        }
+
+    @property
+    def called(self) -> str:
+        """``the budget of 8 h``."""
+        return f"the budget of {format_duration(self.seconds)}"
+
+
+def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted:
+    """Fit the steps into ``seconds``, so that nine of ten runs take no longer."""
+    protocol, samples = prices.protocol, {each: prices.step(each).sample for each in steps}
+    looks = protocol.sequential
+    found = Fitted(seconds)
+    for share in SHARES if looks else (1.0,):
+        ends_s = _ends(samples, looks, share, protocol)
+        found = _fitted(seconds, steps, prices, samples, ends_s)
+        if found.ninety_s <= seconds:
+            return found
+    # The number of measurements that fit; that of all, which did not, is the first one that is too many.
+    measured = [each for each in steps if each.kind is StepKind.MEASURED]
+    least, most = 0, len(measured)
+    while least < most:
+        kept = (least + most) // 2
+        tried = _fitted(seconds, _without(steps, measured[kept + 1 :]), prices, samples, found.ends_s)
+        least, most = (kept + 1, most) if tried.ninety_s <= seconds else (least, kept)
+    left_out = tuple(measured[least:])
+    rest = _fitted(seconds, _without(steps, left_out), prices, samples, found.ends_s)
+    return replace(rest, left_out=left_out)
+
+
+def _without(steps: Sequence[CampaignStep], left_out: Sequence[CampaignStep]) -> tuple[CampaignStep, ...]:
+    return tuple(each for each in steps if each not in set(left_out))
+
+
+def _ends(
+    samples: Mapping[CampaignStep, Sample], looks: SequentialRule | None, share: float, protocol: Protocol
+) -> dict[tuple[Geometry, Workload], float]:
+    if looks is None:
+        return {}
+    times, least_s = group_sequential.look_times(looks), group_sequential.earliest_end_s(looks)
+    wanted = {
+        (step.geometry, step.what): durations.quantile(sample, share) - protocol.ramp_s - OVERHEAD_S
+        for step, sample in samples.items()
+        if step.kind is StepKind.MEASURED and isinstance(step.what, Workload)
+    }
+    if share == 1.0:
+        return dict.fromkeys(wanted, looks.limit_s)
+    return {
+        key: next((each for each in times if each >= max(least_s, end_s - 1)), times[-1])
+        for key, end_s in wanted.items()
+    }
+
+
+def _fitted(
+    seconds: float,
+    steps: Sequence[CampaignStep],
+    prices: Prices,
+    samples: Mapping[CampaignStep, Sample],
+    ends_s: Ends,
+) -> Fitted:
+    more_s, undecided, found = prices.protocol.ramp_s + OVERHEAD_S, 0.0, list[Sample]()
+    for preparations, step in CampaignPlan.of(steps, prices.protocol).prepared():
+        found += (prices.preparation(each).sample for each in preparations)
+        end_s = ends_s.get((step.geometry, step.what)) if isinstance(step.what, Workload) else None
+        if end_s is None or step.kind is not StepKind.MEASURED:
+            found.append(samples[step])
+        else:
+            most_s = more_s + end_s
+            found.append(tuple(min(each, most_s) for each in samples[step]))
+            undecided += fmean(each > most_s + 1 for each in samples[step])
+    kept = {(each.geometry, each.what) for each in steps if each.kind is StepKind.MEASURED}
+    return Fitted(
+        seconds,
+        {key: end_s for key, end_s in ends_s.items() if key in kept},
+        measured=len(kept),
+        ninety_s=durations.quantile(durations.summed(found), 0.9),
+        undecided=undecided,
+    )
+
+
+def lines(found: Fitted, promises: Promises, unmeasured: int = 0) -> Iterator[str]:
+    """Yield what the budget buys, a sentence each; ``unmeasured`` is the number of screened points."""
+    all_of_them = found.measured + len(found.left_out)
+    yield (
+        f"{found.called}: {found.measured} of {all_of_them} measurements, in nine of ten runs within "
+        f"{format_duration(round(found.ninety_s))}"
+    )
+    if unmeasured:
+        yield f"besides these, {unmeasured} points are screened; those that are measured after all take more time"
+    if found.left_out:
+        arrays = dict.fromkeys(str(each.geometry) for each in found.left_out)
+        on = ", ".join(arrays)
+        yield f"left out, from the end of the plan: {len(found.left_out)} on {on}; their tests are errors"
+    looks, rule = promises.protocol.sequential, promises.protocol.verdict
+    yield (
+        f"a budget makes no verdict less certain: each false accept and each false reject has at most "
+        f"{50 * (1 - rule.confidence):.2g} %"
+    )
+    if looks is None or not found.ends_s or min(found.ends_s.values()) >= looks.limit_s:
+        return
+    earliest, latest = (format_duration(round(end(found.ends_s.values()))) for end in (min, max))
+    when = earliest if earliest == latest else f"{earliest} to {latest}"
+    yield (
+        f"what is undecided then ends as inconclusive after {when}, instead of {format_duration(looks.limit_s)}; "
+        f"about {found.undecided:.1f} measurements will be"
+    )
+    if shortfalls := tuple(_shortfalls(found, promises, looks)):
+        yield f"shortfalls that nine of ten runs detect: {'; '.join(shortfalls)}"
+
+
+def _shortfalls(found: Fitted, promises: Promises, looks: SequentialRule) -> Iterator[str]:
+    """Yield the smallest detectable shortfall of each claim, at the earliest end of a measurement that it has."""
+    judging = Judging(looks, promises.protocol.verdict, promises.family)
+    ends: dict[str, float] = {}
+    asked: dict[str, Asked] = {}
+    for (geometry, workload), end_s in found.ends_s.items():
+        for claim in promises.question(geometry, workload).limits:
+            simulated = claim if claim in duration.QUANTILES else Claim.STEADY_IOPS
+            if claim in duration.QUANTILES or claim.unit in RATES:
+                ends[claim.label] = min(end_s, ends.get(claim.label, end_s))
+                asked[claim.label] = Asked(simulated)
+    for label, end_s in ends.items():
+        percent = _smallest(judging, asked[label], end_s)
+        yield f"{label} {percent:g} %" if percent else f"{label} none up to {SHORTFALLS[-1]:g} %"
+
+
+def _smallest(judging: Judging, asked: Asked, end_s: float) -> float | None:
+    """Return the smallest shortfall that is detected by ``end_s``; None if none of ``SHORTFALLS`` is."""
+    least, most = 0, len(SHORTFALLS)
+    while least < most:
+        middle = (least + most) // 2
+        wrong = Asked(asked.claim, round(1 - SHORTFALLS[middle] / 100, 3))
+        shares = [
+            fmean(each <= end_s for each in duration.durations(judging, [wrong], kind))
+            for kind in simulated_drive.KINDS
+        ]
+        least, most = (least, middle) if fmean(shares) >= DETECTED else (middle + 1, most)
+    return SHORTFALLS[least] if least < len(SHORTFALLS) else None
+
+
+def note_nothing(kind: str, **facts: object) -> None:
+    """Record nothing."""
+
+
+@dataclass(slots=True)
+class KeptBudget:
+    """A run that keeps to its budget; the time of earlier sessions counts."""
+
+    fitted: Fitted
+    protocol: Protocol
+    prices: Prices
+    clock: Callable[[], float]
+    #: Time by ``clock`` at which the budget is over.
+    over_s: float
+    #: Names of the measurements that ended before they were decided, also in earlier sessions.
+    ended: set[str] = field(default_factory=set)
+    #: Writes a record to the journal.
+    note: Callable[..., None] = note_nothing
+
+    def left_s(self) -> float:
+        """Return the seconds until the budget is over."""
+        return self.over_s - self.clock()
+
+    def require(self, step: CampaignStep, preparations: Sequence[Preparation]) -> None:
+        """Raise ``BudgetSpent`` if the step is left out, or would end late if it began now."""
+        if step in self.fitted.left_out:
+            raise BudgetSpent(f"{step.what} on {step.geometry} was not measured: {self.fitted.called} leaves it out")
+        needed_s = self._least_s(step, preparations)
+        if needed_s > self.left_s():
+            needed, left = (format_duration(max(0, round(each))) for each in (needed_s, self.left_s()))
+            sentence = f"{step} was not begun: it takes {needed}, and {left} remain of {self.fitted.called}"
+            self.note(SPENT, step=str(step), sentence=sentence)
+            raise BudgetSpent(sentence)
+
+    def until_spent(self, enough: Enough) -> Enough:
+        """Return the stopping rule that also ends what is undecided when its part of the budget is spent.
+
+        It has to be the outermost rule: no other one may go on.
+        """
+
+        def decide(measured: Measured) -> Decision:
+            found = enough(measured)
+            why = "" if found else self.end(measured)
+            return Decision(done=True, sentence=f"{found.sentence}: {why}") if why else found
+
+        return decide
+
+    def end(self, measured: Measured) -> str:
+        """Return why a measurement has to end at its look although it is not decided; empty if it may go on."""
+        looks, look = self.protocol.sequential, measured.look
+        if looks is None or look is None or look.number == look.of:
+            return ""
+        times, step = group_sequential.look_times(looks), f"{measured.geometry} {measured.workload}"
+        now_s, next_s = times[look.number - 1], times[look.number]
+        if now_s < group_sequential.earliest_end_s(looks):
+            return ""
+        ends_s = self.fitted.end_of(measured.geometry, measured.workload, looks)
+        if now_s < ends_s and next_s - now_s + OVERHEAD_S <= self.left_s():
+            return ""
+        sentence = f"{self.fitted.called} ended it"
+        self.ended.add(step)
+        self.note(SPENT, step=step, sentence=sentence)
+        return sentence
+
+    def why(self, judged: Judgeable) -> str:
+        """Return why what is judged may be undecided; empty if all its measurements ended by themselves."""
+        subject = judged.subject
+        names = (f"{geometry} {workload}" for geometry in subject.geometries for workload in subject.workloads)
+        ended = [name for name in names if name in self.ended]
+        return f"{self.fitted.called} ended the measurement of {', '.join(ended)}" if ended else ""
+
+    def _least_s(self, step: CampaignStep, preparations: Sequence[Preparation]) -> float:
+        """Return the time that a step needs, with its preparations, once it has begun."""
+        before_s = sum(self.prices.preparation(each).expected.seconds for each in preparations)
+        looks = self.protocol.sequential
+        if looks and step.kind is StepKind.MEASURED:
+            return before_s + self.protocol.ramp_s + group_sequential.earliest_end_s(looks) + OVERHEAD_S
+        if step.kind is StepKind.SEARCH and not preparations:
+            return 0.0  # it has begun, and asks again for each of its probes
+        return before_s + self.prices.step(step).most.seconds
