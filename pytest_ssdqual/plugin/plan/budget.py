@@ -1,21 +1,21 @@
 """``--ssd-budget``: fits a plan into a time, and keeps the run to it.
 
-First every sequential measurement gets an earlier end, all of them the same quantile of their own expected durations.
-If even the earliest ends are too late together, measurements are left out, from the end of the plan: what is measured
-is complete arrays. An end by the budget is one of the protocol's looks, whose intervals hold together, so it needs no
-other statistics; but it is never before the time at which a plateau or a rare event could be taken for the drive.
+Sequential measurements get an earlier end, all of them the same quantile of their own expected durations, and what does
+not fit is left out, from the end of the plan: what is measured is complete arrays. Of all such plans the one is taken
+by which the most measurements are expected to be decided. An end by the budget is one of the protocol's looks, whose
+intervals hold together, so it needs no other statistics; but it is never before the time at which a plateau or a rare
+event could be taken for the drive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from pytest_ssdqual.plugin.plan import durations
-from pytest_ssdqual.plugin.plan.durations import Sample
+from pytest_ssdqual.plugin.plan.durations import Durations, Sample
 from pytest_ssdqual.plugin.plan.forecast import OVERHEAD_S, Prices
-from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.forecast import duration, simulated_drive
 from pytest_ssdqual.qual.forecast.duration import Asked, Judging
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
@@ -36,7 +36,7 @@ Ends = Mapping[tuple[Geometry, Workload], float]
 #: Kind of the records of steps that were not begun, and of measurements that ended undecided.
 SPENT = "budget_spent"
 #: Quantiles of their durations at which measurements may end, the longest first.
-SHARES = (1.0, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
+SHARES = (1.0, 0.97, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.0)
 #: Units of the claims whose shortfalls are those of a rate.
 RATES = (Unit.IOPS, Unit.BYTES_PER_SECOND)
 #: Shortfalls that are tried for the smallest that is detected, in per cent, and the share of runs that detect it.
@@ -80,80 +80,102 @@ class Fitted:
 
 
 def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted:
-    """Fit the steps into ``seconds``, so that nine of ten runs take no longer."""
-    protocol, samples = prices.protocol, {each: prices.step(each).sample for each in steps}
-    looks = protocol.sequential
-    found = Fitted(seconds)
-    for share in SHARES if looks else (1.0,):
-        ends_s = _ends(samples, looks, share, protocol)
-        found = _fitted(seconds, steps, prices, samples, ends_s)
-        if found.ninety_s <= seconds:
-            return found
-    # The number of measurements that fit; that of all, which did not, is the first one that is too many.
-    measured = [each for each in steps if each.kind is StepKind.MEASURED]
-    least, most = 0, len(measured)
-    while least < most:
-        kept = (least + most) // 2
-        tried = _fitted(seconds, _without(steps, measured[kept + 1 :]), prices, samples, found.ends_s)
-        least, most = (kept + 1, most) if tried.ninety_s <= seconds else (least, kept)
-    left_out = tuple(measured[least:])
-    rest = _fitted(seconds, _without(steps, left_out), prices, samples, found.ends_s)
-    return replace(rest, left_out=left_out)
+    """Fit the steps into ``seconds``, so that nine of ten runs take no longer, and that most measurements are decided.
+
+    If all of them are decided either way, more time for each is better than less.
+    """
+    fitting = _Fitting(seconds, steps, prices)
+    shares = SHARES if prices.protocol.sequential else (1.0,)
+    found = [fitting.most_that_fit(share) for share in shares]
+    return max(found, key=lambda each: round(each.measured - each.undecided, 3))
 
 
-def _without(steps: Sequence[CampaignStep], left_out: Sequence[CampaignStep]) -> tuple[CampaignStep, ...]:
-    return tuple(each for each in steps if each not in set(left_out))
+@dataclass(slots=True)
+class _Fitting:
+    """The durations of a plan's steps, of which all ways to fit it are sums."""
 
+    seconds: float
+    steps: Sequence[CampaignStep]
+    prices: Prices
+    _samples: dict[CampaignStep | Preparation, Sample] = field(default_factory=dict)
+    #: By the number of measurements from the beginning of the plan: all that is done then, with what it needs.
+    _prepared: dict[int, list[tuple[tuple[Preparation, ...], CampaignStep]]] = field(default_factory=dict)
 
-def _ends(
-    samples: Mapping[CampaignStep, Sample], looks: SequentialRule | None, share: float, protocol: Protocol
-) -> dict[tuple[Geometry, Workload], float]:
-    if looks is None:
-        return {}
-    times, least_s = group_sequential.look_times(looks), group_sequential.earliest_end_s(looks)
-    wanted = {
-        (step.geometry, step.what): durations.quantile(sample, share) - protocol.ramp_s - OVERHEAD_S
-        for step, sample in samples.items()
-        if step.kind is StepKind.MEASURED and isinstance(step.what, Workload)
-    }
-    if share == 1.0:
-        return dict.fromkeys(wanted, looks.limit_s)
-    return {
-        key: next((each for each in times if each >= max(least_s, end_s - 1)), times[-1])
-        for key, end_s in wanted.items()
-    }
+    @property
+    def measured(self) -> list[CampaignStep]:
+        """The measurements of the plan."""
+        return [each for each in self.steps if each.kind is StepKind.MEASURED]
 
+    def most_that_fit(self, share: float) -> Fitted:
+        """Return the plan with the most measurements, all ended at this quantile of their durations."""
+        ends_s, measured = self._ends(share), self.measured
+        best = self._fitted(len(measured), ends_s)
+        least, most = 0, len(measured)
+        while best.ninety_s > self.seconds and most > 0:
+            kept = (least + most) // 2
+            tried = self._fitted(kept, ends_s)
+            if tried.ninety_s <= self.seconds:
+                least = kept
+            else:
+                most = kept
+            if most - least <= 1:
+                best = self._fitted(least, ends_s)
+                break
+        return best
 
-def _fitted(
-    seconds: float,
-    steps: Sequence[CampaignStep],
-    prices: Prices,
-    samples: Mapping[CampaignStep, Sample],
-    ends_s: Ends,
-) -> Fitted:
-    more_s, undecided, found = prices.protocol.ramp_s + OVERHEAD_S, 0.0, list[Sample]()
-    for preparations, step in CampaignPlan.of(steps, prices.protocol).prepared():
-        found += (prices.preparation(each).sample for each in preparations)
-        end_s = ends_s.get((step.geometry, step.what)) if isinstance(step.what, Workload) else None
-        if end_s is None or step.kind is not StepKind.MEASURED:
-            found.append(samples[step])
-        else:
+    def _ends(self, share: float) -> dict[tuple[Geometry, Workload], float]:
+        protocol, looks = self.prices.protocol, self.prices.protocol.sequential
+        if looks is None:
+            return {}
+        times, least_s = group_sequential.look_times(looks), group_sequential.earliest_end_s(looks)
+        found = {}
+        for step in self.measured:
+            if isinstance(step.what, Workload):
+                wanted_s = durations.quantile(self._sample(step), share) - protocol.ramp_s - OVERHEAD_S - 1
+                end_s = next((each for each in times if each >= max(least_s, wanted_s)), times[-1])
+                found[step.geometry, step.what] = looks.limit_s if share == 1.0 else end_s
+        return found
+
+    def _fitted(self, kept: int, ends_s: Ends) -> Fitted:
+        """Return the plan with the first ``kept`` measurements."""
+        if kept not in self._prepared:
+            left_out = set(self.measured[kept:])
+            steps = [each for each in self.steps if each not in left_out]
+            self._prepared[kept] = list(CampaignPlan.of(steps, self.prices.protocol).prepared())
+        more_s, undecided, found = self.prices.protocol.ramp_s + OVERHEAD_S, 0.0, list[Sample]()
+        for preparations, step in self._prepared[kept]:
+            found += map(self._sample, preparations)
+            sample, end_s = self._sample(step), None
+            if step.kind is StepKind.MEASURED and isinstance(step.what, Workload):
+                end_s = ends_s.get((step.geometry, step.what))
+            if end_s is None:
+                found.append(sample)
+                continue
             most_s = more_s + end_s
-            found.append(tuple(min(each, most_s) for each in samples[step]))
-            undecided += fmean(each > most_s + 1 for each in samples[step])
-    kept = {(each.geometry, each.what) for each in steps if each.kind is StepKind.MEASURED}
-    return Fitted(
-        seconds,
-        {key: end_s for key, end_s in ends_s.items() if key in kept},
-        measured=len(kept),
-        ninety_s=durations.quantile(durations.summed(found), 0.9),
-        undecided=undecided,
-    )
+            found.append(tuple(min(each, most_s) for each in sample))
+            undecided += fmean(each > most_s + 1 for each in sample)
+        measured = self.measured
+        of_kept = {(each.geometry, each.what) for each in measured[:kept]}
+        return Fitted(
+            self.seconds,
+            {key: end_s for key, end_s in ends_s.items() if key in of_kept},
+            left_out=tuple(measured[kept:]),
+            measured=kept,
+            ninety_s=durations.quantile(durations.summed(found), 0.9),
+            undecided=undecided,
+        )
+
+    def _sample(self, step: CampaignStep | Preparation) -> Sample:
+        """Return the durations of a step or a preparation; drawn once, so that sums can be compared."""
+        if step not in self._samples:
+            price = self.prices.step(step) if isinstance(step, CampaignStep) else self.prices.preparation(step)
+            self._samples[step] = price.sample
+        return self._samples[step]
 
 
-def lines(found: Fitted, promises: Promises, unmeasured: int = 0) -> Iterator[str]:
+def lines(found: Fitted, simulated: Durations, unmeasured: int = 0) -> Iterator[str]:
     """Yield what the budget buys, a sentence each; ``unmeasured`` is the number of screened points."""
-    all_of_them = found.measured + len(found.left_out)
+    promises, all_of_them = simulated.promises, found.measured + len(found.left_out)
     yield (
         f"{found.called}: {found.measured} of {all_of_them} measurements, in nine of ten runs within "
         f"{format_duration(round(found.ninety_s))}"
@@ -177,12 +199,13 @@ def lines(found: Fitted, promises: Promises, unmeasured: int = 0) -> Iterator[st
         f"what is undecided then ends as inconclusive after {when}, instead of {format_duration(looks.limit_s)}; "
         f"about {found.undecided:.1f} measurements will be"
     )
-    if shortfalls := tuple(_shortfalls(found, promises, looks)):
+    if shortfalls := tuple(_shortfalls(found, simulated, looks)):
         yield f"shortfalls that nine of ten runs detect: {'; '.join(shortfalls)}"
 
 
-def _shortfalls(found: Fitted, promises: Promises, looks: SequentialRule) -> Iterator[str]:
+def _shortfalls(found: Fitted, simulated: Durations, looks: SequentialRule) -> Iterator[str]:
     """Yield the smallest detectable shortfall of each claim, at the earliest end of a measurement that it has."""
+    promises = simulated.promises
     judging = Judging(looks, promises.protocol.verdict, promises.family)
     ends: dict[str, float] = {}
     asked: dict[str, Asked] = {}
@@ -193,18 +216,18 @@ def _shortfalls(found: Fitted, promises: Promises, looks: SequentialRule) -> Ite
                 ends[claim.label] = min(end_s, ends.get(claim.label, end_s))
                 asked[claim.label] = Asked(simulated)
     for label, end_s in ends.items():
-        percent = _smallest(judging, asked[label], end_s)
+        percent = _smallest(simulated, judging, asked[label], end_s)
         yield f"{label} {percent:g} %" if percent else f"{label} none up to {SHORTFALLS[-1]:g} %"
 
 
-def _smallest(judging: Judging, asked: Asked, end_s: float) -> float | None:
+def _smallest(simulated: Durations, judging: Judging, asked: Asked, end_s: float) -> float | None:
     """Return the smallest shortfall that is detected by ``end_s``; None if none of ``SHORTFALLS`` is."""
     least, most = 0, len(SHORTFALLS)
     while least < most:
         middle = (least + most) // 2
         wrong = Asked(asked.claim, round(1 - SHORTFALLS[middle] / 100, 3))
         shares = [
-            fmean(each <= end_s for each in duration.durations(judging, [wrong], kind))
+            fmean(each <= end_s for each in simulated.of_kind(judging, frozenset({wrong}), kind))
             for kind in simulated_drive.KINDS
         ]
         least, most = (least, middle) if fmean(shares) >= DETECTED else (middle + 1, most)

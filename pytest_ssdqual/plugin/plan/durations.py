@@ -11,7 +11,9 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from pytest_ssdqual.plugin.plan import stored_durations
 from pytest_ssdqual.plugin.plan.stopping import Promises
+from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.qual.forecast import duration, simulated_drive
 from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -52,6 +54,8 @@ class Durations:
 
     promises: Promises
     earlier: Earlier = no_baseline
+    #: What was simulated before.
+    stored: Stored = field(default_factory=dict)
     #: Limits of which no figure is known.
     assumed: dict[tuple[Claim, Geometry, Workload], float] = field(default_factory=dict)
     _random: random.Random = field(default_factory=lambda: random.Random(duration.SEED))  # noqa: S311
@@ -70,7 +74,14 @@ class Durations:
             is_shown=is_known and workload.writes,
         )  # fmt: skip
         asked = self.asked(geometry, workload, looks)
-        return self._drawn(lambda kind: duration.durations(judging, asked, kind), _figures(geometry))
+        return self._drawn(lambda kind: self.of_kind(judging, asked, kind), _figures(geometry))
+
+    def of_kind(self, judging: Judging, asked: frozenset[Asked], kind: str) -> tuple[float, ...]:
+        """Return seconds after the ramp on each simulated drive of a kind."""
+        key = stored_durations.key_of(judging, sorted(map(repr, asked)), kind)
+        if key not in self.stored:
+            self.stored[key] = duration.durations(judging, asked, kind)
+        return self.stored[key]
 
     def steps(self, asked: SteadySteps) -> tuple[int, ...]:
         """Return the number of steps until steady, in each simulated run."""

@@ -14,6 +14,7 @@ from statistics import fmean
 from pytest_ssdqual.plugin.plan import durations, rates
 from pytest_ssdqual.plugin.plan.durations import Durations, Earlier, Sample
 from pytest_ssdqual.plugin.plan.stopping import Promises
+from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.forecast.duration import SteadySteps
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
@@ -124,13 +125,15 @@ def predict(
     promises: Promises | None = None,
     earlier: Earlier = durations.no_baseline,
     ends_s: Mapping[tuple[Geometry, Workload], float] | None = None,
+    stored: Stored | None = None,
 ) -> PrintedPlan:
     """Return the plan with its costs, in the order of execution.
 
     ``tails``: the workloads with tests of percentiles. ``promises``: what sequential measurements have to decide; None:
     nothing but IOPS. ``earlier``: figures of a baseline. ``ends_s``: by when, after the ramp, a budget ends them.
+    ``stored``: durations that were simulated before; new ones are added.
     """
-    simulated = Durations(promises or Promises(spec, protocol, {}), earlier)
+    simulated = Durations(promises or Promises(spec, protocol, {}), earlier, {} if stored is None else stored)
     prices = Prices(protocol, spec, drive_bytes, tails, simulated, ends_s or {})
     found = PricedPlan.of(CampaignPlan.of(steps, protocol), prices)
     looks, runs = protocol.sequential, durations.summed(found.samples)

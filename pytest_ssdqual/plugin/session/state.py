@@ -19,6 +19,7 @@ from pytest_ssdqual.plugin.plan.forecast import Prices
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.screened_points import ScreeningPlan
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
+from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
@@ -64,6 +65,8 @@ class BayRun:
     #: The points that may be predicted, and the screening of the campaign; None unless the protocol screens.
     screened: ScreeningPlan | None = None
     screening: PointScreening | None = None
+    #: Durations that were simulated for the plan.
+    stored: Stored = field(default_factory=dict)
     #: Claims that the tests declare for each measurement.
     asked: ClaimsByMeasurement = field(default_factory=dict)
     #: The budget that the run keeps to; None without one.
@@ -158,7 +161,7 @@ class BayRun:
         found = self.qualification
         prices = Prices(
             found.protocol, found.spec, self._drive_bytes, stopping.tails(self.asked, found.spec),
-            Durations(self._promises_by(found.protocol), self._earlier),
+            Durations(self._promises_by(found.protocol), self._earlier, self.stored),
         )  # fmt: skip
         fitted = budget.fit(max(0.0, budget_s - spent_s), order.missing(self.steps, found.memory), prices)
         fitted = replace(fitted, seconds=budget_s)
@@ -181,8 +184,8 @@ class BayRun:
         printed = self._predict(wanted, found.protocol, kept.fitted.ends_s if kept else None)
         if kept:
             unmeasured = len(self.screened.unmeasured) if self.screened else 0
-            lines = budget.lines(kept.fitted, self._promises_by(found.protocol), unmeasured)
-            printed = replace(printed, budget=tuple(lines))
+            simulated = Durations(self._promises_by(found.protocol), self._earlier, self.stored)
+            printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated, unmeasured)))
         self.planned_s = printed.seconds
         return replace(printed, is_expected=found.expected is not None)
 
@@ -198,6 +201,7 @@ class BayRun:
         return forecast.predict(
             steps, protocol, found.spec, len(found.bay.drives), self._drive_bytes,
             stopping.tails(self.asked, found.spec), self._promises_by(protocol), self._earlier, ends_s or {},
+            self.stored,
         )  # fmt: skip
 
     def _promises_by(self, protocol: Protocol) -> Promises:

@@ -136,7 +136,7 @@ def test_the_plan_says_what_a_budget_buys() -> None:
     of = prices(Claim.STEADY_IOPS)
     assert of.durations
     fitted = Fitted(8 * HOUR, {(ARRAYS[0], READS): 2 * HOUR}, STEPS[2:], 1, 7 * HOUR)
-    bought, left_out, errors, ends, shortfall = budget.lines(fitted, of.durations.promises)
+    bought, left_out, errors, ends, shortfall = budget.lines(fitted, of.durations)
     assert bought == "the budget of 8 h: 1 of 2 measurements, in nine of ten runs within 7 h"
     assert left_out == "left out, from the end of the plan: 1 on raid0x4; their tests are errors"
     assert errors.endswith(" has at most 2.5 %")
