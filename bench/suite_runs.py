@@ -19,10 +19,10 @@ from suite_plans import DRIVES, Model, SuitePlan
 from pytest_ssdqual.plugin.plan import forecast, stopping
 from pytest_ssdqual.plugin.plan.forecast import Prices, StepCost
 from pytest_ssdqual.plugin.plan.order import Steps
+from pytest_ssdqual.plugin.plan.planned_load import PlannedLoad, counted_s
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
-from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -34,7 +34,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
-from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, Precondition, StepKind
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, CampaignStep, Precondition, Preparation, StepKind
 from pytest_ssdqual.rig.measure import precondition
 
 #: Kinds of drives behind a conditioning that reached its volume.
@@ -66,6 +66,8 @@ class Needs:
     has_spread: bool
     is_observed: bool
     writes: bool
+    #: Load of its class before it, seconds, as ``planned_load.counted_s`` has it.
+    loaded_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +145,11 @@ class Pools:
         series = self._series(kind, number, before_s + int(looks.limit_s) + looks.report_s)
         shared, rates = NOTHING_KNOWN, series[before_s:] * factor * LIMIT_IOPS
         if before_s:
-            shared = SharedEvidence(before_s)
+            shared = SharedEvidence(needs.loaded_s)
         if before_s and needs.writes:
             conditioning = stopping_rules.cells(series[:before_s], looks.report_s).tolist()
             known = excursions.of_series(conditioning, looks.report_s, looks, protocol.verdict.confidence)
-            shared = SharedEvidence(before_s, known)
+            shared = SharedEvidence(needs.loaded_s, known)
         counts = stopping_rules.cells(rates, looks.report_s) * looks.report_s
         intervals = _intervals(counts, looks.report_s, needs, self._random(f"{kind} latency", number))
         limits = {Claim.STEADY_IOPS: LIMIT} if needs.has_limit else {}
@@ -255,17 +257,26 @@ class Simulation:
         """Simulate a run on drives whose true rates are ``factor`` times their limits."""
         kind = self.pools.kinds[int(rng.integers(len(self.pools.kinds)))]
         drives = rng.choice(self.pools.size, min(ALIKE, self.pools.size), replace=False)
-        total, prices, outcomes = StepCost(), self.prices, list[Outcome]()
+        total, prices, outcomes, load = StepCost(), self.prices, list[Outcome](), PlannedLoad()
+
+        def passed(what: CampaignStep | Preparation, cost: StepCost) -> StepCost:
+            if workload := forecast.loading(what):
+                load.load(workload, cost.seconds)
+            else:
+                load.passed(cost.seconds)
+            return cost
+
         for preparations, step in CampaignPlan.of(self.steps, self.protocol).prepared():
             for each in preparations:
-                total += prices.preparation(each).expected
+                cost = prices.preparation(each).expected
                 if isinstance(each, Precondition):
-                    total += self._longer(each, kind, drives, rng)
+                    cost += self._longer(each, kind, drives, rng)
+                total += passed(each, cost)
             if step.kind is not StepKind.MEASURED or not isinstance(step.what, Workload):
-                total += prices.step(step).expected
+                total += passed(step, prices.step(step).expected)
                 continue
-            ended = self._measured(step.geometry, step.what, factor, kind, (drives, rng))
-            total += StepCost(ended.seconds, prices.written(step.geometry, step.what, ended.seconds))
+            ended = self._measured(step, step.what, factor, kind, (drives, rng), load.loaded_s(step.what))
+            total += passed(step, StepCost(ended.seconds, prices.written(step.geometry, step.what, ended.seconds)))
             if self.promises.question(step.geometry, step.what).limits.keys() & {Claim.STEADY_IOPS}:
                 outcomes.append(ended.outcome)
         return SuiteRun(total.seconds, total.bytes_written, tuple(outcomes))
@@ -280,13 +291,15 @@ class Simulation:
 
     def _measured(
         self,
-        geometry: Geometry,
+        step: CampaignStep,
         workload: Workload,
         factor: float,
         kind: str,
         drawn_by: tuple[Drives, np.random.Generator],
+        loaded_s: float,
     ) -> Ended:
         """Return the outcome of a measurement, of drives side by side the worst, after the time of the last one."""
+        geometry = step.geometry
         protocol, question = self.protocol, self.promises.question(geometry, workload)
         width = geometry.width if geometry.is_side_by_side else 1
         drives, rng = drawn_by
@@ -299,6 +312,7 @@ class Simulation:
                 has_spread=Claim.LATENCY_SPREAD_OVER_TIME in question.limits,
                 is_observed=question.is_observed,
                 writes=workload.writes,
+                loaded_s=counted_s(loaded_s, protocol.sequential),
             )
             drawn = [
                 self.pools.sequential(protocol, needs, factor, self.promises.family, kind, number) for number in numbers

@@ -15,7 +15,7 @@ from statistics import fmean
 
 from pytest_ssdqual.plugin.plan import durations
 from pytest_ssdqual.plugin.plan.durations import Durations, Sample
-from pytest_ssdqual.plugin.plan.forecast import OVERHEAD_S, Prices
+from pytest_ssdqual.plugin.plan.forecast import OVERHEAD_S, PricedPlan, Prices
 from pytest_ssdqual.qual.forecast import duration, simulated_drive
 from pytest_ssdqual.qual.forecast.duration import Asked, Judging
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
@@ -84,7 +84,8 @@ def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted
 
     If all of them are decided either way, more time for each is better than less.
     """
-    fitting = _Fitting(seconds, steps, prices)
+    samples = PricedPlan.of(CampaignPlan.of(steps, prices.protocol), prices).sample_of
+    fitting = _Fitting(seconds, steps, prices, dict(samples))
     shares = SHARES if prices.protocol.sequential else (1.0,)
     found = [fitting.most_that_fit(share) for share in shares]
     return max(found, key=lambda each: round(each.measured - each.undecided, 3))
@@ -97,7 +98,7 @@ class _Fitting:
     seconds: float
     steps: Sequence[CampaignStep]
     prices: Prices
-    _samples: dict[CampaignStep | Preparation, Sample] = field(default_factory=dict)
+    _samples: dict[CampaignStep | Preparation, Sample]
     #: By the number of measurements from the beginning of the plan: all that is done then, with what it needs.
     _prepared: dict[int, list[tuple[tuple[Preparation, ...], CampaignStep]]] = field(default_factory=dict)
 
@@ -211,10 +212,10 @@ def _shortfalls(found: Fitted, simulated: Durations, looks: SequentialRule) -> I
     asked: dict[str, Asked] = {}
     for (geometry, workload), end_s in found.ends_s.items():
         for claim in promises.question(geometry, workload).limits:
-            simulated = claim if claim in duration.QUANTILES else Claim.STEADY_IOPS
+            of_rate = claim if claim in duration.QUANTILES else Claim.STEADY_IOPS
             if claim in duration.QUANTILES or claim.unit in RATES:
                 ends[claim.label] = min(end_s, ends.get(claim.label, end_s))
-                asked[claim.label] = Asked(simulated)
+                asked[claim.label] = Asked(of_rate)
     for label, end_s in ends.items():
         percent = _smallest(simulated, judging, asked[label], end_s)
         yield f"{label} {percent:g} %" if percent else f"{label} none up to {SHORTFALLS[-1]:g} %"

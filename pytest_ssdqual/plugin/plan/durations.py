@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.plugin.plan import stored_durations
+from pytest_ssdqual.plugin.plan.planned_load import counted_s
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.qual.forecast import duration, simulated_drive
@@ -65,12 +66,17 @@ class Durations:
     def __post_init__(self) -> None:
         self._alike = tuple(tuple(self._random.random() for _ in range(ALIKE)) for _ in range(RUNS))
 
-    def sequential(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> Sample:
-        """Return seconds after the ramp of a sequential measurement, in each simulated run."""
+    def sequential(
+        self, geometry: Geometry, workload: Workload, looks: SequentialRule, loaded_s: float = 0.0
+    ) -> Sample:
+        """Return seconds after the ramp of a sequential measurement, in each simulated run.
+
+        ``loaded_s``: how long its drives were under load of its class before.
+        """
         promises = self.promises
         is_known = promises.protocol.conditions_drives
         judging = Judging(
-            looks, promises.protocol.verdict, promises.family, looks.plateau_s if is_known else 0.0,
+            looks, promises.protocol.verdict, promises.family, counted_s(loaded_s, looks),
             is_shown=is_known and workload.writes,
         )  # fmt: skip
         asked = self.asked(geometry, workload, looks)

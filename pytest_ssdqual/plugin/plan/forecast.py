@@ -13,6 +13,7 @@ from statistics import fmean
 
 from pytest_ssdqual.plugin.plan import durations, rates
 from pytest_ssdqual.plugin.plan.durations import Durations, Earlier, Sample
+from pytest_ssdqual.plugin.plan.planned_load import PlannedLoad
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.qual.explore import dimensions
@@ -164,17 +165,20 @@ class PricedPlan:
     samples: list[Sample] = field(default_factory=list)
     #: Name of each measurement as a step, its expected begin and duration in seconds.
     measurements: list[tuple[str, float, float]] = field(default_factory=list)
-    passed_s: float = 0.0
+    #: Duration of each step and preparation.
+    sample_of: dict[CampaignStep | Preparation, Sample] = field(default_factory=dict)
+    _load: PlannedLoad = field(default_factory=PlannedLoad)
 
     @classmethod
     def of(cls, plan: CampaignPlan, prices: Prices) -> PricedPlan:
         found = cls()
         for preparations, step in plan.prepared():
             for each in preparations:
-                price = found._priced(prices.preparation(each))
+                price = found._priced(each, prices.preparation(each))
                 found._row(_name_of(each, step)).condition += price.expected
-            row, begin_s = found._row(_name(step)), found.passed_s
-            price = found._priced(prices.step(step))
+            row, begin_s = found._row(_name(step)), found._load.now_s
+            loaded_s = found._load.loaded_s(step.what) if isinstance(step.what, Workload) else 0.0
+            price = found._priced(step, prices.step(step, loaded_s))
             row.add(price)
             row.workloads += prices.workloads(step)
             row.is_loop = step.kind is StepKind.LOOP
@@ -185,10 +189,24 @@ class PricedPlan:
     def _row(self, name: str) -> CostRow:
         return self.rows.setdefault(name, CostRow())
 
-    def _priced(self, price: StepPrice) -> StepPrice:
-        self.samples.append(price.sample)
-        self.passed_s += price.expected.seconds
+    def _priced(self, what: CampaignStep | Preparation, price: StepPrice) -> StepPrice:
+        sample, seconds = price.sample, price.expected.seconds
+        self.samples.append(sample)
+        self.sample_of.setdefault(what, sample)
+        if workload := loading(what):
+            self._load.load(workload, seconds)
+        else:
+            self._load.passed(seconds)
         return price
+
+
+def loading(what: CampaignStep | Preparation) -> Workload | None:
+    """Return the load of a step or a preparation that the campaign's ledger records; None if it records none."""
+    if isinstance(what, Precondition | Confirm):
+        return precondition.conditioning(what.workload)
+    if isinstance(what, CampaignStep) and what.kind is StepKind.MEASURED and isinstance(what.what, Workload):
+        return what.what
+    return None
 
 
 def _name_of(preparation: Preparation, step: CampaignStep) -> str:
@@ -225,13 +243,13 @@ class Prices:
     #: What was assumed because nothing is published, a sentence each.
     assumptions: dict[str, None] = field(default_factory=dict)
 
-    def step(self, step: CampaignStep) -> StepPrice:
-        """Return the price of a step without its preparation."""
+    def step(self, step: CampaignStep, loaded_s: float = 0.0) -> StepPrice:
+        """Return the price of a step without its preparation; its drives were so long under load of its class."""
         geometry, what = step.geometry, step.what
         if isinstance(what, Rounds):
             return self.loop(geometry, what)
         if step.kind is StepKind.MEASURED and what:
-            return self.measurement(geometry, what)
+            return self.measurement(geometry, what, loaded_s)
         cost = StepCost()
         if step.kind in OF_MEMBERS and what:
             cost = self.members(step.kind, geometry, what)
@@ -299,7 +317,7 @@ class Prices:
         seconds = self.protocol.ramp_s + self.protocol.window_s
         return StepCost(seconds + OVERHEAD_S, self.written(geometry, precondition.conditioning(workload), seconds))
 
-    def measurement(self, geometry: Geometry, workload: Workload) -> StepPrice:
+    def measurement(self, geometry: Geometry, workload: Workload, loaded_s: float = 0.0) -> StepPrice:
         """Return the price of all repeats of a measurement: until decided, or in windows until each is steady."""
         protocol, looks, repeats = self.protocol, self.protocol.sequential, self.protocol.repeats
         per_s = self.written(geometry, workload, 1.0)
@@ -311,7 +329,8 @@ class Prices:
         if looks and self.durations:
             end_s = self.ends_s.get((geometry, workload), looks.limit_s)
             beyond = tuple(
-                min(each, end_s) - looks.first_s for each in self.durations.sequential(geometry, workload, looks)
+                min(each, end_s) - looks.first_s
+                for each in self.durations.sequential(geometry, workload, looks, loaded_s)
             )
             return StepPrice.varying(lasting(looks.first_s), beyond, per_s, lasting(end_s))
         window_s = protocol.window_of(tail=workload in self.tails)
