@@ -1,7 +1,7 @@
 """Hours, drive writes and error rates of whole suites by each protocol, and whether forecasts hold.
 
     python bench/suite_hours.py [--suites raid5,raid6,raid0,drive] [--models sata,nvme] [--protocols sequential,intel]
-                                [--margins 2,5,10,20] [--runs 40] [--pool 3] [--out FILE.md]
+                                [--margins 2,5,10,20] [--runs 40] [--pool 5] [--out FILE.md]
 
 The plan is that of the shipped suite for eight drives, the stopping rule and the forecast are the product's. Data
 sheets publish what is ``margin`` above the limit. Good drives do exactly that; bad ones are as far below the limit.
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--protocols", default=",".join(suite_plans.protocols()), help="of %(default)s")
     parser.add_argument("--margins", default="2,5,10,20", help="per cent (%(default)s)")
     parser.add_argument("--runs", type=int, default=40, help="runs of good drives, and of bad ones, in each row")
-    parser.add_argument("--pool", type=int, default=3, help="simulated measurements of each kind of drive")
+    parser.add_argument("--pool", type=int, default=5, help="simulated measurements of each kind of drive")
     parser.add_argument("--kinds", default=",".join(SETTLED), help=f"of {', '.join(KINDS)} (%(default)s)")
     parser.add_argument("--only-good", dest="bad", action="store_false", help="no bad drives: no false accepts")
     parser.add_argument("--seed", type=int, default=1)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import stopping_rules
 from drive_kinds import KINDS, Series
 from suite_plans import DRIVES, Model, SuitePlan
@@ -18,10 +19,10 @@ from suite_plans import DRIVES, Model, SuitePlan
 from pytest_ssdqual.plugin.plan import forecast, stopping
 from pytest_ssdqual.plugin.plan.forecast import Prices, StepCost
 from pytest_ssdqual.plugin.plan.order import Steps
+from pytest_ssdqual.plugin.plan.planned_load import PlannedLoad, counted_s
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
-from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -33,7 +34,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
-from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, Precondition, StepKind
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, CampaignStep, Precondition, Preparation, StepKind
 from pytest_ssdqual.rig.measure import precondition
 
 #: Kinds of drives behind a conditioning that reached its volume.
@@ -46,6 +47,9 @@ FAST_NS, TAIL_LIMIT_NS, SLOW_NS = 1_003_520, 10_000_000, 50_069_504
 TAIL_SHARE = 0.25
 #: Stalls: the slowest I/O of five seconds is Pareto-distributed, as in ``rare_events``.
 STALLS, STALL_NS = 3.0, 60e6
+#: Outcomes of a pool that one run draws from: its measurements are on the same drives.
+ALIKE = 3
+Drives = npt.NDArray[np.int64]
 #: Longest conditioning that is simulated, in steps.
 MOST_STEPS = 10
 #: Conditioning of bare drives, whose series is known to the measurements after it, seconds.
@@ -63,6 +67,8 @@ class Needs:
     has_spread: bool
     is_observed: bool
     writes: bool
+    #: Load of its class before it, seconds, as ``planned_load.counted_s`` has it.
+    loaded_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +146,11 @@ class Pools:
         series = self._series(kind, number, before_s + int(looks.limit_s) + looks.report_s)
         shared, rates = NOTHING_KNOWN, series[before_s:] * factor * LIMIT_IOPS
         if before_s:
-            shared = SharedEvidence(before_s)
+            shared = SharedEvidence(needs.loaded_s)
         if before_s and needs.writes:
             conditioning = stopping_rules.cells(series[:before_s], looks.report_s).tolist()
             known = excursions.of_series(conditioning, looks.report_s, looks, protocol.verdict.confidence)
-            shared = SharedEvidence(before_s, known)
+            shared = SharedEvidence(needs.loaded_s, known)
         counts = stopping_rules.cells(rates, looks.report_s) * looks.report_s
         intervals = _intervals(counts, looks.report_s, needs, self._random(f"{kind} latency", number))
         limits = {Claim.STEADY_IOPS: LIMIT} if needs.has_limit else {}
@@ -251,36 +257,54 @@ class Simulation:
     def run(self, factor: float, rng: np.random.Generator) -> SuiteRun:
         """Simulate a run on drives whose true rates are ``factor`` times their limits."""
         kind = self.pools.kinds[int(rng.integers(len(self.pools.kinds)))]
-        total, prices, outcomes = StepCost(), self.prices, list[Outcome]()
+        drives = rng.choice(self.pools.size, min(ALIKE, self.pools.size), replace=False)
+        total, prices, outcomes, load = StepCost(), self.prices, list[Outcome](), PlannedLoad()
+
+        def passed(what: CampaignStep | Preparation, cost: StepCost) -> StepCost:
+            if workload := forecast.loading(what):
+                load.load(workload, cost.seconds)
+            else:
+                load.passed(cost.seconds)
+            return cost
+
         for preparations, step in CampaignPlan.of(self.steps, self.protocol).prepared():
             for each in preparations:
-                total += prices.preparation(each).expected
+                cost = prices.preparation(each).expected
                 if isinstance(each, Precondition):
-                    total += self._longer(each, kind, rng)
+                    cost += self._longer(each, kind, drives, rng)
+                total += passed(each, cost)
             if step.kind is not StepKind.MEASURED or not isinstance(step.what, Workload):
-                total += prices.step(step).expected
+                total += passed(step, prices.step(step).expected)
                 continue
-            ended = self._measured(step.geometry, step.what, factor, kind, rng)
-            total += StepCost(ended.seconds, prices.written(step.geometry, step.what, ended.seconds))
+            ended = self._measured(step, step.what, factor, kind, (drives, rng), load.loaded_s(step.what))
+            total += passed(step, StepCost(ended.seconds, prices.written(step.geometry, step.what, ended.seconds)))
             if self.promises.question(step.geometry, step.what).limits.keys() & {Claim.STEADY_IOPS}:
                 outcomes.append(ended.outcome)
         return SuiteRun(total.seconds, total.bytes_written, tuple(outcomes))
 
-    def _longer(self, step: Precondition, kind: str, rng: np.random.Generator) -> StepCost:
+    def _longer(self, step: Precondition, kind: str, drives: Drives, rng: np.random.Generator) -> StepCost:
         """Return the cost of the steps of conditioning after those that the volume needs."""
         protocol, width = self.protocol, step.geometry.width if step.geometry.is_side_by_side else 1
-        steps = self.pools.steps(protocol, width, kind, self._drawn(rng))
+        steps = self.pools.steps(protocol, width, kind, int(rng.choice(drives)))
         seconds = max(0, steps - 1) * protocol.precondition_s
         writes = precondition.conditioning(step.workload)
         return StepCost(seconds, self.prices.written(step.geometry, writes, seconds))
 
     def _measured(
-        self, geometry: Geometry, workload: Workload, factor: float, kind: str, rng: np.random.Generator
+        self,
+        step: CampaignStep,
+        workload: Workload,
+        factor: float,
+        kind: str,
+        drawn_by: tuple[Drives, np.random.Generator],
+        loaded_s: float,
     ) -> Ended:
         """Return the outcome of a measurement, of drives side by side the worst, after the time of the last one."""
+        geometry = step.geometry
         protocol, question = self.protocol, self.promises.question(geometry, workload)
         width = geometry.width if geometry.is_side_by_side else 1
-        numbers = [self._drawn(rng) for _ in range(width)]
+        drives, rng = drawn_by
+        numbers = rng.choice(drives, width).tolist()
         if protocol.sequential:
             needs = Needs(
                 has_limit=Claim.STEADY_IOPS in question.limits,
@@ -290,6 +314,7 @@ class Simulation:
                 has_spread=Claim.LATENCY_SPREAD_OVER_TIME in question.limits,
                 is_observed=question.is_observed,
                 writes=workload.writes,
+                loaded_s=counted_s(loaded_s, protocol.sequential),
             )
             drawn = [
                 self.pools.sequential(protocol, needs, factor, self.promises.family, kind, number) for number in numbers
@@ -301,6 +326,3 @@ class Simulation:
         order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
         worst = min((each.outcome for each in drawn), key=order.index)
         return Ended(worst, max(each.seconds for each in drawn) + more_s)
-
-    def _drawn(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(self.pools.size))

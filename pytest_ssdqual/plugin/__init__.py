@@ -148,7 +148,11 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     if RUN in session.config.stash:
-        session.config.stash[RUN].plan(session.items)
+        from pytest_ssdqual.plugin.plan import stored_durations
+
+        run = session.config.stash[RUN]
+        run.stored = stored_durations.load(session.config)
+        run.plan(session.items)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

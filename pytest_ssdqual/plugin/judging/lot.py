@@ -38,7 +38,7 @@ class Lot:
         except CannotJudge as error:
             about = f"{wanted.label} of the lot of {judged.subject}"
             raise InvalidMeasurement(f"{about} cannot be judged: {error}") from error
-        self._sla.publish(verdict, self._sla.builder.of_lot(judged, verdict))
+        self._sla.publish(verdict, self._sla.builder.of_lot(judged, verdict), self._sla.ended(judged))
         return verdict
 
 

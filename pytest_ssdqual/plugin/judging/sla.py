@@ -64,12 +64,14 @@ class Sla:
         promised: Collection[Claim] = (),
         attributor: Attributor | None = None,
         left_out: Callable[[Judgeable], Sequence[LeftOutDrive]] = lambda judged: (),
+        ended: Callable[[Judgeable], str] = lambda judged: "",
     ) -> None:
         """``inconclusive`` is the report of an inconclusive verdict: ``error`` or ``skip``.
 
         ``measure`` measures the reference of a promise that compares with another workload; ``baseline`` is the earlier
                 run that promises may be in per cent of. ``promised`` are the claims that the test declares.
-                ``left_out`` finds the drives side by side that a measurement is without.
+                ``left_out`` finds the drives side by side that a measurement is without; ``ended`` returns why a
+                measurement ended before it was decided, or nothing.
         """
         self._spec = spec
         self._inconclusive = inconclusive
@@ -80,6 +82,7 @@ class Sla:
         self._promised = frozenset(promised)
         self._attributor = attributor
         self.left_out = left_out
+        self.ended = ended
 
     @classmethod
     def of(cls, request: pytest.FixtureRequest) -> Sla:
@@ -112,6 +115,7 @@ class Sla:
             found.spec, found.settings.inconclusive, builder, note, reference, found.baseline, promised,
             run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
+            run.budget.why if run.budget else lambda judged: "",
         )  # fmt: skip
 
     def judge(self, what: str | Judgeable, judged: Judgeable | None = None, /) -> Verdict:
@@ -141,8 +145,11 @@ class Sla:
             verdict = verdicts.with_remark(verdict, f"the slowest is drive {slowest}")
         if agreement := agreement_of(judged):
             verdict = verdicts.with_remark(verdict, _screened(judged, agreement))
+        ended = self.ended(judged) if verdict.outcome is Outcome.INCONCLUSIVE else ""
+        if ended:
+            verdict = verdicts.with_remark(verdict, ended)
         verdict = left_out.without(verdict, lost)
-        self.publish(verdict, self.builder.of_verdicts(judged, found, verdict))
+        self.publish(verdict, self.builder.of_verdicts(judged, found, verdict), ended)
         return verdict
 
     def asked(self, first: str | Judgeable, second: Judgeable | None) -> tuple[Claim, Judgeable]:
@@ -243,12 +250,15 @@ class Sla:
         """Return why the level's cost model does not cover the array; empty if it does."""
         return scaling.objection(geometry, workload, self.builder.chunk_bytes)
 
-    def publish(self, verdict: Verdict | WorkloadSearch, evidence: Evidence) -> None:
-        """Record the evidence; skip the test or raise ``Inconclusive`` for an inconclusive verdict."""
+    def publish(self, verdict: Verdict | WorkloadSearch, evidence: Evidence, ended: str = "") -> None:
+        """Record the evidence; skip the test or raise ``Inconclusive`` for an inconclusive verdict.
+
+        What a budget has ``ended`` is never skipped: a run without its verdicts is not green.
+        """
         self._note(evidence)
         if verdict.outcome is Outcome.INCONCLUSIVE:
             is_blamed = isinstance(verdict, Verdict) and verdict.cause is not None
-            if self._inconclusive == "skip" and not is_blamed:
+            if self._inconclusive == "skip" and not is_blamed and not ended:
                 pytest.skip(repr(verdict))
             raise Inconclusive(repr(verdict))
 

@@ -43,8 +43,8 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         dest="ssd_protocol",
-        help="How to condition and measure: sequential, screen, intel, intel910, snia, stec, toms_s3500, quick (not for "
-        f"acceptance) or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+        help="How to condition and measure: sequential, screen, intel, intel910, snia, stec, toms_s3500, quick (not "
+        f"for acceptance) or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
         "--ssd-arrays",
@@ -53,7 +53,14 @@ def declare(parser: pytest.Parser) -> None:
         help="Arrays to run the methods' suites on, e.g. 'drive,raid5x4,raid0': a level without a width uses all "
         "drives, drive is all of them side by side; default: the arrays each method was published for",
     )
-    for declare_more in (_declare_drives, _declare_machine, _declare_runs, _declare_searches, _declare_telling):
+    for declare_more in (
+        _declare_drives,
+        _declare_machine,
+        _declare_runs,
+        _declare_budget,
+        _declare_searches,
+        _declare_telling,
+    ):
         declare_more(group)
     _declare_policies(parser)
 
@@ -194,6 +201,16 @@ def _declare_runs(group: pytest.OptionGroup) -> None:
     )
 
 
+def _declare_budget(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--ssd-budget",
+        metavar="DURATION",
+        dest="ssd_budget",
+        help="Time that the whole run may take, e.g. 8h: sequential measurements end earlier, and what does not fit is "
+        "left out; both end as inconclusive errors, never as a pass; the plan says what the budget buys",
+    )
+
+
 def _declare_searches(group: pytest.OptionGroup) -> None:
     """Options about searches."""
     group.addoption(
@@ -269,6 +286,7 @@ def _declare_policies(parser: pytest.Parser) -> None:
     parser.addini("ssd_shared_path", "Default of --ssd-shared-path", type="string", default="auto")
     parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
     parser.addini("ssd_expect", "Default of --ssd-expect, unless an inventory has it", type="string", default="")
+    parser.addini("ssd_budget", "Default of --ssd-budget", type="string", default="")
     parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
     parser.addini(
         "ssd_members",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,7 +38,7 @@ LAST_PORT = 65535
 NEED_DEVICES = (
     "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
     "ssd_expect", "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
-    "ssd_read_only", "ssd_force_spec", "ssd_mixed", "ssd_smart_type", "ssd_notify",
+    "ssd_read_only", "ssd_budget", "ssd_force_spec", "ssd_mixed", "ssd_smart_type", "ssd_notify",
 )  # fmt: skip
 #: Options with a path that are ini values, too.
 IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
@@ -96,6 +97,8 @@ class Settings:
     force_spec: bool = False
     #: The drives may differ in model and firmware.
     mixed: bool = False
+    #: Seconds that the whole run may take; None: as long as it takes.
+    budget_s: float | None = None
     #: Types of drives for smartctl, unless a bay has its own.
     smart_types: tuple[SmartType, ...] = ()
 
@@ -144,6 +147,7 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         # The inventory's entry of the only bay comes first; ``of`` does the same for several bays.
         ssh_config=(bays[0].ssh_config if len(bays) == 1 else None) or config.getoption("ssd_ssh_config"),
         reconnect_s=_reconnect(config.getoption("ssd_reconnect") or config.getini("ssd_reconnect")),
+        budget_s=_budget(_either(config, "ssd_budget")),
         wait_s=_duration("--ssd-wait", config.getoption("ssd_wait") or "0"),
         inconclusive=inconclusive,
         junit_properties=config.getini("ssd_junit_properties"),
@@ -241,6 +245,20 @@ def _duration(option: str, text: str) -> float:
         return 0.0 if text.strip() == "0" else parse_duration(text)
     except ValueError as error:
         raise pytest.UsageError(f"{option}={text}: {error}, or 0") from None
+
+
+def _budget(text: str) -> float | None:
+    from pytest_ssdqual.qual.units import parse_duration
+
+    if not text:
+        return None
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise pytest.UsageError(f"--ssd-budget={text}: {error}") from None
+    if not 0 < seconds < math.inf:
+        raise pytest.UsageError(f"--ssd-budget={text}: write a time above zero, e.g. 8h")
+    return seconds
 
 
 def _reconnect(text: str) -> float:

@@ -11,7 +11,10 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from pytest_ssdqual.plugin.plan import stored_durations
+from pytest_ssdqual.plugin.plan.planned_load import counted_s
 from pytest_ssdqual.plugin.plan.stopping import Promises
+from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.qual.forecast import duration, simulated_drive
 from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -22,6 +25,8 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Simulated runs; each quarter has drives of one kind.
 RUNS = 300
+#: Simulated drives of a run: its measurements resemble each other, because they are on the same drives.
+ALIKE = 3
 #: Quantiles of simulated runs that the printed range has: a little more than 90 %, because no simulated drive is the
 #: real one. On drives of other kinds it holds less often (``bench/suite_hours.py``; D149).
 LOW, HIGH = 0.03, 0.97
@@ -50,20 +55,39 @@ class Durations:
 
     promises: Promises
     earlier: Earlier = no_baseline
+    #: What was simulated before.
+    stored: Stored = field(default_factory=dict)
     #: Limits of which no figure is known.
     assumed: dict[tuple[Claim, Geometry, Workload], float] = field(default_factory=dict)
     _random: random.Random = field(default_factory=lambda: random.Random(duration.SEED))  # noqa: S311
+    #: The simulated drives of each run, as shares of their number.
+    _alike: tuple[tuple[float, ...], ...] = ()
 
-    def sequential(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> Sample:
-        """Return seconds after the ramp of a sequential measurement, in each simulated run."""
+    def __post_init__(self) -> None:
+        self._alike = tuple(tuple(self._random.random() for _ in range(ALIKE)) for _ in range(RUNS))
+
+    def sequential(
+        self, geometry: Geometry, workload: Workload, looks: SequentialRule, loaded_s: float = 0.0
+    ) -> Sample:
+        """Return seconds after the ramp of a sequential measurement, in each simulated run.
+
+        ``loaded_s``: how long its drives were under load of its class before.
+        """
         promises = self.promises
         is_known = promises.protocol.conditions_drives
         judging = Judging(
-            looks, promises.protocol.verdict, promises.family, looks.plateau_s if is_known else 0.0,
+            looks, promises.protocol.verdict, promises.family, counted_s(loaded_s, looks),
             is_shown=is_known and workload.writes,
         )  # fmt: skip
         asked = self.asked(geometry, workload, looks)
-        return self._drawn(lambda kind: duration.durations(judging, asked, kind), _figures(geometry))
+        return self._drawn(lambda kind: self.of_kind(judging, asked, kind), _figures(geometry))
+
+    def of_kind(self, judging: Judging, asked: frozenset[Asked], kind: str) -> tuple[float, ...]:
+        """Return seconds after the ramp on each simulated drive of a kind."""
+        key = stored_durations.key_of(judging, sorted(map(repr, asked)), kind)
+        if key not in self.stored:
+            self.stored[key] = duration.durations(judging, asked, kind)
+        return self.stored[key]
 
     def steps(self, asked: SteadySteps) -> tuple[int, ...]:
         """Return the number of steps until steady, in each simulated run."""
@@ -130,8 +154,8 @@ class Durations:
             return (pools[0][0],) * RUNS
         draw = self._random.random
         return tuple(
-            max(pool[int(draw() * len(pool))] for _ in range(figures))
-            for pool in (pools[run % len(pools)] for run in range(RUNS))
+            max(pool[int(alike[int(draw() * ALIKE)] * len(pool))] for _ in range(figures))
+            for pool, alike in ((pools[run % len(pools)], self._alike[run]) for run in range(RUNS))
         )
 
 

@@ -7,13 +7,15 @@ of a run together: the range of a plan is that of its sum, not the sum of ranges
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
 from pytest_ssdqual.plugin.plan import durations, rates
 from pytest_ssdqual.plugin.plan.durations import Durations, Earlier, Sample
+from pytest_ssdqual.plugin.plan.planned_load import PlannedLoad
 from pytest_ssdqual.plugin.plan.stopping import Promises
+from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.forecast.duration import SteadySteps
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
@@ -124,14 +126,17 @@ def predict(
     tails: Container[Workload] = frozenset(),
     promises: Promises | None = None,
     earlier: Earlier = durations.no_baseline,
+    ends_s: Mapping[tuple[Geometry, Workload], float] | None = None,
+    stored: Stored | None = None,
 ) -> PrintedPlan:
     """Return the plan with its costs, in the order of execution.
 
     ``tails``: the workloads with tests of percentiles. ``promises``: what sequential measurements have to decide; None:
-    nothing but IOPS. ``earlier``: figures of a baseline.
+    nothing but IOPS. ``earlier``: figures of a baseline. ``ends_s``: by when, after the ramp, a budget ends them.
+    ``stored``: durations that were simulated before; new ones are added.
     """
-    simulated = Durations(promises or Promises(spec, protocol, {}), earlier)
-    prices = Prices(protocol, spec, drive_bytes, tails, simulated)
+    simulated = Durations(promises or Promises(spec, protocol, {}), earlier, {} if stored is None else stored)
+    prices = Prices(protocol, spec, drive_bytes, tails, simulated, ends_s or {})
     found = PricedPlan.of(CampaignPlan.of(steps, protocol), prices)
     looks, runs = protocol.sequential, durations.summed(found.samples)
     return PrintedPlan(
@@ -162,17 +167,20 @@ class PricedPlan:
     samples: list[Sample] = field(default_factory=list)
     #: Name of each measurement as a step, its expected begin and duration in seconds.
     measurements: list[tuple[str, float, float]] = field(default_factory=list)
-    passed_s: float = 0.0
+    #: Duration of each step and preparation.
+    sample_of: dict[CampaignStep | Preparation, Sample] = field(default_factory=dict)
+    _load: PlannedLoad = field(default_factory=PlannedLoad)
 
     @classmethod
     def of(cls, plan: CampaignPlan, prices: Prices) -> PricedPlan:
         found = cls()
         for preparations, step in plan.prepared():
             for each in preparations:
-                price = found._priced(prices.preparation(each))
+                price = found._priced(each, prices.preparation(each))
                 found._row(_name_of(each, step)).condition += price.expected
-            row, begin_s = found._row(_name(step)), found.passed_s
-            price = found._priced(prices.step(step))
+            row, begin_s = found._row(_name(step)), found._load.now_s
+            loaded_s = found._load.loaded_s(step.what) if isinstance(step.what, Workload) else 0.0
+            price = found._priced(step, prices.step(step, loaded_s))
             row.add(price)
             row.workloads += prices.workloads(step)
             row.is_loop = step.kind is StepKind.LOOP
@@ -183,10 +191,24 @@ class PricedPlan:
     def _row(self, name: str) -> CostRow:
         return self.rows.setdefault(name, CostRow())
 
-    def _priced(self, price: StepPrice) -> StepPrice:
-        self.samples.append(price.sample)
-        self.passed_s += price.expected.seconds
+    def _priced(self, what: CampaignStep | Preparation, price: StepPrice) -> StepPrice:
+        sample, seconds = price.sample, price.expected.seconds
+        self.samples.append(sample)
+        self.sample_of.setdefault(what, sample)
+        if workload := loading(what):
+            self._load.load(workload, seconds)
+        else:
+            self._load.passed(seconds)
         return price
+
+
+def loading(what: CampaignStep | Preparation) -> Workload | None:
+    """Return the load of a step or a preparation that the campaign's ledger records; None if it records none."""
+    if isinstance(what, Precondition | Confirm):
+        return precondition.conditioning(what.workload)
+    if isinstance(what, CampaignStep) and what.kind is StepKind.MEASURED and isinstance(what.what, Workload):
+        return what.what
+    return None
 
 
 def _name_of(preparation: Preparation, step: CampaignStep) -> str:
@@ -218,18 +240,20 @@ class Prices:
     drive_bytes: int
     tails: Container[Workload] = frozenset()
     durations: Durations | None = None
+    #: By when, after the ramp, a budget ends sequential measurements.
+    ends_s: Mapping[tuple[Geometry, Workload], float] = field(default_factory=dict)
     #: What was assumed because nothing is published, a sentence each.
     assumptions: dict[str, None] = field(default_factory=dict)
     #: Loops whose cells have too few I/Os at the published rates, a sentence each.
     too_short: dict[str, str] = field(default_factory=dict)
 
-    def step(self, step: CampaignStep) -> StepPrice:
-        """Return the price of a step without its preparation."""
+    def step(self, step: CampaignStep, loaded_s: float = 0.0) -> StepPrice:
+        """Return the price of a step without its preparation; its drives were so long under load of its class."""
         geometry, what = step.geometry, step.what
         if isinstance(what, Rounds):
             return self.loop(geometry, what)
         if step.kind is StepKind.MEASURED and what:
-            return self.measurement(geometry, what)
+            return self.measurement(geometry, what, loaded_s)
         cost = StepCost()
         if step.kind in OF_MEMBERS and what:
             cost = self.members(step.kind, geometry, what)
@@ -297,7 +321,7 @@ class Prices:
         seconds = self.protocol.ramp_s + self.protocol.window_s
         return StepCost(seconds + OVERHEAD_S, self.written(geometry, precondition.conditioning(workload), seconds))
 
-    def measurement(self, geometry: Geometry, workload: Workload) -> StepPrice:
+    def measurement(self, geometry: Geometry, workload: Workload, loaded_s: float = 0.0) -> StepPrice:
         """Return the price of all repeats of a measurement: until decided, or in windows until each is steady."""
         protocol, looks, repeats = self.protocol, self.protocol.sequential, self.protocol.repeats
         per_s = self.written(geometry, workload, 1.0)
@@ -307,8 +331,12 @@ class Prices:
             return StepCost(repeats * (each_s + OVERHEAD_S), self.written(geometry, workload, repeats * each_s))
 
         if looks and self.durations:
-            beyond = tuple(each - looks.first_s for each in self.durations.sequential(geometry, workload, looks))
-            return StepPrice.varying(lasting(looks.first_s), beyond, per_s, lasting(looks.limit_s))
+            end_s = self.ends_s.get((geometry, workload), looks.limit_s)
+            beyond = tuple(
+                min(each, end_s) - looks.first_s
+                for each in self.durations.sequential(geometry, workload, looks, loaded_s)
+            )
+            return StepPrice.varying(lasting(looks.first_s), beyond, per_s, lasting(end_s))
         window_s = protocol.window_of(tail=workload in self.tails)
         rounds = protocol.steady.window
         found = SteadySteps(

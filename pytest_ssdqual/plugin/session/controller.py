@@ -16,7 +16,7 @@ from pytest_ssdqual.plugin.fleet.bays import FleetRun
 from pytest_ssdqual.plugin.fleet.worker import BayWorker
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments
-from pytest_ssdqual.plugin.plan import marks, needs, order
+from pytest_ssdqual.plugin.plan import marks, needs, order, stored_durations
 from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
 from pytest_ssdqual.plugin.session.qualification import Qualification
@@ -147,6 +147,8 @@ def tell_plan(config: pytest.Config) -> list[str]:
     """
     run = config.stash[RUN]
     found = run.forecast()
+    compared = run.comparison() if found and config.option.collectonly and config.get_verbosity() > 0 else ()
+    stored_durations.save(config, run.stored)
     if found is None:
         return []
     lines = [*plan_lines(found), *(run.screened.lines() if run.screened else ())]
@@ -155,8 +157,7 @@ def tell_plan(config: pytest.Config) -> list[str]:
         controller.take(found.planned)
         if config.option.collectonly:
             controller.plan = lines
-            if config.get_verbosity() > 0:
-                controller.plan += comparison_lines(run.comparison())
+            controller.plan += comparison_lines(compared) if compared else []
             return []
     return [safe_text.line(each, summary.LINE_CHARACTERS) for each in lines]
 

@@ -116,6 +116,7 @@ class Qualification:
             remarks=bay.remarks,
             baseline=self.baseline.to_record() if self.baseline else None,
             expected=self.expected,
+            budget_s=self.settings.budget_s,
         )
 
     def to_worker(self, glance_s: float) -> dict[str, Any]:

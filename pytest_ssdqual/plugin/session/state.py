@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,10 +12,14 @@ import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.point_screening import PointScreening
-from pytest_ssdqual.plugin.plan import durations, forecast, order, screened_points, stopping
+from pytest_ssdqual.plugin.plan import budget, durations, forecast, order, screened_points, stopping
+from pytest_ssdqual.plugin.plan.budget import Ends, KeptBudget
+from pytest_ssdqual.plugin.plan.durations import Durations
+from pytest_ssdqual.plugin.plan.forecast import Prices
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.screened_points import ScreeningPlan
-from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement
+from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
+from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
@@ -37,7 +42,7 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import Machine, RigError, utc_now
-from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup
+from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup, unlimited
 from pytest_ssdqual.rig.observe.live_stats import Live
 
 
@@ -60,8 +65,12 @@ class BayRun:
     #: The points that may be predicted, and the screening of the campaign; None unless the protocol screens.
     screened: ScreeningPlan | None = None
     screening: PointScreening | None = None
+    #: Durations that were simulated for the plan.
+    stored: Stored = field(default_factory=dict)
     #: Claims that the tests declare for each measurement.
     asked: ClaimsByMeasurement = field(default_factory=dict)
+    #: The budget that the run keeps to; None without one.
+    budget: KeptBudget | None = None
     #: Number of claims that the run planned when it began.
     claims: int = 1
     #: Planned duration in seconds; None: not computed yet.
@@ -142,14 +151,41 @@ class BayRun:
         steps, screened = self.steps_by(found.protocol), self.screened
         self.steps = tuple(each for each in steps if not (screened and screened.leaves_out(each)))
         self.asked = stopping.asked(items)
+        past = found.resumed.past if found.resumed else None
+        budget_s = found.settings.budget_s or (past.manifest.budget_s if past else None)
+        if budget_s is not None:
+            self._keep_to(budget_s, past.spent_s if past else 0.0)
+
+    def _keep_to(self, budget_s: float, spent_s: float) -> None:
+        """Fit the plan into what is left of the budget; the time of earlier sessions is spent."""
+        found = self.qualification
+        prices = Prices(
+            found.protocol, found.spec, self._drive_bytes, stopping.tails(self.asked, found.spec),
+            Durations(self._promises_by(found.protocol), self._earlier, self.stored),
+        )  # fmt: skip
+        fitted = budget.fit(max(0.0, budget_s - spent_s), order.missing(self.steps, found.memory), prices)
+        fitted = replace(fitted, seconds=budget_s)
+        self.steps = tuple(each for each in self.steps if each not in fitted.left_out)
+        over_s = time.monotonic() + budget_s - spent_s
+        self.budget = KeptBudget(fitted, found.protocol, prices, time.monotonic, over_s)
+        if found.resumed:
+            of_budget = (each for each in found.resumed.past.records if each.kind == budget.SPENT)
+            self.budget.ended |= {str(each.facts.get("step")) for each in of_budget}
+        if found.journal:
+            self.budget.note = found.journal.note
+            found.journal.note("budget", spent_s=spent_s, **fitted.to_record())
 
     def forecast(self) -> PrintedPlan | None:
         """Return the plan with its costs; None if there is nothing to measure."""
-        found = self.qualification
+        found, kept = self.qualification, self.budget
         wanted = order.missing(self.steps, found.memory)
-        if not wanted:
+        if not wanted and not (kept and kept.fitted.left_out):
             return None
-        printed = self._predict(wanted, found.protocol)
+        printed = self._predict(wanted, found.protocol, kept.fitted.ends_s if kept else None)
+        if kept:
+            unmeasured = len(self.screened.unmeasured) if self.screened else 0
+            simulated = Durations(self._promises_by(found.protocol), self._earlier, self.stored)
+            printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated, unmeasured)))
         self.planned_s = printed.seconds
         return replace(printed, is_expected=found.expected is not None)
 
@@ -160,14 +196,25 @@ class BayRun:
         of_acceptance = {each.name: each for each in shipped if each.acceptance} | {found.protocol.name: found.protocol}
         return tuple(self._predict(self.steps_by(each), each) for each in of_acceptance.values())
 
-    def _predict(self, steps: Steps, protocol: Protocol) -> PrintedPlan:
+    def _predict(self, steps: Steps, protocol: Protocol, ends_s: Ends | None = None) -> PrintedPlan:
         found = self.qualification
-        drives, baseline = found.bay.drives, found.baseline
         return forecast.predict(
-            steps, protocol, found.spec, len(drives), min(drive.size_bytes for drive in drives),
-            stopping.tails(self.asked, found.spec), stopping.Promises(found.spec, protocol, self.asked, self.family),
-            baseline.noted_iops if baseline else durations.no_baseline,
+            steps, protocol, found.spec, len(found.bay.drives), self._drive_bytes,
+            stopping.tails(self.asked, found.spec), self._promises_by(protocol), self._earlier, ends_s or {},
+            self.stored,
         )  # fmt: skip
+
+    def _promises_by(self, protocol: Protocol) -> Promises:
+        return Promises(self.qualification.spec, protocol, self.asked, self.family)
+
+    @property
+    def _earlier(self) -> durations.Earlier:
+        baseline = self.qualification.baseline
+        return baseline.noted_iops if baseline else durations.no_baseline
+
+    @property
+    def _drive_bytes(self) -> int:
+        return min(drive.size_bytes for drive in self.qualification.bay.drives)
 
     def attributor(self, campaign: Callable[[], Campaign]) -> Attributor | None:
         """Return what names the causes of shortfalls; None if the bare drives are not measured."""
@@ -225,6 +272,7 @@ class BayRun:
                     failures=failures,
                     load=LoadChoice(found.resumed.load if found.resumed else None),
                     promises_heat=found.spec.promises_heat,
+                    left_s=self.budget.left_s if self.budget else unlimited,
                 ),
                 CampaignPlan.of(self.steps, found.protocol),
                 ResultCache(journal.path, earlier=found.memory),
@@ -233,20 +281,21 @@ class BayRun:
             )
             campaign.enough = self._promises(campaign)
             self._begin_screening(campaign)
+            if self.budget:
+                campaign.allowed = self.budget.require
+                campaign.enough = self.budget.until_spent(campaign.enough)
             stack.callback(self._health_after, channel, failures)
             stack.callback(unless_lost, campaign.close)
             stack.callback(self._note_unfinished, channel)
             yield campaign
 
-    def _promises(self, campaign: Campaign) -> stopping.Promises:
+    def _promises(self, campaign: Campaign) -> Promises:
         """Return what decides when a sequential measurement of this campaign may stop."""
         found = self.qualification
         # Of a resumed run a prediction might have to measure a bare drive again, while something else is measured.
         attributor = None if found.resumed else self.attributor(lambda: campaign)
         predicted = attributor.expected if attributor else stopping.as_measured
-        return stopping.Promises(
-            found.spec, found.protocol, self.asked, self.family, known=campaign.known, predicted=predicted
-        )
+        return replace(self._promises_by(found.protocol), known=campaign.known, predicted=predicted)
 
     def _terms(self, progress: Progress) -> Terms:
         """Return the terms of the lease."""

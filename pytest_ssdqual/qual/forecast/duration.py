@@ -112,6 +112,8 @@ def _durations(judging: Judging, asked: tuple[Asked, ...], kind: str) -> tuple[f
 def _is_decided(judging: Judging, asked: Asked, kind: str, number: int, look: int) -> bool:
     rule = judging.looks
     drive, seconds = _drive(kind, number, rule.limit_s), group_sequential.look_times(rule)[look - 1]
+    if asked.claim in OF_SLOWEST and seconds < rule.observe_s:
+        return False  # as ``decide`` does before its last look, which is not asked about
     shared = SharedEvidence(judging.loaded_s, _shown(kind, number, judging) if judging.is_shown else ())
     confidence = judging.verdict.confidence
     run = group_sequential.at_look(_run(drive, seconds, asked, rule), look, rule, confidence, shared)

@@ -88,6 +88,14 @@ def look_times(rule: SequentialRule) -> tuple[float, ...]:
     return tuple(times)
 
 
+def earliest_end_s(rule: SequentialRule) -> float:
+    """Time of the earliest look at which a measurement may end undecided: later than any plateau, and after the
+    observation that extremes need.
+    """
+    times = look_times(rule)
+    return next((each for each in times if each >= max(rule.plateau_s, rule.observe_s)), times[-1])
+
+
 def level(rule: SequentialRule, confidence: float) -> float:
     """Two-sided confidence of the interval at each look, so that all looks together hold at ``confidence``."""
     return nominal_level(look_times(rule), confidence)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 
@@ -47,6 +48,13 @@ NOTED = {
 OURS = "pytest-ssdqual"
 #: pytest's ``ExitCode.USAGE_ERROR``.
 USAGE_ERROR = 4
+
+
+def _time(record: Record) -> datetime | None:
+    try:
+        return datetime.fromisoformat(record.time)
+    except ValueError:
+        return None
 
 
 class NotResumable(ValueError):
@@ -100,6 +108,18 @@ class Past:
         if not manifest.bays:
             raise NotResumable(f"{folder} cannot be resumed: {MANIFEST} names no machine")
         return cls(folder, manifest, records, sums.read(folder))
+
+    @property
+    def spent_s(self) -> float:
+        """Time of all sessions, each from its first record to its last."""
+        spent_s, begin, last = 0.0, None, None
+        for record in self.records:
+            at = _time(record)
+            if record.kind in ("run_started", "run_resumed"):
+                spent_s += (last - begin).total_seconds() if begin and last else 0.0
+                begin = at
+            last = at or last
+        return spent_s + ((last - begin).total_seconds() if begin and last else 0.0)
 
     def drives_in_order(self, drives: Sequence[Drive]) -> tuple[Drive, ...]:
         """Return the drives in the order of the earlier sessions, as device names may change with a boot.

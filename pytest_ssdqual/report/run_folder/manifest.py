@@ -118,6 +118,8 @@ class Manifest:
     judged: Mapping[str, object] | None = None
     #: Expected number of drives; None if only a pattern determined it.
     expected: ExpectedDrives | None = None
+    #: Seconds that the run may take in all of its sessions; None without a budget.
+    budget_s: float | None = None
 
     @property
     def sessions(self) -> tuple[Session, ...]:

@@ -62,6 +62,8 @@ class PrintedPlan:
     assumptions: tuple[str, ...] = ()
     #: What will be too short to be judged, a sentence each.
     too_short: tuple[str, ...] = ()
+    #: What a budget buys, a sentence each; empty without one.
+    budget: tuple[str, ...] = ()
     #: Each measurement that ends when it is decided: its name as a step, its expected begin and duration in seconds.
     measurements: tuple[tuple[str, float, float], ...] = ()
 
@@ -116,6 +118,8 @@ HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")
 
 def plan_lines(plan: PrintedPlan) -> list[str]:
     """Return the plan as a table with totals, or one sentence if no array is needed."""
+    if not plan.arrays and plan.budget:
+        return ["ssdqual: the budget leaves out the whole plan", *(f"  {line}" for line in plan.budget)]
     if not plan.arrays:
         return ["ssdqual: no array is needed by the tests selected, nothing will be written"]
     rows = [_row(array.geometry, array) for array in plan.arrays]
@@ -178,6 +182,7 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
     else:
         yield "times are estimates: conditioning goes on until the array is steady"
     yield from plan.too_short
+    yield from plan.budget
     for assumed in plan.assumptions:
         yield f"assumed: {assumed}"
     if more := _more(array for array in plan.arrays if array.is_loop):

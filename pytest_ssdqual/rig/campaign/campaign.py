@@ -8,7 +8,7 @@ cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast
@@ -59,6 +59,10 @@ T = TypeVar("T")
 Result = Measured | DrivesAlone | Saturation | RoundsResult | Rebuild
 
 
+def allow_all(step: CampaignStep, preparations: Sequence[Preparation]) -> None:
+    """Allow every step."""
+
+
 @dataclass(slots=True)
 class Campaign:
     """Executes steps and returns their results; ``close`` it, or the array stays.
@@ -78,6 +82,8 @@ class Campaign:
     enough: Enough = sequential_verdict.at_once
     #: Returns the plan with the steps that depend on the measurements of the bare drives; called once, after these.
     replan: Callable[[], CampaignPlan] | None = None
+    #: Raises a ``RigError`` if a step must not begin, with what its array needs before it.
+    allowed: Callable[[CampaignStep, Sequence[Preparation]], None] = allow_all
     _standing: StandingArray = field(init=False)
     #: Number in the plan of the array that stands.
     _array_number: int | None = None
@@ -243,7 +249,10 @@ class Campaign:
         """Return the result of ``work``, an integrity test that builds arrays of its own; no array stands then."""
 
         def now() -> T:
-            self._execute_due(CampaignStep(StepKind.INTEGRITY, geometry))
+            step = CampaignStep(StepKind.INTEGRITY, geometry)
+            self.allowed(step, ())
+            self._execute_due(step)
+            self.allowed(step, ())
             self.close()
             return work()
 
@@ -256,6 +265,7 @@ class Campaign:
 
     def _result(self, step: CampaignStep) -> Result:
         def now() -> Result:
+            self.allowed(step, ())  # before steps that only this one would need
             self._execute_due(step)
             return self._execute(step)
 
@@ -316,6 +326,7 @@ class Campaign:
         """
         if self.setup.failures.failed:
             self.setup.failures.usable(step.geometry, self.setup.held.drives)
+        self.allowed(step, self._preparation(step))
         load_calibration.require(self.setup)
         stood = self._standing.array
         try:
@@ -337,6 +348,7 @@ class Campaign:
 
     def _once(self, step: CampaignStep) -> Result:
         array = self._ready(step)
+        self.allowed(step, ())  # conditioning may have taken longer than expected
         if isinstance(step.what, Rounds):
             return rounds.run(self.setup, array, step.what)
         if step.what is None:

@@ -48,6 +48,8 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     with drive_failure.attributed(setup, array):
         mdadm.require_healthy(setup.machine, array)
     seconds = window.ramp_s + window.window_s
+    if window.volume_bytes is None:  # a volume takes as long as it takes, usually much less than the limit
+        setup.require_time(seconds, f"{workload} on {array.geometry}")
     targets = array.targets
     try:
         job = jobs.measurement(

@@ -91,6 +91,8 @@ def _attempt(
     fixed_time.require(setup, array, writes=workload.writes)
     with drive_failure.attributed(setup, array):
         mdadm.require_healthy(setup.machine, array)
+    least_s = setup.protocol.ramp_s + group_sequential.earliest_end_s(rule)
+    setup.require_time(least_s, f"{workload} on {array.geometry}")
     seconds = setup.protocol.ramp_s + rule.limit_s
     try:
         job = jobs.measurement(
@@ -192,13 +194,18 @@ class _Watch:
             decision = replace(
                 decision, sentence=f"{decision.sentence}{steady_state.repeats(*steady_state.series(run))}"
             )
-        if self._objected >= OBJECTED:
+        if self._objected >= OBJECTED or (objections and self._is_next_late()):
             self.given_up = objections
         self._note(run, objections, decision)
         live_stats.send_steadiness(
             self.setup.live, decision.done, decision.sentence, "decided" if decision.done else "not decided yet"
         )
         return decision.done or bool(self.given_up)
+
+    def _is_next_late(self) -> bool:
+        """Return whether the time budget of the run ends before the next look."""
+        next_s = self.times_s[min(self.number, len(self.times_s) - 1)]
+        return next_s - self.times_s[self.number - 1] > self.setup.left_s()
 
     def _run(self, result: FioResult, raw: str) -> Run:
         protocol, array = self.setup.protocol, self.array

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.fio.load import DriveLoad, Load
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
-from pytest_ssdqual.rig.machine.machine import Machine
+from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe.live_stats import Live
 
@@ -33,6 +35,15 @@ class Logbook(Interface):
 Progress = Callable[[str, float], None]
 #: Is called with the result of a look, and the seconds by which the measurement exceeds its plan.
 Looked = Callable[[str, float], None]
+
+
+class BudgetSpent(RigError):
+    """Something was not begun, or is left out, because of the time budget of the run."""
+
+
+def unlimited() -> float:
+    """Return the time that is left to a run without a budget."""
+    return math.inf
 
 
 @dataclass(slots=True)
@@ -68,3 +79,12 @@ class Setup:
     load: LoadChoice = field(default_factory=LoadChoice)
     #: True if the spec makes heat the product's behaviour.
     promises_heat: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False
+    #: Seconds of the run's time budget that are left.
+    left_s: Callable[[], float] = unlimited
+
+    def require_time(self, seconds: float, what: str) -> None:
+        """Raise ``BudgetSpent`` if ``what`` would end late."""
+        left_s = self.left_s()
+        if seconds > left_s:
+            needed, left = (format_duration(max(0, round(each))) for each in (seconds, left_s))
+            raise BudgetSpent(f"{what} was not begun: it takes {needed}, and {left} of the run's time budget remain")

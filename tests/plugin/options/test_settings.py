@@ -22,7 +22,7 @@ OPTIONS = (
     "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",
     "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE", "--ssd-arrays=LIST", "--ssd-resume=RUN",
     "--ssd-baseline=RUN",
-    "--ssd-reconnect=DURATION", "--ssd-wait=DURATION",
+    "--ssd-reconnect=DURATION", "--ssd-wait=DURATION", "--ssd-budget=DURATION",
     "--ssd-explore-database=DIR", "--ssd-explore-seed=RUN", "--ssd-replay=FILE",
     "--ssd-page=YES|NO", "--ssd-openmetrics=FILE", "--ssd-live=PORT",
     "--ssd-bays=FILE", "--ssd-bay=NAME[,NAME...]", "--ssd-shared-path=POLICY",

@@ -450,3 +450,44 @@ def test_workers_measure_as_one_process_does(inner: Inner, suite: Callable[..., 
     shutil.rmtree(inner.pytester.path / "ssdqual-runs")
     suite(400, 700, "-n1")
     assert {each["workload"]: each["look"] for each in inner.records("looked")} == alone
+
+
+def test_a_budget_ends_what_is_undecided_and_leaves_out_what_does_not_fit(
+    inner: Inner, suite: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_SCATTER", "0.2")
+    lines = suite(900, 300, "--ssd-budget=135min").outlines  # both are on their limits
+    assert any("the budget of 2.25 h: 2 of 2 measurements, in nine of ten runs within " in line for line in lines)
+    (noted,) = inner.records("budget")
+    ends_s = noted["ends_s"]
+    assert isinstance(ends_s, dict)
+    assert all(1800 <= each < 18_000 for each in ends_s.values())
+    assert {case.outcome for case in inner.cases().values()} == {"error"}
+    assert all("INCONCLUSIVE" in each.message for each in inner.cases().values())
+    assert all("the budget of 2.25 h ended the measurement of" in each.message for each in inner.cases().values())
+    assert any(str(each["sentence"]).endswith(": the budget of 2.25 h ended it") for each in inner.records("looked"))
+    shutil.rmtree(inner.pytester.path / "ssdqual-runs")
+    suite(400, 700, "--ssd-budget=2h")
+    left_out, measured = sorted(inner.cases().values(), key=lambda case: case.outcome)
+    assert (left_out.outcome, measured.outcome) == ("error", "failure")
+    assert "randread_4k_qd8 on raid5x3 was not measured: the budget of 2 h leaves it out" in left_out.message
+    assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8"]
+
+
+def test_a_resumed_run_keeps_its_budget_and_the_time_that_it_spent(
+    inner: Inner, suite: Callable[..., pytest.RunResult]
+) -> None:
+    suite(400, 700, "--ssd-budget=3h")
+    suite(400, 700, "--ssd-resume=last")
+    first, second = inner.records("budget")
+    assert first["seconds"] == second["seconds"] == 3 * 3600
+    assert first["spent_s"] == 0
+    assert second["spent_s"] > 0  # type: ignore[operator]
+
+
+def test_other_protocols_are_compared_on_demand(suite: Callable[..., pytest.RunResult]) -> None:
+    heading = "ssdqual: the same tests by each protocol for acceptance"
+    assert heading not in suite(400, 700, "--collect-only").outlines
+    lines = suite(400, 700, "--collect-only", "-v").outlines
+    table = lines[lines.index(heading) + 1 :][:6]
+    assert [line.split()[0] for line in table] == ["protocol", "intel", "sequential", "snia", "stec", "looks"]

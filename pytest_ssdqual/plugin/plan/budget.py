@@ -1,0 +1,317 @@
+"""``--ssd-budget``: fits a plan into a time, and keeps the run to it.
+
+Sequential measurements get an earlier end, all of them the same quantile of their own expected durations, and what does
+not fit is left out, from the end of the plan: what is measured is complete arrays. Of all such plans the one is taken
+by which the most measurements are expected to be decided. An end by the budget is one of the protocol's looks, whose
+intervals hold together, so it needs no other statistics; but it is never before the time at which a plateau or a rare
+event could be taken for the drive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from pytest_ssdqual.plugin.plan import durations
+from pytest_ssdqual.plugin.plan.durations import Durations, Sample
+from pytest_ssdqual.plugin.plan.forecast import OVERHEAD_S, PricedPlan, Prices
+from pytest_ssdqual.qual.forecast import duration, simulated_drive
+from pytest_ssdqual.qual.forecast.duration import Asked, Judging
+from pytest_ssdqual.qual.measured.judgeable import Judgeable
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule
+from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats.group_sequential import Decision
+from pytest_ssdqual.qual.units import Unit, format_duration
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, CampaignStep, Preparation, StepKind
+from pytest_ssdqual.rig.measure.sequential_verdict import Enough
+from pytest_ssdqual.rig.measure.session import BudgetSpent
+
+#: By when, after the ramp, each sequential measurement ends.
+Ends = Mapping[tuple[Geometry, Workload], float]
+#: Kind of the records of steps that were not begun, and of measurements that ended undecided.
+SPENT = "budget_spent"
+#: Quantiles of their durations at which measurements may end, the longest first.
+SHARES = (1.0, 0.97, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.0)
+#: Units of the claims whose shortfalls are those of a rate.
+RATES = (Unit.IOPS, Unit.BYTES_PER_SECOND)
+#: Shortfalls that are tried for the smallest that is detected, in per cent, and the share of runs that detect it.
+SHORTFALLS, DETECTED = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0), 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a budget buys."""
+
+    seconds: float
+    #: None in a protocol of fixed times.
+    ends_s: Ends = field(default_factory=dict)
+    left_out: tuple[CampaignStep, ...] = ()
+    measured: int = 0
+    #: Nine of ten runs take at most this.
+    ninety_s: float = 0.0
+    #: Expected number of measurements that end before they are decided.
+    undecided: float = 0.0
+
+    def end_of(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> float:
+        """Return by when a measurement ends; one that was not planned may take as long as any that was."""
+        latest_s = max(self.ends_s.values(), default=looks.limit_s)
+        return self.ends_s.get((geometry, workload), latest_s)
+
+    def to_record(self) -> dict[str, object]:
+        """Return the facts for the journal."""
+        return {
+            "seconds": self.seconds,
+            "ninety_s": self.ninety_s,
+            "measurements": self.measured,
+            "undecided": round(self.undecided, 2),
+            "left_out": [str(each) for each in self.left_out],
+            "ends_s": {f"{array} {workload}": end_s for (array, workload), end_s in self.ends_s.items()},
+        }
+
+    @property
+    def called(self) -> str:
+        """``the budget of 8 h``."""
+        return f"the budget of {format_duration(self.seconds)}"
+
+
+def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted:
+    """Fit the steps into ``seconds``, so that nine of ten runs take no longer, and that most measurements are decided.
+
+    If all of them are decided either way, more time for each is better than less.
+    """
+    samples = PricedPlan.of(CampaignPlan.of(steps, prices.protocol), prices).sample_of
+    fitting = _Fitting(seconds, steps, prices, dict(samples))
+    shares = SHARES if prices.protocol.sequential else (1.0,)
+    found = [fitting.most_that_fit(share) for share in shares]
+    return max(found, key=lambda each: round(each.measured - each.undecided, 3))
+
+
+@dataclass(slots=True)
+class _Fitting:
+    """The durations of a plan's steps, of which all ways to fit it are sums."""
+
+    seconds: float
+    steps: Sequence[CampaignStep]
+    prices: Prices
+    _samples: dict[CampaignStep | Preparation, Sample]
+    #: By the number of measurements from the beginning of the plan: all that is done then, with what it needs.
+    _prepared: dict[int, list[tuple[tuple[Preparation, ...], CampaignStep]]] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> list[CampaignStep]:
+        """The measurements of the plan."""
+        return [each for each in self.steps if each.kind is StepKind.MEASURED]
+
+    def most_that_fit(self, share: float) -> Fitted:
+        """Return the plan with the most measurements, all ended at this quantile of their durations."""
+        ends_s, measured = self._ends(share), self.measured
+        best = self._fitted(len(measured), ends_s)
+        least, most = 0, len(measured)
+        while best.ninety_s > self.seconds and most > 0:
+            kept = (least + most) // 2
+            tried = self._fitted(kept, ends_s)
+            if tried.ninety_s <= self.seconds:
+                least = kept
+            else:
+                most = kept
+            if most - least <= 1:
+                best = self._fitted(least, ends_s)
+                break
+        return best
+
+    def _ends(self, share: float) -> dict[tuple[Geometry, Workload], float]:
+        protocol, looks = self.prices.protocol, self.prices.protocol.sequential
+        if looks is None:
+            return {}
+        times, least_s = group_sequential.look_times(looks), group_sequential.earliest_end_s(looks)
+        found = {}
+        for step in self.measured:
+            if isinstance(step.what, Workload):
+                wanted_s = durations.quantile(self._sample(step), share) - protocol.ramp_s - OVERHEAD_S - 1
+                end_s = next((each for each in times if each >= max(least_s, wanted_s)), times[-1])
+                found[step.geometry, step.what] = looks.limit_s if share == 1.0 else end_s
+        return found
+
+    def _fitted(self, kept: int, ends_s: Ends) -> Fitted:
+        """Return the plan with the first ``kept`` measurements."""
+        if kept not in self._prepared:
+            left_out = set(self.measured[kept:])
+            steps = [each for each in self.steps if each not in left_out]
+            self._prepared[kept] = list(CampaignPlan.of(steps, self.prices.protocol).prepared())
+        more_s, undecided, found = self.prices.protocol.ramp_s + OVERHEAD_S, 0.0, list[Sample]()
+        for preparations, step in self._prepared[kept]:
+            found += map(self._sample, preparations)
+            sample, end_s = self._sample(step), None
+            if step.kind is StepKind.MEASURED and isinstance(step.what, Workload):
+                end_s = ends_s.get((step.geometry, step.what))
+            if end_s is None:
+                found.append(sample)
+                continue
+            most_s = more_s + end_s
+            found.append(tuple(min(each, most_s) for each in sample))
+            undecided += fmean(each > most_s + 1 for each in sample)
+        measured = self.measured
+        of_kept = {(each.geometry, each.what) for each in measured[:kept]}
+        return Fitted(
+            self.seconds,
+            {key: end_s for key, end_s in ends_s.items() if key in of_kept},
+            left_out=tuple(measured[kept:]),
+            measured=kept,
+            ninety_s=durations.quantile(durations.summed(found), 0.9),
+            undecided=undecided,
+        )
+
+    def _sample(self, step: CampaignStep | Preparation) -> Sample:
+        """Return the durations of a step or a preparation; drawn once, so that sums can be compared."""
+        if step not in self._samples:
+            price = self.prices.step(step) if isinstance(step, CampaignStep) else self.prices.preparation(step)
+            self._samples[step] = price.sample
+        return self._samples[step]
+
+
+def lines(found: Fitted, simulated: Durations, unmeasured: int = 0) -> Iterator[str]:
+    """Yield what the budget buys, a sentence each; ``unmeasured`` is the number of screened points."""
+    promises, all_of_them = simulated.promises, found.measured + len(found.left_out)
+    yield (
+        f"{found.called}: {found.measured} of {all_of_them} measurements, in nine of ten runs within "
+        f"{format_duration(round(found.ninety_s))}"
+    )
+    if unmeasured:
+        yield f"besides these, {unmeasured} points are screened; those that are measured after all take more time"
+    if found.left_out:
+        arrays = dict.fromkeys(str(each.geometry) for each in found.left_out)
+        on = ", ".join(arrays)
+        yield f"left out, from the end of the plan: {len(found.left_out)} on {on}; their tests are errors"
+    looks, rule = promises.protocol.sequential, promises.protocol.verdict
+    yield (
+        f"a budget makes no verdict less certain: each false accept and each false reject has at most "
+        f"{50 * (1 - rule.confidence):.2g} %"
+    )
+    if looks is None or not found.ends_s or min(found.ends_s.values()) >= looks.limit_s:
+        return
+    earliest, latest = (format_duration(round(end(found.ends_s.values()))) for end in (min, max))
+    when = earliest if earliest == latest else f"{earliest} to {latest}"
+    yield (
+        f"what is undecided then ends as inconclusive after {when}, instead of {format_duration(looks.limit_s)}; "
+        f"about {found.undecided:.1f} measurements will be"
+    )
+    if shortfalls := tuple(_shortfalls(found, simulated, looks)):
+        yield f"shortfalls that nine of ten runs detect: {'; '.join(shortfalls)}"
+
+
+def _shortfalls(found: Fitted, simulated: Durations, looks: SequentialRule) -> Iterator[str]:
+    """Yield the smallest detectable shortfall of each claim, at the earliest end of a measurement that it has."""
+    promises = simulated.promises
+    judging = Judging(looks, promises.protocol.verdict, promises.family)
+    ends: dict[str, float] = {}
+    asked: dict[str, Asked] = {}
+    for (geometry, workload), end_s in found.ends_s.items():
+        for claim in promises.question(geometry, workload).limits:
+            of_rate = claim if claim in duration.QUANTILES else Claim.STEADY_IOPS
+            if claim in duration.QUANTILES or claim.unit in RATES:
+                ends[claim.label] = min(end_s, ends.get(claim.label, end_s))
+                asked[claim.label] = Asked(of_rate)
+    for label, end_s in ends.items():
+        percent = _smallest(simulated, judging, asked[label], end_s)
+        yield f"{label} {percent:g} %" if percent else f"{label} none up to {SHORTFALLS[-1]:g} %"
+
+
+def _smallest(simulated: Durations, judging: Judging, asked: Asked, end_s: float) -> float | None:
+    """Return the smallest shortfall that is detected by ``end_s``; None if none of ``SHORTFALLS`` is."""
+    least, most = 0, len(SHORTFALLS)
+    while least < most:
+        middle = (least + most) // 2
+        wrong = Asked(asked.claim, round(1 - SHORTFALLS[middle] / 100, 3))
+        shares = [
+            fmean(each <= end_s for each in simulated.of_kind(judging, frozenset({wrong}), kind))
+            for kind in simulated_drive.KINDS
+        ]
+        least, most = (least, middle) if fmean(shares) >= DETECTED else (middle + 1, most)
+    return SHORTFALLS[least] if least < len(SHORTFALLS) else None
+
+
+def note_nothing(kind: str, **facts: object) -> None:
+    """Record nothing."""
+
+
+@dataclass(slots=True)
+class KeptBudget:
+    """A run that keeps to its budget; the time of earlier sessions counts."""
+
+    fitted: Fitted
+    protocol: Protocol
+    prices: Prices
+    clock: Callable[[], float]
+    #: Time by ``clock`` at which the budget is over.
+    over_s: float
+    #: Names of the measurements that ended before they were decided, also in earlier sessions.
+    ended: set[str] = field(default_factory=set)
+    #: Writes a record to the journal.
+    note: Callable[..., None] = note_nothing
+
+    def left_s(self) -> float:
+        """Return the seconds until the budget is over."""
+        return self.over_s - self.clock()
+
+    def require(self, step: CampaignStep, preparations: Sequence[Preparation]) -> None:
+        """Raise ``BudgetSpent`` if the step is left out, or would end late if it began now."""
+        if step in self.fitted.left_out:
+            raise BudgetSpent(f"{step.what} on {step.geometry} was not measured: {self.fitted.called} leaves it out")
+        needed_s = self._least_s(step, preparations)
+        if needed_s > self.left_s():
+            needed, left = (format_duration(max(0, round(each))) for each in (needed_s, self.left_s()))
+            sentence = f"{step} was not begun: it takes {needed}, and {left} remain of {self.fitted.called}"
+            self.note(SPENT, step=str(step), sentence=sentence)
+            raise BudgetSpent(sentence)
+
+    def until_spent(self, enough: Enough) -> Enough:
+        """Return the stopping rule that also ends what is undecided when its part of the budget is spent.
+
+        It has to be the outermost rule: no other one may go on.
+        """
+
+        def decide(measured: Measured) -> Decision:
+            found = enough(measured)
+            why = "" if found else self.end(measured)
+            return Decision(done=True, sentence=f"{found.sentence}: {why}") if why else found
+
+        return decide
+
+    def end(self, measured: Measured) -> str:
+        """Return why a measurement has to end at its look although it is not decided; empty if it may go on."""
+        looks, look = self.protocol.sequential, measured.look
+        if looks is None or look is None or look.number == look.of:
+            return ""
+        times, step = group_sequential.look_times(looks), f"{measured.geometry} {measured.workload}"
+        now_s, next_s = times[look.number - 1], times[look.number]
+        if now_s < group_sequential.earliest_end_s(looks):
+            return ""
+        ends_s = self.fitted.end_of(measured.geometry, measured.workload, looks)
+        if now_s < ends_s and next_s - now_s + OVERHEAD_S <= self.left_s():
+            return ""
+        sentence = f"{self.fitted.called} ended it"
+        self.ended.add(step)
+        self.note(SPENT, step=step, sentence=sentence)
+        return sentence
+
+    def why(self, judged: Judgeable) -> str:
+        """Return why what is judged may be undecided; empty if all its measurements ended by themselves."""
+        subject = judged.subject
+        names = (f"{geometry} {workload}" for geometry in subject.geometries for workload in subject.workloads)
+        ended = [name for name in names if name in self.ended]
+        return f"{self.fitted.called} ended the measurement of {', '.join(ended)}" if ended else ""
+
+    def _least_s(self, step: CampaignStep, preparations: Sequence[Preparation]) -> float:
+        """Return the time that a step needs, with its preparations, once it has begun."""
+        before_s = sum(self.prices.preparation(each).expected.seconds for each in preparations)
+        looks = self.protocol.sequential
+        if looks and step.kind is StepKind.MEASURED:
+            return before_s + self.protocol.ramp_s + group_sequential.earliest_end_s(looks) + OVERHEAD_S
+        if step.kind is StepKind.SEARCH and not preparations:
+            return 0.0  # it has begun, and asks again for each of its probes
+        return before_s + self.prices.step(step).most.seconds
