@@ -68,7 +68,9 @@ def test_a_row_counts_claims_and_runs() -> None:
 
 
 def test_outcomes_of_a_pool_are_the_same_each_time() -> None:
-    needs = Needs(has_limit=True, is_precise=False, has_tail=True, has_spread=True, is_observed=True)
+    needs = Needs(
+        has_limit=True, precision_percent=None, has_tail=True, has_spread=True, is_observed=True, writes=False
+    )
     first, second = (Pools(1, 1).sequential(shortened("sequential"), needs, 1.1, ALONE, "flat", 0) for _ in range(2))
     assert first == second
     assert first.seconds >= 2100, "the slowest I/Os are observed for 35 minutes"
