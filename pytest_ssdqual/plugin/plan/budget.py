@@ -84,8 +84,9 @@ def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted
 
     If all of them are decided either way, more time for each is better than less.
     """
-    samples = PricedPlan.of(CampaignPlan.of(steps, prices.protocol), prices).sample_of
-    fitting = _Fitting(seconds, steps, prices, dict(samples))
+    priced = PricedPlan.of(CampaignPlan.of(steps, prices.protocol), prices)
+    most_s = sum(each.condition.seconds + each.most.seconds for each in priced.rows.values())
+    fitting = _Fitting(seconds, steps, prices, dict(priced.sample_of), is_ample=most_s <= seconds)
     shares = SHARES if prices.protocol.sequential else (1.0,)
     found = [fitting.most_that_fit(share) for share in shares]
     return max(found, key=lambda each: round(each.measured - each.undecided, 3))
@@ -99,6 +100,8 @@ class _Fitting:
     steps: Sequence[CampaignStep]
     prices: Prices
     _samples: dict[CampaignStep | Preparation, Sample]
+    #: The budget suffices for the most that all can take; otherwise none may take the time of the others.
+    is_ample: bool = False
     #: By the number of measurements from the beginning of the plan: all that is done then, with what it needs.
     _prepared: dict[int, list[tuple[tuple[Preparation, ...], CampaignStep]]] = field(default_factory=dict)
 
@@ -134,7 +137,7 @@ class _Fitting:
             if isinstance(step.what, Workload):
                 wanted_s = durations.quantile(self._sample(step), share) - protocol.ramp_s - OVERHEAD_S - 1
                 end_s = next((each for each in times if each >= max(least_s, wanted_s)), times[-1])
-                found[step.geometry, step.what] = looks.limit_s if share == 1.0 else end_s
+                found[step.geometry, step.what] = looks.limit_s if self.is_ample else end_s
         return found
 
     def _fitted(self, kept: int, ends_s: Ends) -> Fitted:
@@ -177,10 +180,8 @@ class _Fitting:
 def lines(found: Fitted, simulated: Durations, unmeasured: int = 0) -> Iterator[str]:
     """Yield what the budget buys, a sentence each; ``unmeasured`` is the number of screened points."""
     promises, all_of_them = simulated.promises, found.measured + len(found.left_out)
-    yield (
-        f"{found.called}: {found.measured} of {all_of_them} measurements, in nine of ten runs within "
-        f"{format_duration(round(found.ninety_s))}"
-    )
+    within = f", in nine of ten runs within {format_duration(round(found.ninety_s))}" if found.measured else ""
+    yield f"{found.called}: {found.measured} of {all_of_them} measurements{within}"
     if unmeasured:
         yield f"besides these, {unmeasured} points are screened; those that are measured after all take more time"
     if found.left_out:

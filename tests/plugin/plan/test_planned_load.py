@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.load_ledger import PAUSE_S
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-MIX = Workload("randrw", "4k", 8, mix=70)
+MIX = Workload("randrw", "4k", 8, read_percent=70)
 LOOKS = protocol.load("sequential").sequential
 assert LOOKS
 

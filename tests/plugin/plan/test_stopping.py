@@ -467,10 +467,10 @@ def test_a_budget_ends_what_is_undecided_and_leaves_out_what_does_not_fit(
     assert all("the budget of 2.25 h ended the measurement of" in each.message for each in inner.cases().values())
     assert any(str(each["sentence"]).endswith(": the budget of 2.25 h ended it") for each in inner.records("looked"))
     shutil.rmtree(inner.pytester.path / "ssdqual-runs")
-    suite(400, 700, "--ssd-budget=2h")
+    suite(400, 700, "--ssd-budget=100min")
     left_out, measured = sorted(inner.cases().values(), key=lambda case: case.outcome)
     assert (left_out.outcome, measured.outcome) == ("error", "failure")
-    assert "randread_4k_qd8 on raid5x3 was not measured: the budget of 2 h leaves it out" in left_out.message
+    assert "randread_4k_qd8 on raid5x3 was not measured: the budget of 100 min leaves it out" in left_out.message
     assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8"]
 
 

@@ -36,8 +36,8 @@ def kinds(found: Sequence[Chart]) -> set[str]:
 
 def test_there_is_one_of_each_kind(drawn: tuple[Chart, ...]) -> None:
     expected = (
-        "widths scaling maxima saturation mixes depths blocks bandwidth radar map profiles profile drives search steady "
-        "temperature wear"
+        "widths scaling maxima saturation mixes depths blocks bandwidth radar map profiles profile drives search "
+        "steady temperature wear"
     )
     assert kinds(drawn) == set(expected.split())
     assert all(each.title and each.caption and each.svg for each in drawn)
