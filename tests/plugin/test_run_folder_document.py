@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ssdqual.plugin.plan.budget import SPENT
 from pytest_ssdqual.plugin.session.recorder import KIND
 from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import plain
@@ -25,6 +26,7 @@ PACKAGE = ROOT / "pytest_ssdqual"
 DOCUMENT = (ROOT / "docs/run-folder.md").read_text()
 #: Calls whose kind is in a variable, and what that may be.
 BY_NAME = {
+    ("plugin/plan/budget.py", "SPENT"): {SPENT},
     ("plugin/session/recorder.py", "KIND"): {KIND},
     ("plugin/session/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
     ("rig/guard/held_drives.py", "kind"): {"array_left", "array_stopped"},
