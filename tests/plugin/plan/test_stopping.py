@@ -17,7 +17,7 @@ from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
 from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
