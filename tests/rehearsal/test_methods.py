@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from support.lab.rehearsed import Server, Start, drives
 
+from pytest_ssdqual.qual.methods import stec
 from pytest_ssdqual.report.evidence.evidence import of_facts
 
 pytestmark = pytest.mark.lab
@@ -37,7 +38,7 @@ def test_a_drive_that_halves_while_it_is_written_is_found_out(server: Server, tm
     """STEC's saturation: 600 IOPS fresh, 300 from the moment on at which the lab slows the drive down."""
     start = Start(tmp_path, (*server.options, "--ssd-arrays=drive"), "suites/stec/test_saturation.py", protocol)
     server.lab.vm.set_iops("SSDQ0001", 600)
-    running = start(drives(1))
+    running = start(drives(1), "-k", str(stec.SATURATING))
     try:
         running.await_record("measuring")  # not for fio: its options are probed before
         server.await_fio()
