@@ -16,6 +16,7 @@ from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.stats.group_sequential import Side
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE
 from pytest_ssdqual.qual.verdict.verdict import Outcome
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -69,7 +70,13 @@ def test_a_row_counts_claims_and_runs() -> None:
 
 def test_outcomes_of_a_pool_are_the_same_each_time() -> None:
     needs = Needs(
-        has_limit=True, precision_percent=None, has_tail=True, has_spread=True, is_observed=True, writes=False
+        has_limit=True,
+        precision_percent=None,
+        precision_side=Side.BOTH,
+        has_tail=True,
+        has_spread=True,
+        is_observed=True,
+        writes=False,
     )
     first, second = (Pools(1, 1).sequential(shortened("sequential"), needs, 1.1, ALONE, "flat", 0) for _ in range(2))
     assert first == second

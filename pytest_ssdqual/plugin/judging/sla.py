@@ -158,11 +158,10 @@ class Sla:
         ``pytest.UsageError`` for a claim that the test does not declare, or that is judged on another kind of result.
         """
         claim, judged = self._named(first, second)
-        target = judged.subject.geometry
-        if claim in OF_ARRAYS and target.is_side_by_side:
-            pytest.skip(f"{claim.label}: needs an array; {target} has no members")
+        if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
+            pytest.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
-            judged = self._predicted(judged)
+            target, judged = judged.geometry, self._predicted(judged)
             if claim is Claim.TIMES_ONE_DRIVE and judged.one_drive is None:
                 load = judged.measured.workload
                 pytest.skip(f"{claim.label}: under {load} the members of {target} have another mix than one drive")
