@@ -157,7 +157,8 @@ class BayScheduler:
             if assignment and assignment.tests is not None and not assignment.is_sent and not self._is_stopped:
                 assignment.is_sent = True
                 if assignment.pending:
-                    node.send_runtest_some(list(assignment.pending))
+                    with suppress(OSError):  # the worker ended after its collection; xdist reports that
+                        node.send_runtest_some(list(assignment.pending))
                 node.shutdown()
 
     def mark_test_complete(self, node: WorkerNode, item_index: int, duration: float = 0) -> None:

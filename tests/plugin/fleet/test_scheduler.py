@@ -255,6 +255,18 @@ def broken(indices: object) -> None:
     raise BrokenPipeError
 
 
+def test_a_worker_that_ends_between_its_collection_and_its_tests_loses_only_its_own() -> None:
+    rack = ScheduledBays(2, 2)
+    first, second = rack.alive
+    first.send_runtest_some = broken  # type: ignore[method-assign]
+    rack.ready(first)
+    rack.ready(second)
+    rack.turns.down(first, None)
+    rack.turns.ended(first)
+    assert rack.errors == [f"{first.bay}::{number}" for number in range(TESTS)]
+    assert second.tests == list(range(TESTS))
+
+
 def test_no_test_is_run_twice() -> None:
     with pytest.raises(NotImplementedError):
         ScheduledBays(1, 1).turns.mark_test_pending("a test")
