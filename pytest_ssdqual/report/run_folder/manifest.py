@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pytest_ssdqual.qual import strict_json
-from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.records import Added, plain
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, OtherSchema, read_document
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, Drive
 
@@ -119,7 +119,7 @@ class Manifest:
     #: Expected number of drives; None if only a pattern determined it.
     expected: ExpectedDrives | None = None
     #: Seconds that the run may take in all of its sessions; None without a budget.
-    budget_s: float | None = None
+    budget_s: Annotated[float | None, Added()] = None
 
     @property
     def sessions(self) -> tuple[Session, ...]:

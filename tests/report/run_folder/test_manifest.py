@@ -36,6 +36,17 @@ WHOLE = Manifest(
     baseline={"run": "bbbbbbbb", "sha256": "00ff"},
 )
 
+#: Manifests as earlier versions wrote them.
+EARLIER = Path(__file__).parents[2] / "data" / "manifest"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EARLIER.iterdir()))
+def test_manifests_of_earlier_versions_are_read(name: str) -> None:
+    """A field that was added later has its default: run folders outlive the version that wrote them."""
+    found = Manifest.from_record(json.loads((EARLIER / name).read_text()))
+    assert found.run_id
+    assert [drive.serial for bay in found.bays for drive in bay.drives]
+
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
