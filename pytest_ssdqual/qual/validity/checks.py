@@ -30,10 +30,6 @@ FEWEST_IOS_A_ROUND = 100
 
 #: Share of the window that may be missing at its end.
 SHORT = 0.05
-#: Seconds that may be missing at the end of a short window. fio's last report comes up to a tenth of a second early on
-#: an emulated machine; rates are of the time that was recorded.
-SHORT_S = 0.2
-
 #: Tolerated error of the read share, percentage points.
 MIX_POINTS = 2.0
 
@@ -115,7 +111,7 @@ def _amount(run: Run, fewest: int) -> Iterator[Check]:
     few = f"only {run.ios:,} I/Os in the window, at least {fewest:,} are needed"
     yield Check("ios", run.ios, f"at least {fewest:,}", (few,) if run.ios < fewest else (), low_is_bad=True)
     short = f"only {run.seconds:.1f} s of the window of {run.window_s:g} s were recorded"
-    least_s = run.window_s - max(SHORT * run.window_s, SHORT_S)
+    least_s = run.window_s * (1 - SHORT)
     yield Check(
         "counted_s", run.seconds, f"at least {least_s:g} s", (short,) if run.seconds < least_s else (), low_is_bad=True
     )
