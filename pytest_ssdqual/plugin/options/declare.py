@@ -43,8 +43,8 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         dest="ssd_protocol",
-        help="How to condition and measure: sequential, screen, intel, intel910, snia, stec, toms_s3500, quick (not "
-        f"for acceptance) or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+        help="How to condition and measure: sequential, intel, intel910, snia, stec; not for acceptance: screen, "
+        f"toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
         "--ssd-arrays",

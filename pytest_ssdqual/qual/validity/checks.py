@@ -30,6 +30,7 @@ FEWEST_IOS_A_ROUND = 100
 
 #: Share of the window that may be missing at its end.
 SHORT = 0.05
+
 #: Tolerated error of the read share, percentage points.
 MIX_POINTS = 2.0
 
