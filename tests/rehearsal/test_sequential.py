@@ -41,7 +41,7 @@ product = { name = "three promises", models = [] }
 [[promise]]
 claim = "steady_iops"
 workload = "randread_4k_qd8"
-at_least = "200 IOPS"
+at_least = "250 IOPS"
 
 [[promise]]
 claim = "steady_iops"
@@ -112,10 +112,9 @@ def test_a_promise_on_the_limit_is_undecided_at_the_end_or_within_the_margin(run
     assert last["decided"] or last["look"] == last["of"]
 
 
-def test_nothing_is_measured_beyond_the_models_rate(run: Finished) -> None:
+def test_what_was_measured_is_the_models_rate(run: Finished) -> None:
     for record in run.folder.records("measured"):
-        # The drives are throttled, so never faster; a busy computer makes them slower.
-        assert 400 < float(str(record.facts["iops"])) < 618
+        assert record.facts["iops"] == pytest.approx(600, rel=0.03)
         (noted,) = cast("list[dict[str, Any]]", record.facts["runs"])
         assert noted["look"]["number"] == looks(run, noted["workload"])[-1]["look"]
 
