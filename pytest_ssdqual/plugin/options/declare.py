@@ -63,6 +63,7 @@ def declare(parser: pytest.Parser) -> None:
     ):
         declare_more(group)
     _declare_policies(parser)
+    _declare_notifications(parser)
 
 
 def _declare_bays(group: pytest.OptionGroup) -> None:
@@ -121,16 +122,6 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         "nothing run, e.g. suites/inspection",
     )
     group.addoption(
-        "--ssd-smart-type",
-        action="append",
-        default=[],
-        metavar="[PATTERN=]TYPE",
-        dest="ssd_smart_type",
-        help="smartctl's option -d, e.g. megaraid,4 or sat, for all drives or those at the paths of a pattern; none: "
-        "smartctl cannot open them, so their health is neither read nor judged; may repeat; an inventory's smart_type "
-        "comes first",
-    )
-    group.addoption(
         "--ssd-force-spec",
         action="store_true",
         dest="ssd_force_spec",
@@ -146,6 +137,16 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
 
 def _declare_machine(group: pytest.OptionGroup) -> None:
     """Options about the connection to the machine under test, and about sharing it."""
+    group.addoption(
+        "--ssd-smart-type",
+        action="append",
+        default=[],
+        metavar="[PATTERN=]TYPE",
+        dest="ssd_smart_type",
+        help="smartctl's option -d, e.g. megaraid,4 or sat, for all drives or those at the paths of a pattern; none: "
+        "smartctl cannot open them, so their health is neither read nor judged; may repeat; an inventory's smart_type "
+        "comes first",
+    )
     group.addoption(
         "--ssd-ssh-config",
         metavar="FILE",
@@ -295,20 +296,6 @@ def _declare_policies(parser: pytest.Parser) -> None:
         default=True,
     )
     parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
-    parser.addini("ssd_notify", "More receivers like those of --ssd-notify, one a line", type="linelist", default=[])
-    parser.addini(
-        "ssd_notify_stall",
-        "How long a run may measure nothing before it counts as a stall; 0: stalls are not reported",
-        type="string",
-        default=STALL,
-    )
-    parser.addini(
-        "ssd_smtp",
-        "Mail server for --ssd-notify=mailto: smtp[s]://[USER:PASSWORD@]HOST[:PORT] or '$NAME'; the environment "
-        "variable SSDQUAL_SMTP comes first; default: sendmail",
-        type="string",
-        default="",
-    )
     parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
     parser.addini(
         "ssd_inconclusive",
@@ -327,4 +314,22 @@ def _declare_policies(parser: pytest.Parser) -> None:
         "Write evidence as JUnit properties: true or false (for consumers that check the Jenkins schema)",
         type="bool",
         default=True,
+    )
+
+
+def _declare_notifications(parser: pytest.Parser) -> None:
+    """Declare the ini values about notifications."""
+    parser.addini("ssd_notify", "More receivers like those of --ssd-notify, one a line", type="linelist", default=[])
+    parser.addini(
+        "ssd_notify_stall",
+        "How long a run may measure nothing before it counts as a stall; 0: stalls are not reported",
+        type="string",
+        default=STALL,
+    )
+    parser.addini(
+        "ssd_smtp",
+        "Mail server for --ssd-notify=mailto: smtp[s]://[USER:PASSWORD@]HOST[:PORT] or '$NAME'; the environment "
+        "variable SSDQUAL_SMTP comes first; default: sendmail",
+        type="string",
+        default="",
     )

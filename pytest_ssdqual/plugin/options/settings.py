@@ -129,17 +129,12 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
     if not bays:
         _require_idle(config)
         return None
-    inconclusive = config.getini("ssd_inconclusive")
-    if inconclusive not in ("error", "skip"):
-        raise pytest.UsageError(f"ssd_inconclusive must be error or skip, not {inconclusive!r}")
-    # All bays use one protocol: the lab's only if no bay has real drives.
-    default = LAB_PROTOCOL if all(bay.devices.lab is not None for bay in bays) else DEFAULT_PROTOCOL
     run_dir = config.getoption("ssd_run_dir") or config.getini("ssd_run_dir") or "ssdqual-runs"
     return Settings(
         devices=bays[0].devices,
         bays=bays,
         specs=_specs(config),
-        protocol=config.getoption("ssd_protocol") or config.getini("ssd_protocol") or default,
+        protocol=_either(config, "ssd_protocol") or _default_protocol(bays),
         arrays=_arrays(config.getoption("ssd_arrays") or config.getini("ssd_arrays")),
         wipe=frozenset(serial for text in config.getoption("ssd_wipe") for serial in parse_wipe(text)),
         run_root=config.rootpath / run_dir,
@@ -149,7 +144,7 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         reconnect_s=_reconnect(config.getoption("ssd_reconnect") or config.getini("ssd_reconnect")),
         budget_s=_budget(_either(config, "ssd_budget")),
         wait_s=_duration("--ssd-wait", config.getoption("ssd_wait") or "0"),
-        inconclusive=inconclusive,
+        inconclusive=_inconclusive(config),
         junit_properties=config.getini("ssd_junit_properties"),
         members=config.getini("ssd_members"),
         page=asked == "yes" if (asked := config.getoption("ssd_page")) else config.getini("ssd_page"),
@@ -166,6 +161,18 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         mixed=config.getoption("ssd_mixed"),
         smart_types=(bays[0].smart_types if len(bays) == 1 else ()) or _smart_types(config),
     )
+
+
+def _default_protocol(bays: tuple[BayRequest, ...]) -> str:
+    """Return the protocol of all bays: the lab's only if none has real drives."""
+    return LAB_PROTOCOL if all(bay.devices.lab is not None for bay in bays) else DEFAULT_PROTOCOL
+
+
+def _inconclusive(config: pytest.Config) -> str:
+    found = str(config.getini("ssd_inconclusive"))
+    if found not in ("error", "skip"):
+        raise pytest.UsageError(f"ssd_inconclusive must be error or skip, not {found!r}")
+    return found
 
 
 def _smart_types(config: pytest.Config) -> tuple[SmartType, ...]:

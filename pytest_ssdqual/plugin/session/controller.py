@@ -16,6 +16,7 @@ from pytest_ssdqual.plugin.fleet.bays import FleetRun
 from pytest_ssdqual.plugin.fleet.worker import BayWorker
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments
+from pytest_ssdqual.plugin.options.settings import notify_stall_s
 from pytest_ssdqual.plugin.plan import marks, needs, order, stored_durations
 from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
@@ -53,7 +54,7 @@ def configure(config: pytest.Config) -> None:
     try:
         if worker_data is None:
             arguments.require(config)
-        receivers = targets_of(config) if worker_data is None else ()
+        receivers, stall_s = (targets_of(config), notify_stall_s(config)) if worker_data is None else ((), 0.0)
         page = live_page.opened(config) if worker_data is None else None
         found = join(config, worker_data) if worker_data is not None else begin(config)
     except pytest.UsageError as error:  # it may quote a drive, a tool or a file
@@ -75,9 +76,10 @@ def configure(config: pytest.Config) -> None:
         config.stash[QUALIFICATION], config.stash[RUN] = first, runs[0]
     if worker_data is None:
         xdist.register(config, runs)
-        watched = LivePageFeed(page, [each.qualification for each in runs], folder) if page else None
+        judged = [each.qualification for each in runs]
+        watched = LivePageFeed(page, judged, folder) if page else None
         is_real = not config.option.collectonly
-        notifier = Notifier(config, receivers, [each.qualification for each in runs], folder) if is_real else None
+        notifier = Notifier(config, receivers, judged, folder, stall_s) if is_real else None
         controller = SessionController(config, runs, watched, fleet, folder, notifier)
         config.pluginmanager.register(controller, "ssdqual-controller")
         config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")

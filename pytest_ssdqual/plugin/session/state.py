@@ -254,18 +254,14 @@ class BayRun:
             terms = self._terms(progress)
             held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms)
             stack.callback(unless_lost, held.release)
-            earlier = dict(found.resumed.past.failed_drives) if found.resumed else {}
-            before = self._health(channel, "before")
-            failures = DriveFailures(before, earlier, limits=lambda serial: found.spec.of(serial).health)
-            self.failures = failures
-            machine_id = found.bay.facts.get("machine_id", "")
+            self.failures = failures = self._failures(channel)
             campaign = Campaign(
                 Setup(
                     machine=channel,
                     held=held,
                     protocol=found.protocol,
                     logbook=journal,
-                    machine_id=machine_id,
+                    machine_id=found.bay.facts.get("machine_id", ""),
                     progress=progress,
                     looked=looked,
                     live=live,
@@ -279,15 +275,19 @@ class BayRun:
                 tails=stopping.tails(self.asked, found.spec),
                 by_the_second=stopping.by_the_second(self.asked),
             )
-            campaign.enough = self._promises(campaign)
-            self._begin_screening(campaign)
-            if self.budget:
-                campaign.allowed = self.budget.require
-                campaign.enough = self.budget.until_spent(campaign.enough)
+            self._rule(campaign)
             stack.callback(self._health_after, channel, failures)
             stack.callback(unless_lost, campaign.close)
             stack.callback(self._note_unfinished, channel)
             yield campaign
+
+    def _rule(self, campaign: Campaign) -> None:
+        """Set what decides when steps of a campaign may begin and its measurements stop; the budget comes last."""
+        campaign.enough = self._promises(campaign)
+        self._begin_screening(campaign)
+        if self.budget:
+            campaign.allowed = self.budget.require
+            campaign.enough = self.budget.until_spent(campaign.enough)
 
     def _promises(self, campaign: Campaign) -> Promises:
         """Return what decides when a sequential measurement of this campaign may stop."""
@@ -302,6 +302,13 @@ class BayRun:
         note = Note.of_this_process(called(self._journal.path), self.planned_s)
         wait_s = self.qualification.settings.wait_s
         return Terms(note, wait_s, waiting=lambda reason, left_s: progress(f"waiting: {reason}", left_s))
+
+    def _failures(self, channel: Channel) -> DriveFailures:
+        """Return the failed drives of earlier sessions, with the health that all drives have now."""
+        found = self.qualification
+        earlier = dict(found.resumed.past.failed_drives) if found.resumed else {}
+        before = self._health(channel, "before")
+        return DriveFailures(before, earlier, limits=lambda serial: found.spec.of(serial).health)
 
     def _health(self, channel: Channel, when: str) -> Mapping[str, health.DriveHealth]:
         drives = self.qualification.bay.drives

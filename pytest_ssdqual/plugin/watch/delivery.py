@@ -68,8 +68,8 @@ def mail(target: MailTarget, event: Notification) -> None:
         check=False,
     )  # fmt: skip
     if done.returncode:
-        said = safe_text.line(done.stderr.decode("utf-8", "replace").strip())
-        raise OSError(f"sendmail ended with status {done.returncode}: {said}")
+        complaint = safe_text.line(done.stderr.decode("utf-8", "replace").strip())
+        raise OSError(f"sendmail ended with status {done.returncode}: {complaint}")
 
 
 def as_mail(target: MailTarget, event: Notification) -> EmailMessage:

@@ -22,7 +22,6 @@ import pytest
 
 from pytest_ssdqual.plugin.options import notify_target
 from pytest_ssdqual.plugin.options.notify_target import Target
-from pytest_ssdqual.plugin.options.settings import notify_stall_s
 from pytest_ssdqual.plugin.watch.delivery import deliver
 from pytest_ssdqual.plugin.watch.stalls import StallDetector
 from pytest_ssdqual.qual import safe_text
@@ -108,7 +107,9 @@ class Notifier:
         targets: Iterable[Target],
         runs: Sequence[Qualification],
         folder: Path | None,
+        stall_s: float,
     ) -> None:
+        """``stall_s``: seconds without a measurement after which a stall is reported; 0: never."""
         self._hook = config.hook.pytest_ssdqual_notify
         self._runs = {run.name: run for run in runs}
         self._folder = folder
@@ -116,8 +117,7 @@ class Notifier:
         self._outboxes.append(Outbox("pytest_ssdqual_notify", lambda event: self._hook(notification=event)))
         self._verdicts = Counter[str]()
         self._seen: set[Occasion] = set()
-        self._stall_s = notify_stall_s(config)
-        self._stalls = StallDetector(self._stall_s)
+        self._stall_s, self._stalls = stall_s, StallDetector(stall_s)
         self._is_over = threading.Event()
         self._lock = threading.Lock()
 

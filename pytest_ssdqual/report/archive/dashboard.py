@@ -15,7 +15,7 @@ from pytest_ssdqual.report.view.fitness import Fitness
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Product:
+class ModelFirmware:
     """A model with a revision of its firmware, as runs have tested it."""
 
     model: str
@@ -29,7 +29,7 @@ class Product:
 class ProductHistory:
     """All runs of a product, by their start; at least one."""
 
-    product: Product
+    product: ModelFirmware
     runs: tuple[ArchivedRun, ...]
 
     def count(self, fitness: Fitness) -> int:
@@ -79,14 +79,14 @@ class DriveHistory:
 
 def products(runs: Sequence[ArchivedRun]) -> tuple[ProductHistory, ...]:
     """Return the products in the order of their names."""
-    found: dict[Product, list[ArchivedRun]] = {}
+    found: dict[ModelFirmware, list[ArchivedRun]] = {}
     for run in runs:
         found.setdefault(product_of(run), []).append(run)
     return tuple(ProductHistory(product, tuple(found[product])) for product in sorted(found))
 
 
-def product_of(run: ArchivedRun) -> Product:
-    return Product(run.models, run.firmware)
+def product_of(run: ArchivedRun) -> ModelFirmware:
+    return ModelFirmware(run.models, run.firmware)
 
 
 def drives(runs: Sequence[ArchivedRun]) -> tuple[DriveHistory, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.report.archive.dashboard import MarginPoint, Product, ProductHistory, product_of
+from pytest_ssdqual.report.archive.dashboard import MarginPoint, ModelFirmware, ProductHistory, product_of
 from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
 from pytest_ssdqual.report.charts.figure import WIDTH_IN, Plate, drawing
 from pytest_ssdqual.report.charts.palette import MARKERS, colour
@@ -47,7 +47,7 @@ def verdicts(products: Sequence[ProductHistory]) -> Chart:
         svg = plate.svg("verdicts", title, caption)
     rows = [(f"{run.started:%Y-%m-%d %H:%M}", str(each.product), run.name, run.view.verdict.word) for each in products
             for run in each.runs]  # fmt: skip
-    return Chart("verdicts", title, caption, svg, Table(("Started", "Product", "Run", "Verdict"), tuple(rows)))
+    return Chart("verdicts", title, caption, svg, Table(("Started", "ModelFirmware", "Run", "Verdict"), tuple(rows)))
 
 
 def margin(claim: str, points: Sequence[MarginPoint]) -> Chart:
@@ -81,11 +81,15 @@ def margin(claim: str, points: Sequence[MarginPoint]) -> Chart:
         for point in points
     )
     return Chart(
-        slug("margin", claim), title, caption, svg, Table(("Started", "Product", "Run", "Margin", "Verdict"), rows)
+        slug("margin", claim),
+        title,
+        caption,
+        svg,
+        Table(("Started", "ModelFirmware", "Run", "Margin", "Verdict"), rows),
     )
 
 
-def _series(plate: Plate, axes: Axes, points: Sequence[MarginPoint], index: int, product: Product | str) -> None:
+def _series(plate: Plate, axes: Axes, points: Sequence[MarginPoint], index: int, product: ModelFirmware | str) -> None:
     ys = [min(max(point.percent, -MOST_PERCENT), MOST_PERCENT) for point in points]
     marks = [
         (point.run.started, y, f"{point.run.name}: {point.evidence.sentence}")

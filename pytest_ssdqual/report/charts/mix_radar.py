@@ -11,7 +11,7 @@ from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.charts.palette import DASHES, MARKERS, colour
 from pytest_ssdqual.report.charts.profiles import spokes
 
-#: Rings beyond this cannot be told apart.
+#: Rings beyond this have no line style of their own.
 MOST_RINGS = len(DASHES)
 
 

@@ -93,7 +93,7 @@ def _causes(run: RunView) -> Iterator[str]:
     if not found and (failed := run.sentences(Finding.FAIL)):
         found = [f"no cause was attributed; the first failed promise: {failed[0]}"]
     yield from found[:MOST_CAUSES]
-    if left := len(found) - MOST_CAUSES if len(found) > MOST_CAUSES else 0:
+    if (left := len(found) - MOST_CAUSES) > 0:
         yield f"and {left:,} more, below"
 
 

@@ -15,6 +15,7 @@ from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
 from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
+from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
@@ -50,14 +51,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     seconds = window.ramp_s + window.window_s
     if window.volume_bytes is None:  # a volume takes as long as it takes, usually much less than the limit
         setup.require_time(seconds, f"{workload} on {array.geometry}")
-    targets = array.targets
-    try:
-        job = jobs.measurement(
-            workload, targets, array.drives_per_target, seconds, window.every_s,
-            volume_bytes=window.volume_bytes, load=setup.load.of(array),
-        )  # fmt: skip
-    except ValueError as error:
-        raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
+    job = _job(setup, array, workload, window)
     before = environment.take_reading(setup.machine, array, When.BEFORE)
     with drive_failure.attributed(setup, array, before, str(workload), kind) as files:
         raw, finished, stripes = record_run(
@@ -86,6 +80,16 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     )
     environment.note(setup, measured_run, kind)
     return measured_run
+
+
+def _job(setup: Setup, array: Array, workload: Workload, window: ProcessWindow) -> Job:
+    try:
+        return jobs.measurement(
+            workload, array.targets, array.drives_per_target, window.ramp_s + window.window_s, window.every_s,
+            volume_bytes=window.volume_bytes, load=setup.load.of(array),
+        )  # fmt: skip
+    except ValueError as error:
+        raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
 
 
 def require(setup: Setup, array: Array, *, writes: bool) -> None:

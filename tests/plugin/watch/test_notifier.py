@@ -244,7 +244,7 @@ def test_a_stall_is_notified_once_while_it_lasts(
     assert len(set(sentences)) == len(sentences)
 
 
-def test_a_collection_and_a_refused_run_notify_nobody(inner: Inner, promises: str, receiver: Receiver) -> None:
+def test_a_collection_and_a_refused_run_send_no_notification(inner: Inner, promises: str, receiver: Receiver) -> None:
     refused = inner.refused("--ssd-devices=lab:3", promises, f"--ssd-notify={receiver.url} y{TOKEN}")
     assert "mailto:" in refused
     assert TOKEN not in refused

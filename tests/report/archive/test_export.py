@@ -101,12 +101,12 @@ def test_copies_and_damaged_folders_are_sentences(
     noted = json.loads((folder / "a" / "manifest.json").read_text())
     (folder / "d" / "manifest.json").write_text(json.dumps(noted))
     assert export(folder, f"--csv={tmp_path / 'x.csv'}") == 0
-    told = capsys.readouterr()
-    assert told.err.splitlines() == [
+    output = capsys.readouterr()
+    assert output.err.splitlines() == [
         "c is skipped: it has no readable manifest.json",
         "d is skipped: it is the same run as a",
     ]
-    assert "figures of 2 runs" in told.out
+    assert "figures of 2 runs" in output.out
 
 
 @pytest.mark.parametrize("module", ["xlsxwriter", "duckdb"])
