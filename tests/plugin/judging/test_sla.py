@@ -50,13 +50,16 @@ class JudgingBench:
     noted: list[Evidence] = field(default_factory=list)
     references: list[tuple[Geometry, Workload]] = field(default_factory=list)
     reference: Measured | None = None
+    #: Why the measurement ended before it was decided.
+    ended: str = ""
 
     def judge(self, claim: str, judged: Judgeable) -> Evidence:
         """What was noted; of a test that is skipped too."""
         (self.folder / "acme.toml").write_text(PRODUCT + self.promises)
         found = spec.load(self.folder / "acme.toml")
         account = EvidenceBuilder("snia", acceptance=True, beside=found, group=self.group, rule=self.rule)
-        sla = Sla(found, self.inconclusive, account, self.noted.append, self._measure, promised=[Claim(claim)])
+        sla = Sla(found, self.inconclusive, account, self.noted.append, self._measure, promised=[Claim(claim)],
+                  ended=lambda judged: self.ended)  # fmt: skip
         try:
             sla.judge(claim, judged)
         except pytest.skip.Exception as skipped:
@@ -347,6 +350,13 @@ def test_what_is_not_decided_is_never_green(bench: JudgingBench, policy: str) ->
         with pytest.raises(Inconclusive):
             bench.judge("steady_iops", judged)
     assert [each.outcome for each in bench.noted] == [Finding.INCONCLUSIVE]
+
+
+def test_what_a_budget_ended_is_no_skip(bench: JudgingBench) -> None:
+    bench.inconclusive, bench.ended = "skip", "the budget ended it"
+    bench.promises = promise("steady_iops", 'at_least = "1000 IOPS"')
+    with pytest.raises(Inconclusive, match="the budget ended it"):
+        bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005))
 
 
 def test_judge_refuses_another_kind_of_result_before_anything_is_looked_up(bench: JudgingBench) -> None:

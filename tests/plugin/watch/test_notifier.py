@@ -248,5 +248,7 @@ def test_a_collection_and_a_refused_run_send_no_notification(inner: Inner, promi
     refused = inner.refused("--ssd-devices=lab:3", promises, f"--ssd-notify={receiver.url} y{TOKEN}")
     assert "mailto:" in refused
     assert TOKEN not in refused
+    refused = inner.refused("--ssd-devices=lab:3", promises, "-o", "ssd_notify_stall=soon")
+    assert "ssd_notify_stall=soon" in refused
     inner.run("--ssd-devices=lab:3", promises, "--collect-only", f"--ssd-notify={receiver.url}")
     assert not receiver.bodies

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.builders.report_page import MANIFEST, Claimed, Told, judged
 
+from pytest_ssdqual.report.certificate import pdf
 from pytest_ssdqual.report.certificate.certificate import NOT_CERTIFIED, Certificate, certificate
 from pytest_ssdqual.report.certificate.pdf import document
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -79,3 +81,13 @@ def test_any_text_fits_onto_one_page(told: Told, kept: Evidence) -> None:
     page = document(found)
     assert page.startswith(b"%PDF-")
     assert page.count(b"/Type /Page\n") == 1
+
+
+def test_without_the_library_a_sentence_names_the_extra(
+    told: Told, kept: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fpdf", None)
+    found = certificate(sealed(told(judged(kept))), {})
+    with pytest.raises(pdf.NoLibrary, match=r"pytest-ssdqual\[certificate\]"):
+        pdf.write(found, tmp_path / "page.pdf")
+    assert not (tmp_path / "page.pdf").exists()

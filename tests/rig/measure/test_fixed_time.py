@@ -18,9 +18,10 @@ from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
+from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
-from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.measure.session import BudgetSpent, Setup
 
 READS = Workload("randread", "4k", 8)
 ARRAY = Array(Geometry.parse("raid0x2"), "/dev/md100", (), "0" * 32, 1 << 30, "none needed")
@@ -50,6 +51,19 @@ def setup(noted: FixedTimeBook, attempts: int) -> Setup:
         machine_id="",
         progress=lambda what, seconds: None,
     )
+
+
+def test_a_window_or_a_step_of_conditioning_that_would_end_after_the_budget_is_not_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fixed_time, "require", lambda setup, array, *, writes: None)
+    monkeypatch.setattr(mdadm, "require_healthy", lambda machine, array: None)
+    window = fixed_time.ProcessWindow(ramp_s=5.0, window_s=60.0, rounds=5)
+    short = replace(setup(FixedTimeBook(), 1), left_s=lambda: 64.0)
+    with pytest.raises(BudgetSpent, match="64 s of the run's time budget remain"):
+        fixed_time.run(short, ARRAY, READS, "run", window)
+    assert isinstance(short.machine, ScriptedMachine)
+    assert not short.machine.asked
 
 
 @pytest.fixture
