@@ -5,55 +5,39 @@ All drives of a plan count as one: arrays come widest first, so the members of e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.campaign.load_ledger import PAUSE_S
+from pytest_ssdqual.rig.campaign.load_ledger import LoadLedger
 
-
-@dataclass(frozen=True, slots=True)
-class _Load:
-    is_random: bool
-    began_s: float
-    ended_s: float
+#: All drives of the plan.
+DRIVES = ("planned",)
 
 
 @dataclass(slots=True)
 class PlannedLoad:
-    """Loads until now, in seconds since the plan began."""
+    """The campaign's ledger on expected times, in seconds since the plan began."""
 
     now_s: float = 0.0
-    _any: _Load | None = None
-    _writes: _Load | None = None
+    _ledger: LoadLedger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ledger = LoadLedger(clock=lambda: self.now_s)
 
     def passed(self, seconds: float) -> None:
         """Let time pass without a load that the ledger records."""
         self.now_s += seconds
 
     def load(self, workload: Workload, seconds: float) -> None:
-        """Let time pass under a workload; for writes, reads are a pause."""
-        began = self.now_s
-        self.now_s += seconds
-        self._any = self._longer(self._any, workload, began)
-        if workload.writes:
-            self._writes = self._longer(self._writes, workload, began)
+        """Let time pass under a workload."""
+        with self._ledger.load(DRIVES, workload):
+            self.now_s += seconds
 
     def loaded_s(self, workload: Workload) -> float:
         """Return the seconds under load of the class of ``workload`` until now."""
-        found = self._lasting(self._writes if workload.writes else self._any, workload, self.now_s)
-        return found.ended_s - found.began_s if found else 0.0
-
-    def _longer(self, before: _Load | None, workload: Workload, began_s: float) -> _Load:
-        found = self._lasting(before, workload, began_s)
-        return _Load(workload.is_random, found.began_s if found else began_s, self.now_s)
-
-    @staticmethod
-    def _lasting(found: _Load | None, workload: Workload, now_s: float) -> _Load | None:
-        if found is None or found.is_random is not workload.is_random or now_s - found.ended_s > PAUSE_S:
-            return None
-        return found
+        return self._ledger.loaded_s(DRIVES, workload)
 
 
 def counted_s(loaded_s: float, looks: SequentialRule) -> float:

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.failed import serial_of
-from pytest_ssdqual.rig.drives.survey import Drive
 
 #: Longest pause that does not end a load: array assembly, readings and health checks between two processes take less.
 PAUSE_S = 120.0
@@ -38,8 +36,8 @@ class LoadLedger:
     _writes: dict[str, _Load] = field(default_factory=dict)
 
     @contextmanager
-    def load(self, drives: Sequence[Drive], workload: Workload) -> Iterator[None]:
-        """Record the load of the block on ``drives``; if it fails, nothing is known of them any more."""
+    def load(self, drives: Sequence[str], workload: Workload) -> Iterator[None]:
+        """Record the load of the block on these serial numbers; if it fails, nothing is known of them any more."""
         began_s = self.clock()
         try:
             yield
@@ -47,22 +45,22 @@ class LoadLedger:
             self.forget(drives)
             raise
         for loads in (self._any, self._writes) if workload.writes else (self._any,):
-            for name in map(serial_of, drives):
+            for name in drives:
                 earlier = self._lasting(loads, name, workload.is_random, began_s)
                 loads[name] = _Load(workload.is_random, earlier.began_s if earlier else began_s, self.clock())
 
-    def loaded_s(self, drives: Sequence[Drive], workload: Workload) -> float:
+    def loaded_s(self, drives: Sequence[str], workload: Workload) -> float:
         """Return the seconds that all ``drives`` were under load of the class of ``workload`` until now; 0 if unknown.
 
         For a workload that writes only loads that write count.
         """
         loads, now_s = self._writes if workload.writes else self._any, self.clock()
-        found = [self._lasting(loads, serial_of(drive), workload.is_random, now_s) for drive in drives]
+        found = [self._lasting(loads, name, workload.is_random, now_s) for name in drives]
         return min((each.ended_s - each.began_s if each else 0.0 for each in found), default=0.0)
 
-    def forget(self, drives: Sequence[Drive]) -> None:
+    def forget(self, drives: Sequence[str]) -> None:
         """Forget the loads of drives that are purged, or whose load failed."""
-        for name in map(serial_of, drives):
+        for name in drives:
             self._any.pop(name, None)
             self._writes.pop(name, None)
 

@@ -105,11 +105,11 @@ class StandingArray:
 
         Conditioning only writes, so it has shown nothing about pauses and rhythms of reads.
         """
-        loaded_s, protocol = self._ledger.loaded_s(array.members, workload), self.setup.protocol
+        loaded_s, protocol = self._ledger.loaded_s(_serials(array), workload), self.setup.protocol
         is_its = self._conditioned is not None and self._conditioned.writes.is_random is workload.is_random
         if protocol.sequential is None or not is_its or not workload.writes:
             return SharedEvidence(loaded_s)
-        drives = [serial_of(drive) for drive in array.members]
+        drives = _serials(array)
         known = self._series.excursions(drives, protocol.sequential, protocol.verdict.confidence)
         return SharedEvidence(loaded_s, known)
 
@@ -117,10 +117,10 @@ class StandingArray:
     def under_load(self, array: Array, workload: Workload) -> Iterator[None]:
         """Record the load of the block; a load after which the connection is another one may have had a pause."""
         generation = self.setup.machine.generation
-        with self._ledger.load(array.members, workload):
+        with self._ledger.load(_serials(array), workload):
             yield
         if self.setup.machine.generation != generation:
-            self._ledger.forget(array.members)
+            self._ledger.forget(_serials(array))
 
     def _with_usable(self) -> Array:
         """Return the array that stands, drives side by side without failed ones; ``DriveFailed`` if that is none."""
@@ -184,7 +184,7 @@ class StandingArray:
             build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill)
             self.array = self._isolated(step.geometry, "fill", build)
         array = self.require()
-        self._ledger.forget(array.members)
+        self._ledger.forget(_serials(array))
         self.condition = ArrayCondition(step.geometry, step.fill).after(step)
         self._bare = array if step.geometry.is_side_by_side and not step.anew else None
         readopt_array.count(self.setup, array, "built")
@@ -271,3 +271,8 @@ class StandingArray:
     def _fail_members(self, step: FailMembers) -> None:
         self.array = members.fail_members(self.setup, self.require(), step.geometry.missing)
         self.condition = self.condition and self.condition.after(step)
+
+
+def _serials(array: Array) -> list[str]:
+    """Return the names of its members in the ledger of loads."""
+    return [serial_of(drive) for drive in array.members]
