@@ -247,9 +247,9 @@ def folder_name(run_id: str) -> str:
 def _append(path: Path, record: Mapping[str, object], *, limit_bytes: int | None = None) -> None:
     """Append a line in one write to a file that is opened for appending and locked, for threads and processes.
 
-    A writer that died or met a full disk may have left half a line. It is ended first, so that only that line is lost.
-    Without the lock, a line that another process is writing would look like half a line. The line is on disk when this
-    returns, unless the file is emptied at ``limit_bytes``.
+    A full disk takes half a line: it is removed again. A writer that died may have left one: it is ended first, so that
+    only that line is lost. Without the lock, a line that another process is writing would look like half a line. The
+    line is on disk when this returns, unless the file is emptied at ``limit_bytes``.
     """
     line = json.dumps(plain(record), ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
     data = safe_text.json_text(line).encode()
@@ -265,8 +265,11 @@ def _append(path: Path, record: Mapping[str, object], *, limit_bytes: int | None
                 data = b"\n" + data
             written = os.write(descriptor, data)
             if written < len(data):  # a full disk takes what fits, and only the next write fails
-                os.write(descriptor, data[written:])
-                raise JournalError(f"{path} could not be written in one piece")
+                try:
+                    os.write(descriptor, data[written:])
+                    raise JournalError(f"{path} could not be written in one piece")
+                finally:
+                    os.ftruncate(descriptor, end)
             if not limit_bytes:
                 os.fsync(descriptor)
         finally:
