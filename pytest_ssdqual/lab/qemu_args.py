@@ -37,11 +37,12 @@ def qemu_argv(hardware: Hardware) -> list[str]:
     """Return QEMU's whole command line."""
     row = hardware.architecture
     directory = str(hardware.directory).replace(",", ",,")
-    accelerator = "tcg,thread=multi" if hardware.accelerator == "tcg" else hardware.accelerator
+    is_emulated = hardware.accelerator == "tcg"
+    accelerator, cpu = ("tcg,thread=multi", row.emulated_cpu) if is_emulated else (hardware.accelerator, "max")
     # fmt: off
     argv = [
         row.qemu, "-nodefaults", "-no-user-config", "-display", "none",
-        "-machine", row.machine, "-accel", accelerator, "-cpu", "max",
+        "-machine", row.machine, "-accel", accelerator, "-cpu", cpu,
         "-smp", str(hardware.cpus), "-m", f"{hardware.memory_mib}M",
         # a guest that panics ends the emulation instead of starting over
         "-no-reboot",

