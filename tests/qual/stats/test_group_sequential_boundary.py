@@ -5,6 +5,7 @@ import random
 import pytest
 from scipy.stats import norm
 
+from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.stats import group_sequential
 
 
@@ -46,3 +47,19 @@ def test_all_looks_together_err_as_often_as_stated() -> None:
 def test_looks_come_one_after_the_other(times: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="growing times"):
         group_sequential.nominal_level(times, 0.95)
+
+
+def test_looks_that_decide_nothing_about_extremes_take_no_share_of_their_error() -> None:
+    rule = SequentialRule(first_s=100, growth=2, limit_s=1_600, observe_s=300)
+    levels = [group_sequential.extremes_level(rule, 0.95, number) for number in range(1, 6)]
+    assert levels[:2] == [group_sequential.level(rule, 0.95)] * 2
+    assert levels[2:] == [group_sequential.nominal_level((400, 800, 1_600), 0.95)] * 3
+    assert levels[2] < levels[1]
+
+
+def test_extremes_that_are_observed_to_the_end_have_one_look() -> None:
+    late = SequentialRule(first_s=100, growth=2, limit_s=1_600, observe_s=1_600)
+    assert group_sequential.extremes_level(late, 0.95, 5) == 0.95
+    # No look is late enough: the last one decides at the level of all.
+    never = SequentialRule(first_s=100, growth=2, limit_s=1_600, observe_s=9_000)
+    assert group_sequential.extremes_level(never, 0.95, 5) == group_sequential.level(never, 0.95)
