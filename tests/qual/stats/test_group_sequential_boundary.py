@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 
+import numpy as np
 import pytest
 from scipy.stats import norm
 
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
-from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats import group_sequential, latency
 
 
 @pytest.mark.parametrize(
@@ -63,3 +65,20 @@ def test_extremes_that_are_observed_to_the_end_have_one_look() -> None:
     # No look is late enough: the last one decides at the level of all.
     never = SequentialRule(first_s=100, growth=2, limit_s=1_600, observe_s=9_000)
     assert group_sequential.extremes_level(never, 0.95, 5) == group_sequential.level(never, 0.95)
+
+
+def test_claims_about_extremes_err_no_more_often_than_stated() -> None:
+    """Arrays whose stalls come exactly as often as allowed, at the looks that may decide about them."""
+    rule, per_spell, runs, errors = SequentialRule(), 1 - np.exp(-10 / 360), 1_000, 0
+    looks = [number for number, each in enumerate(group_sequential.look_times(rule), 1) if each >= rule.observe_s]
+    counts = [int(group_sequential.look_times(rule)[number - 1] / 10) for number in looks]
+    level = group_sequential.extremes_level(rule, 0.95, looks[0])
+    interval = lru_cache(maxsize=None)(lambda hit, count: latency.clusters(hit, count, level))
+    for row in np.cumsum(np.random.default_rng(8).random((runs, counts[-1])) < per_spell, axis=1):
+        intervals = (interval(int(row[count - 1]), count) for count in counts)
+        errors += any(
+            not each.low <= per_spell * count <= each.high for each, count in zip(intervals, counts, strict=True)
+        )
+    # Four standard errors. At 95 % each, looks would err in a fourth of the runs.
+    assert errors / runs <= 0.05 + 4 * (0.05 * 0.95 / runs) ** 0.5
+    assert errors
