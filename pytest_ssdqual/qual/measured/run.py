@@ -49,6 +49,9 @@ class Look:
     spell_s: float = 10.0
     #: What was known of the drives when the measurement began.
     shared: Annotated[SharedEvidence, Added()] = NOTHING_KNOWN
+    #: The same as ``level``, for claims about the slowest I/Os and seconds: looks before ``SequentialRule.observe_s``
+    #: do not decide these, so fewer looks share the error. None: ``level``.
+    extremes_level: Annotated[float | None, Added()] = None
 
 
 # A run of a day is condensed at each of its looks: attrgetter and map need a third of the time of generators.

@@ -226,10 +226,16 @@ class Basis:
 
     @classmethod
     def whole(cls, measured: Measured, confidence_level: ConfidenceLevel) -> Basis:
-        """Return the basis for extremes and quantiles: only the protocol's ramp is left out, so that no stall is cut
-        away.
-        """
+        """Return the basis for quantiles: only the protocol's ramp is left out, so that no stall is cut away."""
         return cls.of(measured, confidence_level).uncut
+
+    @classmethod
+    def of_extremes(cls, measured: Measured, confidence_level: ConfidenceLevel) -> Basis:
+        """Return the basis for the slowest I/Os and seconds: that of quantiles, at the looks' level for extremes."""
+        whole = cls.whole(measured, confidence_level)
+        if whole.look is None or whole.look.extremes_level is None:
+            return whole
+        return replace(whole, look=replace(whole.look, level=whole.look.extremes_level))
 
     @property
     def uncut(self) -> Basis:

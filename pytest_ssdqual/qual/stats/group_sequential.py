@@ -101,6 +101,18 @@ def level(rule: SequentialRule, confidence: float) -> float:
     return nominal_level(look_times(rule), confidence)
 
 
+def extremes_level(rule: SequentialRule, confidence: float, number: int) -> float:
+    """Two-sided confidence at look ``number`` of the interval of a claim about extremes.
+
+    No look before ``observe_s`` decides such a claim (`decide`), so those from then on share the error alone. A
+    measurement that ended earlier was not asked about extremes, and has the level of all looks.
+    """
+    times = look_times(rule)
+    if times[number - 1] < rule.observe_s:
+        return level(rule, confidence)
+    return nominal_level(tuple(each for each in times if each >= rule.observe_s), confidence)
+
+
 def spell_s(rule: SequentialRule) -> float:
     """Length of the spells whose extremes are recorded, seconds; the same at all looks."""
     return min(SPELL_S, max(float(rule.report_s), rule.observe_s / FEWEST_SPELLS))
@@ -145,6 +157,7 @@ def at_look(
         pause_s=rule.pause_s,
         spell_s=spell_s(rule),
         shared=shared,
+        extremes_level=extremes_level(rule, confidence, number),
     )
     return replace(until, rounds=count, look=found)
 

@@ -313,7 +313,7 @@ class Exceedance:
 
 def slower_than(limit_ns: float, measured: Measured, confidence_level: ConfidenceLevel) -> Exceedance:
     """Count the I/Os slower than ``limit_ns`` in everything behind the ramp. ``TooFew`` without time."""
-    spells, level = measured.spells, Basis.whole(measured, confidence_level).level
+    spells, level = measured.spells, Basis.of_extremes(measured, confidence_level).level
     seconds = sum(run.seconds for run in measured.runs)
     if not spells or seconds <= 0:
         raise TooFew("the rate of slow I/Os needs a time of observation, there is none")
@@ -338,7 +338,7 @@ def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: flo
     """Latency that is exceeded ``per_hour`` times an hour, nanoseconds."""
     spells = measured.spells
     seconds = sum(run.seconds for run in measured.runs)
-    level = Basis.whole(measured, confidence_level).level
+    level = Basis.of_extremes(measured, confidence_level).level
     found = return_level([*map(_at_least, spells)], [*map(_at_most, spells)], seconds, per_hour, level)
     return replace(found, low=max(0.0, found.low))
 

@@ -44,7 +44,8 @@ class SpellMaxima:
         spells = measured.spells
         if empty := sum(not each.max_ns for each in spells):
             raise TooFew(f"{empty} of {len(spells)} {_length(measured.spell_s)} have no I/O")
-        return cls(tuple(each.max_ns for each in spells), measured.spell_s, Basis.whole(measured, confidence_level))
+        basis = Basis.of_extremes(measured, confidence_level)
+        return cls(tuple(each.max_ns for each in spells), measured.spell_s, basis)
 
     @property
     def logs(self) -> list[float]:
@@ -143,7 +144,7 @@ def _slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: fl
     found = return_level(
         [-(each.slowest_high + edge) for each in measured.spells],
         [-max(0.0, each.slowest_low - edge) for each in measured.spells],
-        sum(run.seconds for run in measured.runs), per_hour, Basis.whole(measured, confidence_level).level,
+        sum(run.seconds for run in measured.runs), per_hour, Basis.of_extremes(measured, confidence_level).level,
     )  # fmt: skip
     low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
     high = -found.low
@@ -157,7 +158,7 @@ def _fastest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: fl
     return return_level(
         [max(0.0, each.fastest_low - edge) for each in measured.spells],
         [each.fastest_high + edge for each in measured.spells],
-        sum(run.seconds for run in measured.runs), per_hour, Basis.whole(measured, confidence_level).level,
+        sum(run.seconds for run in measured.runs), per_hour, Basis.of_extremes(measured, confidence_level).level,
     )  # fmt: skip
 
 
@@ -206,7 +207,8 @@ def _median(slowest: SpellMaxima) -> ExceedanceLevel:
 def _rare(
     found: ExceedanceLevel, measured: Measured, confidence_level: ConfidenceLevel, per_hour: float, unit: Unit
 ) -> Estimate:
-    spells, shortest = measured.spells, latency.shortest_s(per_hour, Basis.whole(measured, confidence_level).level)
+    spells = measured.spells
+    shortest = latency.shortest_s(per_hour, Basis.of_extremes(measured, confidence_level).level)
     seconds = sum(run.seconds for run in measured.runs)
     observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
     short = f"what happens {per_hour:g} times an hour takes {observed}" if seconds < shortest else ""

@@ -52,6 +52,17 @@ def test_a_measurement_knows_which_it_is() -> None:
     assert Basis.of(looked, ConfidenceLevel(0.9)) == Basis(ConfidenceLevel(0.9), LOOK, 80.0)
 
 
+def test_extremes_have_their_own_level_and_no_warm_up() -> None:
+    warm = replace(LOOK, left_out=3, head=2)
+    fixed, sure = run([1_000] * 40, rounds=40), ConfidenceLevel(0.95)
+    earlier, looked = (Measured((replace(fixed, look=replace(warm, extremes_level=each)),)) for each in (None, 0.98))
+    assert (Basis.whole(looked, sure).level, Basis.of_extremes(looked, sure).level) == (0.99, 0.98)
+    assert Basis.of_extremes(looked, sure).settled([1, 2, 3]) == [1, 2, 3]
+    # A record of an earlier version has no level for extremes.
+    assert Basis.of_extremes(earlier, sure) == Basis.whole(earlier, sure)
+    assert Basis.of_extremes(Measured((fixed,)), sure) == Basis.of(Measured((fixed,)), sure)
+
+
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=60), st.floats(1e-3, 1e3))
 def test_scaled_series_have_scaled_intervals(values: list[float], factor: float) -> None:
     basis = LONG if len(values) >= batch_means.FEWEST else Basis()

@@ -227,6 +227,20 @@ def test_a_bad_drive_is_found_by_a_longer_measurement() -> None:
     assert between_drives([rounds(*each) for each in drives[:-1]]).low == 1
 
 
+def test_every_claim_about_extremes_uses_their_level() -> None:
+    """Half an hour without a stall: long enough to pass ten an hour at 90 %, not at 99.99 %."""
+    strict = Look(1, 2, 0.9999, 0.0)
+    late = replace(strict, extremes_level=0.9)
+    for estimate in (max_latency, over_time):
+        early, decided = (estimate(watched([50_000_000] * 30, look=look), USUAL, 10) for look in (strict, late))
+        assert (math.isinf(early.high), math.isfinite(decided.high)) == (True, True)
+    for estimate in (worst_second, slowest_second, fastest_second):
+        early, decided = (
+            estimate(Measured((replace(run([1_000] * 1_800), look=look),)), USUAL, 10) for look in (strict, late)
+        )
+        assert early != decided
+
+
 def test_a_maximum_is_what_is_exceeded_ten_times_an_hour() -> None:
     found = max_latency(watched([50_000_000] * 40), USUAL, 10)
     assert found.low <= 50_000_000 < found.high
