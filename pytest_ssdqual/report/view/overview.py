@@ -105,6 +105,8 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
     yield "Spec", run.document("spec") or "unknown"
     if (seconds := run_seconds(run.manifest)) is not None:
         yield "Run time", format_clock(seconds)
+    if run.budget:
+        yield "Budget", str(run.budget)
     if started := subject.text(run.manifest, "started"):
         yield "Started", f"{utc(started)} UTC"
 
