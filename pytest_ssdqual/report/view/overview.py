@@ -87,7 +87,10 @@ def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
 
 def _causes(run: RunView) -> Iterator[str]:
     """Yield the gravest reasons of the verdict: drives that failed, causes, errors."""
-    found = [*run.worsened, *(group.headline for group in run.causes)]
+    found = [
+        *run.worsened,
+        *(f"{each.headline} ({each.advice})" if each.advice else each.headline for each in run.causes),
+    ]
     if run.errors:
         first = run.errors[0].message.strip().partition("\n")[0]
         tests = sum(len(each.tests) for each in run.errors)
