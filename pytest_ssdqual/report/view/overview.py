@@ -89,7 +89,7 @@ def _causes(run: RunView) -> Iterator[str]:
     """Yield the gravest reasons of the verdict: drives that failed, causes, errors."""
     found = [
         *run.worsened,
-        *(f"{each.headline} ({each.advice})" if each.advice else each.headline for each in run.causes),
+        *(f"{each.headline}. Remedy: {each.advice}" if each.advice else each.headline for each in run.causes),
     ]
     if run.errors:
         first = run.errors[0].message.strip().partition("\n")[0]
