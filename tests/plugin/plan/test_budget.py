@@ -48,10 +48,10 @@ def test_a_budget_that_suffices_changes_nothing() -> None:
 
 
 def test_a_smaller_budget_ends_measurements_earlier_and_a_very_small_one_leaves_some_out() -> None:
-    enough, short, least = (budget.fit(hours * HOUR, STEPS, prices()) for hours in (100, 4, 1.5))
+    enough, short, least = (budget.fit(hours * HOUR, STEPS, prices()) for hours in (100, 4.5, 1.5))
     assert short.left_out == ()
     assert max(budget.fit(14 * HOUR, STEPS, prices()).ends_s.values()) < LOOKS.limit_s, "it may not suffice"
-    assert short.ninety_s <= 4 * HOUR < enough.ninety_s
+    assert short.ninety_s <= 4.5 * HOUR < enough.ninety_s
     assert all(group_sequential.earliest_end_s(LOOKS) <= each < LOOKS.limit_s for each in short.ends_s.values())
     assert set(short.ends_s.values()) <= set(group_sequential.look_times(LOOKS))
     # From the end of the plan.
