@@ -10,10 +10,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import drive_kinds
+import held_out_kinds
 import numpy as np
 import numpy.typing as npt
 import stopping_rules
-from drive_kinds import KINDS, Series
+from drive_kinds import Series
 from suite_plans import DRIVES, Model, SuitePlan
 
 from pytest_ssdqual.plugin.plan import forecast, stopping
@@ -37,6 +39,8 @@ from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, CampaignStep, Precondition, Preparation, StepKind
 from pytest_ssdqual.rig.measure import precondition
 
+#: Kinds of drives by which rules were chosen, and those that were held out.
+KINDS = {**drive_kinds.KINDS, **held_out_kinds.KINDS}
 #: Kinds of drives behind a conditioning that reached its volume.
 SETTLED = ("flat", "slowgc", "fastgc", "heavy", "drift", "wander")
 LIMIT_IOPS = 10_000.0

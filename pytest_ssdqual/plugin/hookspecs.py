@@ -63,7 +63,7 @@ def pytest_ssdqual_record(record: dict[str, object]) -> None:
 
 @pytest.hookspec
 def pytest_ssdqual_notify(notification: Notification) -> None:
-    """Report the first broken promise, the first error, a stall or the end of the run to people who are elsewhere.
+    """Report the first broken promise or error of a bay, a stall or the end of the run to people who are elsewhere.
 
     ``notification.what`` is ``failure``, ``error``, ``stall`` or ``end``; further fields are ``sentence``, ``time``,
     ``run_folder``, ``machine``, ``bay``, ``verdicts`` (numbers by outcome), ``cause`` and ``exit_status``. Called on

@@ -20,9 +20,9 @@ _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/?#\s]*@)?(?P<place>[^/
 class Occasion(StrEnum):
     """Reason of a notification."""
 
-    #: The first promise that is broken.
+    #: The first promise that is broken, on each bay.
     FAILURE = "failure"
-    #: The first test that came to no verdict.
+    #: The first test that came to no verdict, on each bay.
     ERROR = "error"
     #: Nothing was measured for longer than expected.
     STALL = "stall"
@@ -44,17 +44,22 @@ class Notification:
     machine: str
     #: Name of the bay, in a run of several; empty if all are meant.
     bay: str = ""
-    #: Numbers so far: claims by outcome (``pass``, ``fail``, ``inconclusive``, ``observed``), and ``error``: tests that
-    #: came to no verdict.
+    #: Numbers so far, of the bay or of all bays: claims by outcome (``pass``, ``fail``, ``inconclusive``,
+    #: ``observed``), and ``error``: tests that came to no verdict.
     verdicts: Mapping[str, int] = field(default_factory=dict)
     #: The attributed cause of a broken promise; empty if there is none.
     cause: str = ""
     #: Exit status of pytest, at the end.
     exit_status: int | None = None
 
+    @property
+    def title(self) -> str:
+        """One line that says everything: ``ssdqual, failure: dut7: p99 latency of raid5x4 …``."""
+        return f"ssdqual, {self.what}: {f'{self.bay}: ' if self.bay else ''}{self.sentence}"
+
     def to_json(self) -> dict[str, object]:
         """Return the body of a request; ``text`` is the key that the webhooks of chat programs show."""
-        return {"schema": SCHEMA, "text": f"ssdqual, {self.what}: {self.sentence}", **plain(self)}
+        return {"schema": SCHEMA, "text": self.title, **plain(self)}
 
 
 def redacted(text: str) -> str:

@@ -238,6 +238,7 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
     _require_workers(config, len(settings.bays))
     past = _resumed(settings)
     starts = [BayStart.of(config, _settings(settings, asked, past), asked.name) for asked in settings.bays]
+    _require_time(config, starts)
     with ExitStack() as stack:
         for each in starts:
             stack.callback(each.stack.close)
@@ -284,6 +285,16 @@ def _require_workers(config: pytest.Config, bays: int) -> None:
         raise pytest.UsageError(
             f"{bays} bays need workers of pytest-xdist (pip install pytest-xdist): add -n auto to run all of them at "
             "once, -n 1 for one after the other, or choose one with --ssd-bay=NAME"
+        )
+
+
+def _require_time(config: pytest.Config, starts: Sequence[BayStart]) -> None:
+    """Raise ``pytest.UsageError`` if bays would wait for the workers of others while the budget of the run passes."""
+    budgets = [each.settings.budget_s or (each.resumed and each.resumed.past.manifest.budget_s) for each in starts]
+    if any(budgets) and (workers := xdist.workers(config)) < len(starts):
+        raise pytest.UsageError(
+            f"--ssd-budget needs a worker for each of {len(starts)} bays, and -n starts {workers}: add "
+            f"-n {len(starts)}, or run the bays one after the other, each with a budget of its own and --ssd-bay=NAME"
         )
 
 

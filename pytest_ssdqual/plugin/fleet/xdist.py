@@ -50,6 +50,15 @@ def is_distributed(config: pytest.Config) -> bool:
     return bool(getattr(config.option, "tx", None)) and config.option.dist != "no"
 
 
+def workers(config: pytest.Config) -> int:
+    """Return the number of workers that xdist starts; 0 without xdist."""
+    if not is_distributed(config):
+        return 0
+    from xdist.workermanage import parse_tx_spec_config
+
+    return len(parse_tx_spec_config(config))
+
+
 def bay_of(report: pytest.TestReport) -> str:
     """Return the bay whose worker sent this report; empty without a worker, and in a run of one bay."""
     data = getattr(getattr(report, "node", None), "workerinput", {}).get(KEY, {})

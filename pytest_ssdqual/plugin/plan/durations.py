@@ -1,7 +1,8 @@
 """How long each step of a plan takes in many simulated runs: the protocol's own stopping rules on simulated drives.
 
-A measurement is as far from its limits as the baseline, or else the data sheet, says. All steps of a simulated run are
-on drives of one kind, so what makes one step long makes the others long too.
+A measurement is as far from its limits as the baseline, or else the data sheet, says; where neither says anything, the
+simulated runs differ in how far. All steps of a simulated run are on drives of one kind, so what makes one step long
+makes the others long too.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ from pytest_ssdqual.qual.spec.protocol import SequentialRule
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Simulated runs; each quarter has drives of one kind.
+#: Simulated runs; each fifth has drives of one kind, and each quarter of these one assumption.
 RUNS = 300
 #: Simulated drives of a run: its measurements resemble each other, because they are on the same drives.
 ALIKE = 3
 #: Quantiles of simulated runs that the printed range has: a little more than 90 %, because no simulated drive is the
-#: real one. On drives of other kinds it holds less often (``bench/suite_hours.py``; D149).
+#: real one (``bench/suite_hours.py``; D181).
 LOW, HIGH = 0.03, 0.97
-#: Margin where neither a sheet nor a baseline says what the figure is: latencies are half of their limits (limits of
-#: tails leave twice to four times what is published), other figures a tenth better.
-LATENCY_MARGIN, OTHER_MARGIN = 2.0, 1.1
+#: Margins where neither a sheet nor a baseline says what the figure is, from near the limit to where a verdict takes no
+#: less time; a quarter of the simulated runs has each. Limits of tails leave twice to four times what is published.
+LATENCY_MARGINS, OTHER_MARGINS = (1.4, 2.0, 2.8, 4.0), (1.05, 1.1, 1.2, 1.4)
+#: Number of different assumptions.
+ASSUMPTIONS = len(LATENCY_MARGINS)
 #: Margins of simulations: beyond them a verdict takes no less time.
 LEAST_MARGIN, MOST_MARGIN = 0.5, 4.0
 #: Most steps of a conditioning that are simulated.
@@ -58,7 +61,7 @@ class Durations:
     #: What was simulated before.
     stored: Stored = field(default_factory=dict)
     #: Limits of which no figure is known.
-    assumed: dict[tuple[Claim, Geometry, Workload], float] = field(default_factory=dict)
+    assumed: dict[tuple[Claim, Geometry, Workload], tuple[float, ...]] = field(default_factory=dict)
     _random: random.Random = field(default_factory=lambda: random.Random(duration.SEED))  # noqa: S311
     #: The simulated drives of each run, as shares of their number.
     _alike: tuple[tuple[float, ...], ...] = ()
@@ -79,8 +82,8 @@ class Durations:
             looks, promises.protocol.verdict, promises.family, counted_s(loaded_s, looks),
             is_shown=is_known and workload.writes,
         )  # fmt: skip
-        asked = self.asked(geometry, workload, looks)
-        return self._drawn(lambda kind: self.of_kind(judging, asked, kind), _figures(geometry))
+        asked = [self.asked(geometry, workload, looks, number) for number in range(ASSUMPTIONS)]
+        return self._drawn(lambda kind, number: self.of_kind(judging, asked[number], kind), _figures(geometry))
 
     def of_kind(self, judging: Judging, asked: frozenset[Asked], kind: str) -> tuple[float, ...]:
         """Return seconds after the ramp on each simulated drive of a kind."""
@@ -91,22 +94,24 @@ class Durations:
 
     def steps(self, asked: SteadySteps) -> tuple[int, ...]:
         """Return the number of steps until steady, in each simulated run."""
-        return tuple(map(int, self._drawn(lambda kind: duration.steps(asked, kind))))
+        return tuple(map(int, self._drawn(lambda kind, _: duration.steps(asked, kind))))
 
     def assumptions(self) -> Iterator[str]:
-        """Yield what was assumed because no figure is known, a sentence for each margin."""
-        for margin in sorted(set(self.assumed.values())):
-            found = {claim.label: None for (claim, _, _), each in self.assumed.items() if each == margin}
-            better = (
-                f"{margin:g} times better than its limit" if margin >= 2 else f"{margin - 1:.0%} better than its limit"
+        """Yield what was assumed because no figure is known, a sentence for each range of margins."""
+        for margins in sorted(set(self.assumed.values())):
+            found = {claim.label: None for (claim, _, _), each in self.assumed.items() if each == margins}
+            least, most = margins[0], margins[-1]
+            better = f"{least:g} to {most:g} times" if most >= 2 else f"{100 * least - 100:.0f} to {most - 1:.0%}"
+            count = sum(each == margins for each in self.assumed.values())
+            yield (
+                f"{' and '.join(found)} {better} better than {'its limit' if count == 1 else 'their limits'}, as no "
+                f"figure is known ({count} limit{'s' if count > 1 else ''})"
             )
-            count = sum(each == margin for each in self.assumed.values())
-            yield f"{' and '.join(found)} {better}, as no figure is known ({count} limit{'s' if count > 1 else ''})"
 
-    def asked(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> frozenset[Asked]:
-        """Return what a measurement has to decide, each with its margin."""
+    def asked(self, geometry: Geometry, workload: Workload, looks: SequentialRule, number: int = 0) -> frozenset[Asked]:
+        """Return what a measurement has to decide, each with its margin; ``number`` is that of the assumption."""
         question = self.promises.question(geometry, workload)
-        found = {self._asked(claim, limit, geometry, workload) for claim, limit in question.limits.items()}
+        found = {self._asked(claim, limit, geometry, workload, number) for claim, limit in question.limits.items()}
         if question.precision_percent is not None or not found:
             percent = question.precision_percent or looks.precision_percent
             found.add(Asked(precision_percent=percent, precision_side=question.precision_side))
@@ -114,8 +119,8 @@ class Durations:
             found.add(Asked(Claim.MAX_LATENCY, MOST_MARGIN))
         return frozenset(found)
 
-    def _asked(self, claim: Claim, limit: Limit, geometry: Geometry, workload: Workload) -> Asked:
-        margin = self._margin(claim, limit, geometry, workload)
+    def _asked(self, claim: Claim, limit: Limit, geometry: Geometry, workload: Workload, number: int) -> Asked:
+        margin = self._margin(claim, limit, geometry, workload, number)
         if claim in duration.QUANTILES:
             return Asked(claim, margin)
         if claim in duration.OF_SLOWEST:
@@ -126,12 +131,12 @@ class Durations:
         # At a constant queue depth, mean latencies are as precise as rates (Little's law); medians nearly so.
         return Asked(Claim.STEADY_IOPS, margin)
 
-    def _margin(self, claim: Claim, limit: Limit, geometry: Geometry, workload: Workload) -> float:
+    def _margin(self, claim: Claim, limit: Limit, geometry: Geometry, workload: Workload, number: int) -> float:
         figure = self._figure(claim, geometry, workload)
         if figure is None:
-            assumed = LATENCY_MARGIN if claim.unit is Unit.NANOSECONDS or claim in OF_EXTREMES else OTHER_MARGIN
+            assumed = LATENCY_MARGINS if claim.unit is Unit.NANOSECONDS or claim in OF_EXTREMES else OTHER_MARGINS
             self.assumed[claim, geometry, workload] = assumed
-            return assumed
+            return assumed[number]
         margin = figure / limit.bound if limit.direction is Direction.AT_LEAST else limit.bound / figure
         return min(max(round(margin, 3), LEAST_MARGIN), MOST_MARGIN)
 
@@ -147,9 +152,12 @@ class Durations:
             return spec.expected_iops(geometry, workload)
         return published.value if published else None
 
-    def _drawn(self, of_kind: Callable[[str], tuple[float, ...]], figures: int = 1) -> Sample:
-        """Draw one duration for each simulated run: of drives side by side, that of the slowest to be decided."""
-        pools = [of_kind(kind) for kind in simulated_drive.KINDS]
+    def _drawn(self, of_kind: Callable[[str, int], tuple[float, ...]], figures: int = 1) -> Sample:
+        """Draw one duration for each simulated run: of drives side by side, that of the slowest to be decided.
+
+        ``of_kind`` returns the durations on drives of a kind, by the number of the assumption.
+        """
+        pools = [of_kind(kind, number) for number in range(ASSUMPTIONS) for kind in simulated_drive.KINDS]
         if all(len(set(pool)) == 1 for pool in pools) and len(set(map(max, pools))) == 1:
             return (pools[0][0],) * RUNS
         draw = self._random.random

@@ -79,6 +79,11 @@ class Qualification:
         return self.protocol.acceptance
 
     @property
+    def budget_s(self) -> float | None:
+        """Seconds that the run may take in all of its sessions; a resumed run keeps its own unless there is another."""
+        return self.settings.budget_s or (self.resumed.past.manifest.budget_s if self.resumed else None)
+
+    @property
     def header(self) -> Header:
         """Data of the header: the drives, the protocol, the spec and the run folder."""
         return Header(
@@ -116,7 +121,7 @@ class Qualification:
             remarks=bay.remarks,
             baseline=self.baseline.to_record() if self.baseline else None,
             expected=self.expected,
-            budget_s=self.settings.budget_s,
+            budget_s=self.budget_s,
         )
 
     def to_worker(self, glance_s: float) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, 
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.reader import Record, read_records, still_running, worsened_drives
 from pytest_ssdqual.report.terminal import summary
+from pytest_ssdqual.report.view import time_budget
+from pytest_ssdqual.report.view.time_budget import BudgetUse
 
 #: Kind of the record.
 KIND = "claims_planned"
@@ -122,6 +124,7 @@ class Recorder:
         facts |= {"machine": bay.machine, "spec": run.spec.key, "protocol": run.protocol.name}
         expected = str(run.expected.drives) if run.expected else "none"
         facts |= {"drives_found": str(len(bay.drives)), "drives_expected": expected}
+        facts |= {"budget_s": f"{run.budget_s:g}"} if run.budget_s else {}
         self._add(facts.items())
 
     def _add(self, facts: Iterable[tuple[str, str]]) -> None:
@@ -133,9 +136,13 @@ class Recorder:
         """Count all verdicts, for the summary, the manifest and JUnit."""
         run = self.run.qualification
         # With xdist, the worker has counted, not this process.
-        planned = None
+        planned, budget = None, None
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
-            planned = planned_in(read_records(self._journal.path)) if self._journal else None
+            kinds = (KIND, *time_budget.KINDS)
+            records = tuple(read_records(self._journal.path, *kinds)) if self._journal else ()
+            planned, budget = planned_in(records), BudgetUse.of(records)
+        if budget:
+            self._add(budget.facts())
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
         self.run.note_judged(self.tally.to_record() if self.tally else None, gate.of(self._config).to_record(run.name))

@@ -101,7 +101,8 @@ class BayRun:
         """Write the manifest and the first record of this session; ``extra`` are facts of a site's hook."""
         found, journal = self.qualification, self._journal
         if found.resumed:
-            self.manifest = replace(found.resumed.continued(found.present), expected=found.expected)
+            continued = found.resumed.continued(found.present)
+            self.manifest = replace(continued, expected=found.expected, budget_s=found.budget_s)
             journal.write_manifest(self.manifest.to_record())
             found.resumed.note_begun(journal, found.present)
             return
@@ -152,9 +153,8 @@ class BayRun:
         self.steps = tuple(each for each in steps if not (screened and screened.leaves_out(each)))
         self.asked = stopping.asked(items)
         past = found.resumed.past if found.resumed else None
-        budget_s = found.settings.budget_s or (past.manifest.budget_s if past else None)
-        if budget_s is not None:
-            self._keep_to(budget_s, past.spent_s if past else 0.0)
+        if found.budget_s is not None:
+            self._keep_to(found.budget_s, past.spent_s if past else 0.0)
 
     def _keep_to(self, budget_s: float, spent_s: float) -> None:
         """Fit the plan into what is left of the budget; the time of earlier sessions is spent."""

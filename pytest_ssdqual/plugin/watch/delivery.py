@@ -77,7 +77,7 @@ def as_mail(target: MailTarget, event: Notification) -> EmailMessage:
     message = EmailMessage()
     message["From"] = _sender(target)
     message["To"] = ", ".join(target.addresses)
-    message["Subject"] = f"ssdqual, {event.what}: {safe_text.line(event.sentence, SUBJECT_CHARACTERS)}"
+    message["Subject"] = safe_text.line(event.title, SUBJECT_CHARACTERS)
     counts = ", ".join(f"{count} {name}" for name, count in event.verdicts.items() if count)
     facts = {"machine": event.machine, "bay": event.bay, "cause": event.cause, "verdicts": counts}
     facts |= {"run folder": event.run_folder, "time": event.time}

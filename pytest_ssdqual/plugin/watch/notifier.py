@@ -41,6 +41,9 @@ DRAIN_S = 15.0
 #: Longest time between two checks for stalls.
 CHECK_S = 30.0
 SENTENCE_CHARACTERS = 600
+#: Bays that notify of the same occasion before the end: a rack that has lost its network is one message, not forty.
+MOST_BAYS = 10
+THE_LAST = f"({MOST_BAYS} bays by now; of further ones only the end reports it)"
 ENDINGS = {2: "The run was interrupted", 3: "The run ended by an internal error"}
 
 
@@ -115,8 +118,10 @@ class Notifier:
         self._folder = folder
         self._outboxes = [Outbox(str(each), partial(deliver, each)) for each in targets]
         self._outboxes.append(Outbox("pytest_ssdqual_notify", lambda event: self._hook(notification=event)))
-        self._verdicts = Counter[str]()
-        self._seen: set[Occasion] = set()
+        #: Verdicts by bay.
+        self._verdicts = {name: Counter[str]() for name in self._runs}
+        #: Bays that have notified, by occasion.
+        self._seen: dict[Occasion, set[str]] = {each: set() for each in Occasion}
         self._stall_s, self._stalls = stall_s, StallDetector(stall_s)
         self._is_over = threading.Event()
         self._lock = threading.Lock()
@@ -132,21 +137,22 @@ class Notifier:
             self._stalls.take(event, bay, at_s)
 
     def reported(self, bay: str, evidence: Iterable[Evidence], message: str) -> None:
-        """Take the verdicts and the error of a report; the first broken promise and the first error are notified."""
+        """Take the verdicts and the error of a report; a bay notifies of its first broken promise and first error."""
         for each in evidence:
-            self._verdicts[each.outcome.value] += 1
+            self._verdicts[bay][each.outcome.value] += 1
             if each.outcome is Finding.FAIL:
                 self._notify_once(Occasion.FAILURE, each.sentence, bay, str(each.cause or ""))
         if message:
-            self._verdicts[Occasion.ERROR.value] += 1
+            self._verdicts[bay][Occasion.ERROR.value] += 1
             self._notify_once(Occasion.ERROR, message.strip().partition("\n")[0], bay, "")
 
     def ended(self, status: int) -> None:
         """Notify the end of the run, once, after everything was written."""
         self._is_over.set()
-        counted = ", ".join(f"{count:,} {name}" for name, count in self._counts().items() if count)
+        counted = ", ".join(f"{count:,} {name}" for name, count in self._counts(self._runs).items() if count)
         begun = ENDINGS.get(status, "The run has ended")
-        self._notify_once(Occasion.END, f"{begun}, exit status {status}: {counted or 'no verdicts'}", "", "", status)
+        sentence = f"{begun}, exit status {status}: {counted or 'no verdicts'}{self._bad_bays()}"
+        self._notify_once(Occasion.END, sentence, "", "", status)
 
     def note_failed(self, bay: str) -> None:
         """Record in a bay's run folder which of its notifications were not delivered; on the main thread, once."""
@@ -174,12 +180,30 @@ class Notifier:
             with self._lock:
                 found = list(self._stalls.stalled(time.monotonic()))
             for name, sentence in found:
-                self._notify(Occasion.STALL, sentence, name, "")
+                self._notify_of_bay(Occasion.STALL, sentence, name, "")
 
     def _notify_once(self, what: Occasion, sentence: str, bay: str, cause: str, status: int | None = None) -> None:
-        if what not in self._seen:
-            self._seen.add(what)
-            self._notify(what, sentence, bay, cause, status)
+        if bay not in self._seen[what]:
+            self._notify_of_bay(what, sentence, bay, cause, status)
+
+    def _notify_of_bay(self, what: Occasion, sentence: str, bay: str, cause: str, status: int | None = None) -> None:
+        """Notify, unless so many other bays have done it of the same occasion."""
+        known = self._seen[what]
+        if bay not in known and len(known) >= MOST_BAYS:
+            return
+        is_last = bay not in known and len(known) == MOST_BAYS - 1 and len(self._runs) > MOST_BAYS
+        known.add(bay)
+        self._notify(what, f"{sentence} {THE_LAST}" if is_last else sentence, bay, cause, status)
+
+    def _bad_bays(self) -> str:
+        """Return the end of a sentence that names the bays with failures or errors; empty in a run of one bay."""
+        bad = [
+            name for name, found in self._verdicts.items() if found[Finding.FAIL.value] or found[Occasion.ERROR.value]
+        ]
+        if len(self._runs) < 2 or not bad:
+            return ""
+        more = f" and {len(bad) - MOST_BAYS:,} more" if len(bad) > MOST_BAYS else ""
+        return f"; failures or errors on {', '.join(bad[:MOST_BAYS])}{more}"
 
     def _notify(self, what: Occasion, sentence: str, bay: str, cause: str, status: int | None = None) -> None:
         runs = [run for name, run in self._runs.items() if name == bay] or list(self._runs.values())
@@ -191,15 +215,16 @@ class Notifier:
             str(journal.path if journal else self._folder or ""),
             ", ".join(dict.fromkeys(run.bay.machine for run in runs)),
             runs[0].name if len(runs) == 1 else "",
-            self._counts(),
+            self._counts(run.name for run in runs),
             safe_text.line(cause, SENTENCE_CHARACTERS),
             status,
         )
         for box in self._outboxes if self._hook.get_hookimpls() else self._outboxes[:-1]:
             box.put(event)
 
-    def _counts(self) -> dict[str, int]:
-        return {name: self._verdicts[name] for name in (*(each.value for each in Finding), Occasion.ERROR.value)}
+    def _counts(self, bays: Iterable[str]) -> dict[str, int]:
+        found = sum((self._verdicts[bay] for bay in bays), Counter[str]())
+        return {name: found[name] for name in (*(each.value for each in Finding), Occasion.ERROR.value)}
 
 
 def targets_of(config: pytest.Config) -> tuple[Target, ...]:

@@ -203,6 +203,8 @@ def _means(run: RunView) -> Iterator[str]:
         yield f"- {name}: {code(run.document(name))}"
     if expected := subject.expected(run.manifest):
         yield f"- {words(expected)}"
+    if run.budget:
+        yield f"- budget: {words(str(run.budget))}"
     yield from (f"- machine: {code(machine)}" for machine in run.machines)
     yield f"- run folder: {code(str(run.folder), 4096)}"
     yield ""

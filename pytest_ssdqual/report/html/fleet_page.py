@@ -29,6 +29,8 @@ from pytest_ssdqual.report.fleet.view import (
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.view import promise_matrix
+from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix
 from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, bounded
 
@@ -63,6 +65,7 @@ class FleetPage:
     #: A circumstance that differs between bays, its values with their bays, and its meaning.
     differences: tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]
     bays: Table
+    matrix: PromiseMatrix
     promised: Table
     observed: Table
     lot: Table
@@ -91,6 +94,7 @@ def compose(seen: FleetView) -> FleetPage:
         left_out=sum(each[1] for each in listed),
         differences=tuple(_differences(seen)),
         bays=bays(seen),
+        matrix=promise_matrix.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
         promised=_figures(f"Promises: {len(kept):,}", kept, names),
         observed=_figures(f"Figures without a promise: {len(plain):,}", plain, names),
         lot=_lot(found),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_ssdqual.rig.drives.health import DriveHealth
 
 #: Shown where only a pattern determined the number of drives.
-NONE = "no number of drives expected"
+NONE = "number of drives not checked"
 
 
 @dataclass(frozen=True, slots=True)

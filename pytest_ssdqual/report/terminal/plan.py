@@ -178,7 +178,10 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
         yield f"{NONE}: --ssd-expect={plan.drives} would detect a missing one"
     if plan.low_s < plan.high_s:
         low, high = format_duration(round(plan.low_s)), format_duration(round(plan.high_s))
-        yield f"times are expected ones, from simulations; all took {low} to {high} in nine of ten of them"
+        yield (
+            f"times are expected ones, from simulations; all took {low} to {high} in nine of ten of them, longer on "
+            "drives with cycles of 20 min and more"
+        )
     else:
         yield "times are estimates: conditioning goes on until the array is steady"
     yield from plan.too_short

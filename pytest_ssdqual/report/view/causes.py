@@ -36,6 +36,9 @@ class CauseGroup:
             return f"{count} are unexplained: {cause.evidence}"
         if self.culprit is Culprit.UNKNOWN:
             return f"{count}: no cause was attributed: {cause.evidence}"
+        if not self.culprit.is_drive:
+            missed = f"{len(self.broken):,} of {self.of:,} missed promises"
+            return f"{cause.subject}, not a drive, limits {missed}: {cause.evidence}"
         verb = "explain" if len(self.drives) > 1 or cause.subject == "all drives" else "explains"
         return f"{cause.subject} {verb} {count}: {cause.evidence}"
 

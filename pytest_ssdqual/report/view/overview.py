@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,11 +12,12 @@ from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
+from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.causes import blamed
 from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.sections import CONCLUDED
-from pytest_ssdqual.report.view.tables import label, margin, span
+from pytest_ssdqual.report.view.tables import label, margin, parse_geometry, span
 
 #: Lines about causes, and drives; the sections below have all of them.
 MOST_CAUSES, MOST_DRIVES = 3, 24
@@ -85,7 +87,10 @@ def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
 
 def _causes(run: RunView) -> Iterator[str]:
     """Yield the gravest reasons of the verdict: drives that failed, causes, errors."""
-    found = [*run.worsened, *(group.headline for group in run.causes)]
+    found = [
+        *run.worsened,
+        *(f"{each.headline}. Remedy: {each.advice}" if each.advice else each.headline for each in run.causes),
+    ]
     if run.errors:
         first = run.errors[0].message.strip().partition("\n")[0]
         tests = sum(len(each.tests) for each in run.errors)
@@ -98,6 +103,8 @@ def _causes(run: RunView) -> Iterator[str]:
 
 
 def _facts(run: RunView) -> Iterator[tuple[str, str]]:
+    if what := arrays_judged(run.judged):
+        yield "Tested", what
     if closest := least_margin(run):
         of = " ".join(filter(None, (span(closest.geometries), closest.worst, span(closest.workloads))))
         yield "Least margin", f"{closest.margin}: {label(closest.claim)} of {of}, limit {closest.bound}"
@@ -105,8 +112,30 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
     yield "Spec", run.document("spec") or "unknown"
     if (seconds := run_seconds(run.manifest)) is not None:
         yield "Run time", format_clock(seconds)
+    if run.budget:
+        yield "Budget", str(run.budget)
     if started := subject.text(run.manifest, "started"):
         yield "Started", f"{utc(started)} UTC"
+
+
+def arrays_judged(judged: Iterable[Judged]) -> str:
+    """Return ``single drives, RAID 5 of 3 to 8 drives``; empty if no array and no drive was judged."""
+    widths: dict[tuple[str, str], set[int]] = {}
+    for each in judged:
+        for geometry in each.evidence.geometries:
+            level, state, width = parse_geometry(geometry)
+            if width:
+                widths.setdefault((level, state), set()).add(width)
+    return ", ".join(_arrays(*key, found) for key, found in sorted(widths.items()))
+
+
+def _arrays(level: str, state: str, widths: Iterable[int]) -> str:
+    if level == "drive":
+        return "single drives"
+    how = re.sub("([0-9])", r"\1 ", state.strip("-"))
+    name = level.replace("raid", "RAID ") + (f" ({how})" if how else "")
+    least, most = min(widths), max(widths)
+    return f"{name} of {least} drives" if least == most else f"{name} of {least} to {most} drives"
 
 
 def least_margin(run: RunView) -> Evidence | None:

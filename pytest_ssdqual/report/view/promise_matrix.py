@@ -1,9 +1,9 @@
-"""Matrix of all promises: claim and level down, widths across, each cell with its least margin; pure."""
+"""Matrix of all promises: claim and level down, widths or bays across, each cell with its least margin; pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -14,6 +14,8 @@ from pytest_ssdqual.report.view.tables import SEVERITY, Table, label, margin, pa
 #: Single promises in all rows together, and at least in each row: a page has 1 MB beside its charts.
 MOST_SINGLE, LEAST_OF_ROW = 1_000, 12
 MOST_ROWS = 200
+#: Bays with a column; of more bays the worst ones have one.
+MOST_BAYS = 12
 RECORDS = "all of them are in records.jsonl"
 #: Column of promises about several widths together.
 ALL_WIDTHS = "all widths"
@@ -21,7 +23,7 @@ ALL_WIDTHS = "all widths"
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """Promises of one claim on one width; the worst of them stands for all."""
+    """Promises of one claim in one column; the worst of them stands for all."""
 
     worst: Evidence
     count: int
@@ -29,6 +31,11 @@ class MatrixCell:
     @property
     def outcome(self) -> Finding:
         return self.worst.outcome
+
+    @property
+    def width(self) -> str:
+        """Column of the worst promise in the matrix of a run: ``x4``."""
+        return _column(self.worst)
 
     @property
     def reach(self) -> float:
@@ -39,7 +46,9 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """Promises of one claim on one level; its single promises are in ``singles``, the worst first."""
+    """Promises of one claim on one level; its single promises are in ``singles``, the worst first, if the page has no
+    other table of them.
+    """
 
     claim: str
     level: str
@@ -58,7 +67,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class PromiseMatrix:
-    """All promises of a run."""
+    """All promises of a run, or of a fleet."""
 
     columns: tuple[str, ...]
     #: The one closest to its limit first, failed ones before all others.
@@ -68,32 +77,55 @@ class PromiseMatrix:
 
 
 def matrix(judged: Iterable[Judged]) -> PromiseMatrix:
-    """Return the matrix of all promises."""
-    found = sorted((each.evidence for each in judged if each.evidence.is_promised), key=sorting)
-    columns = tuple(dict.fromkeys(_column(each) for each in sorted(found, key=_place)))
-    groups: dict[tuple[str, str], list[Evidence]] = {}
+    """Return the matrix of all promises of a run: a column for each width."""
+    found = sorted(_promised(judged), key=sorting)
+    by_column: dict[str, list[Evidence]] = {_column(each): [] for each in sorted(found, key=_place)}
     for each in found:
-        groups.setdefault((each.claim, level(each)), []).append(each)
-    ordered = sorted(groups.items(), key=lambda group: min(map(_order, group[1])))
-    most = max(LEAST_OF_ROW, MOST_SINGLE // max(1, min(len(ordered), MOST_ROWS)))
-    rows = tuple(_row(*key, group, columns, most) for key, group in ordered[:MOST_ROWS])
-    left = len(ordered) - len(rows)
-    note = f"{left:,} more rows are left out: {RECORDS}." if left else ""
-    return PromiseMatrix(columns, rows, f"Promises: {len(found):,}", note)
+        by_column[_column(each)].append(each)
+    rows, note = _rows(by_column, has_singles=True)
+    return PromiseMatrix(tuple(by_column), rows, f"Promises: {len(found):,}", note)
 
 
-def _row(claim: str, of_level: str, group: Sequence[Evidence], columns: Sequence[str], most: int) -> MatrixRow:
-    by_column: dict[str, list[Evidence]] = {}
-    for each in group:
-        by_column.setdefault(_column(each), []).append(each)
-    cells = tuple(
-        MatrixCell(min(alike, key=_order), len(alike)) if (alike := by_column.get(column)) else None
-        for column in columns
+def of_bays(judged: Mapping[str, Iterable[Judged]]) -> PromiseMatrix:
+    """Return the matrix of a fleet: a column for each bay, or for the bays with the least margins if there are many."""
+    found = {name: promised for name, of_bay in judged.items() if (promised := _promised(of_bay))}
+    worst = sorted(found, key=lambda name: min(map(_order, found[name])))[:MOST_BAYS]
+    rows, note = _rows({name: of_bay for name, of_bay in found.items() if name in worst}, has_singles=False)
+    if left := len(found) - len(worst):
+        note = " ".join(filter(None, [f"{left:,} more bays have larger margins.", note]))
+    columns = tuple(name for name in found if name in worst)
+    return PromiseMatrix(columns, rows, f"Promises of each bay: {sum(map(len, found.values())):,}", note)
+
+
+def _promised(judged: Iterable[Judged]) -> list[Evidence]:
+    return [each.evidence for each in judged if each.evidence.is_promised]
+
+
+def _rows(by_column: Mapping[str, Sequence[Evidence]], *, has_singles: bool) -> tuple[tuple[MatrixRow, ...], str]:
+    """Return the rows, the worst first, and a note about those that are left out."""
+    groups: dict[tuple[str, str], dict[str, list[Evidence]]] = {}
+    for column, found in by_column.items():
+        for each in found:
+            groups.setdefault((each.claim, level(each)), {}).setdefault(column, []).append(each)
+    ordered = sorted(
+        groups.items(), key=lambda group: min(_order(each) for alike in group[1].values() for each in alike)
     )
-    ordered = sorted(group, key=_order)
-    caption = f"{len(group):,} of {label(claim)}, {of_level}"
+    most = max(LEAST_OF_ROW, MOST_SINGLE // max(1, min(len(ordered), MOST_ROWS))) if has_singles else 0
+    rows = tuple(_row(*key, group, tuple(by_column), most) for key, group in ordered[:MOST_ROWS])
+    left = len(ordered) - len(rows)
+    return rows, f"{left:,} more rows are left out: {RECORDS}." if left else ""
+
+
+def _row(
+    claim: str, of_level: str, group: Mapping[str, Sequence[Evidence]], columns: Sequence[str], most: int
+) -> MatrixRow:
+    cells = tuple(
+        MatrixCell(min(alike, key=_order), len(alike)) if (alike := group.get(column)) else None for column in columns
+    )
+    ordered = sorted((each for alike in group.values() for each in alike), key=_order)
+    caption = f"{len(ordered):,} of {label(claim)}, {of_level}"
     rows = tuple(single(each)[1:] for each in ordered[:most])
-    note = f"{len(group) - most:,} more are left out: {RECORDS}." if len(group) > most else ""
+    note = f"{len(ordered) - most:,} more are left out: {RECORDS}." if most and len(ordered) > most else ""
     return MatrixRow(label(claim), of_level, cells, Table(SINGLE[1:], rows, caption, note))
 
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
-from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view import subject, time_budget
 from pytest_ssdqual.report.view.causes import CauseGroup, groups
 from pytest_ssdqual.report.view.errors import ERROR, FAILED, SKIPPED, ErrorGroup, skipped, troubles
 from pytest_ssdqual.report.view.fitness import PageVerdict, count, stand
+from pytest_ssdqual.report.view.time_budget import BudgetUse
 from pytest_ssdqual.rig.drives.topology import NO_SMART
 
 #: Kinds of records that are read.
-KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened")
+KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened", *time_budget.KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class RunView:
     worsened: tuple[str, ...]
     #: Identities of drives that failed or report a new defect.
     defective: frozenset[str] = frozenset()
+    #: None in a run without a time budget.
+    budget: BudgetUse | None = None
 
     @classmethod
     def read(cls, folder: Path) -> RunView:
@@ -47,7 +50,8 @@ class RunView:
         unread = sum(drive.get("smart_type") == NO_SMART for drive in subject.manifest_drives(story.manifest))
         counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), len(worse), unread)
         verdict, worsened = stand(counts, story.manifest), subject.worsened(story)
-        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened, frozenset(worse))
+        budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
+        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened, frozenset(worse), budget)
 
     def sentences(self, outcome: Finding) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome."""

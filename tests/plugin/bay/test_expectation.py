@@ -123,7 +123,7 @@ def test_expect_from_baseline_names_missing_drives(
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ((GLOB,), "no number of drives expected"),
+        ((GLOB,), "number of drives not checked"),
         ((GLOB, "--ssd-expect=4"), "4 drives expected (--ssd-expect)"),
         (("--ssd-devices=lab:4",), "4 drives expected (--ssd-devices)"),
     ],
@@ -145,7 +145,7 @@ def test_expectation_is_reported_everywhere(inner: Inner, promises: str, args: t
 
 def test_plan_reports_missing_expectation(inner: Inner, promises: str) -> None:
     text = inner.run(GLOB, promises, *FEW, "--collect-only").stdout.str()
-    assert "  no number of drives expected: --ssd-expect=4 would detect a missing one" in text
+    assert "  number of drives not checked: --ssd-expect=4 would detect a missing one" in text
 
 
 DRIVES: list[Any] = [SimpleNamespace(kname=f"nvme{number}n1") for number in (1, 2, 4)]

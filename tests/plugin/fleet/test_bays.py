@@ -183,6 +183,7 @@ def test_one_drive_is_not_in_two_bays(inner: Inner, promises: str) -> None:
         ((), "2 bays need workers of pytest-xdist (pip install pytest-xdist): add -n auto"),
         (("-n", "2", "--collect-only"), "--collect-only works with one bay, and there are 2"),
         (("-n", "2", "--ssd-resume=last"), "--ssd-resume: there is no run in "),
+        (("-n", "1", "--ssd-budget=8h"), "--ssd-budget needs a worker for each of 2 bays, and -n starts 1: add -n 2"),
     ],
 )
 def test_what_cannot_be_done_with_several(inner: Inner, promises: str, more: tuple[str, ...], sentence: str) -> None:

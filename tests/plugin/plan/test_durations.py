@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import durations, rates
 from pytest_ssdqual.plugin.plan.durations import Durations
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
+from pytest_ssdqual.qual.forecast import simulated_drive
 from pytest_ssdqual.qual.forecast.duration import Asked
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec
@@ -36,8 +38,29 @@ def test_means_are_as_precise_as_rates_and_tails_are_not() -> None:
     _, asked = of(Claim.MEAN_LATENCY, array=RAID5X8, workload=WRITES)
     assert asked == {Asked(Claim.STEADY_IOPS, 1.11)}
     found, asked = of(Claim.P99_LATENCY, array=RAID5X8, workload=WRITES)
-    assert asked == {Asked(Claim.P99_LATENCY, durations.LATENCY_MARGIN)}
-    assert list(found.assumptions()) == ["p99 latency 2 times better than its limit, as no figure is known (1 limit)"]
+    assert asked == {Asked(Claim.P99_LATENCY, durations.LATENCY_MARGINS[0])}
+    (assumed,) = found.assumptions()
+    assert assumed == "p99 latency 1.4 to 4 times better than its limit, as no figure is known (1 limit)"
+
+
+def test_simulated_runs_differ_in_what_is_not_known() -> None:
+    looks = replace(OURS.sequential or SequentialRule(), growth=2.0)
+    simulated, _ = of(Claim.P99_LATENCY, array=RAID5X8, workload=WRITES)
+    numbers = range(durations.ASSUMPTIONS)
+    asked = [simulated.asked(RAID5X8, WRITES, looks, number) for number in numbers]
+    assert asked == [{Asked(Claim.P99_LATENCY, margin)} for margin in durations.LATENCY_MARGINS]
+    sample, kinds = simulated.sequential(RAID5X8, WRITES, looks), len(simulated_drive.KINDS)
+    # Runs on drives of the same kinds, by their assumption: near a limit a verdict takes longer.
+    near, *_, far = (
+        fmean(sample[run] for run in range(durations.RUNS) if run // kinds % durations.ASSUMPTIONS == number)
+        for number in numbers
+    )
+    assert near > far
+
+
+def test_known_figures_are_not_varied() -> None:
+    found, asked = of(Claim.STEADY_IOPS)
+    assert all(found.asked(DRIVES, READS, SequentialRule(), number) == asked for number in range(durations.ASSUMPTIONS))
 
 
 def test_a_sweep_needs_precise_figures_and_extremes_need_their_time() -> None:

@@ -178,7 +178,7 @@ def test_what_no_sheet_has_is_assumed_and_said() -> None:
     asked = {(RAID0X4, READS): frozenset({Claim.P99_LATENCY, Claim.STEADY_IOPS})}
     plan = forecast.predict(planned({RAID0X4: [READS]}), OURS, bare, 4, 480 * GB, promises=Promises(bare, OURS, asked))
     latency, conditioning = plan.assumptions
-    assert latency == "p99 latency 2 times better than its limit, as no figure is known (1 limit)"
+    assert latency == "p99 latency 1.4 to 4 times better than its limit, as no figure is known (1 limit)"
     assert conditioning == "30,000 random writes per second of a drive, for conditioning: none is published"
     # A drive of 480 GB needs an hour for one capacity of random writes at that rate.
     assert plan.arrays[0].condition_s > 480e9 / (30_000 * 4096)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections.abc import Callable, Iterable
@@ -24,6 +25,9 @@ from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.group_sequential import Side
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.ci import markdown
+from pytest_ssdqual.report.view.overview import overview
+from pytest_ssdqual.report.view.run_view import RunView
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -467,11 +471,21 @@ def test_a_budget_ends_what_is_undecided_and_leaves_out_what_does_not_fit(
     assert all("the budget of 2.25 h ended the measurement of" in each.message for each in inner.cases().values())
     assert any(str(each["sentence"]).endswith(": the budget of 2.25 h ended it") for each in inner.records("looked"))
     shutil.rmtree(inner.pytester.path / "ssdqual-runs")
-    suite(400, 700, "--ssd-budget=100min")
+    suite(400, 700, "--ssd-budget=100min", "-n1")
     left_out, measured = sorted(inner.cases().values(), key=lambda case: case.outcome)
     assert (left_out.outcome, measured.outcome) == ("error", "failure")
     assert "randread_4k_qd8 on raid5x3 was not measured: the budget of 100 min leaves it out" in left_out.message
     assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8"]
+
+
+def test_a_budget_is_on_every_surface(inner: Inner, suite: Callable[..., pytest.RunResult]) -> None:
+    suite(400, 700, "--ssd-budget=100min")
+    properties = inner.suite_properties()
+    found = {name: properties[f"ssd.budget_{name}"] for name in ("s", "left_out", "cut_short")}
+    assert found == {"s": "6000", "left_out": "1", "cut_short": "0"}
+    run, shown = RunView.read(inner.folder()), "100 min; 1 measurement left out"
+    assert ("Budget", shown) in overview(run).facts
+    assert f"- budget: {shown}\n" in markdown.text(inner.folder())
 
 
 def test_a_resumed_run_keeps_its_budget_and_the_time_that_it_spent(
@@ -479,6 +493,8 @@ def test_a_resumed_run_keeps_its_budget_and_the_time_that_it_spent(
 ) -> None:
     suite(400, 700, "--ssd-budget=3h")
     suite(400, 700, "--ssd-resume=last")
+    assert inner.suite_properties()["ssd.budget_s"] == "10800"
+    assert json.loads((inner.folder() / "manifest.json").read_text())["budget_s"] == 10_800
     first, second = inner.records("budget")
     assert first["seconds"] == second["seconds"] == 3 * 3600
     assert first["spent_s"] == 0

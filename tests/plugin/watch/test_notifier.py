@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+import trustme
 from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult, LoginPassword
 from aiosmtpd.smtp import Envelope as SMTPEnvelope
 
 from pytest_ssdqual.plugin.options.notify_target import MailTarget, WebTarget, mail_server
@@ -137,6 +142,59 @@ def test_a_password_is_not_sent_without_tls(sink: tuple[Sink, str]) -> None:
     assert not received.mails
 
 
+@pytest.fixture
+def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """TLS of a server on this computer; this process trusts its certificate."""
+    authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    return context
+
+
+@contextmanager
+def mail_server_with_password(context: ssl.SSLContext, passwords: list[bytes]) -> Iterator[tuple[Sink, str]]:
+    """A mail server that takes mail only after STARTTLS and a login, and stores the passwords that it gets."""
+
+    def login(server: object, session: object, envelope: object, mechanism: str, data: LoginPassword) -> AuthResult:
+        passwords.append(data.password)
+        return AuthResult(success=True)
+
+    sink = Sink()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    controller = Controller(
+        sink, hostname="127.0.0.1", port=port, tls_context=context, require_starttls=True, authenticator=login,
+        auth_required=True, auth_require_tls=True,
+    )  # fmt: skip
+    controller.start()
+    try:
+        yield sink, f"smtp://me:secret@127.0.0.1:{port}"
+    finally:
+        controller.stop()
+
+
+def test_a_password_is_sent_after_starttls(trusted: ssl.SSLContext) -> None:
+    passwords: list[bytes] = []
+    with mail_server_with_password(trusted, passwords) as (sink, server):
+        deliver(MailTarget(("a@b.example",), mail_server(server)), EVENT)
+    assert passwords == [b"secret"]
+    ((recipients, mail),) = sink.mails
+    assert recipients == ["a@b.example"]
+    assert mail["Subject"].strip() == EVENT.title
+
+
+def test_a_server_with_a_strange_certificate_gets_no_password(
+    trusted: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    passwords: list[bytes] = []
+    with mail_server_with_password(trusted, passwords) as (sink, server), pytest.raises(ssl.SSLCertVerificationError):
+        deliver(MailTarget(("a@b.example",), mail_server(server)), EVENT)
+    assert not passwords
+    assert not sink.mails
+
+
 def test_sendmail_gets_the_mail(tmp_path: Path) -> None:
     program, copy = tmp_path / "sendmail", tmp_path / "mail"
     program.write_text(f'#!/bin/sh\necho "$@" >{copy}; cat >>{copy}\n')
@@ -211,6 +269,39 @@ def test_a_run_notifies_its_first_failure_and_its_end_once(
     for file in folder.rglob("*"):
         assert not file.is_file() or TOKEN.encode() not in file.read_bytes(), file
     assert "was not notified" not in result.stdout.str()
+
+
+def test_each_bay_notifies_once_and_says_which_it_is(inner: Inner, promises: str, receiver: Receiver) -> None:
+    bays = [f"--ssd-devices=root@{name}:/dev/nvme*" for name in ("dut1", "dut2")]
+    inner.run(*bays, promises, "--ssd-protocol=quick", *SOME, f"--ssd-notify={receiver.url}", "-n2")
+    failures = [each for each in receiver.bodies if each["what"] == "failure"]
+    assert sorted(each["bay"] for each in failures) == ["dut1", "dut2"]
+    assert all(each["text"].startswith(f"ssdqual, failure: {each['bay']}: ") for each in failures)
+    assert all(each["machine"] == f"root@{each['bay']}" for each in failures)
+    assert [each["run_folder"].rpartition("/")[2] for each in failures] == [each["bay"] for each in failures]
+    (end,) = [each for each in receiver.bodies if each["what"] == "end"]
+    assert end["sentence"].endswith("; failures or errors on dut1, dut2")
+    assert receiver.bodies[-1] == end
+
+
+def test_many_bays_are_no_storm(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Notification] = []
+    hook = SimpleNamespace(get_hookimpls=lambda: [1])
+    config = SimpleNamespace(hook=SimpleNamespace(pytest_ssdqual_notify=hook))
+    runs = [SimpleNamespace(name=f"dut{n}", journal=None, bay=SimpleNamespace(machine=f"dut{n}")) for n in range(40)]
+    found = notifier.Notifier(cast(pytest.Config, config), (), cast(Any, runs), None, 0.0)
+    monkeypatch.setattr(Outbox, "put", lambda box, event: heard.append(event))
+    for run in runs:
+        for message in ("the machine is lost", "another error"):
+            found.reported(run.name, (), message)
+    found.ended(1)
+    *errors, end = heard
+    assert [each.bay for each in errors] == [f"dut{n}" for n in range(10)]
+    assert errors[0].verdicts["error"] == 1
+    assert errors[0].sentence == "the machine is lost"
+    assert errors[-1].sentence == f"the machine is lost {notifier.THE_LAST}"
+    assert end.sentence.startswith("The run has ended, exit status 1: 80 error; failures or errors on dut0, dut1, ")
+    assert end.sentence.endswith(", dut9 and 30 more")
 
 
 def test_errors_are_notified_once_and_a_dead_receiver_changes_no_outcome(

@@ -224,3 +224,13 @@ def test_a_hundred_bays_of_forty_promises_are_a_small_page(tmp_path: Path) -> No
     page = fleet_page.write(made.path)
     assert page.stat().st_size < 3_000_000
     assert "100 bays" in page.read_text()
+
+
+def test_margins_of_bays_are_side_by_side(tmp_path: Path) -> None:
+    page = compose(FleetView.read(keep_fleet(tmp_path, [bay("dut1", GOOD, SLOW), bay("dut2", BAD)])))
+    assert page.matrix.columns == ("dut1", "dut2")
+    html = fleet_page.render(page)
+    shown = html[html.index('<table class="matrix"') :].partition("</table>")[0]
+    assert shown.count("data-margin=") == 4
+    assert "<details>" not in shown
+    assert shown.count("-20.0 %") == 2

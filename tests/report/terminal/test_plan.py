@@ -83,7 +83,8 @@ def test_the_range_of_a_plan_and_what_it_assumes() -> None:
         (THREE,), 4, "sequential", acceptance=True, low_s=14_400, high_s=36_000, assumptions=("p99 latency is good",)
     )
     assert plan_lines(plan)[3:5] == [
-        "  times are expected ones, from simulations; all took 4 h to 10 h in nine of ten of them",
+        "  times are expected ones, from simulations; all took 4 h to 10 h in nine of ten of them, longer on drives "
+        "with cycles of 20 min and more",
         "  assumed: p99 latency is good",
     ]
 

@@ -36,6 +36,7 @@ def test_the_largest_group_comes_first_and_what_has_no_cause_last(failed: Eviden
     assert [(each.culprit, len(each.broken), each.of) for each in found] == [
         (Culprit.DRIVE, 2, 6), (Culprit.MD, 1, 6), (None, 3, 6),
     ]  # fmt: skip
+    assert found[1].headline == "md, not a drive, limits 1 of 6 missed promises: its thread used 97% of a CPU"
     assert found[1].advice == MD.advice
     assert "no cause was attributed" in found[2].headline
 

@@ -7,7 +7,7 @@ from support.builders.report_page import Claimed
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.promise_matrix import ALL_WIDTHS, MOST_SINGLE, matrix
+from pytest_ssdqual.report.view.promise_matrix import ALL_WIDTHS, MOST_BAYS, MOST_SINGLE, matrix, of_bays
 
 
 def judged(*evidence: Evidence) -> list[Judged]:
@@ -37,3 +37,23 @@ def test_thousands_of_promises_are_counted_and_bounded(claimed: Claimed) -> None
     assert row.count == MOST_SINGLE + 5
     assert len(row.singles.rows) == MOST_SINGLE
     assert row.singles.note.startswith("5 more")
+
+
+def test_bays_are_columns_of_a_fleet_and_a_cell_names_its_worst_width(claimed: Claimed) -> None:
+    wide = replace(claimed(arrays="raid5x10", value=1000), margin_percent=3.0)
+    narrow = replace(wide, geometries=("raid5x4",), margin_percent=9.0)
+    found = of_bays({"dut1": judged(narrow, wide), "dut2": judged(narrow), "dut3": []})
+    assert found.columns == ("dut1", "dut2")
+    (row,) = found.rows
+    assert [(cell.worst, cell.count, cell.width) for cell in row.cells if cell] == [(wide, 2, "x10"), (narrow, 1, "x4")]
+    assert (found.caption, found.note, row.singles.rows) == ("Promises of each bay: 3", "", ())
+
+
+def test_of_many_bays_those_with_the_least_margins_have_columns(claimed: Claimed) -> None:
+    good = replace(claimed(value=1000), outcome=Finding.PASS, margin_percent=50.0)
+    near = replace(good, margin_percent=1.0)
+    bays = {f"dut{number}": judged(near if number == 20 else good) for number in range(1, 21)}
+    found = of_bays(bays)
+    assert len(found.columns) == MOST_BAYS
+    assert found.columns[-1] == "dut20"
+    assert found.note == "8 more bays have larger margins."

@@ -66,9 +66,19 @@ class Inner:
     def outcomes(self) -> dict[str, str]:
         return {name: case.outcome for name, case in self.cases().items()}
 
+    def suite_properties(self) -> dict[str, str]:
+        """Properties of the whole session in JUnit's file."""
+        root = ET.parse(self.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
+        return {each.get("name", ""): each.get("value", "") for each in root.iterfind("testsuite/properties/property")}
+
+    def folder(self) -> Path:
+        """The only run folder."""
+        (folder,) = (self.pytester.path / "ssdqual-runs").iterdir()
+        return folder
+
     def records(self, *kinds: str) -> list[dict[str, object]]:
         """Lines of the only run folder, by kind."""
-        (folder,) = (self.pytester.path / "ssdqual-runs").iterdir()
+        folder = self.folder()
         marks = [f'"kind":"{kind}"' for kind in kinds]
         lines = (folder / "records.jsonl").read_text().splitlines()
         found = [json.loads(line) for line in lines if any(mark in line for mark in marks)]

@@ -1,0 +1,56 @@
+"""Use of a run's time budget (``--ssd-budget``): what it left out, and what it ended; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.report.run_folder.reader import Record
+
+#: Kinds of records that are read.
+KINDS = ("budget", "budget_spent")
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """What a budget cost."""
+
+    seconds: float
+    #: Measurements that the plan left out.
+    left_out: int
+    #: Steps that were not begun, or ended undecided.
+    cut_short: int
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> BudgetUse | None:
+        """Read the records of a run; of a resumed run the plan of the last session counts. None without a budget."""
+        planned, spent = None, set[str]()
+        for each in records:
+            if each.kind == "budget":
+                planned = each.facts
+            elif each.kind == "budget_spent":
+                spent.add(str(each.facts.get("step")))
+        if planned is None:
+            return None
+        seconds, left_out = planned.get("seconds"), planned.get("left_out")
+        if not isinstance(seconds, int | float) or not isinstance(left_out, list):
+            return None
+        return cls(float(seconds), len(left_out), len(spent))
+
+    def __str__(self) -> str:
+        """``8 h; 65 measurements left out, 2 steps ended undecided or not begun``."""
+        found = [
+            f"{number:,} {what}{'' if number == 1 else 's'} {how}"
+            for number, what, how in (
+                (self.left_out, "measurement", "left out"),
+                (self.cut_short, "step", "ended undecided or not begun"),
+            )
+            if number
+        ]
+        return f"{format_duration(self.seconds)}; {', '.join(found) or 'it left nothing out and ended nothing'}"
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield names and plain numbers for JUnit."""
+        yield "budget_left_out", str(self.left_out)
+        yield "budget_cut_short", str(self.cut_short)
