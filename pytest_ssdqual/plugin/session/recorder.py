@@ -20,7 +20,13 @@ from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.report.run_folder.reader import Record, read_records, still_running, worsened_drives
+from pytest_ssdqual.report.run_folder.reader import (
+    Record,
+    caches_at_the_end,
+    read_records,
+    still_running,
+    worsened_drives,
+)
 from pytest_ssdqual.report.terminal import summary
 
 #: Kind of the record.
@@ -173,7 +179,8 @@ class Recorder:
             bay=run.qualification.name,
         )
         with suppress(OSError):
-            for sentence in (*worsened_drives(folder), *still_running(folder)) if folder else ():
+            wrong = worsened_drives, still_running, caches_at_the_end
+            for sentence in (each for read in wrong for each in read(folder)) if folder else ():
                 summary.write_line(reporter, sentence, red=True)
         if run.page:
             summary.write_line(reporter, f"{run.page}", yellow=bool(run.page.failed))
