@@ -22,12 +22,14 @@ from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, 
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.reader import (
     Record,
+    RunReader,
     caches_at_the_end,
     read_records,
     still_running,
     worsened_drives,
 )
 from pytest_ssdqual.report.terminal import summary
+from pytest_ssdqual.report.view import write_caches
 
 #: Kind of the record.
 KIND = "claims_planned"
@@ -147,6 +149,9 @@ class Recorder:
         self.run.note_judged(self.tally.to_record() if self.tally else None, gate.of(self._config).to_record(run.name))
         if self.tally:
             self._add(properties(self.tally))
+        with suppress(OSError):
+            if self._journal and (states := write_caches.states(RunReader.read(self._journal.path, "write_cache"))):
+                self._add([("write_cache", states)])
 
     def status(self, of_all: int) -> int:
         """Return the exit status of this bay, from that of the session."""

@@ -33,6 +33,7 @@ SMARTCTL = re.compile(
 )
 #: ``get-feature:0x06 (Volatile Write Cache), Current value:0x00000001``; nvme-cli 1.12 to 3.0.
 FEATURE = re.compile(r"\bcurrent value:[ \t]*(?:0x)?([0-9a-f]{1,8})\b", re.IGNORECASE | re.ASCII)
+SECTIONS = ("report", "identify", "feature", "drive", "kernel", "end")
 #: The longest text that is quoted of a refused switch.
 REASON_CHARACTERS = 200
 
@@ -129,11 +130,11 @@ def _asked(machine: Machine, drive: Drive, to: str) -> str:
 
 
 def _sections(report: str) -> dict[str, str]:
-    """Texts by the names of their sections; nothing that a drive reports begins a line with ``==``."""
+    """Texts by the names of their sections; other lines may begin with ``==``, as smartctl's headings do."""
     found: dict[str, str] = {}
     name = ""
     for line in report.splitlines():
-        if line.startswith("=="):
+        if line.startswith("==") and line.removeprefix("==") in SECTIONS:
             name = line.removeprefix("==")
         else:
             found[name] = f"{found.get(name, '')}{line}\n"

@@ -59,7 +59,7 @@ class WriteCaches:
         self._machine = machine
         self._held = held
         self._rule = rule
-        self._note = note
+        self.note = note
         self._machine_id = machine_id
         self._earlier = earlier
         #: Of each drive with a change that is not undone: the change, and the state that the drive reported after it.
@@ -81,7 +81,7 @@ class WriteCaches:
             if self._rule != AS_FOUND and state is OTHER[CacheState(self._rule)]:
                 now, why = self._switch(drive, state)
             sentence = _outcome(self._rule, state, now, why)
-            self._note(
+            self.note(
                 "write_cache", drive=drive.identity, name=drive.describe(), wanted=self._rule, found=state, now=now,
                 sentence=sentence,
             )  # fmt: skip
@@ -95,7 +95,7 @@ class WriteCaches:
         lost: MachineLost | None = None
         for drive, change, expected in list(self._open.values()):
             try:
-                undo(self._machine, drive, [change], self._note, expected, obstacle)
+                undo(self._machine, drive, [change], self.note, expected, obstacle)
             except MachineLost as error:
                 lost = error
         self._open.clear()
@@ -125,7 +125,7 @@ class WriteCaches:
         _, change, _ = self._open.get(drive.identity, (drive, None, was))
         if change is None:
             change = CacheChange(secrets.token_hex(8), drive.identity, was)
-            self._note(
+            self.note(
                 "write_cache_planned", change=change.change, drive=drive.identity, name=drive.describe(), was=was,
                 wanted=OTHER[was], machine_id=self._machine_id,
             )  # fmt: skip

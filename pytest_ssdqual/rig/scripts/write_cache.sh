@@ -17,7 +17,7 @@
 
 export LC_ALL=C
 name=$1 path=$2 type=$3 to=$4
-set -- "/sys/block/$name/device/scsi_disk"/*/cache_type
+set -- "${sys:-/sys}/block/$name/device/scsi_disk"/*/cache_type
 file=$1
 report() {
     echo '==report'
