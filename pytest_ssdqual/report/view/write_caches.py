@@ -22,7 +22,7 @@ def states(story: RunReader) -> str:
 
 def rows(story: RunReader) -> Iterator[TableRow]:
     """Yield rows of the test setup: how the states came about, and whether they were restored."""
-    if outcome := _grouped(story, "sentence", "", is_always_counted=True):
+    if outcome := _grouped(story, "outcome", "", is_always_counted=True):
         yield "write caches", outcome
     switched = {_name(each, "change") for each in story.of("write_cache_planned")}
     last = {_name(each, "change"): each for each in story.of("write_cache_restored", "write_cache_left")}

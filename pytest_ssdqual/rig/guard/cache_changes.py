@@ -20,7 +20,7 @@ from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives, names
 from pytest_ssdqual.rig.guard.lease import Lease, Terms
-from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, MachineLost, RigError
 
 #: Writes one record; it is on disk before the call returns.
 Note = Callable[..., None]
@@ -64,6 +64,8 @@ class WriteCaches:
         self._earlier = earlier
         #: Of each drive with a change that is not undone: the change, and the state that the drive reported after it.
         self._open: dict[str, tuple[Drive, CacheChange, CacheState]] = {}
+        #: State of each drive after ``set``, by identity.
+        self._now: dict[str, CacheState] = {}
 
     def set(self) -> None:
         """Read all write caches, switch those that the protocol demands otherwise, and record the outcome of each.
@@ -73,18 +75,35 @@ class WriteCaches:
         the state that it had in the earlier sessions and the protocol leaves it as it is found.
         """
         drives = self._held.drives
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            found = list(pool.map(self._read, drives))
-        for drive, (state, why) in zip(drives, found, strict=True):
+        for drive, (state, why) in zip(drives, self._read_all(drives), strict=True):
             self._require_as_before(drive, state)
             now = state
             if self._rule != AS_FOUND and state is OTHER[CacheState(self._rule)]:
                 now, why = self._switch(drive, state)
-            sentence = _outcome(self._rule, state, now, why)
+            self._now[drive.identity] = now
             self.note(
                 "write_cache", drive=drive.identity, name=drive.describe(), wanted=self._rule, found=state, now=now,
-                sentence=sentence,
+                outcome=_outcome(self._rule, state, now, why),
             )  # fmt: skip
+
+    def require(self, drives: Iterable[Drive]) -> None:
+        """Raise ``InvalidMeasurement`` if drives that were measured are not in the state that the protocol demands.
+
+        A reset may have returned them to their own; they are switched again. A drive that never had the state, or does
+        not report it now, is not an objection.
+        """
+        if self._rule == AS_FOUND:
+            return
+        wanted = CacheState(self._rule)
+        switched = [drive for drive in drives if self._now.get(drive.identity) is wanted]
+        states = zip(switched, self._read_all(switched), strict=True)
+        lost = [drive.describe() for drive, (state, _) in states if state is OTHER[wanted]]
+        if lost:
+            self.set()
+            raise InvalidMeasurement(
+                f"the write cache was {OTHER[wanted]} at the end of a measurement, and the protocol has it {wanted}: "
+                f"{', '.join(lost)}"
+            )
 
     def restore(self, obstacle: str = "") -> None:
         """Restore every write cache that ``set`` switched, and record the outcome.
@@ -101,6 +120,10 @@ class WriteCaches:
         self._open.clear()
         if lost:
             raise lost
+
+    def _read_all(self, drives: Sequence[Drive]) -> list[tuple[CacheState, str]]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(self._read, drives))
 
     def _read(self, drive: Drive) -> tuple[CacheState, str]:
         """Return the state, and why it is unknown."""
@@ -173,7 +196,7 @@ def undo(
     elif lost:
         sentence = (
             f"the write cache of {drive.describe()} was {was} at the end of the run, though it had been switched "
-            f"{expected}: it is not known how many measurements were made with it {was}"
+            f"{expected}"
         )
     for change in changes:
         note(
@@ -212,19 +235,19 @@ def restore_left(
 
 
 def _outcome(rule: WriteCacheRule, found: CacheState, now: CacheState, why: str) -> str:
-    """Return a phrase that follows the drive's name."""
+    """Return the state with its reason, as a phrase."""
     because = _because(why)
     if found is CacheState.UNKNOWN:
-        return f"write cache in an unknown state{because}"
+        return f"unknown{because}"
     if found is CacheState.ABSENT:
-        return "no volatile write cache"
+        return "absent: the drive has no volatile write cache"
     if rule in (AS_FOUND, found):
-        return f"write cache {found}, as found"
+        return f"{found}, as found"
     if now is CacheState(rule):
-        return f"write cache {now}, switched from {found}"
+        return f"{now}, switched from {found}"
     if now is found:
-        return f"write cache {now}, because the drive did not switch it {rule}{because}"
-    return f"write cache in an unknown state after it was switched {rule}{because}"
+        return f"{now}, because the drive did not switch it {rule}{because}"
+    return f"unknown after it was switched {rule}{because}"
 
 
 def _because(why: str) -> str:

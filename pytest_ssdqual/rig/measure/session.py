@@ -85,6 +85,11 @@ class Setup:
     #: Seconds of the run's time budget that are left.
     left_s: Callable[[], float] = unlimited
 
+    def require_caches(self, array: Array) -> None:
+        """Raise ``InvalidMeasurement`` if drives of a measurement that has ended lost the protocol's setting."""
+        if self.caches:
+            self.caches.require(array.members)
+
     def require_time(self, seconds: float, what: str) -> None:
         """Raise ``BudgetSpent`` if ``what`` would end late."""
         left_s = self.left_s()

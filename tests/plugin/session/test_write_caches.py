@@ -90,6 +90,18 @@ def test_caches_are_restored_after_an_interruption_and_after_errors(
     assert rig.facts("write_cache_restored", "leftover") == [False] * 3
 
 
+def test_measurement_during_which_a_drive_lost_the_setting_does_not_count(rig: Bench) -> None:
+    rig.set(SSDQ0002="reset")
+    rig.run()
+    assert len(rig.facts("write_cache", "now")) == 6, "they are switched again"
+    (case,) = rig.inner.cases().values()
+    assert case.outcome == "error"
+    assert (
+        "the write cache was on at the end of a measurement, and the protocol has it off: /dev/nvme1n1" in case.message
+    )
+    assert rig.states == ON
+
+
 def test_lost_machine_leaves_it_to_the_next_run(rig: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_LOST_AT", "1")
     lost = rig.run()

@@ -7,11 +7,11 @@ from support.builders.report_page import Told, record
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view import write_caches
 
-SWITCHED, REFUSED = "write cache off, switched from on", "write cache on, because the drive did not switch it off"
+SWITCHED, REFUSED = "off, switched from on", "on, because the drive did not switch it off"
 
 
-def cache(drive: str, now: str = "off", sentence: str = SWITCHED) -> Record:
-    return record("write_cache", drive=drive, found="on", now=now, sentence=sentence)
+def cache(drive: str, now: str = "off", outcome: str = SWITCHED) -> Record:
+    return record("write_cache", drive=drive, found="on", now=now, outcome=outcome)
 
 
 def shown(told: Told, *records: Record) -> tuple[str, dict[str, str]]:

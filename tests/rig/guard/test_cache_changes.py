@@ -15,7 +15,7 @@ from pytest_ssdqual.rig.drives.write_cache import SCRIPT, CacheState
 from pytest_ssdqual.rig.guard import cache_changes
 from pytest_ssdqual.rig.guard.cache_changes import CacheChange, WriteCaches, restore_left, undo
 from pytest_ssdqual.rig.guard.lease import LeaseLost
-from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, LeaseTaken, MachineLost, RigError
+from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, InvalidMeasurement, LeaseTaken, MachineLost, RigError
 
 ON, OFF, ABSENT, UNKNOWN = CacheState
 SERIALS = ("S0", "S1", "S2")
@@ -83,10 +83,10 @@ def test_former_state_is_on_record_before_the_drive_is_switched_and_restored_aft
     (planned,) = rig.of("write_cache_planned")
     assert (planned["was"], planned["wanted"], planned["machine_id"]) == (ON, OFF, "m1")
     assert [(each["found"], each["now"]) for each in rig.of("write_cache")] == [(ON, OFF), (OFF, OFF), (ABSENT, ABSENT)]
-    assert [each["sentence"] for each in rig.of("write_cache")] == [
-        "write cache off, switched from on",
-        "write cache off, as found",
-        "no volatile write cache",
+    assert [each["outcome"] for each in rig.of("write_cache")] == [
+        "off, switched from on",
+        "off, as found",
+        "absent: the drive has no volatile write cache",
     ]
     caches.restore()
     assert rig.did[5:] == ["switch S0 on", "write_cache_restored S0"]
@@ -114,7 +114,7 @@ def test_caches_are_recorded_and_stay_as_they_are_found() -> None:
     caches.restore()
     assert rig.did == ["write_cache S0", "write_cache S1", "write_cache S2"]
     assert [each["now"] for each in rig.of("write_cache")] == [ON, OFF, UNKNOWN]
-    assert rig.of("write_cache")[2]["sentence"] == "write cache in an unknown state"
+    assert rig.of("write_cache")[2]["outcome"] == "unknown"
 
 
 def test_drive_that_refuses_is_recorded_and_the_run_goes_on() -> None:
@@ -123,8 +123,8 @@ def test_drive_that_refuses_is_recorded_and_the_run_goes_on() -> None:
     caches.set()
     refused, *others = rig.of("write_cache")
     assert (refused["found"], refused["now"]) == (ON, ON)
-    assert refused["sentence"] == (
-        "write cache on, because the drive did not switch it off (NVMe status: Feature Not Changeable(0x10e))"
+    assert refused["outcome"] == (
+        "on, because the drive did not switch it off (NVMe status: Feature Not Changeable(0x10e))"
     )
     assert [each["now"] for each in others] == [OFF, OFF]
     caches.restore()
@@ -136,9 +136,7 @@ def test_drive_of_unknown_state_is_not_switched_because_nothing_could_be_restore
     rig.broken["S1", "read"] = RigError("the answer was cut short")
     rig.run("off").set()
     assert rig.caches.switched == [("S2", "off")]
-    assert [each["sentence"] for each in rig.of("write_cache")][:2] == [
-        "write cache in an unknown state", "write cache in an unknown state (the answer was cut short)",
-    ]  # fmt: skip
+    assert [each["outcome"] for each in rig.of("write_cache")][:2] == ["unknown", "unknown (the answer was cut short)"]
 
 
 def test_nothing_is_switched_without_the_lease() -> None:
@@ -224,6 +222,30 @@ def test_setting_that_a_drive_lost_meanwhile_is_reported() -> None:
     assert lost["lost"]
     assert "was on at the end of the run, though it had been switched off" in lost["sentence"]
     assert [each["lost"] for each in others] == [False, False]
+
+
+def test_measurement_does_not_count_if_a_drive_lost_the_setting_meanwhile() -> None:
+    rig = bench(S2="stuck")
+    caches = rig.run("off")
+    caches.set()
+    caches.require(DRIVES)
+    rig.caches.states["S1"] = "on"
+    caches.require(DRIVES[:1])
+    with pytest.raises(InvalidMeasurement, match=r"was on at the end of a measurement, .* has it off: .*serial S1\)$"):
+        caches.require(DRIVES)
+    assert rig.caches.states["S1"] == "off", "the next one has it again"
+    caches.require(DRIVES)
+    rig.caches.states["S0"] = "mute"
+    caches.require(DRIVES)
+
+
+def test_caches_that_stay_as_found_are_not_read_after_measurements() -> None:
+    rig = bench()
+    caches = rig.run("as found")
+    caches.set()
+    asked = len(rig.machine.asked)
+    caches.require(DRIVES)
+    assert len(rig.machine.asked) == asked
 
 
 def test_setting_that_was_lost_with_the_power_is_made_again_as_the_same_change() -> None:

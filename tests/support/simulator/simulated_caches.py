@@ -17,10 +17,14 @@ FEATURE = "get-feature:0x06 (Volatile Write Cache), Current value:0x0000000"
 
 @dataclass
 class Caches:
-    """States by serial: ``on`` (of all that are not named), ``off``, ``absent``, ``mute``, or ``stuck`` (on)."""
+    """States by serial: ``on`` (of all that are not named), ``off``, ``absent``, ``mute``, ``stuck`` (on), or ``reset``:
+    on, and on again when it is first read after it was switched off.
+    """
 
     states: dict[str, str] = field(default_factory=dict)
     file: Path | None = None
+    #: Serials of drives that are off until they are read.
+    resetting: set[str] = field(default_factory=set)
     #: Serial and state of each switch that was asked for.
     switched: list[tuple[str, str]] = field(default_factory=list)
 
@@ -32,10 +36,15 @@ class Caches:
     def answer(self, serial: str, to: str) -> str:
         """What ``write_cache.sh`` prints."""
         if to == "read":
+            if serial in self.resetting:
+                self.resetting.remove(serial)
+                self.states[serial] = "on"
             return f"{self._report(serial)}==end\n"
         before = self._report(serial)
         self.switched.append((serial, to))
-        if self.states.get(serial, "on") in ("on", "off"):
+        if self.states.get(serial) == "reset" and to == "off":
+            self.resetting.add(serial)
+        if self.states.get(serial, "on") in ("on", "off", "reset"):
             self.states[serial] = to
         if self.file:
             self.file.write_text(json.dumps(self.states))
@@ -49,5 +58,5 @@ class Caches:
         state = self.states.get(serial, "on")
         if state == "mute":
             return "==report\n==identify\n==feature\n"
-        value = int(state in ("on", "stuck"))
+        value = int(state in ("on", "stuck", "reset"))
         return f'==report\n==identify\n{{"vwc": {int(state != "absent")}}}\n==feature\n{FEATURE}{value}\n'
