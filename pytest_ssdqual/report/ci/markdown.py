@@ -203,6 +203,8 @@ def _means(run: RunView) -> Iterator[str]:
         yield f"- {name}: {code(run.document(name))}"
     if expected := subject.expected(run.manifest):
         yield f"- {words(expected)}"
+    if run.write_caches:
+        yield f"- write caches: {code(run.write_caches)}"
     yield from (f"- machine: {code(machine)}" for machine in run.machines)
     yield f"- run folder: {code(str(run.folder), 4096)}"
     yield ""

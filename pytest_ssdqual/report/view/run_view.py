@@ -8,14 +8,14 @@ from pathlib import Path
 
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
-from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view import subject, write_caches
 from pytest_ssdqual.report.view.causes import CauseGroup, groups
 from pytest_ssdqual.report.view.errors import ERROR, FAILED, SKIPPED, ErrorGroup, skipped, troubles
 from pytest_ssdqual.report.view.fitness import PageVerdict, count, stand
 from pytest_ssdqual.rig.drives.topology import NO_SMART
 
 #: Kinds of records that are read.
-KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened")
+KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened", "write_cache")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class RunView:
     worsened: tuple[str, ...]
     #: Identities of drives that failed or report a new defect.
     defective: frozenset[str] = frozenset()
+    #: States of the drives' write caches as a phrase; empty if they were not recorded.
+    write_caches: str = ""
 
     @classmethod
     def read(cls, folder: Path) -> RunView:
@@ -47,7 +49,8 @@ class RunView:
         unread = sum(drive.get("smart_type") == NO_SMART for drive in subject.manifest_drives(story.manifest))
         counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), len(worse), unread)
         verdict, worsened = stand(counts, story.manifest), subject.worsened(story)
-        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened, frozenset(worse))
+        caches = write_caches.states(story)
+        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened, frozenset(worse), caches)
 
     def sentences(self, outcome: Finding) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome."""

@@ -150,7 +150,7 @@ class WriteCaches:
             change = CacheChange(secrets.token_hex(8), drive.identity, was)
             self.note(
                 "write_cache_planned", change=change.change, drive=drive.identity, name=drive.describe(), was=was,
-                wanted=OTHER[was], machine_id=self._machine_id,
+                wanted=OTHER[was], machine_id=self._machine_id, by_hand=write_cache.by_hand(drive, was),
             )  # fmt: skip
             self._open[drive.identity] = drive, change, CacheState.UNKNOWN
         try:

@@ -96,9 +96,7 @@ def test_measurement_during_which_a_drive_lost_the_setting_does_not_count(rig: B
     assert len(rig.facts("write_cache", "now")) == 6, "they are switched again"
     (case,) = rig.inner.cases().values()
     assert case.outcome == "error"
-    assert (
-        "the write cache was on at the end of a measurement, and the protocol has it off: /dev/nvme1n1" in case.message
-    )
+    assert "the write cache was on at the end of a measurement, and the protocol has it off: /dev/nvme1" in case.message
     assert rig.states == ON
 
 

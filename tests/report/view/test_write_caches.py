@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.builders.report_page import Told, record
+from support.builders.report_page import Claimed, Told, judged, record
 
+from pytest_ssdqual.report.certificate.certificate import certificate
+from pytest_ssdqual.report.ci import markdown
+from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view import write_caches
 
@@ -52,6 +55,13 @@ def test_restoration_is_shown(told: Told) -> None:
     _, rows = shown(told, *planned, restored, left)
     assert rows["write cache"] == "could not be restored: run with it again"
     assert shown(told, *planned[:1], restored)[1] == {"write caches restored": "1 of 1 that were switched"}
+
+
+def test_certificate_summary_and_comparison_have_the_states(told: Told, claimed: Claimed) -> None:
+    folder = told(judged(claimed(value=1000)), cache("S1"), cache("S2"))
+    assert ("Write caches", "off") in certificate(folder, {}).facts
+    assert "- write caches: `off`\n" in markdown.text(folder)
+    assert ComparedRun.read(folder).write_caches == "off"
 
 
 def test_damaged_records_do_not_break_the_page(told: Told) -> None:

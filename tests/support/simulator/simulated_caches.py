@@ -17,8 +17,9 @@ FEATURE = "get-feature:0x06 (Volatile Write Cache), Current value:0x0000000"
 
 @dataclass
 class Caches:
-    """States by serial: ``on`` (of all that are not named), ``off``, ``absent``, ``mute``, ``stuck`` (on), or ``reset``:
-    on, and on again when it is first read after it was switched off.
+    """States by serial: ``on`` (of all that are not named), ``off``, ``absent``, ``mute``, ``stuck`` (on).
+
+    ``reset`` is on, and on again when it is first read after it was switched off.
     """
 
     states: dict[str, str] = field(default_factory=dict)
