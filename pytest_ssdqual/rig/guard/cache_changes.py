@@ -20,12 +20,12 @@ from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives, names
 from pytest_ssdqual.rig.guard.lease import Lease, Terms
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, MachineLost, RigError
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError
 
 #: Writes one record; it is on disk before the call returns.
 Note = Callable[..., None]
-#: Drives that are read at the same time.
-AT_ONCE = 8
+#: Drives that are read at a time: sshd's default MaxSessions is 10; the lease and a running fio have one each.
+AT_ONCE = 6
 #: The states in which a write cache can be switched, each with the other one.
 OTHER = {CacheState.ON: CacheState.OFF, CacheState.OFF: CacheState.ON}
 
@@ -64,7 +64,8 @@ class WriteCaches:
         self._earlier = earlier
         #: Of each drive with a change that is not undone: the change, and the state that the drive reported after it.
         self._open: dict[str, tuple[Drive, CacheChange, CacheState]] = {}
-        #: State of each drive after ``set``, by identity.
+        #: State of each drive, by identity: when the run held it first, and after ``set``.
+        self._found: dict[str, CacheState] = {}
         self._now: dict[str, CacheState] = {}
 
     def set(self) -> None:
@@ -77,9 +78,10 @@ class WriteCaches:
         drives = self._held.drives
         for drive, (state, why) in zip(drives, self._read_all(drives), strict=True):
             self._require_as_before(drive, state)
+            self._found.setdefault(drive.identity, state)
             now = state
             if self._rule != AS_FOUND and state is OTHER[CacheState(self._rule)]:
-                now, why = self._switch(drive, state)
+                now, why = self._switch(drive, CacheState(self._rule))
             self._now[drive.identity] = now
             self.note(
                 "write_cache", drive=drive.identity, name=drive.describe(), wanted=self._rule, found=state, now=now,
@@ -108,18 +110,18 @@ class WriteCaches:
     def restore(self, obstacle: str = "") -> None:
         """Restore every write cache that ``set`` switched, and record the outcome.
 
-        With an ``obstacle``, a reason why the drives do not answer, none is tried and that is recorded. All others are
-        tried; then ``RigError`` is raised if the machine is lost. ``JournalError`` as soon as nothing can be recorded.
+        With an ``obstacle``, a reason why the drives do not answer, none is tried, and that is recorded. Otherwise all
+        are tried; then ``RigError`` is raised if the machine is lost or nothing can be recorded.
         """
-        lost: MachineLost | None = None
+        ended: RigError | None = None
         for drive, change, expected in list(self._open.values()):
             try:
                 undo(self._machine, drive, [change], self.note, expected, obstacle)
-            except MachineLost as error:
-                lost = error
+            except RigError as error:
+                ended = ended or error
         self._open.clear()
-        if lost:
-            raise lost
+        if ended:
+            raise ended
 
     def _read_all(self, drives: Sequence[Drive]) -> list[tuple[CacheState, str]]:
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -142,19 +144,22 @@ class WriteCaches:
                 f"`{write_cache.by_hand(drive, was)}` on {self._machine.name} switches it, or begin a new run"
             )
 
-    def _switch(self, drive: Drive, was: CacheState) -> tuple[CacheState, str]:
+    def _switch(self, drive: Drive, wanted: CacheState) -> tuple[CacheState, str]:
         """Switch a write cache that is on record as to be restored; return its state, and why it is not the other."""
         self._held.require_lease()
-        _, change, _ = self._open.get(drive.identity, (drive, None, was))
+        _, change, _ = self._open.get(drive.identity, (drive, None, None))
         if change is None:
+            # A drive that was found as the protocol demands, and has lost that since, is restored to what was found.
+            found = self._found[drive.identity]
+            was = found if found in OTHER else OTHER[wanted]
             change = CacheChange(secrets.token_hex(8), drive.identity, was)
             self.note(
                 "write_cache_planned", change=change.change, drive=drive.identity, name=drive.describe(), was=was,
-                wanted=OTHER[was], machine_id=self._machine_id, by_hand=write_cache.by_hand(drive, was),
+                wanted=wanted, machine_id=self._machine_id, by_hand=write_cache.by_hand(drive, was),
             )  # fmt: skip
             self._open[drive.identity] = drive, change, CacheState.UNKNOWN
         try:
-            done = write_cache.switch(self._machine, drive, OTHER[was])
+            done = write_cache.switch(self._machine, drive, wanted)
         except RigError as error:
             if error.ends_run:
                 raise
@@ -185,19 +190,8 @@ def undo(
         ended = error if error.ends_run else None
         done = replace(done, printed=str(error))
     lost = expected is OTHER[was] and done.before is was
-    kind, sentence = "write_cache_restored", f"the write cache of {drive.describe()} is {was} again"
-    if done.after is not was:
-        kind = "write_cache_left"
-        sentence = (
-            f"the write cache of {drive.describe()} was {was} before it was switched and could not be restored"
-            f"{_because(done.printed)}: the next run with this drive does that, or "
-            f"`{write_cache.by_hand(drive, was)}` on {machine.name}"
-        )
-    elif lost:
-        sentence = (
-            f"the write cache of {drive.describe()} was {was} at the end of the run, though it had been switched "
-            f"{expected}"
-        )
+    kind = "write_cache_restored" if done.after is was else "write_cache_left"
+    sentence = f"the write cache of {drive.describe()} {_ending(machine, drive, was, done, lost=lost)}"
     for change in changes:
         note(
             kind, change=change.change, drive=drive.identity, name=drive.describe(), was=was, stood=done.before,
@@ -206,6 +200,18 @@ def undo(
     if ended:
         raise ended
     return sentence
+
+
+def _ending(machine: Machine, drive: Drive, was: CacheState, done: Switched, *, lost: bool) -> str:
+    """Return what became of a write cache, to follow the drive's name."""
+    if done.after is not was:
+        return (
+            f"was {was} before it was switched and could not be restored{_because(done.printed)}: the next run with "
+            f"this drive does that, or `{write_cache.by_hand(drive, was)}` on {machine.name}"
+        )
+    if lost:
+        return f"was {was} at the end of the run, though it had been switched {OTHER[was]}"
+    return f"is {was} again"
 
 
 def restore_left(

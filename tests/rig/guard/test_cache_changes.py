@@ -177,6 +177,32 @@ def test_switch_of_unknown_effect_is_restored(error: RigError) -> None:
     assert set(rig.caches.states.values()) == {"on"}
 
 
+def test_all_drives_are_restored_where_nothing_can_be_recorded() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.set()
+
+    def full(kind: str, **facts: object) -> None:
+        raise RigError("No space left on device")
+
+    caches.note = full
+    with pytest.raises(RigError, match="No space left"):
+        caches.restore()
+    assert set(rig.caches.states.values()) == {"on"}
+
+
+def test_drive_that_was_found_as_demanded_is_restored_to_that() -> None:
+    rig = bench(S0="off")
+    caches = rig.run("off")
+    caches.set()
+    rig.caches.states["S0"] = "on"  # by a reset
+    with pytest.raises(InvalidMeasurement):
+        caches.require(DRIVES)
+    caches.restore()
+    assert rig.caches.states == {"S0": "off", "S1": "on", "S2": "on"}
+    assert not any(each["lost"] for each in rig.of("write_cache_restored"))
+
+
 def test_drive_that_is_gone_is_named_and_the_others_are_restored() -> None:
     rig = bench()
     caches = rig.run("off")
