@@ -259,7 +259,6 @@ class BayRun:
             self.failures = failures = self._failures(channel)
             caches = self._write_caches(channel, held)
             stack.callback(unless_lost, partial(_restore, caches, channel))
-            caches.set()
             campaign = Campaign(
                 Setup(
                     machine=channel,

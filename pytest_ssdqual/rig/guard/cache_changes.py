@@ -67,6 +67,12 @@ class WriteCaches:
         #: State of each drive, by identity: when the run held it first, and after ``set``.
         self._found: dict[str, CacheState] = {}
         self._now: dict[str, CacheState] = {}
+        self._is_set = False
+
+    def require_set(self) -> None:
+        """Set the write caches before the first step that needs the drives, unless that was done; raises as ``set``."""
+        if not self._is_set:
+            self.set()
 
     def set(self) -> None:
         """Read all write caches, switch those that the protocol demands otherwise, and record the outcome of each.
@@ -87,6 +93,7 @@ class WriteCaches:
                 "write_cache", drive=drive.identity, name=drive.describe(), wanted=self._rule, found=state, now=now,
                 outcome=_outcome(self._rule, state, now, why),
             )  # fmt: skip
+        self._is_set = True
 
     def require(self, drives: Iterable[Drive]) -> None:
         """Raise ``InvalidMeasurement`` if drives that were measured are not in the state that the protocol demands.

@@ -85,6 +85,11 @@ class Setup:
     #: Seconds of the run's time budget that are left.
     left_s: Callable[[], float] = unlimited
 
+    def set_caches(self) -> None:
+        """Set the drives' write caches before the first step, as the protocol demands; ``RigError``."""
+        if self.caches:
+            self.caches.require_set()
+
     def require_caches(self, array: Array) -> None:
         """Raise ``InvalidMeasurement`` if drives of a measurement that has ended lost the protocol's setting."""
         if self.caches:

@@ -97,6 +97,18 @@ def test_former_state_is_on_record_before_the_drive_is_switched_and_restored_aft
     assert len(rig.did) == 7, "nothing is restored twice"
 
 
+def test_caches_are_set_once_before_the_first_step() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.require_set()
+    caches.require_set()
+    assert len(rig.of("write_cache")) == 3
+    late = bench(S1="off").run("as found", S1=ON)
+    for _ in range(2):  # each step that needs the drives fails
+        with pytest.raises(RigError, match="is off and was on"):
+            late.require_set()
+
+
 @pytest.mark.parametrize(
     ("rule", "found", "switched"), [("on", "off", True), ("on", "on", False), ("off", "off", False)]
 )
