@@ -112,7 +112,8 @@ def test_lost_machine_leaves_it_to_the_next_run(rig: Bench, monkeypatch: pytest.
     plan.stdout.fnmatch_lines(["*switched the write cache of /dev/nvme0n1 (*), which was on; the next run that tests*"])
     assert set(rig.states.values()) == {"off"}, "a plan changes nothing"
 
-    rig.inner.run(rig.promises, *ARGS, "--ssd-protocol=quick")
+    restoring = rig.inner.run(rig.promises, *ARGS, "--ssd-protocol=quick")
+    restoring.stdout.fnmatch_lines(["*the write cache of /dev/nvme0n1 (*) is on again*"])
     assert rig.facts("write_cache_restored", "leftover") == [True] * 3
     assert rig.states == ON
     assert rig.facts("write_cache", "found")[3:] == ["on"] * 3, "restored before it is read for this run"
