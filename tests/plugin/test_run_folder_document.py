@@ -29,6 +29,7 @@ BY_NAME = {
     ("plugin/plan/budget.py", "SPENT"): {SPENT},
     ("plugin/session/recorder.py", "KIND"): {KIND},
     ("plugin/session/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
+    ("rig/guard/cache_changes.py", "kind"): {"write_cache_restored", "write_cache_left"},
     ("rig/guard/held_drives.py", "kind"): {"array_left", "array_stopped"},
     ("rig/measure/fixed_time.py", "kind"): {"measured", "member", EXPLORED, EXPLORED_LONGER, CONFIRMED},
 }

@@ -23,7 +23,7 @@ from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session import artefacts
-from pytest_ssdqual.plugin.session.start import BayStart, left_behind
+from pytest_ssdqual.plugin.session.start import BayStart
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm, put_off
 from pytest_ssdqual.qual import safe_text
@@ -31,7 +31,7 @@ from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.resume import resume
 from pytest_ssdqual.report.run_folder.journal import RECORDS, Journal, JournalError
-from pytest_ssdqual.report.run_folder.reader import NoSuchRun, find_any, read_records
+from pytest_ssdqual.report.run_folder.reader import NoSuchRun, find_any, left_behind, read_records
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.guard import consent, refusals
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
@@ -249,9 +249,9 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
         try:
             record = _record(settings, past)
             # Read once for all bays: a hundred times years of journals would take minutes.
-            ours = left_behind(settings.run_root, *([record.path.parent] if past else []))
+            left = left_behind(settings.run_root, *([record.path.parent] if past else []))
             for each in starts:
-                each.ours = ours
+                each.left = left
             open_all(starts, record.path)
             remarks = apart(starts)
             for each in starts:

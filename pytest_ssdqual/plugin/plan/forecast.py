@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.forecast.duration import SteadySteps
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol import AS_FOUND, Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds
@@ -144,6 +144,7 @@ def predict(
         drives=drives,
         protocol=protocol.name,
         acceptance=protocol.acceptance,
+        write_cache="" if protocol.write_cache == AS_FOUND else protocol.write_cache,
         endurance_bytes=spec.endurance_bytes,
         drive_bytes=drive_bytes,
         most_rounds=protocol.loop.max_rounds if any(row.is_loop for row in found.rows.values()) else 0,

@@ -20,9 +20,15 @@ from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.report.run_folder.reader import Record, read_records, still_running, worsened_drives
+from pytest_ssdqual.report.run_folder.reader import (
+    Record,
+    RunReader,
+    caches_at_the_end,
+    still_running,
+    worsened_drives,
+)
 from pytest_ssdqual.report.terminal import summary
-from pytest_ssdqual.report.view import time_budget
+from pytest_ssdqual.report.view import time_budget, write_caches
 from pytest_ssdqual.report.view.time_budget import BudgetUse
 
 #: Kind of the record.
@@ -136,18 +142,21 @@ class Recorder:
         """Count all verdicts, for the summary, the manifest and JUnit."""
         run = self.run.qualification
         # With xdist, the worker has counted, not this process.
-        planned, budget = None, None
+        planned = None
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
-            kinds = (KIND, *time_budget.KINDS)
-            records = tuple(read_records(self._journal.path, *kinds)) if self._journal else ()
-            planned, budget = planned_in(records), BudgetUse.of(records)
-        if budget:
-            self._add(budget.facts())
+            if self._journal:
+                story = RunReader.read(self._journal.path, KIND, *write_caches.KINDS, *time_budget.KINDS)
+                planned = planned_in(story.records)
+                self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
         self.run.note_judged(self.tally.to_record() if self.tally else None, gate.of(self._config).to_record(run.name))
         if self.tally:
             self._add(properties(self.tally))
+
+    def _add_used(self, budget: BudgetUse | None, caches: str) -> None:
+        self._add(budget.facts() if budget else ())
+        self._add([("write_cache", caches)] if caches else ())
 
     def status(self, of_all: int) -> int:
         """Return the exit status of this bay, from that of the session."""
@@ -180,7 +189,8 @@ class Recorder:
             bay=run.qualification.name,
         )
         with suppress(OSError):
-            for sentence in (*worsened_drives(folder), *still_running(folder)) if folder else ():
+            wrong = worsened_drives, still_running, caches_at_the_end
+            for sentence in (each for read in wrong for each in read(folder)) if folder else ():
                 summary.write_line(reporter, sentence, red=True)
         if run.page:
             summary.write_line(reporter, f"{run.page}", yellow=bool(run.page.failed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Ver
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.manifest import Manifest, Session
+from pytest_ssdqual.rig.drives.write_cache import CacheState
 from pytest_ssdqual.rig.fio.load import DriveLoad
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
@@ -59,6 +61,16 @@ class ResumedRun:
                 except (KeyError, ValueError):
                     return None
         return DriveLoad(why="as in the earlier sessions") if len(self.memory) else None
+
+    @property
+    def write_caches(self) -> dict[str, CacheState]:
+        """States of the drives' write caches in the last session that measured, by the drives' identities."""
+        found: dict[str, CacheState] = {}
+        for record in self.past.records:
+            if record.kind == "write_cache":
+                with suppress(ValueError):
+                    found[str(record.facts.get("drive"))] = CacheState(str(record.facts.get("now")))
+        return found
 
     def note_in(self, journal: Journal) -> None:
         """Record damaged measurements in ``journal`` from now on."""

@@ -29,7 +29,10 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.report.compare.baseline import Baseline, NoBaseline
 from pytest_ssdqual.report.resume.resume import Past
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.reader import NoSuchRun, find, unfinished_arrays
+from pytest_ssdqual.report.run_folder.reader import LeftBehind, NoSuchRun, find, left_behind
+from pytest_ssdqual.rig.drives.write_cache import CacheState
+from pytest_ssdqual.rig.guard import cache_changes
+from pytest_ssdqual.rig.guard.cache_changes import CacheChange
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import RigError
 
@@ -52,8 +55,8 @@ class BayStart:
     journal: Journal | None = None
     channel: Channel | None = None
     run: BayRun | None = None
-    #: UUIDs of arrays that earlier runs left behind; None: not read yet.
-    ours: frozenset[str] | None = None
+    #: What earlier runs left behind; None: not read yet.
+    left: LeftBehind | None = None
 
     @classmethod
     def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> BayStart:
@@ -69,7 +72,8 @@ class BayStart:
 
     def planned(self) -> BayRun:
         """Return the state of a run that only collects."""
-        return self._run(planned_bay(self.settings, self.stack, self._ours, _refuser(self.config)))
+        bay = planned_bay(self.settings, self.stack, self._ours, _refuser(self.config))
+        return self._run(replace(bay, remarks=(*bay.remarks, *self._remarks_of_caches(bay))))
 
     def open(self, create: Callable[[], Journal]) -> BayRun:
         """Connect to the machine and call the guard; refusals are recorded in the run folder.
@@ -84,7 +88,8 @@ class BayStart:
                 self.journal.note,
             )  # fmt: skip
             bay, self.channel = opened
-            self.run = self._run(bay)
+            restored = self._restore_caches(bay, self.channel, self.journal)
+            self.run = self._run(replace(bay, remarks=(*bay.remarks, *restored, *self._remarks_of_caches(bay))))
         return self.run
 
     def refuse(self, reasons: str) -> None:
@@ -119,11 +124,48 @@ class BayStart:
 
     def _ours(self) -> frozenset[str]:
         """Return the UUIDs of arrays that earlier runs left behind."""
-        if self.ours is None:
-            self.ours = left_behind(
-                self.settings.run_root, *([self.resumed.past.folder.parent] if self.resumed else [])
-            )
-        return self.ours
+        return frozenset(array.uuid for array in self._left().arrays)
+
+    def _left(self) -> LeftBehind:
+        if self.left is None:
+            self.left = self._read_left()
+        return self.left
+
+    def _read_left(self) -> LeftBehind:
+        """Read every journal of earlier runs."""
+        return left_behind(self.settings.run_root, *([self.resumed.past.folder.parent] if self.resumed else []))
+
+    def _restore_caches(self, bay: Bay, channel: Channel, journal: Journal) -> tuple[str, ...]:
+        """Restore write caches that earlier runs switched, of drives that passed the guard; return a remark for each.
+
+        Raises ``pytest.UsageError`` if another run holds such a drive, or the machine is lost.
+        """
+        if self.settings.read_only or not self._left().caches:
+            return ()
+
+        def left() -> list[CacheChange]:
+            return [CacheChange(each.change, each.drive, CacheState(each.was)) for each in self._left().caches]
+
+        def left_now() -> list[CacheChange]:
+            self.left = self._read_left()
+            return left()
+
+        try:
+            restored = cache_changes.restore_left(channel, bay.drives, left(), left_now, journal.note)
+        except RigError as error:
+            raise pytest.UsageError(str(error)) from error
+        self.left = self._read_left() if restored else self._left()
+        return restored
+
+    def _remarks_of_caches(self, bay: Bay) -> Iterator[str]:
+        """Yield a remark for each write cache of these drives, or of this machine, that is not restored yet."""
+        drives, machine_id = {drive.identity for drive in bay.drives}, bay.facts.get("machine_id")
+        for left in self._left().caches:
+            if left.drive in drives or (machine_id and left.machine_id == machine_id):
+                yield (
+                    f"run {left.run_folder.name} switched the write cache of {left.name}, which was {left.was}; the "
+                    "next run that tests this drive restores it"
+                )
 
     @contextmanager
     def _noted_if_refused(self) -> Iterator[None]:
@@ -135,11 +177,6 @@ class BayStart:
         except KeyboardInterrupt:
             self.refuse("the run was stopped before it had begun")
             raise
-
-
-def left_behind(*roots: Path) -> frozenset[str]:
-    """Return UUIDs of arrays that runs below these folders built and did not stop; reads every journal."""
-    return frozenset(array.uuid for root in set(roots) if root.is_dir() for array in unfinished_arrays(root))
 
 
 def begin(config: pytest.Config) -> BayRun | FleetRun | None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailures, serial_of
+from pytest_ssdqual.rig.guard.cache_changes import WriteCaches
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
 from pytest_ssdqual.rig.machine.channel import Channel
@@ -255,6 +257,8 @@ class BayRun:
             held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms)
             stack.callback(unless_lost, held.release)
             self.failures = failures = self._failures(channel)
+            caches = self._write_caches(channel, held)
+            stack.callback(unless_lost, partial(_restore, caches, channel))
             campaign = Campaign(
                 Setup(
                     machine=channel,
@@ -266,6 +270,7 @@ class BayRun:
                     looked=looked,
                     live=live,
                     failures=failures,
+                    caches=caches,
                     load=LoadChoice(found.resumed.load if found.resumed else None),
                     promises_heat=found.spec.promises_heat,
                     left_s=self.budget.left_s if self.budget else unlimited,
@@ -296,6 +301,13 @@ class BayRun:
         attributor = None if found.resumed else self.attributor(lambda: campaign)
         predicted = attributor.expected if attributor else stopping.as_measured
         return replace(self._promises_by(found.protocol), known=campaign.known, predicted=predicted)
+
+    def _write_caches(self, channel: Channel, held: HeldDrives) -> WriteCaches:
+        found = self.qualification
+        return WriteCaches(
+            channel, held, found.protocol.write_cache, self._journal.note, found.bay.facts.get("machine_id", ""),
+            found.resumed.write_caches if found.resumed else {},
+        )  # fmt: skip
 
     def _terms(self, progress: Progress) -> Terms:
         """Return the terms of the lease."""
@@ -369,6 +381,11 @@ class BayRun:
         settings = self.qualification.settings
         self.page = artefacts.make(folder) if settings.page else None
         self.complaints = artefacts.write_all(folder, settings, alone=not self.qualification.name)
+
+
+def _restore(caches: WriteCaches, channel: Channel) -> None:
+    """Restore the write caches; a drive that erases itself answers no command until it is done."""
+    caches.restore("; ".join(channel.unfinished()))
 
 
 def _names(recorded: object) -> frozenset[str]:

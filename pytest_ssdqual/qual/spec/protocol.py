@@ -64,6 +64,10 @@ class ArraySettings:
     raid10_layout: Annotated[str, Field(pattern="^[nfo]2$")] = "n2"
 
 
+#: State of the drives' volatile write caches during a run: as they are, or switched where the drive lets it.
+WriteCacheRule = Literal["as found", "on", "off"]
+AS_FOUND: WriteCacheRule = "as found"
+
 #: Value of a setting that the program chooses by itself.
 AUTO: Literal["auto"] = "auto"
 
@@ -295,6 +299,8 @@ class Protocol:
     #: Purge of members before an array is built: ``format`` (NVMe Format if it affects only the drive itself, else
     #: discard) or ``discard`` (of the whole range).
     purge: str = "format"
+    #: Write caches of the drives; what is switched is restored when the run ends.
+    write_cache: WriteCacheRule = AS_FOUND
     #: User capacities to write before the array may be found steady (STEC: past the raw capacity).
     precondition_capacities: float = 0.0
     #: True if the bare drives are filled and conditioned, side by side and once for each class of workloads, and arrays
@@ -389,6 +395,7 @@ class CommonDocument(Strict):
 
     acceptance: bool
     purge: Literal["format", "discard"] = "format"
+    write_cache: WriteCacheRule = AS_FOUND
     fill: FillTable
     precondition: PreconditionTable
     verdict: Annotated[VerdictRule, TABLE] = VerdictRule()
@@ -497,6 +504,7 @@ def _protocol(name: str, read: CommonDocument, measure: tuple[float, float, int,
         repeats=repeats,
         attempts=attempts,
         purge=read.purge,
+        write_cache=read.write_cache,
         steady=read.steady,
         array=read.array,
         load=read.load,

@@ -129,6 +129,8 @@ def _facts(run: RunView, damage: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     took = f", run time {format_clock(seconds)}" if seconds is not None else ""
     yield "Measured", f"{utc(started)} UTC{took}" if started else "unknown"
     yield "Machine", ", ".join(run.machines) or "unknown"
+    if run.write_caches:
+        yield "Write caches", run.write_caches
     for name in ("protocol", "spec"):
         document = subject.table(run.manifest.get(name))
         yield name.capitalize(), f"{run.document(name) or 'unknown'}, SHA-256 {subject.text(document, 'sha256')}"

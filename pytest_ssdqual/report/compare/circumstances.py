@@ -59,6 +59,8 @@ def _protocol(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
     yield Circumstance("spec", tuple(document(run, "spec") for run in runs))
     reason = "another engine or number of jobs submits I/O differently"
     yield Circumstance("load of fio", tuple(_text(run.load) for run in runs), Weight.LOUD, reason)
+    reason = "a drive with its write cache on completes writes before they are on its flash"
+    yield Circumstance("write caches", tuple(_text(run.write_caches) for run in runs), Weight.LOUD, reason)
 
 
 def _drives(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:

@@ -18,13 +18,14 @@ from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.view import write_caches
 
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"
 #: Of a drive's part in evidence: the figure of that drive. Of claims about the drives' likeness there is none.
 VALUE = "value"
 #: Records that something is taken from.
-KINDS = ("run_started", "verdict", "observation", "measured", "health", "load")
+KINDS = ("run_started", "verdict", "observation", "measured", "health", "load", "write_cache")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -95,6 +96,8 @@ class ComparedRun:
     unreadable: int
     #: Engine and jobs of fio as a phrase; empty if they were not recorded.
     load: str = ""
+    #: States of the drives' write caches as a phrase; empty if they were not recorded.
+    write_caches: str = ""
 
     @property
     def identity(self) -> str:
@@ -134,6 +137,7 @@ class ComparedRun:
             health=_health(story.of("health")),
             unreadable=unreadable,
             load=next((str(each.facts.get("sentence") or "") for each in story.of("load")), ""),
+            write_caches=write_caches.states(story),
         )
 
 

@@ -14,7 +14,7 @@ from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-from pytest_ssdqual.report.view import commands, promises, subject
+from pytest_ssdqual.report.view import commands, promises, subject, write_caches
 from pytest_ssdqual.report.view import errors as trouble
 from pytest_ssdqual.report.view.causes import CauseGroup, blamed
 from pytest_ssdqual.report.view.commands import ShownCommand
@@ -207,7 +207,7 @@ def compose(story: RunReader) -> RunPage:
         errors=tuple(_errors(errors[:MOST_TROUBLES], found)),
         left_errors=max(0, len(errors) - MOST_TROUBLES),
         drives=subject.drives(run.manifest, blamed(run.causes)),
-        means=subject.means(run.manifest, subject.load_of_fio(story)),
+        means=subject.means(run.manifest, subject.load_of_fio(story), write_caches.rows(story)),
         drawn=draw(story, failed),
         promised=matrix(judged),
         observed=promises.observed(judged),

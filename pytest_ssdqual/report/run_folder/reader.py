@@ -45,6 +45,21 @@ class ArrayLeftBehind:
     run_folder: Path
 
 
+@dataclass(frozen=True, slots=True)
+class CacheLeftSwitched:
+    """A drive whose write cache a run switched, and that no run recorded as restored."""
+
+    #: Random name of the change.
+    change: str
+    #: Identity (WWN or serial) of the drive, and its full name at that time.
+    drive: str
+    name: str
+    #: ``on`` or ``off``, before it was switched.
+    was: str
+    machine_id: str
+    run_folder: Path
+
+
 def read_records(path: Path, *kinds: str) -> Iterator[Record]:
     """Yield the records of a run folder (or of its ``records.jsonl``), of some kinds or all, in order.
 
@@ -72,28 +87,48 @@ def folders_below(folder: Path) -> Iterator[Path]:
         below[:] = sorted(name for name in below if not name.startswith("."))
 
 
-def unfinished_arrays(root: Path) -> tuple[ArrayLeftBehind, ...]:
-    """Return arrays planned and not stopped, over all run folders below ``root`` and the bays of fleets, oldest first.
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """What runs did to drives and did not undo, oldest first."""
 
-    ``root`` is the folder of runs or, for a bay, the ``bays`` of its fleet; then the other runs count as well. Arrays
-    are identified by md UUID, which was drawn at random before the array was created. A later run that removes a
-    leftover records ``array_stopped`` in its own folder, so all folders are read together. Folders that other users own
-    or can write to are ignored, because an array listed here may be erased. So are folders of another schema; the guard
-    then refuses their arrays.
+    #: Arrays that were planned and not stopped.
+    arrays: tuple[ArrayLeftBehind, ...] = ()
+    #: Write caches that were switched and not restored.
+    caches: tuple[CacheLeftSwitched, ...] = ()
+
+
+def left_behind(*roots: Path) -> LeftBehind:
+    """Return what is left behind, over all run folders below each root and the bays of fleets.
+
+    A root is the folder of runs or, for a bay, the ``bays`` of its fleet; then the other runs count as well. Arrays are
+    identified by md UUID, changes of write caches by a name of their own; both were drawn at random before the array
+    was created or the cache switched. A later run that removes a leftover records that in its own folder, so all
+    folders are read together. Folders that other users own or can write to are ignored, because an array listed here
+    may be erased. So are folders of another schema; the guard then refuses their arrays. Damaged records of a cache are
+    left out: nothing is switched by a guess.
     """
-    planned: dict[str, ArrayLeftBehind] = {}
-    stopped: set[str] = set()
-    for file in _records_of_ours(root):
+    arrays: dict[str, ArrayLeftBehind] = {}
+    caches: dict[str, CacheLeftSwitched] = {}
+    undone: set[str] = set()
+    for file in dict.fromkeys(file for root in roots for file in _records_of_ours(root)):
         with contextlib.suppress(OtherSchema):
             for record in read_records(file):
-                uuid = record.facts.get("uuid")
-                if not isinstance(uuid, str):
-                    continue
-                if record.kind == "array_stopped":
-                    stopped.add(uuid)
-                elif record.kind == "array_planned":
-                    planned[uuid] = _planned(uuid, record.facts, file.parent)
-    return tuple(array for uuid, array in planned.items() if uuid not in stopped)
+                uuid, change = record.facts.get("uuid"), record.facts.get("change")
+                if record.kind in ("array_stopped", "write_cache_restored"):
+                    undone.update(name for name in (uuid, change) if isinstance(name, str))
+                elif record.kind == "array_planned" and isinstance(uuid, str):
+                    arrays[uuid] = _planned(uuid, record.facts, file.parent)
+                elif record.kind == "write_cache_planned" and (left := _switched(record.facts, file.parent)):
+                    caches.setdefault(left.change, left)
+    return LeftBehind(
+        tuple(array for uuid, array in arrays.items() if uuid not in undone),
+        tuple(left for change, left in caches.items() if change not in undone),
+    )
+
+
+def unfinished_arrays(root: Path) -> tuple[ArrayLeftBehind, ...]:
+    """Return the arrays of ``left_behind``."""
+    return left_behind(root).arrays
 
 
 def _records_of_ours(root: Path) -> list[Path]:
@@ -137,6 +172,18 @@ def still_running(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
+def caches_at_the_end(path: Path) -> tuple[str, ...]:
+    """Return what went wrong with write caches that a run switched, a sentence each."""
+    found: dict[str, str] = {}
+    for record in read_records(path, "write_cache_restored", "write_cache_left"):
+        change = str(record.facts.get("change"))
+        if record.kind == "write_cache_left" or record.facts.get("lost") is True:
+            found[change] = safe_text.line(str(record.facts.get("sentence")))
+        else:
+            found.pop(change, None)
+    return tuple(found.values())
+
+
 def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> ArrayLeftBehind:
     members = facts.get("members")
     return ArrayLeftBehind(
@@ -146,6 +193,15 @@ def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> ArrayLeftB
         machine_id=str(facts.get("machine_id", "")),
         run_folder=folder,
     )
+
+
+def _switched(facts: Mapping[str, object], folder: Path) -> CacheLeftSwitched | None:
+    """Return a planned change of a write cache; None if the record is damaged."""
+    change, drive, was = (facts.get(name) for name in ("change", "drive", "was"))
+    if not isinstance(change, str) or not isinstance(drive, str) or was not in ("on", "off"):
+        return None
+    name, machine_id = (str(facts.get(each, "")) for each in ("name", "machine_id"))
+    return CacheLeftSwitched(change, drive, safe_text.line(name), str(was), machine_id, folder)
 
 
 def _parse(line: bytes, file: Path) -> Record | None:

@@ -64,6 +64,8 @@ class PrintedPlan:
     too_short: tuple[str, ...] = ()
     #: What a budget buys, a sentence each; empty without one.
     budget: tuple[str, ...] = ()
+    #: State in which the drives' write caches will be put, ``on`` or ``off``; empty if they stay as they are.
+    write_cache: str = ""
     #: Each measurement that ends when it is decided: its name as a step, its expected begin and duration in seconds.
     measurements: tuple[tuple[str, float, float], ...] = ()
 
@@ -184,6 +186,10 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
         )
     else:
         yield "times are estimates: conditioning goes on until the array is steady"
+    if plan.write_cache:
+        yield (
+            f"write caches are switched {plan.write_cache} where the drives let them be, and restored when the run ends"
+        )
     yield from plan.too_short
     yield from plan.budget
     for assumed in plan.assumptions:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
-from pytest_ssdqual.report.view import subject, time_budget
+from pytest_ssdqual.report.view import subject, time_budget, write_caches
 from pytest_ssdqual.report.view.causes import CauseGroup, groups
 from pytest_ssdqual.report.view.errors import ERROR, FAILED, SKIPPED, ErrorGroup, skipped, troubles
 from pytest_ssdqual.report.view.fitness import PageVerdict, count, stand
@@ -16,7 +16,7 @@ from pytest_ssdqual.report.view.time_budget import BudgetUse
 from pytest_ssdqual.rig.drives.topology import NO_SMART
 
 #: Kinds of records that are read.
-KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened", *time_budget.KINDS)
+KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened", "write_cache", *time_budget.KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class RunView:
     defective: frozenset[str] = frozenset()
     #: None in a run without a time budget.
     budget: BudgetUse | None = None
+    #: States of the drives' write caches as a phrase; empty if they were not recorded.
+    write_caches: str = ""
 
     @classmethod
     def read(cls, folder: Path) -> RunView:
@@ -51,7 +53,8 @@ class RunView:
         counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), len(worse), unread)
         verdict, worsened = stand(counts, story.manifest), subject.worsened(story)
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
-        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened, frozenset(worse), budget)
+        caches, ids = write_caches.states(story), frozenset(worse)
+        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened, ids, budget, caches)
 
     def sentences(self, outcome: Finding) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome."""

@@ -6,7 +6,7 @@ What is missing is left out or shown as unknown; a damaged folder never raises.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from pytest_ssdqual.qual import safe_text
@@ -71,9 +71,9 @@ def _broken(count: int) -> str:
     return f"{count:,} broken {'promise' if count == 1 else 'promises'}" if count else ""
 
 
-def means(manifest: Mapping[str, object], load: str = "") -> Table:
-    """Return machine, protocol, spec, versions, sessions, and the load of fio as a phrase."""
-    return Table(("Item", "Value"), tuple(_means(manifest, load)), "Test setup")
+def means(manifest: Mapping[str, object], load: str = "", more: Iterable[TableRow] = ()) -> Table:
+    """Return machine, protocol, spec, versions, sessions, the load of fio as a phrase, and ``more`` rows after it."""
+    return Table(("Item", "Value"), tuple(_means(manifest, load, more)), "Test setup")
 
 
 def load_of_fio(story: RunReader) -> str:
@@ -85,7 +85,7 @@ def load_of_fio(story: RunReader) -> str:
     return "; ".join(filter(None, (text(record.facts, "sentence"), why)))
 
 
-def _means(manifest: Mapping[str, object], load: str) -> Iterator[TableRow]:
+def _means(manifest: Mapping[str, object], load: str, more: Iterable[TableRow]) -> Iterator[TableRow]:
     for name in ("protocol", "spec"):
         document = table(manifest.get(name))
         if document:
@@ -96,6 +96,7 @@ def _means(manifest: Mapping[str, object], load: str) -> Iterator[TableRow]:
             yield name.replace("_", " "), str(value)
     if load:
         yield "load of fio", load
+    yield from more
     yield "run", text(manifest, "run_id")
     sessions = tables(manifest.get("sessions")) or [manifest]
     for session in sessions:

@@ -254,6 +254,7 @@ class Campaign:
             self._execute_due(step)
             self.allowed(step, ())
             self.close()
+            self.setup.set_caches()
             return work()
 
         return self.cache.unless_failed(("integrity", geometry), now)
@@ -327,6 +328,7 @@ class Campaign:
         if self.setup.failures.failed:
             self.setup.failures.usable(step.geometry, self.setup.held.drives)
         self.allowed(step, self._preparation(step))
+        self.setup.set_caches()
         load_calibration.require(self.setup)
         stood = self._standing.array
         try:

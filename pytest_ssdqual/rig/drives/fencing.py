@@ -85,6 +85,7 @@ def run(
     alone: bool,
     deadline_s: float,
     check: bool = True,
+    repeatable: bool = False,
     must_finish: MustFinish | None = None,
 ) -> Completed:
     """Run ``argv`` bound to ``drives``.
@@ -92,7 +93,7 @@ def run(
     ``DriveRefused`` if they are not the checked drives, or in use; other errors as for ``Machine.run``.
     """
     command = bound(argv, [Checked.of(drive) for drive in drives], alone=alone)
-    done = machine.run(command, deadline_s=deadline_s, check=False, must_finish=must_finish)
+    done = machine.run(command, deadline_s=deadline_s, check=False, repeatable=repeatable, must_finish=must_finish)
     if reason := refusal(done):
         raise DriveRefused(refusal_sentence(reason, drives))
     if check and done.status:

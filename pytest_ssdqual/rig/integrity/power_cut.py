@@ -31,6 +31,8 @@ BOOT_S = 900.0
 def cut(setup: Setup, switch: PowerSwitch, array: Array) -> None:
     """Cut the power, wait for the machine, stop the array if the boot assembled it, and lease the drives again.
 
+    Write caches that lost their setting are switched again.
+
     ``MachineLost`` if the machine does not come back, ``DriveRefused`` if its drives are no longer the same.
     """
     machine = setup.machine
@@ -43,6 +45,8 @@ def cut(setup: Setup, switch: PowerSwitch, array: Array) -> None:
     machine.run(["udevadm", "settle", "--timeout=120"], check=False, deadline_s=150, repeatable=True)
     stop_array(setup, array)
     setup.held.hold_again()
+    if setup.caches:
+        setup.caches.set()
     setup.logbook.note("power_returned", uuid=array.uuid)
 
 

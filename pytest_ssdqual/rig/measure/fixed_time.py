@@ -62,6 +62,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         mdadm.require_healthy(setup.machine, array)
         done = finished.completed
         result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+    setup.require_caches(array)
     parts, part_reports = output.of_drives(result, array.geometry)
     measured_run = Run(
         workload=workload,

@@ -138,6 +138,7 @@ def _under_load(
     # fio ended at the latest when its process did, by the controller's clock; by its own, after its run time.
     window = _window(setup, array, timing, result.seconds - (done.elapsed_s - timing.last_s), every_s)
     run = _counted(setup, array, workload, result, window, raw)
+    setup.require_caches(array)
     seen = environment.between(array, before, after, result, stripes)
     run = replace(run, seen=seen, is_heat_promised=setup.promises_heat(array.geometry, workload))
     environment.note(setup, run, "rebuild")

@@ -13,6 +13,7 @@ from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.fio.load import DriveLoad, Load
+from pytest_ssdqual.rig.guard.cache_changes import WriteCaches
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -77,10 +78,22 @@ class Setup:
     live: Live | None = None
     failures: DriveFailures = field(default_factory=DriveFailures)
     load: LoadChoice = field(default_factory=LoadChoice)
+    #: The drives' write caches; None if none is read or switched.
+    caches: WriteCaches | None = None
     #: True if the spec makes heat the product's behaviour.
     promises_heat: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False
     #: Seconds of the run's time budget that are left.
     left_s: Callable[[], float] = unlimited
+
+    def set_caches(self) -> None:
+        """Set the drives' write caches before the first step, as the protocol demands; ``RigError``."""
+        if self.caches:
+            self.caches.require_set()
+
+    def require_caches(self, array: Array) -> None:
+        """Raise ``InvalidMeasurement`` if drives of a measurement that has ended lost the protocol's setting."""
+        if self.caches:
+            self.caches.require(array.members)
 
     def require_time(self, seconds: float, what: str) -> None:
         """Raise ``BudgetSpent`` if ``what`` would end late."""

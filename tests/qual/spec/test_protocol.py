@@ -62,6 +62,16 @@ def test_array_and_rule_may_be_set(tmp_path: Path) -> None:
     assert ours.array == ArraySettings("256k", "internal", 4096, 4)
 
 
+def test_write_caches_stay_as_found_unless_the_protocol_demands_a_state(tmp_path: Path) -> None:
+    assert load(tmp_path, GOOD).write_cache == "as found"
+    assert load(tmp_path, 'write_cache = "off"\n' + GOOD).write_cache == "off"
+    with pytest.raises(ProtocolError, match="write_cache: "):
+        load(tmp_path, "write_cache = false\n" + GOOD)
+    demanded = {name: protocol.load(name).write_cache for name in protocol.shipped()}
+    assert {name for name, state in demanded.items() if state != "as found"} == {"stec", "snia"}
+    assert {demanded["stec"], demanded["snia"]} == {"off"}, "the papers' states"
+
+
 def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
     bad = """
         acceptance = "yes"

@@ -55,6 +55,15 @@ def test_another_load_of_fio_is_a_difference(tmp_path: Path) -> None:
     assert (difference.name, difference.values, difference.weight) == ("load of fio", ("a", "b"), Weight.LOUD)
 
 
+def test_other_states_of_write_caches_are_a_loud_difference(tmp_path: Path) -> None:
+    runs = [
+        replace(each, write_caches=state)
+        for each, state in zip(told(tmp_path, *[Kept([LATENCY])] * 2), ("off", "on"), strict=True)
+    ]
+    (difference,) = compare(runs).differences
+    assert (difference.name, difference.values, difference.weight) == ("write caches", ("off", "on"), Weight.LOUD)
+
+
 def test_facts_are_held_against_each_other(tmp_path: Path) -> None:
     facts = {"machine_id": "m2", "fio": "3.36", "kernel": "6.1", "boot_id": "new every time"}
     found = compared(

@@ -12,6 +12,10 @@ from pytest_ssdqual.report.fleet.folder import Fleet
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.reader import (
     ArrayLeftBehind,
+    CacheLeftSwitched,
+    LeftBehind,
+    caches_at_the_end,
+    left_behind,
     read_records,
     still_running,
     unfinished_arrays,
@@ -103,6 +107,40 @@ def test_a_plan_without_particulars_still_counts(tmp_path: Path) -> None:
     Journal.create(tmp_path, "aaaaaaaa").note("array_planned", uuid=UUID, members="none")
     (array,) = unfinished_arrays(tmp_path)
     assert (array.uuid, array.members) == (UUID, ())
+
+
+def switch(journal: Journal, change: str, /, **facts: object) -> None:
+    known = {"change": change, "drive": "0x50", "name": "/dev/sda (ACME)", "was": "on", "machine_id": "m1"}
+    journal.note("write_cache_planned", **{**known, **facts})
+
+
+def test_write_cache_that_was_switched_and_not_restored_is_left_behind(tmp_path: Path) -> None:
+    one, other = Journal.create(tmp_path, "aaaaaaaa"), Journal.create(tmp_path, "bbbbbbbb")
+    switch(one, "a")
+    switch(one, "b", drive="S2", was="off")
+    plan(one)
+    other.note("write_cache_left", change="a")
+    first = CacheLeftSwitched("a", "0x50", "/dev/sda (ACME)", "on", "m1", one.path)
+    found = left_behind(tmp_path, tmp_path)
+    assert found.caches == (first, CacheLeftSwitched("b", "S2", "/dev/sda (ACME)", "off", "m1", one.path))
+    assert [array.uuid for array in found.arrays] == [UUID]
+    other.note("write_cache_restored", change="a")
+    assert [left.change for left in left_behind(tmp_path).caches] == ["b"]
+
+
+@pytest.mark.parametrize("damage", [{"was": "maybe"}, {"was": None}, {"drive": 5}, {"change": None}])
+def test_nothing_is_restored_by_a_damaged_record(tmp_path: Path, damage: dict[str, object]) -> None:
+    switch(Journal.create(tmp_path, "aaaaaaaa"), "a", **damage)
+    assert left_behind(tmp_path) == LeftBehind()
+
+
+def test_what_is_wrong_with_write_caches_at_the_end(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "aaaaaaaa")
+    for change, kind, lost in (("a", "restored", False), ("b", "restored", True), ("c", "left", False)):
+        journal.note(f"write_cache_{kind}", change=change, lost=lost, sentence=f"{change} is so\x1b[0m")
+    assert caches_at_the_end(journal.path) == ("b is so\\x1b[0m", "c is so\\x1b[0m")
+    journal.note("write_cache_restored", change="c", lost=False, sentence="c is on again")  # by a resumed session
+    assert caches_at_the_end(journal.path) == ("b is so\\x1b[0m",)
 
 
 @pytest.fixture

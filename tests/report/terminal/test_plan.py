@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_ssdqual.qual.progress_events import Planned
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan, comparison_lines, plan_lines
 
@@ -18,6 +20,13 @@ def test_the_plan_and_its_sum() -> None:
         "  about 1.47 TB per drive, 0.53 % of its rated endurance of 275 TB",
         "  all data on the drives will be destroyed",
     ]
+
+
+def test_plan_announces_a_switch_of_write_caches() -> None:
+    said = "  write caches are switched off where the drives let them be, and restored when the run ends"
+    plan = PrintedPlan((THREE,), 8, "stec", acceptance=True)
+    assert said not in plan_lines(plan)
+    assert said in plan_lines(replace(plan, write_cache="off"))
 
 
 def test_one_array_needs_no_sum() -> None:

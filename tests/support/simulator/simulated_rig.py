@@ -38,7 +38,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives import fencing, health, inspection, survey, write_counters
+from pytest_ssdqual.rig.drives import fencing, health, inspection, survey, write_cache, write_counters
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
@@ -67,6 +67,7 @@ from support.builders import inspected
 from support.fakes.scripted import completed
 from support.simulator import simulated_fio, simulated_paths
 from support.simulator.simulated_array import SimulatedBody
+from support.simulator.simulated_caches import Caches
 from support.simulator.simulated_content import Contents
 from support.simulator.simulated_disks import Device, World
 from support.simulator.simulated_fio import FioProcess, UnderWay
@@ -218,6 +219,7 @@ class SimulatedMachine:
     geometry: Geometry = field(default=Geometry(RaidLevel.DRIVE, 1))
     media: Media = field(default_factory=Media.of_environment)
     contents: Contents = field(default_factory=Contents.of_environment)
+    caches: Caches = field(default_factory=Caches.of_environment)
     surroundings: Surroundings = field(init=False)
     runs: int = 0
     #: Members of the last array that were failed.
@@ -381,6 +383,8 @@ class SimulatedMachine:
             return "".join(f"{json.dumps(self._smart(path))}\n" for path in arguments[1::2])
         if script == inspection.SCRIPT:
             return self._inspected(arguments)
+        if script == write_cache.SCRIPT:
+            return self.caches.script(arguments, self.surroundings.serials)
         if script == zero.ZEROES:
             return self.media.zeroes(arguments[0], arguments[2:])
         if script == write_counters.SCRIPT:

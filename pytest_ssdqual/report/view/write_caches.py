@@ -1,0 +1,62 @@
+"""The drives' write caches in a run: their states during the measurements, and what became of them afterwards; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.tables import TableRow
+
+#: Kinds of records that this is about.
+KINDS = ("write_cache", "write_cache_planned", "write_cache_restored", "write_cache_left")
+#: Drives named in a phrase; of more their number.
+MOST_NAMED = 4
+
+
+def states(story: RunReader) -> str:
+    """Return the states as a phrase: ``off``, or ``off (3 drives), on (1 drive: S4)``; empty if none is recorded."""
+    return _grouped(story, "now", "unknown")
+
+
+def rows(story: RunReader) -> Iterator[TableRow]:
+    """Yield rows of the test setup: how the states came about, and whether they were restored."""
+    if outcome := _grouped(story, "outcome", "", is_always_counted=True):
+        yield "write caches", outcome
+    switched = {_name(each, "change") for each in story.of("write_cache_planned")}
+    last = {_name(each, "change"): each for each in story.of("write_cache_restored", "write_cache_left")}
+    restored = sum(last[change].kind == "write_cache_restored" for change in switched & last.keys())
+    if switched:
+        rest = "; the next run with these drives restores the others" if switched - last.keys() else ""
+        yield "write caches restored", f"{restored} of {len(switched)} that were switched{rest}"
+    for record in last.values():
+        if record.kind == "write_cache_left" or record.facts.get("lost") is True:
+            yield "write cache", safe_text.line(_name(record, "sentence"))
+
+
+def _grouped(story: RunReader, key: str, otherwise: str, *, is_always_counted: bool = False) -> str:
+    """Return the last values of ``key`` of all drives, each with its drives."""
+    values = {_name(each, "drive"): _name(each, key) or otherwise for each in story.of("write_cache")}
+    groups: dict[str, list[str]] = {}
+    for drive, value in values.items():
+        groups.setdefault(safe_text.line(value), []).append(drive)
+    if len(groups) == 1 and not is_always_counted:
+        return next(iter(groups))
+    serials = {
+        subject.text(each, "identity"): subject.text(each, "serial") for each in subject.manifest_drives(story.manifest)
+    }
+    most = max(map(len, groups.values()), default=0)
+    return ", ".join(f"{value} ({_drives(drives, serials, most)})" for value, drives in groups.items())
+
+
+def _drives(drives: list[str], serials: Mapping[str, str], most: int) -> str:
+    """Return the number of drives, with the names of a few that differ from most others."""
+    number = f"{len(drives)} {'drive' if len(drives) == 1 else 'drives'}"
+    if len(drives) == most or len(drives) > MOST_NAMED:
+        return number
+    return f"{number}: {', '.join(safe_text.line(serials.get(drive) or drive) for drive in drives)}"
+
+
+def _name(record: Record, key: str) -> str:
+    return subject.text(record.facts, key)

@@ -1,0 +1,267 @@
+"""Changes of the drives' write caches: made under the lease, on record before they are made, and undone.
+
+A changed setting of a drive outlives every process, so its undoing cannot depend on one. The record of a change
+(``write_cache_planned``) has the former state and is on disk before the drive is switched; ``write_cache_restored`` of
+the same change ends it. A run restores its own changes before it gives up the lease. A later run restores the changes
+of runs that could not, on drives with the same identity that its guard has passed, under a lease of its own.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from pytest_ssdqual.qual.spec.protocol import AS_FOUND, WriteCacheRule
+from pytest_ssdqual.rig.drives import write_cache
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives, names
+from pytest_ssdqual.rig.guard.lease import Lease, Terms
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError
+
+#: Writes one record; it is on disk before the call returns.
+Note = Callable[..., None]
+#: Drives that are read at a time: sshd's default MaxSessions is 10; the lease and a running fio have one each.
+AT_ONCE = 6
+#: The states in which a write cache can be switched, each with the other one.
+OTHER = {CacheState.ON: CacheState.OFF, CacheState.OFF: CacheState.ON}
+
+
+@dataclass(frozen=True, slots=True)
+class CacheChange:
+    """A change of a drive's write cache that is on record and not undone."""
+
+    #: Random name, the same in all records of the change.
+    change: str
+    #: Identity of the drive, which is the same on any machine and under any name.
+    drive: str
+    was: CacheState
+
+
+class WriteCaches:
+    """The write caches of one run's drives, set as the protocol demands and restored.
+
+    ``earlier`` are the states in earlier sessions of a resumed run, by the drives' identities.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        held: HeldDrives,
+        rule: WriteCacheRule,
+        note: Note,
+        machine_id: str = "",
+        earlier: Mapping[str, CacheState] = MappingProxyType({}),
+    ) -> None:
+        self._machine = machine
+        self._held = held
+        self._rule = rule
+        self.note = note
+        self._machine_id = machine_id
+        self._earlier = earlier
+        #: Of each drive with a change that is not undone: the change, and the state that the drive reported after it.
+        self._open: dict[str, tuple[Drive, CacheChange, CacheState]] = {}
+        #: State of each drive, by identity: when the run held it first, and after ``set``.
+        self._found: dict[str, CacheState] = {}
+        self._now: dict[str, CacheState] = {}
+        self._is_set = False
+
+    def require_set(self) -> None:
+        """Set the write caches before the first step that needs the drives, unless that was done; raises as ``set``."""
+        if not self._is_set:
+            self.set()
+
+    def set(self) -> None:
+        """Read all write caches, switch those that the protocol demands otherwise, and record the outcome of each.
+
+        Nothing is switched that is in that state already, so it may be called again after the drives lost their power.
+        ``LeaseLost`` before a switch without the lease; ``RigError`` if the machine is lost, or if a drive is not in
+        the state that it had in the earlier sessions and the protocol leaves it as it is found.
+        """
+        drives = self._held.drives
+        for drive, (state, why) in zip(drives, self._read_all(drives), strict=True):
+            self._require_as_before(drive, state)
+            self._found.setdefault(drive.identity, state)
+            now = state
+            if self._rule != AS_FOUND and state is OTHER[CacheState(self._rule)]:
+                now, why = self._switch(drive, CacheState(self._rule))
+            self._now[drive.identity] = now
+            self.note(
+                "write_cache", drive=drive.identity, name=drive.describe(), wanted=self._rule, found=state, now=now,
+                outcome=_outcome(self._rule, state, now, why),
+            )  # fmt: skip
+        self._is_set = True
+
+    def require(self, drives: Iterable[Drive]) -> None:
+        """Raise ``InvalidMeasurement`` if drives that were measured are not in the state that the protocol demands.
+
+        A reset may have returned them to their own; they are switched again. A drive that never had the state, or does
+        not report it now, is not an objection.
+        """
+        if self._rule == AS_FOUND:
+            return
+        wanted = CacheState(self._rule)
+        switched = [drive for drive in drives if self._now.get(drive.identity) is wanted]
+        states = zip(switched, self._read_all(switched), strict=True)
+        lost = [drive.describe() for drive, (state, _) in states if state is OTHER[wanted]]
+        if lost:
+            self.set()
+            raise InvalidMeasurement(
+                f"the write cache was {OTHER[wanted]} at the end of a measurement, and the protocol has it {wanted}: "
+                f"{', '.join(lost)}"
+            )
+
+    def restore(self, obstacle: str = "") -> None:
+        """Restore every write cache that ``set`` switched, and record the outcome.
+
+        With an ``obstacle``, a reason why the drives do not answer, none is tried, and that is recorded. Otherwise all
+        are tried; then ``RigError`` is raised if the machine is lost or nothing can be recorded.
+        """
+        ended: RigError | None = None
+        for drive, change, expected in list(self._open.values()):
+            try:
+                undo(self._machine, drive, [change], self.note, expected, obstacle)
+            except RigError as error:
+                ended = ended or error
+        self._open.clear()
+        if ended:
+            raise ended
+
+    def _read_all(self, drives: Sequence[Drive]) -> list[tuple[CacheState, str]]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(self._read, drives))
+
+    def _read(self, drive: Drive) -> tuple[CacheState, str]:
+        """Return the state, and why it is unknown."""
+        try:
+            return write_cache.read(self._machine, drive), ""
+        except RigError as error:
+            if error.ends_run:
+                raise
+            return CacheState.UNKNOWN, str(error)
+
+    def _require_as_before(self, drive: Drive, now: CacheState) -> None:
+        was = self._earlier.get(drive.identity)
+        if self._rule == AS_FOUND and was in OTHER and now is OTHER[was]:
+            raise RigError(
+                f"the write cache of {drive.describe()} is {now} and was {was} in the earlier session of this run; "
+                f"`{write_cache.by_hand(drive, was)}` on {self._machine.name} switches it, or begin a new run"
+            )
+
+    def _switch(self, drive: Drive, wanted: CacheState) -> tuple[CacheState, str]:
+        """Switch a write cache that is on record as to be restored; return its state, and why it is not the other."""
+        self._held.require_lease()
+        _, change, _ = self._open.get(drive.identity, (drive, None, None))
+        if change is None:
+            # A drive that was found as the protocol demands, and has lost that since, is restored to what was found.
+            found = self._found[drive.identity]
+            was = found if found in OTHER else OTHER[wanted]
+            change = CacheChange(secrets.token_hex(8), drive.identity, was)
+            self.note(
+                "write_cache_planned", change=change.change, drive=drive.identity, name=drive.describe(), was=was,
+                wanted=wanted, machine_id=self._machine_id, by_hand=write_cache.by_hand(drive, was),
+            )  # fmt: skip
+            self._open[drive.identity] = drive, change, CacheState.UNKNOWN
+        try:
+            done = write_cache.switch(self._machine, drive, wanted)
+        except RigError as error:
+            if error.ends_run:
+                raise
+            return CacheState.UNKNOWN, str(error)
+        self._open[drive.identity] = drive, change, done.after
+        return done.after, done.printed
+
+
+def undo(
+    machine: Machine,
+    drive: Drive,
+    changes: Sequence[CacheChange],
+    note: Note,
+    expected: CacheState | None = None,
+    obstacle: str = "",
+) -> str:
+    """Restore the state before the first of these changes of one drive; the caller holds the lease.
+
+    Records and returns a sentence: what was restored, or why it was not. Raises only what ends the run. ``expected`` is
+    the state that the drive had for the measurements; None for changes of an earlier run. With an ``obstacle`` the
+    drive is not asked.
+    """
+    was, ended = changes[0].was, None
+    done = Switched(CacheState.UNKNOWN, CacheState.UNKNOWN, obstacle)
+    try:
+        done = done if obstacle else write_cache.switch(machine, drive, was)
+    except RigError as error:
+        ended = error if error.ends_run else None
+        done = replace(done, printed=str(error))
+    lost = expected is OTHER[was] and done.before is was
+    kind = "write_cache_restored" if done.after is was else "write_cache_left"
+    sentence = f"the write cache of {drive.describe()} {_ending(machine, drive, was, done, lost=lost)}"
+    for change in changes:
+        note(
+            kind, change=change.change, drive=drive.identity, name=drive.describe(), was=was, stood=done.before,
+            now=done.after, leftover=expected is None, lost=lost, sentence=sentence,
+        )  # fmt: skip
+    if ended:
+        raise ended
+    return sentence
+
+
+def _ending(machine: Machine, drive: Drive, was: CacheState, done: Switched, *, lost: bool) -> str:
+    """Return what became of a write cache, to follow the drive's name."""
+    if done.after is not was:
+        return (
+            f"was {was} before it was switched and could not be restored{_because(done.printed)}: the next run with "
+            f"this drive does that, or `{write_cache.by_hand(drive, was)}` on {machine.name}"
+        )
+    if lost:
+        return f"was {was} at the end of the run, though it had been switched {OTHER[was]}"
+    return f"is {was} again"
+
+
+def restore_left(
+    machine: Machine,
+    drives: Sequence[Drive],
+    left: Iterable[CacheChange],
+    left_now: Callable[[], Iterable[CacheChange]],
+    note: Note,
+) -> tuple[str, ...]:
+    """Undo the changes that earlier runs left on these drives, and return a sentence for each drive.
+
+    The guard has passed the drives. ``left`` are the changes on record, oldest first. ``left_now`` reads them again
+    under the lease, because the run that made a change may have been alive until then. Raises ``LeaseTaken``, and
+    ``RigError`` if the machine is lost.
+    """
+    changed = {change.drive for change in left}
+    affected = [drive for drive in drives if drive.identity in changed]
+    if not affected:
+        return ()
+    with Lease(machine, [drive.identity for drive in affected], Terms(names=names(affected))):
+        by_drive: dict[str, list[CacheChange]] = {}
+        for change in left_now():
+            by_drive.setdefault(change.drive, []).append(change)
+        return tuple(
+            undo(machine, drive, by_drive[drive.identity], note) for drive in affected if drive.identity in by_drive
+        )
+
+
+def _outcome(rule: WriteCacheRule, found: CacheState, now: CacheState, why: str) -> str:
+    """Return the state with its reason, as a phrase."""
+    because = _because(why)
+    if found is CacheState.UNKNOWN:
+        return f"unknown{because}"
+    if found is CacheState.ABSENT:
+        return "absent: the drive has no volatile write cache"
+    if rule in (AS_FOUND, found):
+        return f"{found}, as found"
+    if now is CacheState(rule):
+        return f"{now}, switched from {found}"
+    if now is found:
+        return f"{now}, because the drive did not switch it {rule}{because}"
+    return f"unknown after it was switched {rule}{because}"
+
+
+def _because(why: str) -> str:
+    return f" ({why})" if why else ""

@@ -1,0 +1,376 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from support.builders.drives import drive
+from support.fakes.scripted import ScriptedMachine
+from support.simulator.simulated_caches import Caches
+
+from pytest_ssdqual.qual.spec.protocol import WriteCacheRule
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.drives.write_cache import SCRIPT, CacheState
+from pytest_ssdqual.rig.guard import cache_changes
+from pytest_ssdqual.rig.guard.cache_changes import CacheChange, WriteCaches, restore_left, undo
+from pytest_ssdqual.rig.guard.lease import LeaseLost
+from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, InvalidMeasurement, LeaseTaken, MachineLost, RigError
+
+ON, OFF, ABSENT, UNKNOWN = CacheState
+SERIALS = ("S0", "S1", "S2")
+DRIVES = tuple(drive(number) for number in range(len(SERIALS)))
+
+
+@dataclass
+class Held:
+    """A lease on all drives, as long as it lasts."""
+
+    did: list[str]
+    drives: Sequence[Drive] = DRIVES
+    lost: bool = False
+
+    def require_lease(self) -> None:
+        if self.lost:
+            raise LeaseLost("the lease was lost")
+
+
+@dataclass
+class Bench:
+    """Drives with write caches, and what was done in which order."""
+
+    caches: Caches
+    did: list[str] = field(default_factory=list)
+    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    #: Raised by the machine when a drive of this serial is asked, and when it is switched.
+    broken: dict[tuple[str, str], Exception] = field(default_factory=dict)
+    held: Held = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.held = Held(self.did)
+        self.machine = ScriptedMachine().on("sh", "-c", SCRIPT, answer=self._answer)
+
+    def _answer(self, argv: tuple[str, ...]) -> str:
+        serial, to = SERIALS[int(argv[4][4])], argv[7]
+        if error := self.broken.get((serial, to)):
+            raise error
+        if to != "read":
+            self.did.append(f"switch {serial} {to}")
+        return self.caches.answer(serial, to)
+
+    def note(self, kind: str, **facts: object) -> None:
+        self.did.append(f"{kind} {facts['drive']}")
+        self.notes.append((kind, facts))
+
+    def run(self, rule: WriteCacheRule, **earlier: CacheState) -> WriteCaches:
+        return WriteCaches(self.machine, self.held, rule, self.note, "m1", earlier)  # type: ignore[arg-type]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [facts for found, facts in self.notes if found == kind]
+
+
+def bench(**states: str) -> Bench:
+    return Bench(Caches(states))
+
+
+def test_former_state_is_on_record_before_the_drive_is_switched_and_restored_after() -> None:
+    rig = bench(S1="off", S2="absent")
+    caches = rig.run("off")
+    caches.set()
+    assert rig.did == [
+        "write_cache_planned S0", "switch S0 off", "write_cache S0", "write_cache S1", "write_cache S2",
+    ]  # fmt: skip
+    (planned,) = rig.of("write_cache_planned")
+    assert (planned["was"], planned["wanted"], planned["machine_id"]) == (ON, OFF, "m1")
+    assert [(each["found"], each["now"]) for each in rig.of("write_cache")] == [(ON, OFF), (OFF, OFF), (ABSENT, ABSENT)]
+    assert [each["outcome"] for each in rig.of("write_cache")] == [
+        "off, switched from on",
+        "off, as found",
+        "absent: the drive has no volatile write cache",
+    ]
+    caches.restore()
+    assert rig.did[5:] == ["switch S0 on", "write_cache_restored S0"]
+    (restored,) = rig.of("write_cache_restored")
+    assert restored["change"] == planned["change"]
+    assert (restored["stood"], restored["now"], restored["lost"], restored["leftover"]) == (OFF, ON, False, False)
+    caches.restore()
+    assert len(rig.did) == 7, "nothing is restored twice"
+
+
+def test_caches_are_set_once_before_the_first_step() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.require_set()
+    caches.require_set()
+    assert len(rig.of("write_cache")) == 3
+    late = bench(S1="off").run("as found", S1=ON)
+    for _ in range(2):  # each step that needs the drives fails
+        with pytest.raises(RigError, match="is off and was on"):
+            late.require_set()
+
+
+@pytest.mark.parametrize(
+    ("rule", "found", "switched"), [("on", "off", True), ("on", "on", False), ("off", "off", False)]
+)
+def test_only_what_is_demanded_otherwise_is_switched(rule: WriteCacheRule, found: str, switched: bool) -> None:
+    rig = bench(**dict.fromkeys(SERIALS, found))
+    rig.run(rule).set()
+    assert [each[1] for each in rig.caches.switched] == [rule] * 3 * switched
+    assert {each["now"] for each in rig.of("write_cache")} == {rule}
+
+
+def test_caches_are_recorded_and_stay_as_they_are_found() -> None:
+    rig = bench(S1="off", S2="mute")
+    caches = rig.run("as found")
+    caches.set()
+    caches.restore()
+    assert rig.did == ["write_cache S0", "write_cache S1", "write_cache S2"]
+    assert [each["now"] for each in rig.of("write_cache")] == [ON, OFF, UNKNOWN]
+    assert rig.of("write_cache")[2]["outcome"] == "unknown"
+
+
+def test_drive_that_refuses_is_recorded_and_the_run_goes_on() -> None:
+    rig = bench(S0="stuck")
+    caches = rig.run("off")
+    caches.set()
+    refused, *others = rig.of("write_cache")
+    assert (refused["found"], refused["now"]) == (ON, ON)
+    assert refused["outcome"] == (
+        "on, because the drive did not switch it off (NVMe status: Feature Not Changeable(0x10e))"
+    )
+    assert [each["now"] for each in others] == [OFF, OFF]
+    caches.restore()
+    assert [each["lost"] for each in rig.of("write_cache_restored")] == [False] * 3
+
+
+def test_drive_of_unknown_state_is_not_switched_because_nothing_could_be_restored() -> None:
+    rig = bench(S0="mute")
+    rig.broken["S1", "read"] = RigError("the answer was cut short")
+    rig.run("off").set()
+    assert rig.caches.switched == [("S2", "off")]
+    assert [each["outcome"] for each in rig.of("write_cache")][:2] == ["unknown", "unknown (the answer was cut short)"]
+
+
+def test_nothing_is_switched_without_the_lease() -> None:
+    rig = bench()
+    rig.held.lost = True
+    with pytest.raises(LeaseLost):
+        rig.run("off").set()
+    assert rig.did == []
+
+
+def test_change_whose_record_cannot_be_written_is_not_made() -> None:
+    rig = bench()
+
+    def full(kind: str, **facts: object) -> None:
+        raise RigError("No space left on device")
+
+    caches = WriteCaches(rig.machine, rig.held, "off", full)  # type: ignore[arg-type]
+    with pytest.raises(RigError, match="No space left"):
+        caches.set()
+    assert rig.caches.switched == []
+
+
+@pytest.mark.parametrize(
+    "error", [RigError("it is gone"), DeadlineExceeded("it did not end"), MachineLost("m is lost")]
+)
+def test_switch_of_unknown_effect_is_restored(error: RigError) -> None:
+    rig = bench()
+    rig.broken["S0", "off"] = error
+    caches = rig.run("off")
+    if error.ends_run:
+        with pytest.raises(MachineLost):
+            caches.set()
+    else:
+        caches.set()
+        assert rig.of("write_cache")[0]["now"] is UNKNOWN
+    caches.restore()
+    assert ("S0", "on") in rig.caches.switched
+    assert set(rig.caches.states.values()) == {"on"}
+
+
+def test_all_drives_are_restored_where_nothing_can_be_recorded() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.set()
+
+    def full(kind: str, **facts: object) -> None:
+        raise RigError("No space left on device")
+
+    caches.note = full
+    with pytest.raises(RigError, match="No space left"):
+        caches.restore()
+    assert set(rig.caches.states.values()) == {"on"}
+
+
+def test_drive_that_was_found_as_demanded_is_restored_to_that() -> None:
+    rig = bench(S0="off")
+    caches = rig.run("off")
+    caches.set()
+    rig.caches.states["S0"] = "on"  # by a reset
+    with pytest.raises(InvalidMeasurement):
+        caches.require(DRIVES)
+    caches.restore()
+    assert rig.caches.states == {"S0": "off", "S1": "on", "S2": "on"}
+    assert not any(each["lost"] for each in rig.of("write_cache_restored"))
+
+
+def test_drive_that_is_gone_is_named_and_the_others_are_restored() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.set()
+    rig.broken["S1", "on"] = RigError("/dev/nvme1n1 is not the drive that was checked: it is gone")
+    caches.restore()
+    assert rig.caches.states == {"S0": "on", "S1": "off", "S2": "on"}
+    (left,) = rig.of("write_cache_left")
+    assert left["sentence"] == (
+        "the write cache of /dev/nvme1n1 (ACME, serial S1) was on before it was switched and could not be restored "
+        "(/dev/nvme1n1 is not the drive that was checked: it is gone): the next run with this drive does that, or "
+        "`nvme admin-passthru /dev/nvme1n1 --opcode=9 --cdw10=6 --cdw11=1` on scripted"
+    )
+
+
+def test_lost_machine_is_recorded_for_every_drive() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.set()
+    rig.broken |= {(serial, "on"): MachineLost("scripted is lost") for serial in SERIALS}
+    with pytest.raises(MachineLost):
+        caches.restore()
+    assert [each["drive"] for each in rig.of("write_cache_left")] == list(SERIALS)
+
+
+def test_drive_that_erases_itself_is_not_asked() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.set()
+    asked = len(rig.machine.asked)
+    caches.restore("NVMe Format of /dev/nvme0n1 continues on dut7")
+    assert len(rig.machine.asked) == asked
+    assert "continues on dut7" in rig.of("write_cache_left")[0]["sentence"]
+
+
+def test_setting_that_a_drive_lost_meanwhile_is_reported() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.set()
+    rig.caches.states["S0"] = "on"  # reset by its power, say
+    caches.restore()
+    lost, *others = rig.of("write_cache_restored")
+    assert lost["lost"]
+    assert "was on at the end of the run, though it had been switched off" in lost["sentence"]
+    assert [each["lost"] for each in others] == [False, False]
+
+
+def test_measurement_does_not_count_if_a_drive_lost_the_setting_meanwhile() -> None:
+    rig = bench(S2="stuck")
+    caches = rig.run("off")
+    caches.set()
+    caches.require(DRIVES)
+    rig.caches.states["S1"] = "on"
+    caches.require(DRIVES[:1])
+    with pytest.raises(InvalidMeasurement, match=r"was on at the end of a measurement, .* has it off: .*serial S1\)$"):
+        caches.require(DRIVES)
+    assert rig.caches.states["S1"] == "off", "the next one has it again"
+    caches.require(DRIVES)
+    rig.caches.states["S0"] = "mute"
+    caches.require(DRIVES)
+
+
+def test_caches_that_stay_as_found_are_not_read_after_measurements() -> None:
+    rig = bench()
+    caches = rig.run("as found")
+    caches.set()
+    asked = len(rig.machine.asked)
+    caches.require(DRIVES)
+    assert len(rig.machine.asked) == asked
+
+
+def test_setting_that_was_lost_with_the_power_is_made_again_as_the_same_change() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.set()
+    rig.caches.states.update(S0="on", S2="on")
+    caches.set()
+    assert set(rig.caches.states.values()) == {"off"}
+    assert len(rig.of("write_cache_planned")) == 3
+    caches.restore()
+    assert set(rig.caches.states.values()) == {"on"}
+    assert len({each["change"] for each in rig.of("write_cache_restored")}) == 3
+
+
+def test_resumed_run_needs_the_caches_as_they_were() -> None:
+    rig = bench(S1="off")
+    rig.run("as found", S0=ON, S1=OFF, S2=UNKNOWN).set()
+    rig.run("off", S0=OFF).set()
+    with pytest.raises(RigError, match="serial S1\\) is off and was on in the earlier session"):
+        bench(S1="off").run("as found", S1=ON).set()
+
+
+@dataclass
+class Leases:
+    """Instead of ``lease.Lease``."""
+
+    did: list[str]
+    taken: bool = False
+
+    def __call__(self, machine: object, identities: Sequence[str], terms: object) -> Leases:
+        if self.taken:
+            raise LeaseTaken("another run holds drives")
+        self.did.append(f"take {' '.join(identities)}")
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self.did.append("release")
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    rig = bench(S0="off", S1="off")
+    monkeypatch.setattr(cache_changes, "Lease", Leases(rig.did))
+    return rig
+
+
+#: The second change of S0 was made of what the first had left.
+CHANGES = [CacheChange("a", "S0", ON), CacheChange("b", "S0", OFF), CacheChange("c", "elsewhere", ON)]
+
+
+def test_next_run_restores_the_oldest_state_under_a_lease(left: Bench) -> None:
+    told = restore_left(left.machine, DRIVES, CHANGES, lambda: CHANGES, left.note)
+    assert told == ("the write cache of /dev/nvme0n1 (ACME, serial S0) is on again",)
+    assert left.did == ["take S0", "switch S0 on", "write_cache_restored S0", "write_cache_restored S0", "release"]
+    assert [(each["change"], each["leftover"]) for each in left.of("write_cache_restored")] == [
+        ("a", True),
+        ("b", True),
+    ]
+
+
+def test_change_that_its_own_run_undid_meanwhile_is_not_undone_again(left: Bench) -> None:
+    assert restore_left(left.machine, DRIVES, CHANGES, list, left.note) == ()
+    assert left.did == ["take S0", "release"]
+
+
+def test_drives_without_changes_need_no_lease(left: Bench) -> None:
+    assert restore_left(left.machine, DRIVES[1:], CHANGES, lambda: CHANGES, left.note) == ()
+    assert left.did == []
+
+
+def test_drives_of_a_living_run_are_left_alone(left: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_changes, "Lease", Leases(left.did, taken=True))
+    with pytest.raises(LeaseTaken):
+        restore_left(left.machine, DRIVES, CHANGES, lambda: CHANGES, left.note)
+    assert left.did == []
+
+
+def test_change_that_cannot_be_undone_stays_on_record() -> None:
+    rig = bench(S0="off")
+    rig.broken["S0", "on"] = RigError("it does not answer")
+    assert "could not be restored (it does not answer)" in undo(rig.machine, DRIVES[0], CHANGES[:1], rig.note)
+    assert [kind for kind, _ in rig.notes] == ["write_cache_left"]
+    rig.broken.clear()
+    rig.caches.states["S0"] = "mute"
+    assert "could not be restored" in undo(rig.machine, DRIVES[0], CHANGES[:1], rig.note)
+    assert [kind for kind, _ in rig.notes] == ["write_cache_left"] * 2
