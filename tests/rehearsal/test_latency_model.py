@@ -36,7 +36,7 @@ at_least = 16
 
 [[promise]]
 claim = "qd_gain"
-at_least = 3    # 4.6 by arithmetic; a computer that is busy for a second of the six moves it
+at_least = 3    # 4.75 by arithmetic; a computer that is busy for a second of the six moves it
 """
 
 
