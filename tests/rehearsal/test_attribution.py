@@ -25,7 +25,7 @@ def test_a_slow_drive_is_the_cause_by_its_serial_number(server: Server, start: S
     found = run.properties(READS)
     assert found["ssd.outcome"] == "fail"
     assert (found["ssd.cause"], found["ssd.cause_drives"]) == ("drive", "SSDQ0003")
-    assert "drive SSDQ0003 explains 1 of 1 broken promises" in run.output
+    assert "drive SSDQ0003 explains 1 of 1 failed promises" in run.output
     (measured,) = [each for each in run.folder.records("measured") if each.facts["geometry"] == "raid5x4"]
     (process, *_) = measured.facts["runs"]
     seen = from_plain(ProcessEnvironment, process["seen"])

@@ -138,7 +138,7 @@ def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], re
 def _pointing(item: pytest.Item, error: DriveFailed) -> str:
     """Return the sentence of a test that lost a drive which had failed in another one."""
     seen = item.config.stash[RUN].failed_in
-    places = dict.fromkeys(f"drive {each.serial} failed in {seen[each.serial]}" for each in error.drives)
+    places = dict.fromkeys(health.failed_in(each.serial, seen[each.serial]) for each in error.drives)
     return f"{error.about} was not measured: {'; '.join(places)}"
 
 

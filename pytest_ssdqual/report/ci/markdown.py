@@ -19,6 +19,8 @@ from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.view import promises, subject
 from pytest_ssdqual.report.view.causes import blamed
 from pytest_ssdqual.report.view.errors import ErrorGroup
+from pytest_ssdqual.report.view.next_step import Step
+from pytest_ssdqual.report.view.overview import overview
 from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
 
@@ -95,17 +97,22 @@ def words(own: str) -> str:
 
 def _head(run: RunView) -> Iterator[str]:
     verdict = run.verdict
-    use = "" if verdict.acceptance else "The protocol is for rehearsals: this run does not decide about a product."
-    use = verdict.use if verdict.counts.screened and not verdict.acceptance else use
+    use = "" if verdict.acceptance else verdict.use
     yield from _verdict(verdict.word, verdict.sentence, use, map(words, verdict.remarks))
+    for number, step in enumerate(overview(run).steps):
+        yield f"{'Then' if number else 'Next step'}: {_step(step)}\n"
     for title, found in (
         ("Causes", (code(each.headline) for each in run.causes)),
         ("Failed promises", map(code, run.sentences(Finding.FAIL))),
         ("Inconclusive", map(code, run.sentences(Finding.INCONCLUSIVE))),
-        ("Tests in error", map(_trouble, run.errors)),
+        ("Tests in error", [_trouble(each) for each in run.errors if not each.drives]),
         ("Drives that got worse", map(code, run.worsened)),
     ):
         yield from _list(title, list(found), ALL)
+
+
+def _step(step: Step) -> str:
+    return f"{words(step.text)} {code(step.command)}" if step.command else words(step.text)
 
 
 def _verdict(word: str, sentence: str, use: str, remarks: Iterable[str]) -> Iterator[str]:
@@ -201,8 +208,7 @@ def _cell(column: str, value: Cell) -> str:
 def _means(run: RunView) -> Iterator[str]:
     for name in ("protocol", "spec"):
         yield f"- {name}: {code(run.document(name))}"
-    if expected := subject.expected(run.manifest):
-        yield f"- {words(expected)}"
+    yield f"- number of drives: {words(subject.expected(run.manifest) or subject.NOT_EXPECTED)}"
     if run.budget:
         yield f"- budget: {words(str(run.budget))}"
     if run.write_caches:

@@ -19,6 +19,11 @@ SOURCE = "a drive under test stays healthy (docs/faults.md)"
 MOST_MESSAGES = 10
 
 
+def failed_in(serial: str, test: str) -> str:
+    """Return the clause by which a test that needs a failed drive names the test in which it failed."""
+    return f"drive {serial} failed in {test}"
+
+
 def of_failures(about: str, drives: Sequence[FailedDrive], *, protocol: str, acceptance: bool) -> Evidence:
     """Return the evidence that drives failed while ``about``, a geometry, was under load."""
     sentence = "; ".join(each.sentence for each in drives)

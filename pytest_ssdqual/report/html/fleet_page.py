@@ -162,7 +162,7 @@ def _failed(run: RunView) -> Sequence[str]:
 
 
 def _errors(run: RunView) -> Sequence[str]:
-    return [each.message.strip().partition("\n")[0] for each in run.errors]
+    return [each.message.strip().partition("\n")[0] for each in run.errors if not each.drives]
 
 
 def _worsened(run: RunView) -> Sequence[str]:

@@ -20,7 +20,7 @@ from pytest_ssdqual.report.view.causes import CauseGroup, blamed
 from pytest_ssdqual.report.view.commands import ShownCommand
 from pytest_ssdqual.report.view.errors import ErrorGroup
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, failures
-from pytest_ssdqual.report.view.fitness import PageVerdict
+from pytest_ssdqual.report.view.fitness import PageVerdict, lost
 from pytest_ssdqual.report.view.overview import Overview, error_rates, overview
 from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix, matrix
 from pytest_ssdqual.report.view.run_view import RunView
@@ -153,6 +153,8 @@ class RunPage:
     standing: PageVerdict
     protocol: str
     overview: Overview
+    #: What limits the verdict, without what the causes say.
+    limits: tuple[str, ...]
     #: Drives, margin, protocol and times: name and text.
     about: tuple[tuple[str, str], ...]
     #: Remarks of the guard and of resumed sessions.
@@ -196,6 +198,7 @@ def compose(story: RunReader) -> RunPage:
         standing=run.verdict,
         protocol=run.document("protocol") or "unknown",
         overview=(first := overview(run)),
+        limits=tuple(each for each in run.verdict.remarks if each != lost(run.verdict.counts)),
         about=(*_about(run), *first.facts),
         remarks=subject.texts(story.manifest.get("remarks")),
         causes=run.causes,

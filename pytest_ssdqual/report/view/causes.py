@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.validity.attribution import Culprit
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 
 #: Serial numbers in a headline; the evidence of each promise has all.
 NAMED = 4
+WORDS = {Finding.FAIL: "failed", Finding.INCONCLUSIVE: "inconclusive"}
 NO_CAUSE = (None, Culprit.UNKNOWN)
 
 
@@ -22,13 +24,13 @@ class CauseGroup:
     #: Serial numbers.
     drives: tuple[str, ...]
     broken: tuple[Evidence, ...]
-    #: Number of broken promises of all groups together.
-    of: int
+    #: Promises of the run by outcome, those without a cause included.
+    of: Mapping[Finding, int]
 
     @property
     def headline(self) -> str:
-        """The group as one sentence: ``drive SSDQ0003 explains 80 of 80 broken promises``."""
-        count = f"{len(self.broken):,} of {self.of:,} broken promises"
+        """The group as one sentence: ``drive SSDQ0003 explains 80 of 80 failed promises``."""
+        count = self.share
         cause = self.broken[0].cause
         if self.culprit is None or cause is None:
             return f"{count}: no cause was attributed"
@@ -37,10 +39,18 @@ class CauseGroup:
         if self.culprit is Culprit.UNKNOWN:
             return f"{count}: no cause was attributed: {cause.evidence}"
         if not self.culprit.is_drive:
-            missed = f"{len(self.broken):,} of {self.of:,} missed promises"
-            return f"{cause.subject}, not a drive, limits {missed}: {cause.evidence}"
+            return f"{cause.subject}, not a drive, limits {count}: {cause.evidence}"
         verb = "explain" if len(self.drives) > 1 or cause.subject == "all drives" else "explains"
         return f"{cause.subject} {verb} {count}: {cause.evidence}"
+
+    @property
+    def share(self) -> str:
+        """``39 of 40 inconclusive promises``: the part of all promises with the outcomes of this group."""
+        outcomes = [
+            each for each in (Finding.FAIL, Finding.INCONCLUSIVE) if any(one.outcome is each for one in self.broken)
+        ]
+        total = sum(self.of[each] for each in outcomes)
+        return f"{len(self.broken):,} of {total:,} {' or '.join(WORDS[each] for each in outcomes)} promises"
 
     @property
     def advice(self) -> str:
@@ -51,16 +61,17 @@ class CauseGroup:
 
 def groups(evidence: Iterable[Evidence]) -> tuple[CauseGroup, ...]:
     """Return the groups, the largest first, those without a known cause last; empty if none has a cause."""
-    broken = [each for each in evidence if each.is_broken]
+    promises = list(evidence)
+    broken = [each for each in promises if each.is_broken]
     if not any(each.cause for each in broken):
         return ()
+    of = Counter(each.outcome for each in promises)
     found: dict[tuple[Culprit | None, tuple[str, ...]], list[Evidence]] = {}
     for each in broken:
         key = (each.cause.culprit, tuple(sorted(each.cause.drives))) if each.cause else (None, ())
         found.setdefault(key, []).append(each)
     grouped = (
-        CauseGroup(culprit, drives, tuple(sorted(each, key=_margin)), len(broken))
-        for (culprit, drives), each in found.items()
+        CauseGroup(culprit, drives, tuple(sorted(each, key=_margin)), of) for (culprit, drives), each in found.items()
     )
     return tuple(sorted(grouped, key=lambda group: (group.culprit in NO_CAUSE, -len(group.broken), group.drives)))
 

@@ -5,9 +5,10 @@ An inconclusive verdict is not listed as an error, too. A test that a later sess
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Record, RunReader
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
@@ -31,6 +32,8 @@ class ErrorGroup:
     writer: str
     #: True if the test failed for another reason than a promise.
     is_failure: bool = False
+    #: Serial numbers of the drives that had failed in an earlier test, which is why these tests could not run.
+    drives: tuple[str, ...] = ()
 
     @property
     def is_of_judging(self) -> bool:
@@ -47,6 +50,7 @@ class ErrorGroup:
 def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
     """Return the errors in the order of their first occurrence."""
     found: dict[tuple[str, str], list[Record]] = {}
+    clauses = dict(_failures(story))
     for record in _open(story):
         found.setdefault((record.kind, str(record.facts.get("message", ""))), []).append(record)
     return tuple(
@@ -56,9 +60,17 @@ def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
             time=records[0].time,
             writer=str(records[0].facts.get("writer", "")),
             is_failure=kind == FAILED,
+            drives=tuple(serial for clause, serial in clauses.items() if kind == ERROR and clause in message),
         )
         for (kind, message), records in found.items()
     )
+
+
+def _failures(story: RunReader) -> Iterator[tuple[str, str]]:
+    """Yield the clause of each drive that failed under the load, and its serial number."""
+    for each in story.evidence():
+        if each.evidence.claim == health.FAILED:
+            yield from ((health.failed_in(part.name, each.test), part.name) for part in each.evidence.members)
 
 
 def _open(story: RunReader) -> Iterable[Record]:

@@ -9,13 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.errors import ErrorGroup
 
 #: Exit status of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
 INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
+#: Drives that a sentence names.
+MOST_NAMED = 4
 
 
 class Fitness(StrEnum):
@@ -38,6 +40,13 @@ class Counts:
     unreadable: int = 0
     #: Tests that ended in an error, or failed for another reason than a promise.
     errors: int = 0
+    #: Those of the errors of tests that could not run because a drive had failed, and its serial number.
+    lost: int = 0
+    lost_to: tuple[str, ...] = ()
+    #: Tests with a verdict or an error.
+    tests: int = 0
+    #: Inconclusive promises because something that is no drive was the bound.
+    limited: int = 0
     #: Tests that were skipped without a figure.
     skipped: int = 0
     #: Drives that failed, or that report a new defect.
@@ -59,7 +68,7 @@ class PageVerdict:
     """Fitness as pages, summary and metrics show it."""
 
     fitness: Fitness
-    #: ``Fit``, ``Not fit``, ``Inconclusive``; ``Would be fit`` if the protocol is for rehearsals.
+    #: ``Fit``, ``Not fit``, ``Inconclusive``; ``Passed, not for acceptance`` by a protocol that may not decide.
     word: str
     sentence: str
     #: Whether the run may be used for acceptance; if not, why.
@@ -82,6 +91,7 @@ def count(
 ) -> Counts:
     """Return the counts of a run."""
     outcomes = [each.evidence.outcome for each in judged]
+    lost = [each for each in errors if each.drives]
     return Counts(
         passed=outcomes.count(Finding.PASS),
         failed=outcomes.count(Finding.FAIL),
@@ -94,7 +104,17 @@ def count(
         screened=sum(not each.evidence.is_measured for each in judged if each.evidence.is_promised),
         only_health=bool(judged) and all(each.evidence.claim == HEALTH for each in judged),
         errors=sum(len(each.tests) for each in errors),
+        lost=sum(len(each.tests) for each in lost),
+        lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),
+        tests=len({*(each.test for each in judged), *(test for each in errors for test in each.tests)}),
+        limited=sum(is_limited(each.evidence) for each in judged),
     )
+
+
+def is_limited(evidence: Evidence) -> bool:
+    """Return whether a promise is inconclusive because something that is no drive was the bound."""
+    cause = evidence.cause
+    return evidence.outcome is Finding.INCONCLUSIVE and cause is not None and not cause.culprit.is_drive
 
 
 def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
@@ -122,15 +142,18 @@ def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], accep
             "passed by a protocol that measures all."
         )
     if manifest.get("acceptance") is False:
-        return (
-            "Not for acceptance: its protocol may not decide about a product. This run only shows that the procedure "
-            "works."
-        )
+        return f"Not for acceptance: {_protocol(manifest)} measures too little to accept or reject a drive."
     if not acceptance:
         return "Not for acceptance: the run folder does not record whether its protocol may decide about a product."
     if fitness is Fitness.INCONCLUSIVE:
         return "Not for acceptance: its protocol may decide about a product, but this run is inconclusive."
     return f"For acceptance: its protocol may decide about a product, and {_decides(fitness, counts)}."
+
+
+def _protocol(manifest: Mapping[str, object]) -> str:
+    document = manifest.get("protocol")
+    name = document.get("name") if isinstance(document, Mapping) else None
+    return f"the protocol {name}" if name else "its protocol"
 
 
 def _decides(fitness: Fitness, counts: Counts) -> str:
@@ -140,12 +163,12 @@ def _decides(fitness: Fitness, counts: Counts) -> str:
 
 
 def word_of(fitness: Fitness, acceptance: bool) -> str:
-    """Return ``Fit``, ``Not fit``, ``Inconclusive``; ``Would be fit`` if the protocol is for rehearsals."""
+    """Return ``Fit``, ``Not fit``, ``Inconclusive``; ``Passed, not for acceptance`` if the protocol may not decide."""
     if fitness is Fitness.INCONCLUSIVE:
         return "Inconclusive"
     if acceptance:
         return "Fit" if fitness is Fitness.FIT else "Not fit"
-    return "Would be fit" if fitness is Fitness.FIT else "Would not be fit"
+    return f"{'Passed' if fitness is Fitness.FIT else 'Failed'}, not for acceptance"
 
 
 def _sentence(counts: Counts, gaps: Sequence[str]) -> str:
@@ -177,16 +200,35 @@ def _screened(counts: Counts) -> str:
 def _gaps(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
     """Yield a sentence for each reason why the run did not decide everything that it planned."""
     if counts.inconclusive:
-        promises = f"{_promises(counts.inconclusive)} {_are(counts.inconclusive)}"
-        yield f"{promises} inconclusive: the measurement does not decide."
-    if counts.errors:
-        tests = "1 test" if counts.errors == 1 else f"{counts.errors:,} tests"
+        yield f"{_promises(counts.inconclusive)} {_are(counts.inconclusive)} inconclusive: {_undecided(counts)}."
+    if counts.lost:
+        yield lost(counts)
+    if errors := counts.errors - counts.lost:
+        tests = "1 test" if errors == 1 else f"{errors:,} tests"
         yield f"{tests} ended in an error, which says nothing about the drives."
     if counts.only_health:
         yield "Nothing but the health of the drives was judged."
     if counts.unreadable:
         yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the verdicts."
     yield from _ending(counts, manifest)
+
+
+def _undecided(counts: Counts) -> str:
+    """Return why promises are inconclusive, such that the numbers add up."""
+    if not counts.limited:
+        return "the measurement does not decide"
+    rest = counts.inconclusive - counts.limited
+    limited = f"a cause that is no drive limits {counts.limited:,}"
+    return f"{limited}, the measurement does not decide {rest:,}" if rest else f"{limited} of them"
+
+
+def lost(counts: Counts) -> str:
+    """Return the sentence about tests that could not run without a drive; empty without such tests."""
+    if not counts.lost:
+        return ""
+    drives = f"{'drive' if len(counts.lost_to) == 1 else 'drives'} {', '.join(counts.lost_to[:MOST_NAMED])}"
+    more = f" and {len(counts.lost_to) - MOST_NAMED:,} more" if len(counts.lost_to) > MOST_NAMED else ""
+    return f"{counts.lost:,} of {counts.tests:,} tests could not run because {drives}{more} failed."
 
 
 def _limits(counts: Counts) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""First screen of a run's page: causes, the drives with the guilty one marked, least margin and run time; pure."""
+"""First screen of a run's page: causes, the next step, the drives with the guilty one marked, margin, times; pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pytest_ssdqual.qual.units import format_clock
+from pytest_ssdqual.qual.spec.claims import Claim, Direction
+from pytest_ssdqual.qual.units import Unit, format_clock
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.evidence.health import HEALTH
+from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view import next_step, subject
 from pytest_ssdqual.report.view.causes import blamed
+from pytest_ssdqual.report.view.next_step import Step, next_steps
 from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.sections import CONCLUDED
 from pytest_ssdqual.report.view.tables import label, margin, parse_geometry, span
@@ -30,16 +32,29 @@ class DriveMark:
     serial: str
     #: Phrases; empty if nothing does.
     charges: tuple[str, ...] = ()
+    #: True if it is the cause of failed promises.
+    is_cause: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A reason of the verdict, and what followed from it."""
+
+    sentence: str
+    consequences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     """What a reader sees before scrolling, beside the verdict."""
 
-    causes: tuple[str, ...]
+    causes: tuple[Reason, ...]
+    steps: tuple[Step, ...]
     #: In the order of the run, if there are more than fit the marked ones first.
     drives: tuple[DriveMark, ...]
     more_drives: int
+    #: Meaning of a drive without a mark; empty if there is none.
+    unmarked: str
     #: Name and text.
     facts: tuple[tuple[str, str], ...]
 
@@ -48,7 +63,10 @@ def overview(run: RunView) -> Overview:
     """Return the first screen of a run."""
     marks = drive_marks(run)
     shown = sorted(marks, key=lambda drive: not drive.charges)[:MOST_DRIVES] if len(marks) > MOST_DRIVES else marks
-    return Overview(tuple(_causes(run)), tuple(shown), len(marks) - len(shown), tuple(_facts(run)))
+    failed, accused = failed_drives(run), [each.serial for each in marks if each.is_cause]
+    steps = next_steps(run, failed, [each for each in accused if each not in failed])
+    unmarked = _unmarked(run) if not all(each.charges for each in marks) else ""
+    return Overview(tuple(_causes(run)), steps, tuple(shown), len(marks) - len(shown), unmarked, tuple(_facts(run)))
 
 
 def drive_marks(run: RunView) -> Sequence[DriveMark]:
@@ -58,48 +76,91 @@ def drive_marks(run: RunView) -> Sequence[DriveMark]:
     serials = [subject.text(drive, "serial") or subject.text(drive, "identity") for drive in drives]
     if len(serials) > 1 and all(guilty.get(serial) for serial in serials):
         guilty = {}
-    return [
-        DriveMark(serial, tuple(_charges(serial, subject.text(drive, "identity"), run, guilty, alone)))
-        for serial, drive in zip(serials, drives, strict=True)
-    ]
+    failed, defective = failed_drives(run), {each.identity for each in run.changed if each.is_defective}
+    marks = []
+    for serial, drive in zip(serials, drives, strict=True):
+        health = "failed under load" if serial in failed else ""
+        health = health or ("its health worsened" if subject.text(drive, "identity") in defective else "")
+        charges = filter(None, (health, _charge(guilty.get(serial, 0), alone.get(serial, 0))))
+        marks.append(DriveMark(serial, tuple(charges), serial in guilty))
+    return marks
 
 
-def _charges(
-    serial: str, identity: str, run: RunView, guilty: Mapping[str, int], alone: Mapping[str, int]
-) -> Iterator[str]:
-    if identity in run.defective:
-        yield "failed, or its health worsened"
-    if count := guilty.get(serial, 0):
-        yield f"cause of {count:,} broken {'promise' if count == 1 else 'promises'}"
-    elif count := alone.get(serial, 0):
-        yield f"fails {count:,} {'promise' if count == 1 else 'promises'} itself"
+def failed_drives(run: RunView) -> tuple[str, ...]:
+    """Return the serial numbers of the drives that failed under the load."""
+    found = (each.evidence for each in run.judged if each.evidence.claim == FAILED)
+    return tuple(dict.fromkeys(part.name for each in found for part in each.members))
+
+
+def _charge(guilty: int, alone: int) -> str:
+    """Return of how many failed promises a drive is the cause, or else how many of its own it fails."""
+    if guilty:
+        return f"cause of {guilty:,} failed {'promise' if guilty == 1 else 'promises'}"
+    return f"fails {alone:,} {'promise' if alone == 1 else 'promises'} of its own" if alone else ""
+
+
+def _unmarked(run: RunView) -> str:
+    """Return what a drive without a mark was judged by."""
+    if any(each.claim != FAILED and each.members for each in _promises(run)):
+        return "no failed promise of its own"
+    is_health_judged = any(each.evidence.claim == HEALTH for each in run.judged)
+    return "healthy; no figure of a single drive was judged" if is_health_judged else "not judged by itself"
+
+
+def _promises(run: RunView) -> list[Evidence]:
+    """Return the promises that were judged, without those about health."""
+    return [each.evidence for each in run.judged if each.evidence.is_promised and each.evidence.claim != HEALTH]
 
 
 def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
     """Return by serial number how many promises a drive failed that was judged by itself."""
     counts: dict[str, int] = {}
     for each in evidence:
-        if each.claim != HEALTH and each.is_promised:
+        if each.claim not in (HEALTH, FAILED) and each.is_promised:
             for part in each.members:
                 counts[part.name] = counts.get(part.name, 0) + (part.outcome is Finding.FAIL)
     return counts
 
 
-def _causes(run: RunView) -> Iterator[str]:
+def _causes(run: RunView) -> Iterator[Reason]:
     """Yield the gravest reasons of the verdict: drives that failed, causes, errors."""
+    remedy = next_step.advice(run)  # the next step has it
     found = [
-        *run.worsened,
-        *(f"{each.headline}. Remedy: {each.advice}" if each.advice else each.headline for each in run.causes),
+        *_of_drives(run),
+        *(
+            Reason(f"{each.headline}. Remedy: {each.advice}" if each.advice not in ("", remedy) else each.headline)
+            for each in run.causes
+        ),
     ]
-    if run.errors:
-        first = run.errors[0].message.strip().partition("\n")[0]
-        tests = sum(len(each.tests) for each in run.errors)
-        found.append(f"{tests:,} {'test' if tests == 1 else 'tests'} in error: {first or 'without a message'}")
+    if errors := [each for each in run.errors if not each.drives]:
+        first = errors[0].message.strip().partition("\n")[0]
+        tests = sum(len(each.tests) for each in errors)
+        found.append(Reason(f"{tests:,} {'test' if tests == 1 else 'tests'} in error: {first or 'without a message'}"))
     if not found and (failed := run.sentences(Finding.FAIL)):
-        found = [f"no cause was attributed; the first failed promise: {failed[0]}"]
+        found = [Reason(f"no cause was attributed; the first failed promise: {failed[0]}")]
     yield from found[:MOST_CAUSES]
     if (left := len(found) - MOST_CAUSES) > 0:
-        yield f"and {left:,} more, below"
+        yield Reason(f"and {left:,} more, below")
+
+
+def _of_drives(run: RunView) -> Iterator[Reason]:
+    """Yield each drive that failed or whose health worsened, with what else was found, and the tests that it cost."""
+    serials = {
+        subject.text(each, "identity"): subject.text(each, "serial") for each in subject.manifest_drives(run.manifest)
+    }
+    found: dict[str, list[str]] = {}
+    for each in run.changed:
+        told = [finding.replace(each.name, "it") if each.name else finding for finding in each.findings]
+        found.setdefault(serials.get(each.identity) or each.identity, []).extend(told)
+    for serial in failed_drives(run):
+        found.setdefault(serial, [f"drive {serial} failed under load"])
+    for serial, findings in found.items():
+        first, *others = findings or ["its health worsened"]
+        sentence = first if first.startswith(f"drive {serial} ") else f"drive {serial}: {first}"
+        tests = sum(len(each.tests) for each in run.errors if serial in each.drives)
+        if tests:
+            others.append(f"{tests:,} of {run.verdict.counts.tests:,} tests could not run without it")
+        yield Reason(sentence, tuple(others))
 
 
 def _facts(run: RunView) -> Iterator[tuple[str, str]]:
@@ -107,7 +168,8 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
         yield "Tested", what
     if closest := least_margin(run):
         of = " ".join(filter(None, (span(closest.geometries), closest.worst, span(closest.workloads))))
-        yield "Least margin", f"{closest.margin}: {label(closest.claim)} of {of}, limit {closest.bound}"
+        name = "Farthest beyond its limit" if margin(closest) < 0 else "Least margin"
+        yield name, f"{label(closest.claim)} of {of}: {_beside_limit(closest)}"
     yield "Protocol", run.document("protocol") or "unknown"
     yield "Spec", run.document("spec") or "unknown"
     if (seconds := run_seconds(run.manifest)) is not None:
@@ -118,11 +180,22 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
         yield "Started", f"{utc(started)} UTC"
 
 
+def _beside_limit(closest: Evidence) -> str:
+    """Return ``692 IOPS, limit at least 923 IOPS (-25.0 %)``; a ratio is in words, of a slope with its meaning."""
+    side = "at most" if closest.direction is Direction.AT_MOST else "at least"
+    measured, limit = closest.measured, closest.bound[2:]
+    if closest.claim == Claim.SCALING_SLOPE:
+        measured, limit = measured.replace(" ×", " of proportional growth"), limit.removesuffix(" ×")
+    elif closest.unit is Unit.RATIO:
+        measured, limit = measured.replace(" ×", " times"), limit.replace(" ×", " times")
+    return f"{measured}, limit {side} {limit} ({closest.margin})"
+
+
 def arrays_judged(judged: Iterable[Judged]) -> str:
     """Return ``single drives, RAID 5 of 3 to 8 drives``; empty if no array and no drive was judged."""
     widths: dict[tuple[str, str], set[int]] = {}
     for each in judged:
-        for geometry in each.evidence.geometries:
+        for geometry in each.evidence.geometries if each.evidence.claim != HEALTH else ():
             level, state, width = parse_geometry(geometry)
             if width:
                 widths.setdefault((level, state), set()).add(width)

@@ -20,6 +20,18 @@ KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened", "write_cache", *time
 
 
 @dataclass(frozen=True, slots=True)
+class WorsenedDrive:
+    """A drive whose health changed by more than its use explains."""
+
+    identity: str
+    #: Path, model and serial number.
+    name: str
+    findings: tuple[str, ...]
+    #: True if the drive failed or reports a new defect.
+    is_defective: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """What all surfaces show of a run; it has no records, as a fleet may have thousands of runs."""
 
@@ -31,10 +43,8 @@ class RunView:
     errors: tuple[ErrorGroup, ...]
     #: Ids of tests by reason of their skip.
     skipped: Mapping[str, Sequence[str]]
-    #: A sentence for each drive whose health worsened.
-    worsened: tuple[str, ...]
-    #: Identities of drives that failed or report a new defect.
-    defective: frozenset[str] = frozenset()
+    #: Drives whose health worsened.
+    changed: tuple[WorsenedDrive, ...]
     #: None in a run without a time budget.
     budget: BudgetUse | None = None
     #: States of the drives' write caches as a phrase; empty if they were not recorded.
@@ -48,13 +58,19 @@ class RunView:
     @classmethod
     def of(cls, story: RunReader) -> RunView:
         judged, errors, skips = story.evidence(), troubles(story), skipped(story)
-        worse = {str(each.facts.get("drive")) for each in story.of("drive_worsened") if _is_defective(each)}
+        changed = tuple(map(_worsened, story.of("drive_worsened")))
+        worse = {each.identity for each in changed if each.is_defective}
         unread = sum(drive.get("smart_type") == NO_SMART for drive in subject.manifest_drives(story.manifest))
         counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), len(worse), unread)
-        verdict, worsened = stand(counts, story.manifest), subject.worsened(story)
+        verdict = stand(counts, story.manifest)
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
-        caches, ids = write_caches.states(story), frozenset(worse)
-        return cls(story.folder, story.manifest, verdict, judged, errors, skips, worsened, ids, budget, caches)
+        caches = write_caches.states(story)
+        return cls(story.folder, story.manifest, verdict, judged, errors, skips, changed, budget, caches)
+
+    @property
+    def worsened(self) -> tuple[str, ...]:
+        """A sentence for each change of a drive's health that use does not explain."""
+        return tuple(f"{each.name}: {finding}" for each in self.changed for finding in each.findings)
 
     def sentences(self, outcome: Finding) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome."""
@@ -74,6 +90,10 @@ class RunView:
         return subject.text(subject.table(self.manifest.get(kind)), "name")
 
 
-def _is_defective(worsened: Record) -> bool:
-    """Return whether a drive's health changed by more than wear; records of earlier versions have such changes only."""
-    return bool(worsened.facts.get("defects", worsened.facts.get("findings")))
+def _worsened(record: Record) -> WorsenedDrive:
+    facts = record.facts
+    # Records of earlier versions have changes by more than wear only, as findings.
+    is_defective = bool(facts.get("defects", facts.get("findings")))
+    return WorsenedDrive(
+        str(facts.get("drive")), str(facts.get("name")), subject.texts(facts.get("findings")), is_defective
+    )

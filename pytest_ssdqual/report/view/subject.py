@@ -13,7 +13,6 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLog
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.run_folder import manifest as expectation
 from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
@@ -23,6 +22,8 @@ from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 #: Maximum number of rows of a table without a natural limit.
 MOST_ROWS = 100
 RECORDS = "records.jsonl has them"
+#: Shown where no number of drives was given.
+NOT_EXPECTED = "not checked, as --ssd-expect was not given"
 #: Column heads of a drive's health by the names in records.
 HEALTH = {
     "passed": "self-assessment passed",
@@ -36,16 +37,16 @@ HEALTH = {
 
 
 def expected(manifest: Mapping[str, object]) -> str:
-    """Return the expected number of drives as a phrase; empty for runs of versions without that key."""
+    """Return the expected number of drives as a phrase; empty if none was given."""
     try:
         noted = manifest.get("expected")
-        return expectation.describe(from_plain(ExpectedDrives, noted) if noted else None) if manifest else ""
+        return str(from_plain(ExpectedDrives, noted)) if noted else ""
     except ValueError:
         return ""
 
 
 def drives(manifest: Mapping[str, object], blamed: Mapping[str, int] = MappingProxyType({})) -> Table:
-    """Return every drive of every machine; ``blamed``: by serial number the broken promises that it is the cause of."""
+    """Return every drive of every machine; ``blamed``: by serial number the failed promises that it is the cause of."""
     found = list(manifest_drives(manifest))
     bays = tables(manifest.get("bays"))
     sheets = {name: str(sheet) for bay in bays for name, sheet in table(bay.get("sheets")).items()}
@@ -68,7 +69,7 @@ def drives(manifest: Mapping[str, object], blamed: Mapping[str, int] = MappingPr
 
 
 def _broken(count: int) -> str:
-    return f"{count:,} broken {'promise' if count == 1 else 'promises'}" if count else ""
+    return f"{count:,} failed {'promise' if count == 1 else 'promises'}" if count else ""
 
 
 def means(manifest: Mapping[str, object], load: str = "", more: Iterable[TableRow] = ()) -> Table:
@@ -94,6 +95,7 @@ def _means(manifest: Mapping[str, object], load: str, more: Iterable[TableRow]) 
         yield "machine", text(bay, "machine")
         for name, value in table(bay.get("facts")).items():
             yield name.replace("_", " "), str(value)
+    yield "number of drives", expected(manifest) or NOT_EXPECTED
     if load:
         yield "load of fio", load
     yield from more
@@ -123,15 +125,6 @@ def health(story: RunReader) -> Table:
     unread = [drive for drive in manifest_drives(story.manifest) if drive.get("smart_type") == NO_SMART]
     rows += [(text(drive, "serial") or text(drive, "identity"), *("not read",) * len(HEALTH)) for drive in unread]
     return Table(("Drive", *HEALTH.values()), tuple(rows), "Health of the drives, before → after")
-
-
-def worsened(story: RunReader) -> tuple[str, ...]:
-    """Return a sentence for each change of health that use does not explain."""
-    return tuple(
-        f"{record.facts.get('name')}: {finding}"
-        for record in story.of("drive_worsened")
-        for finding in texts(record.facts.get("findings"))
-    )
 
 
 def arrays(story: RunReader) -> Table:

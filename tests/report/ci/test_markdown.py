@@ -80,8 +80,9 @@ def test_the_verdict_comes_first_then_what_is_broken_then_the_table(told: Told, 
 
 def test_a_rehearsal_says_that_it_is_one(told: Told, claimed: Claimed) -> None:
     text = markdown.text(told(judged(claimed(**KEPT)), acceptance=False))
-    assert text.startswith("## Would be fit: The one promise judged passed.\n\nThe protocol is for rehearsals")
-    assert "rehearsals" not in markdown.text(told(judged(claimed(**KEPT))))
+    assert text.startswith("## Passed, not for acceptance: The one promise judged passed.\n\nNot for acceptance: ")
+    assert "\nNext step: Run it again by a protocol for acceptance: `--ssd-protocol=sequential`\n" in text
+    assert "or acceptance" not in markdown.text(told(judged(claimed(**KEPT))))
 
 
 def test_drives_that_got_worse_are_told(told: Told, claimed: Claimed) -> None:

@@ -82,7 +82,7 @@ def test_nothing_is_fit_of_which_something_is_not_known(
 
 def test_one_rehearsal_among_the_bays_decides_nothing(tmp_path: Path) -> None:
     found = told(bay("dut1", GOOD), bay("dut2", GOOD, acceptance=False), root=tmp_path)
-    assert found.word == "Would be fit"
+    assert found.word == "Passed, not for acceptance"
     assert found.use.startswith("Not for acceptance: the protocol of dut2 ")
 
 

@@ -132,8 +132,8 @@ def test_the_verdict_comes_first_and_says_loudly_if_it_decides_nothing(told: Tol
     assert "1 of 1 promise failed." in page.text
     assert "Not for acceptance" not in page.text
     _, page = read(told(judged(claimed(value=1000)), acceptance=False))
-    assert page.headings[0] == (1, "✓ Would be fit")
-    assert "Not for acceptance: its protocol may not decide about a product." in page.text
+    assert page.headings[0] == (1, "✓ Passed, not for acceptance")
+    assert "Not for acceptance: the protocol snia measures too little to accept or reject a drive." in page.text
 
 
 def test_of_what_by_what_and_whether_it_counts_stand_with_the_verdict(told: Told, claimed: Claimed) -> None:

@@ -23,7 +23,7 @@ def failed(claimed: Claimed) -> Evidence:
 def test_one_drive_is_one_headline_the_worst_promise_first(failed: Evidence) -> None:
     several = [replace(failed, cause=SLOW, margin_percent=-percent) for percent in (10, 40, 20)]
     (group,) = causes.groups(several)
-    assert group.headline == "drive S3 explains 3 of 3 broken promises: it does 60% of the median drive's IOPS"
+    assert group.headline == "drive S3 explains 3 of 3 failed promises: it does 60% of the median drive's IOPS"
     assert [each.margin_percent for each in group.broken] == [-40, -20, -10]
     assert group.advice == ""
 
@@ -33,10 +33,12 @@ def test_the_largest_group_comes_first_and_what_has_no_cause_last(failed: Eviden
     passed = replace(failed, outcome=Finding.PASS)
     undecided = replace(failed, outcome=Finding.INCONCLUSIVE)
     found = causes.groups([failed, failed, failed, held_back, *[replace(failed, cause=SLOW)] * 2, passed, undecided])
-    assert [(each.culprit, len(each.broken), each.of) for each in found] == [
-        (Culprit.DRIVE, 2, 6), (Culprit.MD, 1, 6), (None, 3, 6),
+    assert [(each.culprit, each.share) for each in found] == [
+        (Culprit.DRIVE, "2 of 5 failed promises"),
+        (Culprit.MD, "1 of 2 inconclusive promises"),
+        (None, "3 of 5 failed promises"),
     ]  # fmt: skip
-    assert found[1].headline == "md, not a drive, limits 1 of 6 missed promises: its thread used 97% of a CPU"
+    assert found[1].headline == "md, not a drive, limits 1 of 2 inconclusive promises: its thread used 97% of a CPU"
     assert found[1].advice == MD.advice
     assert "no cause was attributed" in found[2].headline
 

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 from support.builders.report_page import Claimed, Told, judged, record
 
+from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.evidence.health import failed_in, of_failures
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view.errors import troubles
 
@@ -53,3 +55,14 @@ def test_what_was_measured_and_cannot_be_judged_has_nothing_to_do_with_commands(
         (False, "A measurement failed"),
         (False, "A test failed for another reason than a promise"),
     ]
+
+
+def test_a_test_without_its_failed_drive_names_the_drive(told: Told) -> None:
+    died = of_failures("raid5x3", [FailedDrive("S2", ("it dropped out",), ())], protocol="quick", acceptance=False)
+    folder = told(
+        judged(died, "t[1]"),
+        record("error", 1, test="a", message=f"raid5x3 was not measured: {failed_in('S2', 't[1]')}"),
+        record("error", 2, test="b", message=f"raid5x3 was not measured: {failed_in('S20', 't[1]')}"),
+        record("failed", 3, test="c", message=failed_in("S2", "t[1]")),
+    )
+    assert [each.drives for each in troubles(RunReader.read(folder))] == [("S2",), (), ()]

@@ -24,10 +24,10 @@ manifests = st.fixed_dictionaries(
     [
         (Counts(passed=264), {}, "Fit", "All 264 promises judged passed.", []),
         (Counts(passed=1), {}, "Fit", "The one promise judged passed.", []),
-        (Counts(passed=264), {"acceptance": False}, "Would be fit", "All 264 promises judged passed.", []),
+        (Counts(passed=264), {"acceptance": False}, "Passed, not for acceptance", "All 264 promises judged", []),
         (Counts(2333, 3), {"exit_status": 1}, "Not fit", "3 of 2,336 promises failed; 2,333 passed.", []),
         (Counts(0, 1), {"exit_status": 1}, "Not fit", "1 of 1 promise failed.", []),
-        (Counts(0, 1), {"exit_status": 1, "acceptance": None}, "Would not be fit", "1 of 1 promise failed.", []),
+        (Counts(0, 1), {"exit_status": 1, "acceptance": None}, "Failed, not for acceptance", "1 of 1 promise", []),
         (
             Counts(3, 1, 2, errors=1), {"exit_status": 2}, "Not fit", "1 of 6 promises failed; 3 passed.",
             ["2 promises are inconclusive: ", "1 test ended in an error", "The run was interrupted"],
@@ -80,9 +80,34 @@ def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, man
         (Counts(5), {}, "For acceptance: its protocol may decide about a product, and every promise judged passed."),
         (Counts(5, 1), {}, "For acceptance: its protocol may decide about a product, and a failed promise decides."),
         (Counts(5, inconclusive=1), {}, "Not for acceptance: its protocol may decide about a product"),
-        (Counts(5), {"acceptance": False}, "Not for acceptance: its protocol may not decide about a product."),
+        (
+            Counts(5),
+            {"acceptance": False},
+            "Not for acceptance: its protocol measures too little to accept or reject a drive.",
+        ),
         (Counts(5), {"acceptance": None}, "Not for acceptance: the run folder does not record whether"),
     ],
 )
 def test_whether_it_may_be_used_for_acceptance_is_said(found: Counts, manifest: dict[str, object], use: str) -> None:
     assert stand(found, {**ENDED, **manifest}).use.startswith(use)
+
+
+def test_a_test_that_a_failed_drive_cost_is_counted_as_the_drive_s() -> None:
+    lost = Counts(0, 2, errors=110, lost=107, lost_to=("S2",), tests=112)
+    assert stand(lost, {**ENDED, "exit_status": 1}).remarks == (
+        "107 of 112 tests could not run because drive S2 failed.",
+        "3 tests ended in an error, which says nothing about the drives.",
+    )
+
+
+def test_the_parts_of_what_is_inconclusive_add_up() -> None:
+    assert stand(Counts(69, inconclusive=40, limited=39), ENDED).remarks == (
+        "40 promises are inconclusive: a cause that is no drive limits 39, the measurement does not decide 1.",
+    )
+    (of_all,) = stand(Counts(69, inconclusive=39, limited=39), ENDED).remarks
+    assert of_all == "39 promises are inconclusive: a cause that is no drive limits 39 of them."
+
+
+def test_why_a_protocol_is_not_for_acceptance_names_it() -> None:
+    use = stand(Counts(5), {**ENDED, "acceptance": False, "protocol": {"name": "quick"}}).use
+    assert use == "Not for acceptance: the protocol quick measures too little to accept or reject a drive."

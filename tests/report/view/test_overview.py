@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from support.builders.report_page import Claimed
+import pytest
+from support.builders.report_page import MANIFEST, Claimed, Told, judged, record
 
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
+from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
+from pytest_ssdqual.report.evidence.health import failed_in, of_drives, of_failures
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.overview import arrays_judged
+from pytest_ssdqual.report.view.overview import Overview, Reason, arrays_judged, overview
+from pytest_ssdqual.report.view.run_view import RunView
+
+BAYS = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2", "S3")]}]
 
 
 def test_the_first_screen_says_what_was_tested(claimed: Claimed) -> None:
@@ -20,3 +31,147 @@ def test_the_first_screen_says_what_was_tested(claimed: Claimed) -> None:
 def test_without_an_array_nothing_is_said(claimed: Claimed) -> None:
     assert arrays_judged([Judged("t", "", replace(claimed(), geometries=("the lot",)))]) == ""
     assert arrays_judged([]) == ""
+
+
+def healthy(about: str = "drivex3") -> Evidence:
+    return of_drives(about, {"S1": ()}, "healthy", spec="acme", protocol="snia", acceptance=True)
+
+
+def test_health_is_no_measurement_of_single_drives() -> None:
+    assert arrays_judged([Judged("t", "", healthy())]) == ""
+
+
+def first_screen(folder: Path) -> Overview:
+    return overview(RunView.read(folder))
+
+
+def of_one_dead_drive(told: Told, *more: dict[str, object]) -> Overview:
+    dead = FailedDrive("S2", ("it dropped out",), ())
+    worse = record(
+        "drive_worsened", 4, drive="S2", name="/dev/b (serial S2)", defects=["x"],
+        findings=[dead.sentence, "smartctl cannot read /dev/b (serial S2)"],
+    )  # fmt: skip
+    lost = [
+        record("error", 2, test=f"t[{each}]", message=f"raid5x{each} was not measured: {failed_in('S2', 't[0]')}")
+        for each in (3, 4)
+    ]
+    died = judged(of_failures("raid5x3", [dead], protocol="snia", acceptance=True), "t[0]")
+    return first_screen(told(died, *lost, worse, *more, bays=BAYS, exit_status=1))
+
+
+def test_a_dead_drive_is_one_cause_with_its_consequences(told: Told) -> None:
+    found = of_one_dead_drive(told)
+    assert found.causes == (
+        Reason(
+            "drive S2 failed: it dropped out",
+            ("smartctl cannot read it", "2 of 3 tests could not run without it"),
+        ),
+    )
+    assert [each.charges for each in found.drives] == [(), ("failed under load",), ()]
+    assert found.unmarked == "not judged by itself"
+
+
+def test_another_error_beside_a_dead_drive_is_a_cause_of_its_own(told: Told) -> None:
+    found = of_one_dead_drive(told, record("error", 5, test="u", message="no cable\nat all"))
+    assert found.causes[0].consequences[-1] == "2 of 4 tests could not run without it"
+    assert found.causes[1] == Reason("1 test in error: no cable")
+
+
+def test_a_drive_whose_health_worsened_did_not_fail(told: Told) -> None:
+    worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["media errors: 0, now 3"])
+    found = first_screen(told(judged(healthy()), worse, bays=BAYS))
+    assert [each.charges for each in found.drives] == [("its health worsened",), (), ()]
+    assert found.causes == (Reason("drive S1: media errors: 0, now 3"),)
+    assert found.unmarked == "healthy; no figure of a single drive was judged"
+
+
+def test_a_drive_without_a_mark_failed_no_promise_if_it_was_judged(told: Told, claimed: Claimed) -> None:
+    members = tuple(Part(each, {}, Finding.FAIL if each == "S3" else Finding.PASS) for each in ("S1", "S2", "S3"))
+    found = first_screen(told(judged(replace(claimed(), geometries=("drivex3",), members=members)), bays=BAYS))
+    assert [each.charges for each in found.drives] == [(), (), ("fails 1 promise of its own",)]
+    assert found.unmarked == "no failed promise of its own"
+
+
+@pytest.mark.parametrize(
+    ("claim", "value", "bound", "fact"),
+    [
+        (
+            Claim.STEADY_IOPS, 692, 923,
+            ("Farthest beyond its limit", "692 IOPS, limit at least 923 IOPS (-25.0 %)"),
+        ),
+        (Claim.P99_LATENCY, 812_000, 500_000, ("Farthest beyond its limit", "812 µs, limit at most 500 µs (-62.4 %)")),
+        (Claim.MEMBER_SPREAD, 0.9, 0.8, ("Least margin", "0.90 times, limit at least 0.80 times (+12.5 %)")),
+        (
+            Claim.SCALING_SLOPE, 1.0, 0.85,
+            ("Least margin", "1.00 of proportional growth, limit at least 0.85 (+17.6 %)"),
+        ),
+    ],
+)  # fmt: skip
+def test_the_measured_figure_stands_beside_its_limit(
+    told: Told, claimed: Claimed, claim: Claim, value: float, bound: float, fact: tuple[str, str]
+) -> None:
+    facts = dict(first_screen(told(judged(claimed(claim, value=value, bound=bound)))).facts)
+    assert facts[fact[0]].endswith(f": {fact[1]}")
+
+
+def steps(folder: Path) -> Sequence[str]:
+    return [f"{each.text} {each.command}".strip() for each in first_screen(folder).steps]
+
+
+AGAIN = "Run it again by a protocol for acceptance: --ssd-protocol=sequential"
+
+
+def test_the_next_step_after_a_pass(told: Told, claimed: Claimed) -> None:
+    kept = judged(claimed(value=1000))
+    assert steps(told(kept, acceptance=False)) == [AGAIN]
+    (certify,) = steps(told(kept))
+    assert certify.endswith("write the certificate: ssdqual certificate 20260101T000000Z-1")
+
+
+def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(told: Told, claimed: Claimed) -> None:
+    (replaced,) = [f"{each.text} {each.command}" for each in of_one_dead_drive(told).steps]
+    alone = "pytest --ssd-devices='root@dut:/dev/disk/by-id/*S2' suites/drive"
+    assert replaced == f"Replace drive S2, or judge it alone in another slot: {alone}"
+    slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S2",)))
+    assert steps(told(judged(slow), bays=BAYS, acceptance=False)) == [
+        f"Judge drive S2 alone, then in another slot: {alone}",
+        AGAIN,
+    ]
+
+
+def test_a_serial_number_that_a_pattern_cannot_have_is_not_in_the_command(told: Told, claimed: Claimed) -> None:
+    slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S 2*",)))
+    bays = [{"machine": "dut", "drives": [{"serial": "S 2*"}, {"serial": "S3"}]}]
+    (step,) = steps(told(judged(slow), bays=bays))
+    assert step.endswith(": pytest --ssd-devices=… suites/drive")
+
+
+def test_the_next_step_of_a_run_that_the_host_limits_is_the_remedy_once(told: Told, claimed: Claimed) -> None:
+    limited = replace(
+        claimed(), outcome=Finding.INCONCLUSIVE, cause=Cause(Culprit.MD, 0.9, "it is busy", advice="raise threads")
+    )
+    folder = told(judged(limited), exit_status=1)
+    assert steps(folder) == ["Raise threads, and run it again."]
+    assert first_screen(folder).causes == (Reason("md, not a drive, limits 1 of 1 inconclusive promises: it is busy"),)
+
+
+@pytest.mark.parametrize(
+    ("changed", "beginning"),
+    [
+        ({"ended": None}, "Resume the run with the same options and --ssd-resume=20260101T000000Z-1"),
+        ({"exit_status": 1}, "Measure the inconclusive promises longer"),
+        ({"exit_status": 1, "acceptance": False}, AGAIN),
+    ],
+)
+def test_the_next_step_decides_what_is_inconclusive(
+    told: Told, claimed: Claimed, changed: dict[str, object], beginning: str
+) -> None:
+    undecided = judged(replace(claimed(), outcome=Finding.INCONCLUSIVE))
+    assert steps(told(undecided, manifest={**MANIFEST, **changed}))[0].startswith(beginning)
+
+
+def test_every_run_has_a_next_step(told: Told, claimed: Claimed) -> None:
+    assert all(
+        steps(folder)
+        for folder in (told(), told(manifest={}), told(record("error", test="t", message="m")), told(judged(claimed())))
+    )

@@ -21,3 +21,8 @@ def test_drives_with_a_new_defect_are_counted(told: Told, facts: dict[str, list[
     run = RunView.read(told(record("drive_worsened", drive="S1", name="ACME 1", **facts)))
     assert run.verdict.counts.worsened == defective
     assert len(run.worsened) == 1
+
+
+def test_each_finding_about_a_drive_is_a_sentence(told: Told) -> None:
+    worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["2 media errors", "the test failed"])
+    assert RunView.read(told(worse)).worsened == ("ACME 1: 2 media errors", "ACME 1: the test failed")

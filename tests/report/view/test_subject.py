@@ -32,7 +32,7 @@ def test_a_drive_that_is_a_cause_is_marked(told: Told) -> None:
     bays = [{"machine": "a", "drives": [{"serial": "S1"}, {"serial": "S2"}, {"serial": "S3"}]}]
     grid = subject.drives(RunReader.read(told(bays=bays)).manifest, {"S2": 80, "S3": 1})
     assert grid.columns[-1] == "Cause of"
-    assert [row[-1] for row in grid.rows] == ["", "80 broken promises", "1 broken promise"]
+    assert [row[-1] for row in grid.rows] == ["", "80 failed promises", "1 failed promise"]
 
 
 def test_the_means_are_named_with_each_session(told: Told) -> None:
@@ -60,13 +60,11 @@ def test_health_shows_what_changed_over_all_sessions(told: Told) -> None:
         record("health", when="before", temperature_c=41, **health),
         record("health", when="after", temperature_c=50, **{**health, "passed": False, "media_errors": 2}),
         record("health", when="before", drive="unlisted"),
-        record("drive_worsened", name="S1", findings=["2 media errors", "the test failed"]),
     )
     story = RunReader.read(folder)
     first, second = subject.health(story).rows
     assert first == ("S1", "yes → no", "40 → 50", "unknown", "unknown", "0 → 2", "unknown", "0 B")
     assert second[0] == "unlisted"
-    assert subject.worsened(story) == ("S1: 2 media errors", "S1: the test failed")
 
 
 def test_arrays_are_told_with_how_they_were_purged(told: Told) -> None:

@@ -1,0 +1,101 @@
+"""The next step after a run: what to do about its worst outcome, and a run by a protocol for acceptance; pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.fitness import INTERRUPTED, MOST_NAMED, Fitness
+from pytest_ssdqual.report.view.run_view import RunView
+
+#: Serial numbers that need no quotes in a pattern; udev writes other characters differently.
+PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
+#: Links to drives by serial number, which stay when a drive moves to another slot.
+LINK = "/dev/disk/by-id/*"
+LOCAL, LAB = "localhost", "lab"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A sentence, and the command or option at its end; empty if there is none."""
+
+    text: str
+    command: str = ""
+
+
+def next_steps(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> tuple[Step, ...]:
+    """Return what to do next, at least one step; ``failed`` and ``slow`` are serial numbers of drives."""
+    steps = list(_mend(run, failed, slow))
+    if run.manifest.get("acceptance") is False:
+        steps.append(Step("Run it again by a protocol for acceptance:", f"--ssd-protocol={for_acceptance()}"))
+    return tuple(steps) or (_conclude(run),)
+
+
+@cache
+def for_acceptance() -> str:
+    """Return the shipped protocol for acceptance that measures until verdicts are certain, else the first one."""
+    found = [each for each in map(protocols.load, protocols.shipped()) if each.acceptance]
+    return min(found, key=lambda each: each.sequential is None).name
+
+
+def advice(run: RunView) -> str:
+    """Return the remedy of the largest group of promises that a cause other than a drive limits; empty without one."""
+    return next((each.advice for each in run.causes if each.advice), "")
+
+
+def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[Step]:
+    """Yield what removes the cause of the outcome; nothing if only the protocol or a good end is left to talk about."""
+    counts = run.verdict.counts
+    if failed:
+        yield Step(f"Replace {_drives(failed)}, or judge {_it(failed)} alone in another slot:", _alone(run, failed))
+    if slow:
+        yield Step(f"Judge {_drives(slow)} alone, then in another slot:", _alone(run, slow))
+    if remedy := advice(run):
+        yield Step(f"{remedy[0].upper()}{remedy[1:]}{', and run it again' if run.verdict.acceptance else ''}.")
+    if failed or slow or remedy:
+        return
+    if run.verdict.fitness is Fitness.UNFIT:
+        yield Step("Read the failed promises: report.html has the commands that measure each again.")
+    elif not run.manifest.get("ended") or run.manifest.get("exit_status") == INTERRUPTED:
+        yield Step("Resume the run with the same options and", f"--ssd-resume={run.folder.name}")
+    elif counts.errors:
+        yield Step("Remove the cause of the first error below, and run these tests again.")
+    elif counts.inconclusive and run.verdict.acceptance:
+        yield Step("Measure the inconclusive promises longer, in a protocol of your own; their sentences are below.")
+    elif not counts.promises:
+        yield Step("Run a suite that judges promises, by a spec that makes some.")
+
+
+def _conclude(run: RunView) -> Step:
+    """Return the step after a run that left nothing to mend."""
+    if run.verdict.fitness is Fitness.FIT and run.verdict.acceptance:
+        return Step(
+            "Keep the run folder as a baseline, and write the certificate:", f"ssdqual certificate {run.folder.name}"
+        )
+    return Step("Read below what the run did not decide, and run those tests again.")
+
+
+def _alone(run: RunView, serials: Sequence[str]) -> str:
+    """Return the command that judges these drives one by one; the options of the run are to be added."""
+    where = "…"
+    for bay in subject.tables(run.manifest.get("bays")):
+        found = {subject.text(drive, "serial") for drive in subject.tables(bay.get("drives"))}
+        machine = subject.text(bay, "machine")
+        if machine != LAB and found.issuperset(serials) and all(map(PLAIN.fullmatch, serials)):
+            pattern = ",".join(f"{LINK}{serial}" for serial in serials[:MOST_NAMED])
+            where = shlex.quote(pattern if machine in ("", LOCAL) else f"{machine}:{pattern}")
+    return f"pytest --ssd-devices={where} suites/drive"
+
+
+def _drives(serials: Sequence[str]) -> str:
+    more = f" and {len(serials) - MOST_NAMED:,} more" if len(serials) > MOST_NAMED else ""
+    return f"{'drive' if len(serials) == 1 else 'drives'} {', '.join(serials[:MOST_NAMED])}{more}"
+
+
+def _it(serials: Sequence[str]) -> str:
+    return "it" if len(serials) == 1 else "them"
