@@ -22,9 +22,12 @@ def has_tests() -> bool:
 pytest_plugins = ["pytester", *(["support.lab.rehearsing"] if has_tests() else [])]
 
 #: The parts of the tests to run, with commas between: ``unit`` (without a lab), ``quick`` (of those, without the mark
-#: ``slow``), ``unhurried`` (that mark), ``lab`` (the other ones with a lab). script/test sets it. Rehearsals do not
-#: pass variables with pytest's prefix to their runs.
+#: ``slow``), ``faults`` (suites/faults with a lab), ``unhurried`` (that mark), ``lab`` (the other ones with a lab).
+#: script/test sets it. Rehearsals do not pass variables with pytest's prefix to their runs.
 PART = os.environ.get("PYTEST_SSDQUAL_PART", "")
+
+#: These tests share run folders, in order.
+FAULTS = Path(__file__).parent / "suites" / "faults"
 
 #: True when script/test runs failed tests again.
 AGAIN = bool(os.environ.get("PYTEST_SSDQUAL_AGAIN"))
@@ -76,6 +79,8 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def parts_of(item: pytest.Item) -> set[str]:
     if item.get_closest_marker("lab") is None:
         return {"unit"} if item.get_closest_marker("slow") else {"unit", "quick"}
+    if item.path.is_relative_to(FAULTS):
+        return {"faults"}
     return {"unhurried" if item.get_closest_marker("unhurried") else "lab"}
 
 

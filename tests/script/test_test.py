@@ -27,7 +27,10 @@ AGAIN = "--last-failed --last-failed-no-failures=none"
 LAB = f"lab -m pytest -o cache_dir=.pytest_cache/lab {SLOWEST}"
 UNHURRIED = f"unhurried -m pytest -o cache_dir=.pytest_cache/unhurried {SLOWEST}"
 QUICK = UNIT.replace("unit", "quick")
-BOTH = f"lab,unhurried -m pytest -o cache_dir=.pytest_cache/lab,unhurried {SLOWEST}"
+FAULTS = f"faults -m pytest -o cache_dir=.pytest_cache/faults {SLOWEST}"
+ALL = f"lab,unhurried,faults -m pytest -o cache_dir=.pytest_cache/lab,unhurried,faults {SLOWEST}"
+#: All parts pass.
+GOOD: dict[str, list[int]] = {"unit": [0], "lab": [0], "unhurried": [0], "faults": [0]}
 
 
 @pytest.fixture
@@ -61,25 +64,25 @@ def checkout(tmp_path: Path) -> Path:
 def test_with_arguments_both_parts_are_run_once_and_both_count(
     checkout: Path, unit: int, lab: int, status: int, told: str
 ) -> None:
-    done, lines = ended(checkout, "-m", "not lab", unit=[unit], both=[lab])
+    done, lines = ended(checkout, "-m", "not lab", unit=[unit], all=[lab])
     assert done == status
-    assert lines == [f"{UNIT} -m not lab", f"{BOTH} -m not lab", f"script/test: {told}"]
+    assert lines == [f"{UNIT} -m not lab", f"{ALL} -m not lab", f"script/test: {told}"]
 
 
 def test_parts_run_beside_each_other_and_what_judges_has_the_processor_first(checkout: Path) -> None:
-    done, lines = ended(checkout, unit=[0], lab=[0], unhurried=[0])
+    done, lines = ended(checkout, **GOOD)
     assert done == 0
-    assert lines == [UNIT, LAB, UNHURRIED, "script/test: unit tests: passed; tests in the lab: passed"]
+    assert lines == [UNIT, LAB, UNHURRIED, FAULTS, "script/test: unit tests: passed; tests in the lab: passed"]
     least = os.nice(0)  # these tests have some more themselves, and there is nothing beyond 19
-    expected = [least, min(least + 5, 19), min(least + 10, 19)]
-    assert [nice_of(checkout, part) for part in ("lab", "unhurried", "unit")] == expected
+    lower, lowest = min(least + 5, 19), min(least + 10, 19)
+    assert [nice_of(checkout, part) for part in GOOD] == [lowest, least, lower, lower]
 
 
 def test_repetitions_and_parts_that_were_chosen_have_the_usual_priority(checkout: Path) -> None:
-    ended(checkout, unit=[0], lab=[0], unhurried=[1, 0])
+    ended(checkout, **GOOD | {"unhurried": [1, 0]})
     assert nice_of(checkout, "unhurried") == os.nice(0)
-    ended(checkout, "-x", unit=[0], both=[0])
-    assert [nice_of(checkout, part) for part in ("unit", "lab,unhurried")] == [os.nice(0)] * 2
+    ended(checkout, "-x", unit=[0], all=[0])
+    assert [nice_of(checkout, part) for part in ("unit", "lab,unhurried,faults")] == [os.nice(0)] * 2
 
 
 @pytest.mark.parametrize(("status", "said"), [(0, "passed"), (1, "FAILED"), (5, "none selected")])
@@ -90,43 +93,59 @@ def test_quick_runs_unit_tests_only(checkout: Path, status: int, said: str) -> N
 
 
 @pytest.mark.parametrize("second", [0, 1, 5])
-@pytest.mark.parametrize(("part", "command"), [("lab", LAB), ("unhurried", UNHURRIED)])
+@pytest.mark.parametrize(("part", "command"), [("lab", LAB), ("unhurried", UNHURRIED), ("faults", FAULTS)])
 def test_rehearsals_that_failed_beside_others_are_run_again_alone(
     checkout: Path, part: str, command: str, second: int
 ) -> None:
-    done, lines = ended(checkout, **{"unit": [0], "lab": [0], "unhurried": [0], part: [1, second]})
+    done, lines = ended(checkout, **GOOD | {part: [1, second]})
     assert done == bool(second)
     again = f"script/test: some rehearsals of the part {part} failed; they run again, alone"
     result = "FAILED" if second else "passed, some only alone"
     told = f"script/test: unit tests: passed; tests in the lab: {result}"
-    assert lines[3:] == [again, f"{command} {AGAIN}".replace(part, f"{part} again", 1), told]
+    assert lines[4:] == [again, f"{command} {AGAIN}".replace(part, f"{part} again", 1), told]
 
 
 def test_unit_tests_get_no_second_chance(checkout: Path) -> None:
-    done, lines = ended(checkout, unit=[1, 0], lab=[0], unhurried=[0])
+    done, lines = ended(checkout, **GOOD | {"unit": [1, 0]})
     assert done == 1
-    assert lines[3:] == ["script/test: unit tests: FAILED; tests in the lab: passed"]
+    assert lines[4:] == ["script/test: unit tests: FAILED; tests in the lab: passed"]
 
 
-@pytest.mark.parametrize("lasting", ["lab", "unhurried"])
+@pytest.mark.parametrize("lasting", ["lab", "unhurried", "faults"])
 def test_what_passes_alone_makes_nothing_else_pass(checkout: Path, lasting: str) -> None:
-    done, lines = ended(checkout, **{"unit": [0], "lab": [1, 0], "unhurried": [1, 0], lasting: [1, 1]})
+    failing = {"lab": [1, 0], "unhurried": [1, 0], "faults": [1, 0]}
+    done, lines = ended(checkout, **GOOD | failing | {lasting: [1, 1]})
     assert done == 1
     assert lines[-1] == "script/test: unit tests: passed; tests in the lab: FAILED"
-    done, _ = ended(checkout, unit=[1, 0], lab=[1, 0], unhurried=[0])
+    done, _ = ended(checkout, **GOOD | failing | {"unit": [1, 0]})
     assert done == 1
+    done, lines = ended(checkout, **GOOD | failing)
+    assert done == 0
+    assert lines[-1] == "script/test: unit tests: passed; tests in the lab: passed, some only alone"
 
 
-@pytest.mark.parametrize(("unit", "both"), [(2, 0), (3, 0), (4, 0), (0, 2)])
-def test_ctrl_c_and_wrong_arguments_end_it_all(checkout: Path, unit: int, both: int) -> None:
-    done, lines = ended(checkout, "-x", unit=[unit], both=[both])
-    assert done == unit + both
+def test_parts_without_a_test_are_not_missed_but_nothing_at_all_is(checkout: Path) -> None:
+    empty = {"lab": [5], "unhurried": [5], "faults": [5]}
+    done, lines = ended(checkout, **GOOD | empty)
+    assert done == 0
+    assert lines[-1] == "script/test: unit tests: passed; tests in the lab: none selected"
+    done, _ = ended(checkout, **GOOD | empty | {"unit": [5]})
+    assert done == 5
+    done, lines = ended(checkout, **GOOD | empty | {"faults": [0]})
+    assert done == 0
+    assert lines[-1] == "script/test: unit tests: passed; tests in the lab: passed"
+
+
+@pytest.mark.parametrize(("unit", "lab"), [(2, 0), (3, 0), (4, 0), (0, 2)])
+def test_ctrl_c_and_wrong_arguments_end_it_all(checkout: Path, unit: int, lab: int) -> None:
+    done, lines = ended(checkout, "-x", unit=[unit], all=[lab])
+    assert done == unit + lab
     assert len(lines) == 1 + (unit == 0)
 
 
-@pytest.mark.parametrize("part", ["lab", "unhurried"])
-def test_an_error_inside_of_pytest_ends_it_all_in_either_half(checkout: Path, part: str) -> None:
-    done, lines = ended(checkout, **{"unit": [0], "lab": [0], "unhurried": [0], part: [3]})
+@pytest.mark.parametrize("part", ["lab", "unhurried", "faults"])
+def test_an_error_inside_of_pytest_ends_it_all_in_each_part(checkout: Path, part: str) -> None:
+    done, lines = ended(checkout, **GOOD | {part: [3]})
     assert done == 3
     assert not any(line.startswith("script/test: unit") for line in lines)
 
@@ -135,9 +154,9 @@ def test_an_error_inside_of_pytest_ends_it_all_in_either_half(checkout: Path, pa
 def test_core_of_the_rehearsals_runs_on_all_releases_whatever_fails(
     checkout: Path, statuses: list[int], expected: int
 ) -> None:
-    done, lines = ended(checkout, "--all-releases", "-x", both=statuses)
+    done, lines = ended(checkout, "--all-releases", "-x", all=statuses)
     assert done == expected
-    assert [line for line in lines if not line.startswith("script/test: ")] == [f"{BOTH} -m every_release -x"] * 3
+    assert [line for line in lines if not line.startswith("script/test: ")] == [f"{ALL} -m every_release -x"] * 3
     outcomes = [line.split()[2] for line in lines if line.startswith("script/test: debian")]
     assert outcomes == [{0: "passed", 1: "FAILED", 5: "none"}[status] for status in statuses]
 
@@ -154,7 +173,7 @@ def test_all_releases_of_the_lab_are_run() -> None:
 
 def ended(checkout: Path, *arguments: str, **statuses: list[int]) -> tuple[int, list[str]]:
     for part, each in statuses.items():
-        name = "lab,unhurried" if part == "both" else part
+        name = "lab,unhurried,faults" if part == "all" else part
         (checkout / name).write_text("".join(f"{status}\n" for status in each))
     argv: list[str | Path] = [checkout / "script" / "test", *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -182,6 +201,16 @@ def test_patient_rehearsal():
     pass
 """
 
+FAULT = """
+import pytest
+
+@pytest.mark.lab
+@pytest.mark.unhurried
+def test_fault():
+    pass
+"""
+REHEARSALS = {"test_rehearsal", "test_patient_rehearsal", "test_fault"}
+
 
 @pytest.mark.parametrize(
     ("part", "ran", "file"),
@@ -190,8 +219,9 @@ def test_patient_rehearsal():
         ("quick", {"test_arithmetic"}, "results.xml"),
         ("lab", {"test_rehearsal"}, "results-lab.xml"),
         ("unhurried", {"test_patient_rehearsal"}, "results.xml"),
-        ("lab,unhurried", {"test_rehearsal", "test_patient_rehearsal"}, "results-lab.xml"),
-        ("", {"test_arithmetic", "test_hard_arithmetic", "test_rehearsal", "test_patient_rehearsal"}, "results.xml"),
+        ("faults", {"test_fault"}, "results.xml"),
+        ("lab,unhurried,faults", REHEARSALS, "results-lab.xml"),
+        ("", {"test_arithmetic", "test_hard_arithmetic"} | REHEARSALS, "results.xml"),
     ],
 )
 def test_a_part_has_its_tests_and_its_own_junit_file(
@@ -200,10 +230,12 @@ def test_a_part_has_its_tests_and_its_own_junit_file(
     shutil.copy(ROOT / "conftest.py", pytester.path)
     pytester.makeini("[pytest]\nmarkers =\n    lab: needs the lab\n    unhurried: whenever\n    slow: seconds\n")
     pytester.makepyfile(SOME)
+    (faults := pytester.path / "suites" / "faults").mkdir(parents=True)
+    (faults / "test_drives.py").write_text(FAULT)
     monkeypatch.setenv("PYTEST_SSDQUAL_PART", part)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     result = pytester.runpytest_subprocess("--junitxml=results.xml")
-    result.assert_outcomes(passed=len(ran), deselected=4 - len(ran))
+    result.assert_outcomes(passed=len(ran), deselected=5 - len(ran))
     assert [name for name in sorted(os.listdir(pytester.path)) if name.endswith(".xml")] == [file]  # noqa: PTH208
     cases = ET.parse(pytester.path / file).getroot().iter("testcase")  # noqa: S314 (our own)
     assert {case.get("name") for case in cases} == ran

@@ -104,7 +104,7 @@ def _unmarked(run: RunView) -> str:
     if any(each.claim != FAILED and each.members for each in _promises(run)):
         return "no failed promise of its own"
     is_health_judged = any(each.evidence.claim == HEALTH for each in run.judged)
-    return "healthy; no figure of a single drive was judged" if is_health_judged else "not judged by itself"
+    return "no new defect; no figure of a single drive was judged" if is_health_judged else "not judged by itself"
 
 
 def _promises(run: RunView) -> list[Evidence]:

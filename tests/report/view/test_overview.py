@@ -82,7 +82,7 @@ def test_a_drive_whose_health_worsened_did_not_fail(told: Told) -> None:
     found = first_screen(told(judged(healthy()), worse, bays=BAYS))
     assert [each.charges for each in found.drives] == [("its health worsened",), (), ()]
     assert found.causes == (Reason("drive S1: media errors: 0, now 3"),)
-    assert found.unmarked == "healthy; no figure of a single drive was judged"
+    assert found.unmarked == "no new defect; no figure of a single drive was judged"
 
 
 def test_a_drive_without_a_mark_failed_no_promise_if_it_was_judged(told: Told, claimed: Claimed) -> None:
