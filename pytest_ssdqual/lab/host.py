@@ -23,8 +23,9 @@ class Architecture:
     qemu: str
     qemu_package: str
     machine: str
-    #: QEMU's model of the processor without KVM. Each newer feature costs time to emulate: of booting and of mdadm,
-    #: lsblk, smartctl and fio, the model "max" needs a quarter more, and twice as much for fio (QEMU 7.2).
+    #: QEMU's model of the processor without KVM, the oldest one with the instructions that dm-crypt's module needs. Each
+    #: newer feature costs time to emulate: of booting and of mdadm, lsblk, smartctl and fio, the model "max" needs a
+    #: fifth more, and twice as much for fio (QEMU 7.2).
     emulated_cpu: str
     console: str
     #: Kernel packages for virtual machines, by the ``ID`` of /etc/os-release.
@@ -37,7 +38,7 @@ ARCHITECTURES = (
         qemu="qemu-system-x86_64",
         qemu_package="qemu-system-x86",
         machine="q35",
-        emulated_cpu="Nehalem",
+        emulated_cpu="Westmere",
         console="ttyS0",
         kernels=(("debian", "linux-image-cloud-amd64"), ("ubuntu", "linux-image-virtual")),
     ),
