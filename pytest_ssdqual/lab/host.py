@@ -23,9 +23,9 @@ class Architecture:
     qemu: str
     qemu_package: str
     machine: str
-    #: QEMU's model of the processor without KVM, the oldest one with the instructions that dm-crypt's module needs. Each
-    #: newer feature costs time to emulate: of booting and of mdadm, lsblk, smartctl and fio, the model "max" needs a
-    #: fifth more, and twice as much for fio (QEMU 7.2).
+    #: QEMU's model of the processor without KVM: the oldest with the instructions that dm-crypt's module needs. Newer
+    #: features cost time to emulate: the model "max" needs a fifth more for booting, mdadm, lsblk and smartctl, and
+    #: twice as much for fio (QEMU 7.2).
     emulated_cpu: str
     console: str
     #: Kernel packages for virtual machines, by the ``ID`` of /etc/os-release.
