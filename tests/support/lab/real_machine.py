@@ -78,7 +78,7 @@ def booted(scratch: Path, say: Say = print) -> Iterator[RealMachine]:
     image = ensure_disk(cache, say, ["python3"], partial(_dependencies, scratch), _digest())
     drives = shelf(DRIVES, size_bytes=DRIVE_BYTES, iops=IOPS, bus=Bus.SCSI)
     how = accelerator(row, image, cache)
-    with boot(image, drives, accelerator=how, say=say, deadline_s=180.0, memory_mib=MEMORY_MIB) as vm:
+    with boot(image, drives, accelerator=how, say=say, memory_mib=MEMORY_MIB) as vm:
         machine = RealMachine(vm)
         machine.put(f"/{SITE}", {path.name: path for path in _package(scratch).iterdir()})
         yield machine
