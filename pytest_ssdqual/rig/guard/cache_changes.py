@@ -117,13 +117,14 @@ class WriteCaches:
     def restore(self, obstacle: str = "") -> None:
         """Restore every write cache that ``set`` switched, and record the outcome.
 
-        With an ``obstacle``, a reason why the drives do not answer, none is tried, and that is recorded. Otherwise all
-        are tried; then ``RigError`` is raised if the machine is lost or nothing can be recorded.
+        With an ``obstacle``, a reason why the drives do not answer, or without the lease, none is switched, and that is
+        recorded. Otherwise all are tried. Then ``RigError`` is raised if the machine is lost or nothing can be
+        recorded.
         """
         ended: RigError | None = None
         for drive, change, expected in list(self._open.values()):
             try:
-                undo(self._machine, drive, [change], self.note, expected, obstacle)
+                undo(self._machine, drive, [change], self.note, self._held.require_lease, expected, obstacle)
             except RigError as error:
                 ended = ended or error
         self._open.clear()
@@ -180,19 +181,23 @@ def undo(
     drive: Drive,
     changes: Sequence[CacheChange],
     note: Note,
+    require_lease: Callable[[], None],
     expected: CacheState | None = None,
     obstacle: str = "",
 ) -> str:
-    """Restore the state before the first of these changes of one drive; the caller holds the lease.
+    """Restore the state before the first of these changes of one drive.
 
-    Records and returns a sentence: what was restored, or why it was not. Raises only what ends the run. ``expected`` is
-    the state that the drive had for the measurements; None for changes of an earlier run. With an ``obstacle`` the
-    drive is not asked.
+    Records and returns a sentence: what was restored, or why it was not. Raises only what ends the run. Nothing is
+    switched if ``require_lease`` raises ``RigError``: the drive may be another run's by now. ``expected`` is the state
+    that the drive had for the measurements; None for changes of an earlier run. With an ``obstacle`` the drive is not
+    asked.
     """
     was, ended = changes[0].was, None
     done = Switched(CacheState.UNKNOWN, CacheState.UNKNOWN, obstacle)
     try:
-        done = done if obstacle else write_cache.switch(machine, drive, was)
+        if not obstacle:
+            require_lease()
+            done = write_cache.switch(machine, drive, was)
     except RigError as error:
         ended = error if error.ends_run else None
         done = replace(done, printed=str(error))
@@ -238,12 +243,14 @@ def restore_left(
     affected = [drive for drive in drives if drive.identity in changed]
     if not affected:
         return ()
-    with Lease(machine, [drive.identity for drive in affected], Terms(names=names(affected))):
+    with Lease(machine, [drive.identity for drive in affected], Terms(names=names(affected))) as lease:
         by_drive: dict[str, list[CacheChange]] = {}
         for change in left_now():
             by_drive.setdefault(change.drive, []).append(change)
         return tuple(
-            undo(machine, drive, by_drive[drive.identity], note) for drive in affected if drive.identity in by_drive
+            undo(machine, drive, by_drive[drive.identity], note, lease.require)
+            for drive in affected
+            if drive.identity in by_drive
         )
 
 

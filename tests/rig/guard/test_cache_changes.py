@@ -230,6 +230,18 @@ def test_drive_that_is_gone_is_named_and_the_others_are_restored() -> None:
     )
 
 
+def test_nothing_is_restored_without_the_lease_and_the_next_run_can() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.set()
+    rig.held.lost = True
+    caches.restore()
+    assert set(rig.caches.states.values()) == {"off"}
+    assert [each["drive"] for each in rig.of("write_cache_left")] == list(SERIALS)
+    assert "could not be restored (the lease was lost)" in rig.of("write_cache_left")[0]["sentence"]
+    assert rig.of("write_cache_restored") == []
+
+
 def test_lost_machine_is_recorded_for_every_drive() -> None:
     rig = bench()
     caches = rig.run("off")
@@ -313,6 +325,7 @@ class Leases:
 
     did: list[str]
     taken: bool = False
+    lost: bool = False
 
     def __call__(self, machine: object, identities: Sequence[str], terms: object) -> Leases:
         if self.taken:
@@ -320,8 +333,12 @@ class Leases:
         self.did.append(f"take {' '.join(identities)}")
         return self
 
-    def __enter__(self) -> None:
-        pass
+    def __enter__(self) -> Leases:
+        return self
+
+    def require(self) -> None:
+        if self.lost:
+            raise LeaseLost("the lease was lost")
 
     def __exit__(self, *_: object) -> None:
         self.did.append("release")
@@ -358,6 +375,13 @@ def test_drives_without_changes_need_no_lease(left: Bench) -> None:
     assert left.did == []
 
 
+def test_next_run_that_loses_its_lease_restores_nothing(left: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_changes, "Lease", Leases(left.did, lost=True))
+    (sentence,) = restore_left(left.machine, DRIVES, CHANGES, lambda: CHANGES, left.note)
+    assert "could not be restored (the lease was lost)" in sentence
+    assert left.caches.switched == []
+
+
 def test_drives_of_a_living_run_are_left_alone(left: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_changes, "Lease", Leases(left.did, taken=True))
     with pytest.raises(LeaseTaken):
@@ -368,9 +392,11 @@ def test_drives_of_a_living_run_are_left_alone(left: Bench, monkeypatch: pytest.
 def test_change_that_cannot_be_undone_stays_on_record() -> None:
     rig = bench(S0="off")
     rig.broken["S0", "on"] = RigError("it does not answer")
-    assert "could not be restored (it does not answer)" in undo(rig.machine, DRIVES[0], CHANGES[:1], rig.note)
+    assert "could not be restored (it does not answer)" in undo(
+        rig.machine, DRIVES[0], CHANGES[:1], rig.note, rig.held.require_lease
+    )
     assert [kind for kind, _ in rig.notes] == ["write_cache_left"]
     rig.broken.clear()
     rig.caches.states["S0"] = "mute"
-    assert "could not be restored" in undo(rig.machine, DRIVES[0], CHANGES[:1], rig.note)
+    assert "could not be restored" in undo(rig.machine, DRIVES[0], CHANGES[:1], rig.note, rig.held.require_lease)
     assert [kind for kind, _ in rig.notes] == ["write_cache_left"] * 2
