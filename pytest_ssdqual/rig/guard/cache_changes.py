@@ -96,22 +96,28 @@ class WriteCaches:
         self._is_set = True
 
     def require(self, drives: Iterable[Drive]) -> None:
-        """Raise ``InvalidMeasurement`` if drives that were measured are not in the state that the protocol demands.
+        """Raise ``InvalidMeasurement`` unless drives that were measured are still in the state that they were put in.
 
-        A reset may have returned them to their own; they are switched again. A drive that never had the state, or does
-        not report it now, is not an objection.
+        A reset may have returned them to their own; they are switched again. A drive that does not report its state now
+        may have lost it, too. A drive that never had the state that the protocol demands is not an objection.
         """
         if self._rule == AS_FOUND:
             return
         wanted = CacheState(self._rule)
         switched = [drive for drive in drives if self._now.get(drive.identity) is wanted]
-        states = zip(switched, self._read_all(switched), strict=True)
+        states = list(zip(switched, self._read_all(switched), strict=True))
         lost = [drive.describe() for drive, (state, _) in states if state is OTHER[wanted]]
         if lost:
             self.set()
             raise InvalidMeasurement(
                 f"the write cache was {OTHER[wanted]} at the end of a measurement, and the protocol has it {wanted}: "
                 f"{', '.join(lost)}"
+            )
+        unread = [f"{drive.describe()}{_because(why)}" for drive, (state, why) in states if state is not wanted]
+        if unread:
+            raise InvalidMeasurement(
+                f"the protocol has the write cache {wanted}, and its state was not reported at the end of a "
+                f"measurement: {', '.join(unread)}"
             )
 
     def restore(self, obstacle: str = "") -> None:

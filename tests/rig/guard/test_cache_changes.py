@@ -285,8 +285,17 @@ def test_measurement_does_not_count_if_a_drive_lost_the_setting_meanwhile() -> N
         caches.require(DRIVES)
     assert rig.caches.states["S1"] == "off", "the next one has it again"
     caches.require(DRIVES)
+
+
+def test_measurement_does_not_count_if_the_state_at_its_end_is_unknown() -> None:
+    rig = bench(S2="stuck")
+    caches = rig.run("off")
+    caches.set()
     rig.caches.states["S0"] = "mute"
-    caches.require(DRIVES)
+    rig.broken["S1", "read"] = RigError("the answer was cut short")
+    with pytest.raises(InvalidMeasurement, match=r"not reported .*serial S0\), .*serial S1\) \(the answer was cut"):
+        caches.require(DRIVES)
+    assert len(rig.caches.switched) == 3, "nothing is switched by a guess"
 
 
 def test_caches_that_stay_as_found_are_not_read_after_measurements() -> None:
