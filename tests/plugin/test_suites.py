@@ -85,18 +85,20 @@ def done(rig: Inner, kind: str) -> Counter[str]:
 
 
 def test_all_of_it(rig: Inner) -> None:
-    # Its 168 workloads of all sizes, on ten arrays each, would be half of the time; the others have each form of them.
-    result = run(rig, "-k", "not test_block_sizes")
+    result = run(rig)
     found = outcomes(rig)
     # From the purged state the simulated drives are twice as fast, which the lab's never are.
     failed = [line for line in result.outlines if line.startswith("FAILED")]
     assert {line.split("::")[1].split("[")[0] for line in failed} == {"test_fresh_over_settled_iops"}
-    assert found["error"] == 0
-    assert found["passed"] > 1000
+    # Chunks are of 64 KiB here, and of 256 in the paper's protocol: mixes with writes at four depths have no law.
+    errors = [line for line in result.outlines if line.startswith("ERROR")]
+    assert found["error"] == len(errors) == 3 * 4
+    assert all("test_iops_of_parity_grow_with_every_drive[raid5-rand" in each and "_128k_" in each for each in errors)
+    assert found["passed"] > 2000
 
     names = ("kind", "geometry", "workload", "loop")
     measured = [tuple(record.get(name) for name in names) for record in rig.records(*MEASUREMENTS)]
-    assert len(measured) == len(set(measured)) > 1000
+    assert len(measured) == len(set(measured)) > 1500
     assert {kind for kind, *_ in measured} == set(MEASUREMENTS)
     assert (done(rig, "array_created"), done(rig, "conditioned")) == least(rig)
 
