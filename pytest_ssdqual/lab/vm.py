@@ -61,7 +61,7 @@ def roomiest(size_bytes: int, memory: Path | None = None) -> Path:
 
 
 READY = b"ssdqual-lab: ready"
-#: Booting takes 10 s of processor time without KVM: ten seconds, or two minutes beside other programs.
+#: Deadline of a boot: it takes 10 s of processor time without KVM, so two minutes on a busy computer.
 BOOT_S = 180.0
 
 
@@ -177,13 +177,13 @@ class Vm:
     def cont(self) -> None:
         self._ask("cont")
 
-    def reset(self, deadline_s: float = BOOT_S) -> None:
+    def reset(self) -> None:
         """Reset the machine; return when it is ready again."""
         seen = self._console().count(READY)
         self._ask("set-action", reboot="reset")
         self._ask("system_reset")
         # only after that: SeaBIOS resets the machine once more after a warm start
-        self._await_ready(seen + 1, deadline_s)
+        self._await_ready(seen + 1)
         self._ask("set-action", reboot="shutdown")
 
     def await_end(self, deadline_s: float = 60.0) -> None:
@@ -201,7 +201,7 @@ class Vm:
             self._process.wait()
         self._forget()
 
-    def power_on(self, deadline_s: float = BOOT_S) -> None:
+    def power_on(self) -> None:
         """Start QEMU and return when the guest is ready; raise ``LabFailed`` at the deadline."""
         console = self._hardware.directory / "console"
         console.unlink(missing_ok=True)
@@ -211,7 +211,7 @@ class Vm:
             argv = ["setpriv", "--pdeathsig", "KILL", "--", *qemu_argv(self._hardware)]
             self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
         try:
-            self._await_ready(1, deadline_s)
+            self._await_ready(1)
             self._hardware = replace(self._hardware, ssh_port=self._forwarded_port())
         except BaseException:
             self.power_cut()
@@ -236,13 +236,13 @@ class Vm:
         console = self._hardware.directory / "console"
         return console.read_bytes() if console.exists() else b""
 
-    def _await_ready(self, count: int, deadline_s: float) -> None:
-        deadline = time.monotonic() + deadline_s
+    def _await_ready(self, count: int) -> None:
+        deadline = time.monotonic() + BOOT_S
         while self._console().count(READY) < count:
             if self._process is None or self._process.poll() is not None:
                 raise LabFailed(f"QEMU ended while the lab was booting\n{self.console_tail()}")
             if time.monotonic() > deadline:
-                raise LabFailed(f"the lab was not ready within {deadline_s:g} s\n{self.console_tail()}")
+                raise LabFailed(f"the lab was not ready within {BOOT_S:g} s\n{self.console_tail()}")
             time.sleep(0.05)
 
     def _forwarded_port(self) -> int:
@@ -288,7 +288,6 @@ def boot(
     *,
     accelerator: str,
     say: Say,
-    deadline_s: float = BOOT_S,
     memory_mib: int = 2048,
 ) -> Iterator[Vm]:
     """Boot a machine with these drives; remove it, with all its files, when the block is left.
@@ -311,7 +310,7 @@ def boot(
         machine = Vm(hardware, identity)
         stack.callback(machine.stop)
         say(f"the lab: booting {len(drives)} emulated drives ({accelerator})")
-        machine.power_on(deadline_s)
+        machine.power_on()
         yield machine
 
 

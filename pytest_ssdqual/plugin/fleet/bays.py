@@ -23,6 +23,7 @@ from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session import artefacts
+from pytest_ssdqual.plugin.session.resume import budget_s
 from pytest_ssdqual.plugin.session.start import BayStart
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm, put_off
@@ -290,8 +291,8 @@ def _require_workers(config: pytest.Config, bays: int) -> None:
 
 def _require_time(config: pytest.Config, starts: Sequence[BayStart]) -> None:
     """Raise ``pytest.UsageError`` if bays would wait for the workers of others while the budget of the run passes."""
-    budgets = [each.settings.budget_s or (each.resumed and each.resumed.past.manifest.budget_s) for each in starts]
-    if any(budgets) and (workers := xdist.workers(config)) < len(starts):
+    has_budget = any(budget_s(each.settings, each.resumed) for each in starts)
+    if has_budget and (workers := xdist.workers(config)) < len(starts):
         raise pytest.UsageError(
             f"--ssd-budget needs a worker for each of {len(starts)} bays, and -n starts {workers}: add "
             f"-n {len(starts)}, or run the bays one after the other, each with a budget of its own and --ssd-bay=NAME"

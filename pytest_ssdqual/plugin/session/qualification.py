@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
-from pytest_ssdqual.plugin.session.resume import ResumedRun
+from pytest_ssdqual.plugin.session.resume import ResumedRun, budget_s
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec import protocol as protocols
@@ -80,8 +80,8 @@ class Qualification:
 
     @property
     def budget_s(self) -> float | None:
-        """Seconds that the run may take in all of its sessions; a resumed run keeps its own unless there is another."""
-        return self.settings.budget_s or (self.resumed.past.manifest.budget_s if self.resumed else None)
+        """Seconds that the run may take in all of its sessions; None without a budget."""
+        return budget_s(self.settings, self.resumed)
 
     @property
     def header(self) -> Header:

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.qualification import Qualification
 
 
+def budget_s(settings: Settings, resumed: ResumedRun | None) -> float | None:
+    """Return the seconds that a run may take in all of its sessions; a resumed run keeps its own without another."""
+    return settings.budget_s or (resumed.past.manifest.budget_s if resumed else None)
+
+
 @dataclass(frozen=True, slots=True)
 class ResumedRun:
     """A run that is resumed, with its recorded measurements and verdicts."""

@@ -126,11 +126,6 @@ def left_behind(*roots: Path) -> LeftBehind:
     )
 
 
-def unfinished_arrays(root: Path) -> tuple[ArrayLeftBehind, ...]:
-    """Return the arrays of ``left_behind``."""
-    return left_behind(root).arrays
-
-
 def _records_of_ours(root: Path) -> list[Path]:
     """Return the records files of all own run folders below ``root``, and of the bays of fleets among them.
 

@@ -18,7 +18,6 @@ from pytest_ssdqual.report.run_folder.reader import (
     left_behind,
     read_records,
     still_running,
-    unfinished_arrays,
     worsened_drives,
 )
 
@@ -74,17 +73,17 @@ def plan(journal: Journal, uuid: str = UUID) -> None:
 
 
 def test_nothing_is_left_over_where_nothing_ran(tmp_path: Path) -> None:
-    assert unfinished_arrays(tmp_path / "ssdqual-runs") == ()
+    assert left_behind(tmp_path / "ssdqual-runs").arrays == ()
 
 
 def test_an_array_planned_and_never_stopped_is_ours(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, "aaaaaaaa")
     plan(journal)
-    assert unfinished_arrays(tmp_path) == (ArrayLeftBehind(UUID, "/dev/md127", ("0x50", "S2"), "m1", journal.path),)
+    assert left_behind(tmp_path).arrays == (ArrayLeftBehind(UUID, "/dev/md127", ("0x50", "S2"), "m1", journal.path),)
     journal.note("array_created", uuid=UUID)
-    assert len(unfinished_arrays(tmp_path)) == 1
+    assert len(left_behind(tmp_path).arrays) == 1
     journal.note("array_stopped", uuid=UUID)
-    assert unfinished_arrays(tmp_path) == ()
+    assert left_behind(tmp_path).arrays == ()
 
 
 def test_a_later_run_can_clear_it_away(tmp_path: Path) -> None:
@@ -92,7 +91,7 @@ def test_a_later_run_can_clear_it_away(tmp_path: Path) -> None:
     plan(other)
     plan(other, "other")
     one.note("array_stopped", uuid=UUID)
-    assert [array.uuid for array in unfinished_arrays(tmp_path)] == ["other"]
+    assert [array.uuid for array in left_behind(tmp_path).arrays] == ["other"]
 
 
 def test_a_plan_torn_while_it_was_written_was_never_carried_out(tmp_path: Path) -> None:
@@ -100,12 +99,12 @@ def test_a_plan_torn_while_it_was_written_was_never_carried_out(tmp_path: Path) 
     plan(journal)
     records = journal.path / "records.jsonl"
     records.write_bytes(records.read_bytes()[:-20])
-    assert unfinished_arrays(tmp_path) == ()
+    assert left_behind(tmp_path).arrays == ()
 
 
 def test_a_plan_without_particulars_still_counts(tmp_path: Path) -> None:
     Journal.create(tmp_path, "aaaaaaaa").note("array_planned", uuid=UUID, members="none")
-    (array,) = unfinished_arrays(tmp_path)
+    (array,) = left_behind(tmp_path).arrays
     assert (array.uuid, array.members) == (UUID, ())
 
 
@@ -153,7 +152,7 @@ def run_of_bay(fleet: Fleet, name: str) -> Journal:
 
 
 def left_over(root: Path) -> list[str]:
-    return [array.uuid for array in unfinished_arrays(root)]
+    return [array.uuid for array in left_behind(root).arrays]
 
 
 def test_arrays_of_a_fleets_bays_are_ours_for_runs_and_bays_alike(fleet: Fleet) -> None:
@@ -165,7 +164,7 @@ def test_arrays_of_a_fleets_bays_are_ours_for_runs_and_bays_alike(fleet: Fleet) 
     plan(run_of_bay(other, "dut1"), "of another fleet")
     everything = ["of a bay", "of a run", "of another fleet"]
     assert sorted(left_over(runs)) == sorted(left_over(bays)) == everything
-    (of_bay,) = (array for array in unfinished_arrays(bays) if array.uuid == "of a bay")
+    (of_bay,) = (array for array in left_behind(bays).arrays if array.uuid == "of a bay")
     assert of_bay.run_folder == fleet.path / "bays" / "dut1"
     alone.note("array_stopped", uuid="of a bay")
     run_of_bay(fleet, "dut2").note("array_stopped", uuid="of a run")

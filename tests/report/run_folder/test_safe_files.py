@@ -17,7 +17,7 @@ from pytest_ssdqual.report.resume.resume import NotResumable, Past, find
 from pytest_ssdqual.report.run_folder import checksums, safe_files
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
 from pytest_ssdqual.report.run_folder.lock import FolderLock
-from pytest_ssdqual.report.run_folder.reader import read_records, unfinished_arrays
+from pytest_ssdqual.report.run_folder.reader import left_behind, read_records
 from pytest_ssdqual.rig.machine.machine import Completed
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -234,7 +234,7 @@ def test_a_fifo_does_not_make_us_wait(tmp_path: Path) -> None:
         Past.read(journal.path)
     with pytest.raises(OSError, match="is not a file"):
         list(read_records(journal.path))
-    assert unfinished_arrays(journal.path.parent) == ()
+    assert left_behind(journal.path.parent).arrays == ()
     with pytest.raises(NotResumable):
         find(journal.path.parent, "last")
 
@@ -242,10 +242,10 @@ def test_a_fifo_does_not_make_us_wait(tmp_path: Path) -> None:
 def test_what_others_say_is_ours_is_not_believed(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, "a")
     journal.note("array_planned", uuid="1:2:3:4", device="/dev/md100", members=[], machine_id="m")
-    assert [array.uuid for array in unfinished_arrays(tmp_path)] == ["1:2:3:4"]
+    assert [array.uuid for array in left_behind(tmp_path).arrays] == ["1:2:3:4"]
     (tmp_path / "link").symlink_to(journal.path)
     journal.path.chmod(0o777)
-    assert unfinished_arrays(tmp_path) == ()
+    assert left_behind(tmp_path).arrays == ()
 
 
 @pytest.mark.parametrize(
