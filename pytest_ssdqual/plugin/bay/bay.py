@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -73,9 +73,8 @@ def open_bay(
     guard.
 
     ``ours`` returns the UUIDs of arrays that earlier runs left behind, ``refuse`` the reasons of a site's hook.
-    ``note``
-        records what is removed; without it nothing is. ``stack`` closes what is opened. Raises ``pytest.UsageError``
-        with all refusals.
+    ``note`` records what is removed; without it nothing is. ``stack`` closes what is opened. Raises
+    ``pytest.UsageError`` with all refusals.
     """
     target, patterns, switch = _where(settings, stack)
     try:
@@ -96,20 +95,28 @@ def open_bay(
         known = _typed(channel, drives, settings)
     except (RigError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
-    refused = list(refusals.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several))
-    refused += [refusals.Refusal(drive.describe(), tuple(why)) for drive in known if (why := refuse(drive))]
-    if refused:
-        raise pytest.UsageError(refusals.explain(refused))
+    refused = refusals.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several)
+    _require_none((*refused, *_refused_by_site(known, refuse)))
     # smartctl runs only on drives that passed the guard.
     known = _identified(channel, known)
     _require_one_kind(channel, known)
-    remarks = (
-        *topology.unchecked,
-        *(f"stopped {each}, left over from an earlier run" for each in cleared),
-        *_without_health(known),
-    )
+    stopped = (f"stopped {array}, left over from an earlier run" for array in cleared)
+    remarks = (*topology.unchecked, *stopped, *_without_health(known))
     contents = {drive.kname: consent.content(topology, drive.kname) for drive in known}
     return Bay(target, tuple(known), facts, remarks, contents, switch), channel
+
+
+def _refused_by_site(drives: Sequence[Drive], refuse: Callable[[Drive], list[str]]) -> Iterator[refusals.Refusal]:
+    """Yield the refusals of the site's hook."""
+    for drive in drives:
+        if reasons := refuse(drive):
+            yield refusals.Refusal(drive.describe(), tuple(reasons))
+
+
+def _require_none(refused: Sequence[refusals.Refusal]) -> None:
+    """Raise ``pytest.UsageError`` with all refusals, if there are any."""
+    if refused:
+        raise pytest.UsageError(refusals.explain(refused))
 
 
 def _read_only_bay(
@@ -122,9 +129,7 @@ def _read_only_bay(
     provenance.require_tools(channel, {name: provenance.TOOLS[name] for name in ("smartctl", "lsblk")})
     matches = expand(channel, patterns)
     topology = survey(channel)
-    refused = refusals.no_drives(topology, matches)
-    if refused:
-        raise pytest.UsageError(refusals.explain(refused))
+    _require_none(refusals.no_drives(topology, matches))
     drives = [topology.drive(kname) for kname in dict.fromkeys(match.kname for match in matches)]
     drives = _typed(channel, drives, settings)
     # The inspection reports a drive that smartctl cannot identify.
@@ -192,8 +197,7 @@ def _identified(channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
         for drive in drives
         if found[drive.path].problem
     ]
-    if refused:
-        raise pytest.UsageError(refusals.explain(refused))
+    _require_none(refused)
     return [replace(drive, firmware=found[drive.path].firmware) for drive in drives]
 
 

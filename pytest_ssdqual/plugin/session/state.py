@@ -253,35 +253,16 @@ class BayRun:
             live = watch(channel) if watch else None
             if live:
                 stack.callback(live.close)
-            terms = self._terms(progress)
-            held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms)
-            stack.callback(unless_lost, held.release)
-            self.failures = failures = self._failures(channel)
-            caches = self._write_caches(channel, held)
-            stack.callback(unless_lost, partial(_restore, caches, channel))
+            setup = self._setup(channel, stack, progress, looked, live)
             campaign = Campaign(
-                Setup(
-                    machine=channel,
-                    held=held,
-                    protocol=found.protocol,
-                    logbook=journal,
-                    machine_id=found.bay.facts.get("machine_id", ""),
-                    progress=progress,
-                    looked=looked,
-                    live=live,
-                    failures=failures,
-                    caches=caches,
-                    load=LoadChoice(found.resumed.load if found.resumed else None),
-                    promises_heat=found.spec.promises_heat,
-                    left_s=self.budget.left_s if self.budget else unlimited,
-                ),
+                setup,
                 CampaignPlan.of(self.steps, found.protocol),
                 ResultCache(journal.path, earlier=found.memory),
                 tails=stopping.tails(self.asked, found.spec),
                 by_the_second=stopping.by_the_second(self.asked),
             )
             self._rule(campaign)
-            stack.callback(self._health_after, channel, failures)
+            stack.callback(self._health_after, channel, setup.failures)
             stack.callback(unless_lost, campaign.close)
             stack.callback(self._note_unfinished, channel)
             yield campaign
@@ -301,6 +282,32 @@ class BayRun:
         attributor = None if found.resumed else self.attributor(lambda: campaign)
         predicted = attributor.expected if attributor else stopping.as_measured
         return replace(self._promises_by(found.protocol), known=campaign.known, predicted=predicted)
+
+    def _setup(
+        self, channel: Channel, stack: ExitStack, progress: Progress, looked: Looked | None, live: Live | None
+    ) -> Setup:
+        """Lease the drives, and return what all measurements need; ``stack`` gives the drives back as they were."""
+        found = self.qualification
+        held = HeldDrives(channel, found.bay.drives, found.bay.contents, self._terms(progress))
+        stack.callback(unless_lost, held.release)
+        self.failures = self._failures(channel)
+        caches = self._write_caches(channel, held)
+        stack.callback(unless_lost, partial(_restore, caches, channel))
+        return Setup(
+            machine=channel,
+            held=held,
+            protocol=found.protocol,
+            logbook=self._journal,
+            machine_id=found.bay.facts.get("machine_id", ""),
+            progress=progress,
+            looked=looked,
+            live=live,
+            failures=self.failures,
+            caches=caches,
+            load=LoadChoice(found.resumed.load if found.resumed else None),
+            promises_heat=found.spec.promises_heat,
+            left_s=self.budget.left_s if self.budget else unlimited,
+        )
 
     def _write_caches(self, channel: Channel, held: HeldDrives) -> WriteCaches:
         found = self.qualification
