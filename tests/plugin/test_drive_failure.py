@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.builders.sheet import PRODUCT, promise
 
-from pytest_ssdqual.report.view.fitness import Fitness
-from pytest_ssdqual.report.view.run_view import RunView
+from pytest_ssdqual.report.run_summary.fitness import Fitness
+from pytest_ssdqual.report.run_summary.run_view import RunView
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner

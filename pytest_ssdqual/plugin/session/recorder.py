@@ -27,9 +27,9 @@ from pytest_ssdqual.report.run_folder.reader import (
     still_running,
     worsened_drives,
 )
+from pytest_ssdqual.report.run_summary import time_budget, write_caches
+from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.terminal import summary
-from pytest_ssdqual.report.view import time_budget, write_caches
-from pytest_ssdqual.report.view.time_budget import BudgetUse
 
 #: Kind of the record.
 KIND = "claims_planned"

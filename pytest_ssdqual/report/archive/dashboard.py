@@ -11,7 +11,7 @@ from datetime import datetime
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.archive.runs import ArchivedDrive, ArchivedRun
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.view.fitness import Fitness
+from pytest_ssdqual.report.run_summary.fitness import Fitness
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import RunReader
+from pytest_ssdqual.report.run_summary.run_view import KINDS, RunView
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.run_view import KINDS, RunView
 
 UNKNOWN = "unknown"
 

@@ -12,11 +12,11 @@ from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import checksums
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
+from pytest_ssdqual.report.run_summary.fitness import Fitness
+from pytest_ssdqual.report.run_summary.overview import drive_marks, error_rates, run_seconds, utc
+from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.fitness import Fitness
-from pytest_ssdqual.report.view.overview import drive_marks, error_rates, run_seconds, utc
 from pytest_ssdqual.report.view.promise_matrix import MatrixRow, matrix
-from pytest_ssdqual.report.view.run_view import RunView
 
 #: Files that can be written again from the evidence, after the checksums were.
 WRITTEN_AGAIN = frozenset({REPORT, markdown.NAME})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.certificate.certificate import Certificate
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.view.fitness import Fitness, word_of
+from pytest_ssdqual.report.run_summary.fitness import Fitness, word_of
 
 if TYPE_CHECKING:
     from fpdf import FPDF

@@ -10,7 +10,7 @@ from pytest_ssdqual.report.archive.dashboard import MarginPoint, ModelFirmware, 
 from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
 from pytest_ssdqual.report.charts.figure import WIDTH_IN, Plate, drawing
 from pytest_ssdqual.report.charts.palette import MARKERS, colour
-from pytest_ssdqual.report.view.fitness import Fitness
+from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.view.tables import Table, label, short_margin
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html.fleet_page import FleetPage
 from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.run_summary.causes import blamed
+from pytest_ssdqual.report.run_summary.errors import ErrorGroup
+from pytest_ssdqual.report.run_summary.next_step import Step
+from pytest_ssdqual.report.run_summary.overview import overview
+from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import promises, subject
-from pytest_ssdqual.report.view.causes import blamed
-from pytest_ssdqual.report.view.errors import ErrorGroup
-from pytest_ssdqual.report.view.next_step import Step
-from pytest_ssdqual.report.view.overview import overview
-from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
 
 NAME = "summary.md"

@@ -21,9 +21,9 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import RunReader
+from pytest_ssdqual.report.run_summary.fitness import Fitness
+from pytest_ssdqual.report.run_summary.run_view import KINDS, RunView
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.fitness import Fitness
-from pytest_ssdqual.report.view.run_view import KINDS, RunView
 from pytest_ssdqual.report.view.tables import SEVERITY
 
 #: Suffix of Prometheus' base unit (prometheus.io/docs/practices/naming), and the divisor to it.

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
-from pytest_ssdqual.report.view import write_caches
+from pytest_ssdqual.report.run_summary import write_caches
 
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"

@@ -24,9 +24,9 @@ from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict, word_of
+from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.fitness import Fitness, PageVerdict, word_of
-from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.tables import SEVERITY, label, sorting, span
 
 #: Circumstances that differ in every fleet.

@@ -29,9 +29,9 @@ from pytest_ssdqual.report.fleet.view import (
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import promise_matrix
 from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix
-from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, bounded
 
 #: Limits for content of ``fleet.json`` and manifests, which have none of their own.

@@ -14,16 +14,17 @@ from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-from pytest_ssdqual.report.view import commands, promises, subject, write_caches
-from pytest_ssdqual.report.view import errors as trouble
-from pytest_ssdqual.report.view.causes import CauseGroup, blamed
+from pytest_ssdqual.report.run_summary import errors as trouble
+from pytest_ssdqual.report.run_summary import write_caches
+from pytest_ssdqual.report.run_summary.causes import CauseGroup, blamed
+from pytest_ssdqual.report.run_summary.errors import ErrorGroup
+from pytest_ssdqual.report.run_summary.fitness import PageVerdict, lost
+from pytest_ssdqual.report.run_summary.overview import Overview, error_rates, overview
+from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.view import commands, promises, subject
 from pytest_ssdqual.report.view.commands import ShownCommand
-from pytest_ssdqual.report.view.errors import ErrorGroup
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, failures
-from pytest_ssdqual.report.view.fitness import PageVerdict, lost
-from pytest_ssdqual.report.view.overview import Overview, error_rates, overview
 from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix, matrix
-from pytest_ssdqual.report.view.run_view import RunView
 from pytest_ssdqual.report.view.sections import CONCLUDED
 from pytest_ssdqual.report.view.tables import Table
 

@@ -26,8 +26,8 @@ from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.group_sequential import Side
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.ci import markdown
-from pytest_ssdqual.report.view.overview import overview
-from pytest_ssdqual.report.view.run_view import RunView
+from pytest_ssdqual.report.run_summary.overview import overview
+from pytest_ssdqual.report.run_summary.run_view import RunView
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner

@@ -8,7 +8,7 @@ from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.evidence.health import failed_in, of_failures
 from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.view.errors import troubles
+from pytest_ssdqual.report.run_summary.errors import troubles
 
 
 def test_tests_that_say_the_same_are_one_trouble(told: Told) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.builders.report_page import Told, record, told
 
-from pytest_ssdqual.report.view.run_view import RunView
+from pytest_ssdqual.report.run_summary.run_view import RunView
 
 __all__ = ["told"]
 

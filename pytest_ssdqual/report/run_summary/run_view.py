@@ -8,11 +8,12 @@ from pathlib import Path
 
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
-from pytest_ssdqual.report.view import subject, time_budget, write_caches
-from pytest_ssdqual.report.view.causes import CauseGroup, groups
-from pytest_ssdqual.report.view.errors import ERROR, FAILED, SKIPPED, ErrorGroup, skipped, troubles
-from pytest_ssdqual.report.view.fitness import PageVerdict, count, stand
-from pytest_ssdqual.report.view.time_budget import BudgetUse
+from pytest_ssdqual.report.run_summary import time_budget, write_caches
+from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
+from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, SKIPPED, ErrorGroup, skipped, troubles
+from pytest_ssdqual.report.run_summary.fitness import PageVerdict, count, stand
+from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
+from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.drives.topology import NO_SMART
 
 #: Kinds of records that are read.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ssdqual.report.run_folder.reader import Record
-from pytest_ssdqual.report.view.time_budget import BudgetUse
+from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 
 
 def record(kind: str, **facts: object) -> Record:

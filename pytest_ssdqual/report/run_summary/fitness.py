@@ -12,7 +12,7 @@ from enum import StrEnum
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.errors import ErrorGroup
+from pytest_ssdqual.report.run_summary.errors import ErrorGroup
 
 #: Exit status of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
 INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5

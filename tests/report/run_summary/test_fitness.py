@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.report.view.fitness import Counts, Fitness, stand
+from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, stand
 
 ENDED: dict[str, object] = {"ended": "then", "exit_status": 0, "acceptance": True}
 numbers = st.integers(0, 3)

@@ -14,10 +14,11 @@ from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view import next_step, subject
-from pytest_ssdqual.report.view.causes import blamed
-from pytest_ssdqual.report.view.next_step import Step, next_steps
-from pytest_ssdqual.report.view.run_view import RunView
+from pytest_ssdqual.report.run_summary import next_step
+from pytest_ssdqual.report.run_summary.causes import blamed
+from pytest_ssdqual.report.run_summary.next_step import Step, next_steps
+from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.sections import CONCLUDED
 from pytest_ssdqual.report.view.tables import label, margin, parse_geometry, span
 

@@ -8,7 +8,7 @@ from pytest_ssdqual.report.certificate.certificate import certificate
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
-from pytest_ssdqual.report.view import write_caches
+from pytest_ssdqual.report.run_summary import write_caches
 
 SWITCHED, REFUSED = "off, switched from on", "on, because the drive did not switch it off"
 

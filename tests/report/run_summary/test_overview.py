@@ -13,8 +13,8 @@ from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.evidence.health import failed_in, of_drives, of_failures
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.overview import Overview, Reason, arrays_judged, overview
-from pytest_ssdqual.report.view.run_view import RunView
+from pytest_ssdqual.report.run_summary.overview import Overview, Reason, arrays_judged, overview
+from pytest_ssdqual.report.run_summary.run_view import RunView
 
 BAYS = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2", "S3")]}]
 

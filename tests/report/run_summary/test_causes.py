@@ -8,7 +8,7 @@ import pytest
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.view import causes
+from pytest_ssdqual.report.run_summary import causes
 
 Claimed = Callable[..., Evidence]
 SLOW = Cause(Culprit.DRIVE, 0.95, "it does 60% of the median drive's IOPS", ("S3",))

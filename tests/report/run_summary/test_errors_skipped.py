@@ -3,7 +3,7 @@ from __future__ import annotations
 from support.builders.report_page import Claimed, Told, judged, record
 
 from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.view.errors import MOST_REASONS, skipped, table
+from pytest_ssdqual.report.run_summary.errors import MOST_REASONS, skipped, table
 
 
 def test_reasons_of_most_tests_come_first(told: Told) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.report.run_summary.fitness import INTERRUPTED, MOST_NAMED, Fitness
+from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.fitness import INTERRUPTED, MOST_NAMED, Fitness
-from pytest_ssdqual.report.view.run_view import RunView
 
 #: Serial numbers that need no quotes in a pattern; udev writes other characters differently.
 PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
