@@ -54,7 +54,7 @@ class Notification:
 
     @property
     def title(self) -> str:
-        """One line that says everything: ``ssdqual, failure: dut7: p99 latency of raid5x4 …``."""
+        """Occasion, bay and sentence in one line: ``ssdqual, failure: dut7: p99 latency of raid5x4 …``."""
         return f"ssdqual, {self.what}: {f'{self.bay}: ' if self.bay else ''}{self.sentence}"
 
     def to_json(self) -> dict[str, object]:

@@ -52,10 +52,10 @@ def test_fio_takes_the_options_and_its_documents_are_counted(case: str, tmp_path
     if not shutil.which("fio"):
         pytest.skip("fio is not installed")
     # At more documents a second, lateness on a busy computer looks like a clock that was set.
-    bare, told = (parse_overhead.run(case, tmp_path, 0.5, rate) for rate in (0, 4))
-    assert bare.documents == 1 <= told.documents
-    assert min(bare.ios, told.ios) > 0
-    assert min(bare.cpu_s, told.cpu_s) > 0
+    bare, reporting = (parse_overhead.run(case, tmp_path, 0.5, rate) for rate in (0, 4))
+    assert bare.documents == 1 <= reporting.documents
+    assert min(bare.ios, reporting.ios) > 0
+    assert min(bare.cpu_s, reporting.cpu_s) > 0
 
 
 @pytest.mark.parametrize(("documents", "told"), [(10, "| null | 20.0 |"), (5, "10.0 instead of 20: the computer is")])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 import pytest
-from support.builders.report_page import told
+from support.builders.report_page import write_run
 
 from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Figures, of_verdict
 
-__all__ = ["Claimed", "claimed", "make", "told"]
+__all__ = ["Claimed", "claimed", "make", "write_run"]
 
 Claimed = Callable[..., Evidence]
 

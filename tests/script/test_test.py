@@ -48,7 +48,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("unit", "lab", "status", "told"),
+    ("unit", "lab", "status", "outcome"),
     [
         (0, 0, 0, "unit tests: passed; tests in the lab: passed"),
         (1, 0, 1, "unit tests: FAILED; tests in the lab: passed"),
@@ -62,11 +62,11 @@ def checkout(tmp_path: Path) -> Path:
     ],
 )
 def test_with_arguments_both_parts_are_run_once_and_both_count(
-    checkout: Path, unit: int, lab: int, status: int, told: str
+    checkout: Path, unit: int, lab: int, status: int, outcome: str
 ) -> None:
     done, lines = ended(checkout, "-m", "not lab", unit=[unit], all=[lab])
     assert done == status
-    assert lines == [f"{UNIT} -m not lab", f"{ALL} -m not lab", f"script/test: {told}"]
+    assert lines == [f"{UNIT} -m not lab", f"{ALL} -m not lab", f"script/test: {outcome}"]
 
 
 def test_parts_run_beside_each_other_and_what_judges_has_the_processor_first(checkout: Path) -> None:
@@ -101,8 +101,8 @@ def test_rehearsals_that_failed_beside_others_are_run_again_alone(
     assert done == bool(second)
     again = f"script/test: some rehearsals of the part {part} failed; they run again, alone"
     result = "FAILED" if second else "passed, some only alone"
-    told = f"script/test: unit tests: passed; tests in the lab: {result}"
-    assert lines[4:] == [again, f"{command} {AGAIN}".replace(part, f"{part} again", 1), told]
+    outcome = f"script/test: unit tests: passed; tests in the lab: {result}"
+    assert lines[4:] == [again, f"{command} {AGAIN}".replace(part, f"{part} again", 1), outcome]
 
 
 def test_unit_tests_get_no_second_chance(checkout: Path) -> None:

@@ -290,7 +290,7 @@ def _require_workers(config: pytest.Config, bays: int) -> None:
 
 
 def _require_time(config: pytest.Config, starts: Sequence[BayStart]) -> None:
-    """Raise ``pytest.UsageError`` if bays would wait for the workers of others while the budget of the run passes."""
+    """Raise ``pytest.UsageError`` if a bay would wait for a worker while its budget passes."""
     has_budget = any(budget_s(each.settings, each.resumed) for each in starts)
     if has_budget and (workers := xdist.workers(config)) < len(starts):
         raise pytest.UsageError(

@@ -1,8 +1,8 @@
 """How long each step of a plan takes in many simulated runs: the protocol's own stopping rules on simulated drives.
 
-A measurement is as far from its limits as the baseline, or else the data sheet, says; where neither says anything, the
-simulated runs differ in how far. All steps of a simulated run are on drives of one kind, so what makes one step long
-makes the others long too.
+The margin of a measurement is that of the baseline, or else of the data sheet; where neither has the value, the
+simulated runs differ in the margin. All steps of a simulated run are on drives of one kind, so what makes one step long
+makes all of them long.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ALIKE = 3
 #: Quantiles of simulated runs that the printed range has: a little more than 90 %, because no simulated drive is the
 #: real one (``bench/suite_hours.py``; D181).
 LOW, HIGH = 0.03, 0.97
-#: Margins where neither a sheet nor a baseline says what the figure is, from near the limit to where a verdict takes no
-#: less time; a quarter of the simulated runs has each. Limits of tails leave twice to four times what is published.
+#: Margins where neither a sheet nor a baseline has the value, from near the limit to where a verdict takes no less
+#: time; a quarter of the simulated runs has each. Limits of tails leave twice to four times what is published.
 LATENCY_MARGINS, OTHER_MARGINS = (1.4, 2.0, 2.8, 4.0), (1.05, 1.1, 1.2, 1.4)
 #: Number of different assumptions.
 ASSUMPTIONS = len(LATENCY_MARGINS)

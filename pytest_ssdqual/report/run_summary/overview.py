@@ -151,17 +151,17 @@ def _of_drives(run: RunView) -> Iterator[Reason]:
     }
     found: dict[str, list[str]] = {}
     for each in run.changed:
-        told = [finding.replace(each.name, "it") if each.name else finding for finding in each.findings]
-        found.setdefault(serials.get(each.identity) or each.identity, []).extend(told)
+        shortened = (finding.replace(each.name, "it") if each.name else finding for finding in each.findings)
+        found.setdefault(serials.get(each.identity) or each.identity, []).extend(shortened)
     for serial in failed_drives(run):
         found.setdefault(serial, [f"drive {serial} failed under load"])
     for serial, findings in found.items():
-        first, *others = findings or ["its health worsened"]
+        first, *further = findings or ["its health worsened"]
         sentence = first if first.startswith(f"drive {serial} ") else f"drive {serial}: {first}"
         tests = sum(len(each.tests) for each in run.errors if serial in each.drives)
         if tests:
-            others.append(f"{tests:,} of {run.verdict.counts.tests:,} tests could not run without it")
-        yield Reason(sentence, tuple(others))
+            further.append(f"{tests:,} of {run.verdict.counts.tests:,} tests could not run without it")
+        yield Reason(sentence, tuple(further))
 
 
 def _facts(run: RunView) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,7 @@ def rows(story: RunReader) -> Iterator[TableRow]:
     last = {_name(each, "change"): each for each in story.of("write_cache_restored", "write_cache_left")}
     restored = sum(last[change].kind == "write_cache_restored" for change in switched & last.keys())
     if switched:
-        rest = "; the next run with these drives restores the others" if switched - last.keys() else ""
+        rest = "; the next run with these drives restores the remaining ones" if switched - last.keys() else ""
         yield "write caches restored", f"{restored} of {len(switched)} that were switched{rest}"
     for record in last.values():
         if record.kind == "write_cache_left" or record.facts.get("lost") is True:
@@ -51,7 +51,7 @@ def _grouped(story: RunReader, key: str, otherwise: str, *, is_always_counted: b
 
 
 def _drives(drives: list[str], serials: Mapping[str, str], most: int) -> str:
-    """Return the number of drives, with the names of a few that differ from most others."""
+    """Return the number of drives; of the less frequent states also their names, if they are few."""
     number = f"{len(drives)} {'drive' if len(drives) == 1 else 'drives'}"
     if len(drives) == most or len(drives) > MOST_NAMED:
         return number

@@ -122,23 +122,23 @@ def test_expect_from_baseline_names_missing_drives(
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "phrase"),
     [
         ((GLOB,), NONE),
         ((GLOB, "--ssd-expect=4"), "4 drives expected (--ssd-expect)"),
         (("--ssd-devices=lab:4",), "4 drives expected (--ssd-devices)"),
     ],
 )
-def test_expectation_is_reported_everywhere(inner: Inner, promises: str, args: tuple[str, ...], told: str) -> None:
+def test_expectation_is_reported_everywhere(inner: Inner, promises: str, args: tuple[str, ...], phrase: str) -> None:
     result = inner.run(*args, promises, *FEW, "-o", "ssd_page=true")
-    result.stdout.fnmatch_lines([f"ssdqual: 4 × QEMU NVMe Ctrl on *, {told}, protocol quick *"])
-    is_given = told != NONE
+    result.stdout.fnmatch_lines([f"ssdqual: 4 × QEMU NVMe Ctrl on *, {phrase}, protocol quick *"])
+    is_given = phrase != NONE
     assert ("--ssd-expect=4 would detect a missing one" in result.stdout.str()) is not is_given
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     for name in ("report.html", "summary.md"):
         text = (folder / name).read_text()
-        # Without a number a pass must not alarm: the page says so among the means only.
-        assert (told in text) is is_given
+        # A pass without a number must not alarm: only the test setup has the phrase.
+        assert (phrase in text) is is_given
         assert ("not checked, as --ssd-expect was not given" in text) is not is_given
     junit = (inner.pytester.path / "junit.xml").read_text()
     assert '<property name="ssd.drives_found" value="4" />' in junit

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders.report_page import MANIFEST, Claimed, Told, judged
+from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged
 
 from pytest_ssdqual.report.certificate import pdf
 from pytest_ssdqual.report.certificate.certificate import NOT_CERTIFIED, Certificate, certificate
@@ -28,8 +28,8 @@ def words(found: Certificate) -> str:
     return repr(found)
 
 
-def test_a_complete_run_for_acceptance_is_certified(told: Told, kept: Evidence) -> None:
-    found = certificate(sealed(told(judged(kept))), {"Order": "4711"})
+def test_a_complete_run_for_acceptance_is_certified(write_run: WriteRun, kept: Evidence) -> None:
+    found = certificate(sealed(write_run(judged(kept))), {"Order": "4711"})
     assert found.is_certified
     assert [each.outcome for each in found.claims] == ["passed"]
     assert dict(found.fields) == {"Order": "4711", "Lot": "", "Operator": ""}
@@ -39,23 +39,25 @@ def test_a_complete_run_for_acceptance_is_certified(told: Told, kept: Evidence) 
 @pytest.mark.parametrize(
     "manifest", [{"acceptance": False}, {"ended": None}, {"exit_status": 2}, {"acceptance": None}], ids=str
 )
-def test_a_run_that_may_not_decide_never_passed(told: Told, kept: Evidence, manifest: dict[str, object]) -> None:
-    found = certificate(sealed(told(judged(kept), **manifest)), {})
+def test_a_run_that_may_not_decide_never_passed(
+    write_run: WriteRun, kept: Evidence, manifest: dict[str, object]
+) -> None:
+    found = certificate(sealed(write_run(judged(kept), **manifest)), {})
     assert found.reasons
     assert "passed" not in words(found)
     assert [each.outcome for each in found.claims] == [NOT_CERTIFIED]
 
 
-def test_an_inconclusive_run_never_passed(told: Told, kept: Evidence) -> None:
+def test_an_inconclusive_run_never_passed(write_run: WriteRun, kept: Evidence) -> None:
     undecided = replace(kept, outcome=Finding.INCONCLUSIVE, geometries=("raid5x5",))
-    found = certificate(sealed(told(judged(kept), judged(undecided, "u"))), {})
+    found = certificate(sealed(write_run(judged(kept), judged(undecided, "u"))), {})
     assert found.reasons
     assert "passed" not in words(found)
 
 
 @pytest.mark.parametrize("damage", ["records.jsonl", "SHA256SUMS"])
-def test_damaged_evidence_never_passed(told: Told, kept: Evidence, damage: str) -> None:
-    folder = sealed(told(judged(kept)))
+def test_damaged_evidence_never_passed(write_run: WriteRun, kept: Evidence, damage: str) -> None:
+    folder = sealed(write_run(judged(kept)))
     if damage == checksums.SUMS:
         (folder / damage).unlink()
     else:
@@ -65,29 +67,29 @@ def test_damaged_evidence_never_passed(told: Told, kept: Evidence, damage: str) 
     assert "passed" not in words(found)
 
 
-def test_a_page_written_again_is_no_damage(told: Told, kept: Evidence) -> None:
-    folder = told(judged(kept))
+def test_a_page_written_again_is_no_damage(write_run: WriteRun, kept: Evidence) -> None:
+    folder = write_run(judged(kept))
     (folder / "report.html").write_text("old")
     sealed(folder)
     (folder / "report.html").write_text("new")
     assert certificate(folder, {}).is_certified
 
 
-def test_any_text_fits_onto_one_page(told: Told, kept: Evidence) -> None:
+def test_any_text_fits_onto_one_page(write_run: WriteRun, kept: Evidence) -> None:
     drive = {"identity": "S", "model": "中文 \u202e", "firmware": "Ω", "size_bytes": 1}
     bays = [{"machine": "d", "drives": [{**drive, "serial": f"中{number:08}"} for number in range(60)]}]
     claims = [judged(replace(kept, claim=f"claim_{number}"), f"t{number}") for number in range(40)]
-    found = certificate(sealed(told(*claims, manifest={**MANIFEST, "bays": bays})), {"Lot": "x" * 200})
+    found = certificate(sealed(write_run(*claims, manifest={**MANIFEST, "bays": bays})), {"Lot": "x" * 200})
     page = document(found)
     assert page.startswith(b"%PDF-")
     assert page.count(b"/Type /Page\n") == 1
 
 
 def test_without_the_library_a_sentence_names_the_extra(
-    told: Told, kept: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_run: WriteRun, kept: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "fpdf", None)
-    found = certificate(sealed(told(judged(kept))), {})
+    found = certificate(sealed(write_run(judged(kept))), {})
     with pytest.raises(pdf.NoLibrary, match=r"pytest-ssdqual\[certificate\]"):
         pdf.write(found, tmp_path / "page.pdf")
     assert not (tmp_path / "page.pdf").exists()

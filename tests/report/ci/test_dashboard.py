@@ -11,14 +11,14 @@ from pathlib import Path
 import promql_parser
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support.builders.report_page import Told, judged, record, told
+from support.builders.report_page import WriteRun, judged, record, write_run
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.ci import openmetrics
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 
-__all__ = ["told"]
+__all__ = ["write_run"]
 DASHBOARD = json.loads((Path(__file__).parents[3] / "contrib/grafana/ssdqual.json").read_text())
 PANELS = DASHBOARD["panels"]
 QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
@@ -26,14 +26,14 @@ NAME = re.compile(r"\bssdqual_\w+")
 
 
 @pytest.fixture
-def written(told: Told, claimed: Callable[..., Evidence]) -> dict[str, set[str]]:
+def written(write_run: WriteRun, claimed: Callable[..., Evidence]) -> dict[str, set[str]]:
     """Names of all metrics with their labels: of a run with every unit, a cause, and a drive with all its health."""
     cause = Cause(Culprit.DRIVE, 0.95, "slow", ("S1",))
     broken = replace(claimed(), outcome=Finding.FAIL, cause=cause)
     units = [replace(claimed(), claim=unit.name, unit=unit) for unit in Unit]
     tests = [judged(each, f"t{at}", at) for at, each in enumerate([broken, *units])]
     health = record("health", drive="S1", when="after", **{name: 1 for name, *_ in openmetrics.HEALTH})
-    families = text_string_to_metric_families(openmetrics.text(told(*tests, health)))
+    families = text_string_to_metric_families(openmetrics.text(write_run(*tests, health)))
     return {
         sample.name: {label for each in family.samples for label in each.labels}
         for family in families

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from support.builders.report_page import MANIFEST, Told, judged, record, told
+from support.builders.report_page import MANIFEST, WriteRun, judged, record, write_run
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.evidence.evidence import Evidence
 
-__all__ = ["told"]
+__all__ = ["write_run"]
 Claimed = Callable[..., Evidence]
 KEPT = {"value": 400_000, "bound": 500_000}
 HOSTILE = (
@@ -56,10 +56,10 @@ def called(model: str) -> dict[str, object]:
     return {**MANIFEST, "bays": [{"machine": model, "facts": {}, "drives": [drive]}]}
 
 
-def test_the_verdict_comes_first_then_what_is_broken_then_the_table(told: Told, claimed: Claimed) -> None:
+def test_the_verdict_comes_first_then_what_is_broken_then_the_table(write_run: WriteRun, claimed: Claimed) -> None:
     broken, kept = claimed(), claimed(Claim.STEADY_IOPS, value=9412, bound=9000)
     text = markdown.text(
-        told(judged(kept, "t1"), judged(broken, "t2"), record("error", test="t3", message="no cable\nx"))
+        write_run(judged(kept, "t1"), judged(broken, "t2"), record("error", test="t3", message="no cable\nx"))
     )
     assert text.startswith("## Not fit: 1 of 2 promises failed; 1 passed.\n")
     places = [
@@ -78,30 +78,30 @@ def test_the_verdict_comes_first_then_what_is_broken_then_the_table(told: Told, 
     assert "| `S1` | `ACME 1` | `F1` | 480 GB |  |" in text
 
 
-def test_a_rehearsal_says_that_it_is_one(told: Told, claimed: Claimed) -> None:
-    text = markdown.text(told(judged(claimed(**KEPT)), acceptance=False))
+def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun, claimed: Claimed) -> None:
+    text = markdown.text(write_run(judged(claimed(**KEPT)), acceptance=False))
     assert text.startswith("## Passed, not for acceptance: The one promise judged passed.\n\nNot for acceptance: ")
     assert "\nNext step: Run it again by a protocol for acceptance: `--ssd-protocol=sequential`\n" in text
-    assert "or acceptance" not in markdown.text(told(judged(claimed(**KEPT))))
+    assert "or acceptance" not in markdown.text(write_run(judged(claimed(**KEPT))))
 
 
-def test_drives_that_got_worse_are_told(told: Told, claimed: Claimed) -> None:
+def test_drives_that_got_worse_are_told(write_run: WriteRun, claimed: Claimed) -> None:
     worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["3 media errors more"])
-    text = markdown.text(told(judged(claimed(**KEPT)), worse))
+    text = markdown.text(write_run(judged(claimed(**KEPT)), worse))
     assert "### Drives that got worse: 1\n\n- `ACME 1: 3 media errors more`\n" in text
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.sampled_from(HOSTILE) | st.text(st.characters(codec=None), max_size=40))
-def test_nothing_that_a_drive_calls_itself_is_more_than_text(told: Told, claimed: Claimed, model: str) -> None:
+def test_nothing_that_a_drive_calls_itself_is_more_than_text(write_run: WriteRun, claimed: Claimed, model: str) -> None:
     broken = replace(claimed(), sentence=f"{model} of it", geometries=("raid5x4",))
     trouble = record("error", test=f"t[{model}]", message=model)
-    folder = told(judged(broken), trouble, manifest=called(model))
-    plain = told(
+    folder = write_run(judged(broken), trouble, manifest=called(model))
+    plain = write_run(
         judged(replace(broken, sentence="harmless")), record("error", test="t", message="m"), manifest=called("m")
     )
     expected = [each for each in shape(markdown.text(plain)) if each not in ("text", "code_inline")]
-    folder = told(judged(broken), trouble, manifest=called(model))
+    folder = write_run(judged(broken), trouble, manifest=called(model))
     text = markdown.text(folder)
     assert [each for each in shape(text) if each not in ("text", "code_inline")] == expected
     assert not {"html_block", "html_inline", "link_open", "image", "fence", "code_block"} & set(expected)
@@ -149,8 +149,8 @@ def many(claimed: Claimed, number: int, name: str) -> list[dict[str, object]]:
     return [judged(each, f"t{at}") for at, each in enumerate(all_of_them)]
 
 
-def test_a_long_run_is_one_screen(told: Told, claimed: Claimed) -> None:
-    text = markdown.text(told(*many(claimed, 299, "x" * 2000)))
+def test_a_long_run_is_one_screen(write_run: WriteRun, claimed: Claimed) -> None:
+    text = markdown.text(write_run(*many(claimed, 299, "x" * 2000)))
     assert len(text.splitlines()) < 60
     assert len(text.encode()) < 25_000
     assert "- and 279 more: records.jsonl" in text
@@ -161,18 +161,18 @@ def test_a_long_run_is_one_screen(told: Told, claimed: Claimed) -> None:
 @pytest.mark.parametrize(
     ("count", "rows"), [(markdown.MOST_LISTED, markdown.MOST_LISTED), (markdown.MOST_LISTED + 1, 1)]
 )
-def test_many_promises_are_a_row_each_claim(told: Told, claimed: Claimed, count: int, rows: int) -> None:
-    assert markdown.text(told(*many(claimed, count, "raid5x"))).count("\n| p99 latency |") == rows
+def test_many_promises_are_a_row_each_claim(write_run: WriteRun, claimed: Claimed, count: int, rows: int) -> None:
+    assert markdown.text(write_run(*many(claimed, count, "raid5x"))).count("\n| p99 latency |") == rows
 
 
-def test_thousands_of_promises_are_a_row_each_claim(told: Told, claimed: Claimed) -> None:
-    text = markdown.text(told(*many(claimed, 2000, "raid5x")))
+def test_thousands_of_promises_are_a_row_each_claim(write_run: WriteRun, claimed: Claimed) -> None:
+    text = markdown.text(write_run(*many(claimed, 2000, "raid5x")))
     assert text.count("\n| p99 latency |") == 1
     assert "A row stands for all verdicts of one claim" in text
 
 
-def test_it_is_ours_alone_and_replaced_whole(told: Told, claimed: Claimed) -> None:
-    folder = told(judged(claimed()))
+def test_it_is_ours_alone_and_replaced_whole(write_run: WriteRun, claimed: Claimed) -> None:
+    folder = write_run(judged(claimed()))
     (folder / "summary.md").write_text("old")
     path = markdown.write(folder)
     assert path.read_text() == markdown.text(folder)

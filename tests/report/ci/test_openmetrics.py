@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_new
 from prometheus_client.parser import text_string_to_metric_families as read_old
-from support.builders.report_page import MANIFEST, Told, judged, record, told
+from support.builders.report_page import MANIFEST, WriteRun, judged, record, write_run
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit
@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.ci import openmetrics
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 
-__all__ = ["told"]
+__all__ = ["write_run"]
 Claimed = Callable[..., Evidence]
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 HEALTH: dict[str, Any] = {
@@ -56,8 +56,8 @@ def check(text: str) -> Series:
         elif unit := UNIT.fullmatch(line):
             assert unit[1] == name
             assert name.endswith(f"_{unit[2]}")
-        elif told := HELP.fullmatch(line):
-            assert told[1] == name
+        elif described := HELP.fullmatch(line):
+            assert described[1] == name
         else:
             sample = SAMPLE.fullmatch(line)
             assert sample, line
@@ -86,10 +86,10 @@ def read(path: Path) -> Series:
     return check(openmetrics.text(path))
 
 
-def test_verdicts_and_figures_with_their_limits_are_in_base_units(told: Told, claimed: Claimed) -> None:
+def test_verdicts_and_figures_with_their_limits_are_in_base_units(write_run: WriteRun, claimed: Claimed) -> None:
     broken = claimed(low=805_000, high=818_000)
     kept = claimed(Claim.STEADY_IOPS, value=9412, bound=9000)
-    series = read(told(judged(broken, "t1"), judged(kept, "t2"), record("error", test="t3", message="no cable")))
+    series = read(write_run(judged(broken, "t1"), judged(kept, "t2"), record("error", test="t3", message="no cable")))
     about = {"machine": "dut", "claim": "p99_latency", "array": "raid5x4", "workload": "randread_4k_qd8"}
     assert value(series, "ssdqual_verdict", **about, outcome="fail") == 1
     assert value(series, "ssdqual_measured_seconds", **about) == 0.000812
@@ -103,8 +103,8 @@ def test_verdicts_and_figures_with_their_limits_are_in_base_units(told: Told, cl
     assert value(series, "ssdqual_run_tests_in_error") == 1
 
 
-def test_the_run_says_what_it_was(told: Told, claimed: Claimed) -> None:
-    series = read(told(judged(claimed(value=400_000)), acceptance=False, exit_status=0))
+def test_the_run_says_what_it_was(write_run: WriteRun, claimed: Claimed) -> None:
+    series = read(write_run(judged(claimed(value=400_000)), acceptance=False, exit_status=0))
     assert value(series, "ssdqual_run", run="20260101T000000Z-1", protocol="snia", spec="acme") == 1
     verdicts = {each: value(series, "ssdqual_run_verdict", verdict=each) for each in ("fit", "unfit", "inconclusive")}
     assert verdicts == {"fit": 1, "unfit": 0, "inconclusive": 0}
@@ -114,19 +114,19 @@ def test_the_run_says_what_it_was(told: Told, claimed: Claimed) -> None:
     assert value(series, "ssdqual_run_started_timestamp_seconds") == 1767225600
 
 
-def test_broken_promises_are_counted_by_cause(told: Told, claimed: Claimed) -> None:
+def test_broken_promises_are_counted_by_cause(write_run: WriteRun, claimed: Claimed) -> None:
     cause = Cause(Culprit.DRIVE, 0.95, "it does 60% of the median drive's IOPS", ("S3",))
     broken = replace(claimed(), outcome=Finding.FAIL, cause=cause)
-    page = openmetrics.text(told(judged(broken, "a", 1), judged(replace(broken, geometries=("raid5x5",)), "b", 2)))
+    page = openmetrics.text(write_run(judged(broken, "a", 1), judged(replace(broken, geometries=("raid5x5",)), "b", 2)))
     (line,) = [line for line in page.splitlines() if line.startswith("ssdqual_run_cause{")]
     assert 'culprit="drive",drives="S3"' in line
     assert float(line.split()[-1]) == 2
 
 
-def test_the_last_health_of_a_drive_is_told(told: Told) -> None:
+def test_the_last_health_of_a_drive_is_told(write_run: WriteRun) -> None:
     before = record("health", drive="S1", when="before", **{**HEALTH, "temperature_c": 20})
     after = record("health", 1, drive="S1", when="after", **HEALTH)
-    series = read(told(before, after, record("drive_worsened", drive="S1", name="x", findings=["y"])))
+    series = read(write_run(before, after, record("drive_worsened", drive="S1", name="x", findings=["y"])))
     assert value(series, "ssdqual_drive", serial="S1", model="ACME 1", firmware="F1") == 1
     names = ("size_bytes", "temperature_celsius", "used_ratio", "power_on_seconds", "written_bytes", "worsened")
     assert [value(series, f"ssdqual_drive_{name}", serial="S1") for name in names] == [480e9, 50, 0.03, 7200, 4096, 1]
@@ -135,34 +135,34 @@ def test_the_last_health_of_a_drive_is_told(told: Told) -> None:
 
 
 @pytest.mark.parametrize("unit", Unit)
-def test_every_unit_has_a_base(told: Told, claimed: Claimed, unit: Unit) -> None:
-    series = read(told(judged(replace(claimed(), unit=unit, value=50.0))))
+def test_every_unit_has_a_base(write_run: WriteRun, claimed: Claimed, unit: Unit) -> None:
+    series = read(write_run(judged(replace(claimed(), unit=unit, value=50.0))))
     (found,) = [
         number for (name, _), number in series.items() if re.fullmatch(r"ssdqual_measured(?!_low|_high).*", name)
     ]
     assert found == {Unit.NANOSECONDS: 5e-8, Unit.PERCENT: 0.5}.get(unit, 50.0)
 
 
-def test_what_is_unbounded_or_not_promised_is_left_out(told: Told, claimed: Claimed) -> None:
-    series = read(told(judged(replace(claimed(), low=None, high=None))))
+def test_what_is_unbounded_or_not_promised_is_left_out(write_run: WriteRun, claimed: Claimed) -> None:
+    series = read(write_run(judged(replace(claimed(), low=None, high=None))))
     assert not [name for name, _ in series if "_low" in name or "_high" in name]
 
 
-def test_of_two_tests_that_judge_the_same_the_worse_one_counts(told: Told, claimed: Claimed) -> None:
+def test_of_two_tests_that_judge_the_same_the_worse_one_counts(write_run: WriteRun, claimed: Claimed) -> None:
     good, bad = claimed(value=400_000), claimed(value=900_000)
     for pair in ((good, bad), (bad, good)):
-        series = read(told(*(judged(each, f"t{at}") for at, each in enumerate(pair))))
+        series = read(write_run(*(judged(each, f"t{at}") for at, each in enumerate(pair))))
         assert value(series, "ssdqual_measured_seconds") == 0.0009
         assert value(series, "ssdqual_verdict") == value(series, "ssdqual_verdict", outcome="fail")
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.sampled_from(['"', "\\", '\\"', "a\nb", "}", '",x="', "\ud800", "\u2028", "x" * 999]) | st.text(max_size=20))
-def test_any_name_is_a_label(told: Told, claimed: Claimed, name: str) -> None:
+def test_any_name_is_a_label(write_run: WriteRun, claimed: Claimed, name: str) -> None:
     drive = {"identity": "S1", "serial": name, "model": name, "firmware": name, "size_bytes": 1}
     bays = [{"machine": name, "facts": {}, "drives": [drive, {**drive, "identity": "S2"}]}]
     evidence = replace(claimed(), claim=name, geometries=(name,), group=name)
-    text = openmetrics.text(told(judged(evidence), manifest={**MANIFEST, "bays": bays}))
+    text = openmetrics.text(write_run(judged(evidence), manifest={**MANIFEST, "bays": bays}))
     series = check(text)
     if name.isprintable() and 0 < len(name) < 200:
         assert value(series, "ssdqual_drive", model=name, machine=name) == 1
@@ -174,25 +174,25 @@ def test_any_name_is_a_label(told: Told, claimed: Claimed, name: str) -> None:
         assert theirs == [(key, labels, number) for (key, labels), number in series.items()]
 
 
-def test_a_damaged_folder_tells_less(told: Told, claimed: Claimed) -> None:
-    series = read(told(judged(claimed()), manifest={"started": 5, "exit_status": "x", "bays": "y"}))
+def test_a_damaged_folder_tells_less(write_run: WriteRun, claimed: Claimed) -> None:
+    series = read(write_run(judged(claimed()), manifest={"started": 5, "exit_status": "x", "bays": "y"}))
     assert value(series, "ssdqual_verdict", machine="", outcome="fail") == 1
     assert not [name for name, _ in series if "timestamp" in name or "exit_status" in name]
 
 
-def test_numbers_past_all_others_are_left_out(told: Told, claimed: Claimed) -> None:
+def test_numbers_past_all_others_are_left_out(write_run: WriteRun, claimed: Claimed) -> None:
     """JSON has no largest integer, and a folder may be anybody's."""
     huge = 10**400
     drive = {"identity": "S1", "serial": "S1", "size_bytes": huge}
     bay = {"machine": "m", "drives": [drive]}
     manifest = {"exit_status": huge, "started": "0001-01-01T00:00:00+14:00", "bays": [bay]}
-    series = read(told(judged(claimed()), manifest=manifest))
+    series = read(write_run(judged(claimed()), manifest=manifest))
     assert value(series, "ssdqual_drive", serial="S1") == 1
     assert not [name for name, _ in series if "size" in name or "exit_status" in name]
 
 
-def test_it_is_written_at_once_for_others_to_read(told: Told, claimed: Claimed, tmp_path: Path) -> None:
-    folder, path = told(judged(claimed())), tmp_path / "m" / "ssdqual.prom"
+def test_it_is_written_at_once_for_others_to_read(write_run: WriteRun, claimed: Claimed, tmp_path: Path) -> None:
+    folder, path = write_run(judged(claimed())), tmp_path / "m" / "ssdqual.prom"
     path.parent.mkdir()
     path.write_text("old")
     inode = path.stat().st_ino
@@ -208,9 +208,9 @@ def test_it_is_written_at_once_for_others_to_read(told: Told, claimed: Claimed, 
 
 
 def test_what_cannot_be_written_leaves_the_old_one(
-    told: Told, claimed: Claimed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write_run: WriteRun, claimed: Claimed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, path = told(judged(claimed())), tmp_path / "m" / "ssdqual.prom"
+    folder, path = write_run(judged(claimed())), tmp_path / "m" / "ssdqual.prom"
     path.parent.mkdir()
     path.write_text("old")
 

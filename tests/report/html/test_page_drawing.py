@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.builders.report_page import Claimed, Told, judged
+from support.builders.report_page import Claimed, WriteRun, judged
 
 from pytest_ssdqual.report import charts
 from pytest_ssdqual.report.charts.chart import Chart
@@ -29,9 +29,9 @@ def of(monkeypatch: pytest.MonkeyPatch, every: list[Chart], failed: Chart | None
     monkeypatch.setattr(charts, "chart_of", lambda story, judged: failed)
 
 
-def test_charts_are_grouped_by_level_in_their_order(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_charts_are_grouped_by_level_in_their_order(write_run: WriteRun, monkeypatch: pytest.MonkeyPatch) -> None:
     of(monkeypatch, [chart("a"), chart("b", "raid0"), chart("c"), chart("d", "")])
-    found = drawn(told())
+    found = drawn(write_run())
     assert [(level, [each.key for each in several]) for level, several in found.levels] == [
         ("RAID 5", ["a", "c"]),
         ("RAID 0", ["b"]),
@@ -40,44 +40,48 @@ def test_charts_are_grouped_by_level_in_their_order(told: Told, monkeypatch: pyt
     assert (found.left_out, found.complaint) == (0, "")
 
 
-def test_the_chart_of_a_failure_is_shown_once(told: Told, claimed: Claimed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chart_of_a_failure_is_shown_once(
+    write_run: WriteRun, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of(monkeypatch, [chart("a"), chart("b")], chart("a"))
-    found = drawn(told(judged(claimed(), "x"), judged(claimed(), "y")))
+    found = drawn(write_run(judged(claimed(), "x"), judged(claimed(), "y")))
     assert {key: each.key for key, each in found.of_failures.items()} == {"failure-1": "a"}
     assert found.shown_by == {"failure-2": "a"}
     assert [each.key for _, several in found.levels for each in several] == ["b"]
 
 
 def test_what_does_not_fit_is_left_out_and_counted(
-    told: Told, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+    write_run: WriteRun, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = run_page.FAILURE_BYTES + 1
     of(monkeypatch, [chart(name, size=900_000) for name in "abc"], chart("z", size=large))
-    found = drawn(told(judged(claimed())))
+    found = drawn(write_run(judged(claimed())))
     assert found.of_failures == {}
     assert [each.key for _, several in found.levels for each in several] == ["a", "b"]
     assert found.left_out == 2
 
 
 @pytest.mark.parametrize("at", [0, 2])
-def test_a_library_that_fails_costs_the_charts_only(told: Told, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+def test_a_library_that_fails_costs_the_charts_only(
+    write_run: WriteRun, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
     def broken(story: RunReader) -> Iterator[Chart]:
         yield from [chart(str(number)) for number in range(at)]
         raise RuntimeError("no <font> found")
 
     monkeypatch.setattr(charts, "charts", broken)
     monkeypatch.setattr(charts, "chart_of", None)
-    found = drawn(told())
+    found = drawn(write_run())
     assert found.complaint.startswith("The charts could not be drawn (RuntimeError: no <font> found)")
     assert found.levels == ()
 
 
 def test_the_chart_of_a_failure_is_asked_for_with_its_verdict(
-    told: Told, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
+    write_run: WriteRun, claimed: Claimed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Judged] = []
     of(monkeypatch, [])
     monkeypatch.setattr(charts, "chart_of", lambda story, judged: asked.append(judged))
-    found = drawn(told(judged(claimed(value=1000), "kept"), judged(claimed(), "broken")))
+    found = drawn(write_run(judged(claimed(value=1000), "kept"), judged(claimed(), "broken")))
     assert [each.test for each in asked] == ["broken"]
     assert found.of_failures == {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.builders import charted
-from support.builders.report_page import Told
+from support.builders.report_page import WriteRun
 from support.fakes import headless
 
 from pytest_ssdqual.report.html.run_page import write
@@ -15,17 +15,17 @@ from pytest_ssdqual.report.html.run_page import write
 TOOLBARS = "[...document.querySelectorAll('.tools')]"
 
 
-def page(told: Told) -> str:
+def page(write_run: WriteRun) -> str:
     """With two charts, one of them with the words of drives that have long names."""
     records = [charted.outlier("S" * 90), charted.depths()]
     head = {"schema": 1, "writer": "main"}
-    folder = told(*({**head, "kind": each.kind, "time": each.time, **each.facts} for each in records))
+    folder = write_run(*({**head, "kind": each.kind, "time": each.time, **each.facts} for each in records))
     return write(folder).as_uri()
 
 
-def test_charts_can_be_zoomed_and_moved_by_keyboard(told: Told, tmp_path: Path) -> None:
+def test_charts_can_be_zoomed_and_moved_by_keyboard(write_run: WriteRun, tmp_path: Path) -> None:
     with headless.browser(tmp_path / "profile") as tab:
-        tab.open(page(told))
+        tab.open(page(write_run))
         tab.until("document.readyState === 'complete'")
         stops = tab.value(f"{TOOLBARS}.map(bar => [...bar.children].filter(each => each.tabIndex === 0).length)")
         assert stops == [1] * len(stops)
@@ -48,10 +48,10 @@ def test_charts_can_be_zoomed_and_moved_by_keyboard(told: Told, tmp_path: Path) 
         assert tab.complaints == []
 
 
-def test_on_a_phone_charts_can_be_read_and_the_page_does_not_move_sideways(told: Told, tmp_path: Path) -> None:
+def test_on_a_phone_charts_can_be_read_and_the_page_does_not_move_sideways(write_run: WriteRun, tmp_path: Path) -> None:
     with headless.browser(tmp_path / "profile") as tab:
         tab.ask("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
-        tab.open(page(told))
+        tab.open(page(write_run))
         tab.until("document.readyState === 'complete'")
         assert tab.value("document.documentElement.scrollWidth") <= 390
         # A point of the drawing in pixels, times the least size of its words.

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.builders.report_page import MANIFEST, Claimed, Reader, Told, judged, record
+from support.builders.report_page import MANIFEST, Claimed, Reader, WriteRun, judged, record
 
 from pytest_ssdqual.report.charts.chart import Chart
 from pytest_ssdqual.report.evidence.evidence import Finding, Part
@@ -36,7 +36,7 @@ def read(folder: Path) -> tuple[str, Reader]:
     return text, Reader.of(text)
 
 
-def everything(told: Told, claimed: Claimed, word: str) -> Path:
+def everything(write_run: WriteRun, claimed: Claimed, word: str) -> Path:
     """A run folder in which every text is the same."""
     figures = {word: 1.0}
     broken = replace(
@@ -46,7 +46,7 @@ def everything(told: Told, claimed: Claimed, word: str) -> Path:
     undecided = replace(broken, outcome=Finding.INCONCLUSIVE, geometries=("b",))
     said = {"lines": [{"time_s": 1.0, "level": 3, "text": word}], "more": 1, "lost": True}
     drive = {"identity": word, "serial": word, "model": word, "firmware": word, "size_bytes": word, "path": word}
-    folder = told(
+    folder = write_run(
         record("health", drive=word, when="before", temperature_c=word),
         record("array_created", geometry=word, members=[word], purge={word: word}, settings={word: word}),
         record("environment", checks={word: 1.0}, unknown=[word], objections=[word], raw=word, kernel=said),
@@ -69,12 +69,14 @@ def everything(told: Told, claimed: Claimed, word: str) -> Path:
     return folder
 
 
-def test_what_looks_like_markup_stays_text(told: Told, claimed: Claimed) -> None:
-    text, page = read(everything(told, claimed, HOSTILE))
+def test_what_looks_like_markup_stays_text(write_run: WriteRun, claimed: Claimed) -> None:
+    text, page = read(everything(write_run, claimed, HOSTILE))
     assert len(page.all("script")) == 1
     assert page.all("img") == []
     assert not [attributes for _, attributes in page.elements if any(name.startswith("on") for name in attributes)]
-    assert {tag for tag, _ in page.elements} == {tag for tag, _ in read(everything(told, claimed, "word"))[1].elements}
+    assert {tag for tag, _ in page.elements} == {
+        tag for tag, _ in read(everything(write_run, claimed, "word"))[1].elements
+    }
     assert "<script>alert(1)</script>" in page.text  # as it would be read
     assert "{{ 7*7 }}" in page.text
     assert not {"\x1b", "\u202e"} & set(text)
@@ -82,8 +84,8 @@ def test_what_looks_like_markup_stays_text(told: Told, claimed: Claimed) -> None
     assert "error: </title>" in page.text  # of the kernel
 
 
-def test_nothing_comes_from_elsewhere(told: Told, claimed: Claimed) -> None:
-    text, page = read(everything(told, claimed, "word"))
+def test_nothing_comes_from_elsewhere(write_run: WriteRun, claimed: Claimed) -> None:
+    text, page = read(everything(write_run, claimed, "word"))
     links = [value for _, attributes in page.elements for name, value in attributes.items() if name in ("href", "src")]
     assert links
     assert [each for each in links if not each.startswith("#")] == []
@@ -91,8 +93,8 @@ def test_nothing_comes_from_elsewhere(told: Told, claimed: Claimed) -> None:
     assert re.findall(r"https?:|url\((?!#)|@import|//\w", without_policy) == []
 
 
-def test_the_policy_allows_our_script_and_no_other(told: Told) -> None:
-    _, page = read(told())
+def test_the_policy_allows_our_script_and_no_other(write_run: WriteRun) -> None:
+    _, page = read(write_run())
     (script,) = page.texts["script"]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     (found,) = [each["content"] for each in page.all("meta") if each.get("http-equiv") == "Content-Security-Policy"]
@@ -102,8 +104,8 @@ def test_the_policy_allows_our_script_and_no_other(told: Told) -> None:
     assert len(script.encode()) < 8_000
 
 
-def test_headings_are_in_order_and_ids_unique(told: Told, claimed: Claimed) -> None:
-    _, page = read(everything(told, claimed, "word"))
+def test_headings_are_in_order_and_ids_unique(write_run: WriteRun, claimed: Claimed) -> None:
+    _, page = read(everything(write_run, claimed, "word"))
     levels = [level for level, _ in page.headings]
     assert levels.count(1) == 1
     assert levels[0] == 1
@@ -116,8 +118,8 @@ def test_headings_are_in_order_and_ids_unique(told: Told, claimed: Claimed) -> N
     assert set(targets) <= set(ids)
 
 
-def test_tables_are_read_out_with_their_heads(told: Told, claimed: Claimed) -> None:
-    _, page = read(everything(told, claimed, "word"))
+def test_tables_are_read_out_with_their_heads(write_run: WriteRun, claimed: Claimed) -> None:
+    _, page = read(everything(write_run, claimed, "word"))
     assert len(page.all("table")) == len(page.all("caption")) > 5
     assert all(each.get("scope") in ("col", "row") for each in page.all("th"))
     assert page.all("html")[0]["lang"] == "en"
@@ -126,18 +128,18 @@ def test_tables_are_read_out_with_their_heads(told: Told, claimed: Claimed) -> N
     ]  # fmt: skip
 
 
-def test_the_verdict_comes_first_and_says_loudly_if_it_decides_nothing(told: Told, claimed: Claimed) -> None:
-    _, page = read(told(judged(claimed()), exit_status=1))
+def test_the_verdict_comes_first_and_says_loudly_if_it_decides_nothing(write_run: WriteRun, claimed: Claimed) -> None:
+    _, page = read(write_run(judged(claimed()), exit_status=1))
     assert page.headings[0] == (1, "✗ Not fit")
     assert "1 of 1 promise failed." in page.text
     assert "Not for acceptance" not in page.text
-    _, page = read(told(judged(claimed(value=1000)), acceptance=False))
+    _, page = read(write_run(judged(claimed(value=1000)), acceptance=False))
     assert page.headings[0] == (1, "✓ Passed, not for acceptance")
     assert "Not for acceptance: the protocol snia measures too little to accept or reject a drive." in page.text
 
 
-def test_of_what_by_what_and_whether_it_counts_stand_with_the_verdict(told: Told, claimed: Claimed) -> None:
-    text, _ = read(told(judged(claimed(value=1000))))
+def test_of_what_by_what_and_whether_it_counts_stand_with_the_verdict(write_run: WriteRun, claimed: Claimed) -> None:
+    text, _ = read(write_run(judged(claimed(value=1000))))
     top = " ".join(Reader.of(text.partition("<nav")[0] + "</main></body></html>").text.split())
     assert "For acceptance: its protocol may decide about a product, and every promise judged passed." in top
     for name, value in (
@@ -147,24 +149,24 @@ def test_of_what_by_what_and_whether_it_counts_stand_with_the_verdict(told: Told
         assert f"{name}{value}" in top
 
 
-def test_skipped_tests_are_told_apart(told: Told, claimed: Claimed) -> None:
+def test_skipped_tests_are_told_apart(write_run: WriteRun, claimed: Claimed) -> None:
     skips = [record("skipped", test=f"t[{number}]", reason="needs 6 drives, there is 1") for number in range(5)]
-    _, page = read(told(*skips, judged(claimed(value=1000))))
+    _, page = read(write_run(*skips, judged(claimed(value=1000))))
     assert page.headings[0] == (1, "✓ Fit")
     assert "– tests skipped5" in page.text
     assert "needs 6 drives, there is 15t[0]; t[1]; t[2] and 2 more" in page.text
-    _, page = read(told(judged(claimed(value=1000))))
+    _, page = read(write_run(judged(claimed(value=1000))))
     assert "Skipped tests" not in page.text
 
 
-def test_a_drive_that_calls_itself_pass_is_a_name(told: Told, claimed: Claimed) -> None:
+def test_a_drive_that_calls_itself_pass_is_a_name(write_run: WriteRun, claimed: Claimed) -> None:
     drive = {"serial": "pass", "model": "fail"}
-    _, page = read(told(bays=[{"machine": "observed", "drives": [drive]}]))
+    _, page = read(write_run(bays=[{"machine": "observed", "drives": [drive]}]))
     assert not [each for each in page.all("span") if each.get("class", "").startswith("outcome")]
 
 
-def test_a_failure_is_linked_to_its_own_section(told: Told, claimed: Claimed) -> None:
-    _, page = read(told(judged(claimed(), "suite.py::test_one[raid5x4]"), exit_status=1))
+def test_a_failure_is_linked_to_its_own_section(write_run: WriteRun, claimed: Claimed) -> None:
+    _, page = read(write_run(judged(claimed(), "suite.py::test_one[raid5x4]"), exit_status=1))
     assert {"href": "#failure-1"} in page.all("a")
     assert [each["class"] for each in page.all("article") if each["id"] == "failure-1"] == ["failure"]
     assert "suite.py::test_one[raid5x4]" in page.text
@@ -174,8 +176,8 @@ def test_a_failure_is_linked_to_its_own_section(told: Told, claimed: Claimed) ->
 @pytest.mark.parametrize(
     "manifest", ["", "{", '{"bays": 7, "protocol": [], "sessions": {}, "versions": 1, "family": 3}']
 )
-def test_a_damaged_folder_has_a_page_that_says_so(told: Told, claimed: Claimed, manifest: str) -> None:
-    folder = told(judged(claimed(value=1000)))
+def test_a_damaged_folder_has_a_page_that_says_so(write_run: WriteRun, claimed: Claimed, manifest: str) -> None:
+    folder = write_run(judged(claimed(value=1000)))
     (folder / "manifest.json").write_text(manifest)
     with (folder / "records.jsonl").open("a") as file:
         file.write('{"kind": "verdict"\n{"schema":1,"kind":"health","time":"t","drive":[],"when":1}\n')
@@ -186,8 +188,8 @@ def test_a_damaged_folder_has_a_page_that_says_so(told: Told, claimed: Claimed, 
     assert "cannot read 1 of the verdicts" in page.text
 
 
-def test_an_empty_folder_has_a_page(told: Told) -> None:
-    _, page = read(told(manifest={}))
+def test_an_empty_folder_has_a_page(write_run: WriteRun) -> None:
+    _, page = read(write_run(manifest={}))
     assert page.headings[0] == (1, "? Inconclusive")
     assert "No promise was judged in this run." in page.text
 
@@ -198,8 +200,8 @@ def test_no_records_no_page(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_page_is_for_its_owner_and_an_old_one_is_replaced(told: Told) -> None:
-    folder = told()
+def test_the_page_is_for_its_owner_and_an_old_one_is_replaced(write_run: WriteRun) -> None:
+    folder = write_run()
     (folder / "report.html").write_text("old")
     path = write(folder)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -207,8 +209,8 @@ def test_the_page_is_for_its_owner_and_an_old_one_is_replaced(told: Told) -> Non
     assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == []
 
 
-def test_a_full_disk_leaves_the_old_page(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = told()
+def test_a_full_disk_leaves_the_old_page(write_run: WriteRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_run()
     (folder / "report.html").write_text("old")
 
     def full(descriptor: int) -> None:
@@ -221,33 +223,33 @@ def test_a_full_disk_leaves_the_old_page(told: Told, monkeypatch: pytest.MonkeyP
     assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == []
 
 
-def test_thousands_of_promises_stay_below_the_size_of_a_page(told: Told, claimed: Claimed) -> None:
+def test_thousands_of_promises_stay_below_the_size_of_a_page(write_run: WriteRun, claimed: Claimed) -> None:
     broken = [judged(claimed(arrays=f"raid5x{3 + number % 6}"), f"t[{number}]") for number in range(3_000)]
-    text, page = read(told(*broken))
+    text, page = read(write_run(*broken))
     assert len(text.encode()) < 1_000_000  # charts have two more
     assert "3,000 of 3,000 promises failed." in page.text
     assert "in records.jsonl" in page.text
 
 
-def test_what_a_chart_says_is_text_and_its_table_is_there(told: Told) -> None:
-    text, page = read(told())
+def test_what_a_chart_says_is_text_and_its_table_is_there(write_run: WriteRun) -> None:
+    text, page = read(write_run())
     assert SVG in text
     assert "What is <seen> How & why" in page.text
     assert "<2>" in page.text
     assert [each["id"] for each in page.all("figure")] == ["a"]
 
 
-def test_many_models_and_long_names_leave_the_verdict_readable(told: Told) -> None:
+def test_many_models_and_long_names_leave_the_verdict_readable(write_run: WriteRun) -> None:
     drives = [{"serial": f"S{number}", "model": f"ACME {number} {'x' * 500}"} for number in range(9)]
-    _, page = read(told(bays=[{"machine": "dut", "drives": drives}]))
+    _, page = read(write_run(bays=[{"machine": "dut", "drives": drives}]))
     title = page.texts["title"][0]
     assert title.endswith(" + 5 of other models")
     assert len(title) < 400
 
 
-def test_a_long_message_is_short_in_the_list_and_whole_in_its_section(told: Told) -> None:
+def test_a_long_message_is_short_in_the_list_and_whole_in_its_section(write_run: WriteRun) -> None:
     message = "lost " + "y" * 1000
-    _, page = read(told(record("error", test="t", message=message)))
+    _, page = read(write_run(record("error", test="t", message=message)))
     listed, whole = (next(each for each in page.texts[tag] if each.startswith("lost")) for tag in ("a", "code"))
     assert len(listed) <= 300
     assert whole == message

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from support.builders.report_page import Claimed, Told, judged, record
+from support.builders.report_page import Claimed, WriteRun, judged, record
 
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Finding
@@ -11,8 +11,8 @@ from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.errors import troubles
 
 
-def test_tests_that_say_the_same_are_one_trouble(told: Told) -> None:
-    folder = told(
+def test_tests_that_say_the_same_are_one_trouble(write_run: WriteRun) -> None:
+    folder = write_run(
         record("error", 1, test="a", message="the cable was pulled"),
         record("error", 2, test="b", message="the cable was pulled"),
         record("failed", 3, test="c", message="assert 1 == 2"),
@@ -23,9 +23,9 @@ def test_tests_that_say_the_same_are_one_trouble(told: Told) -> None:
     assert (second.tests, second.is_failure) == (("c",), True)
 
 
-def test_an_undecided_verdict_is_not_an_error_as_well(told: Told, claimed: Claimed) -> None:
+def test_an_undecided_verdict_is_not_an_error_as_well(write_run: WriteRun, claimed: Claimed) -> None:
     undecided = replace(claimed(), outcome=Finding.INCONCLUSIVE)
-    folder = told(
+    folder = write_run(
         judged(undecided, "a"),
         record("error", 1, test="a", message=undecided.sentence),
         record("error", 2, test="a", message="and the array could not be stopped"),
@@ -33,8 +33,8 @@ def test_an_undecided_verdict_is_not_an_error_as_well(told: Told, claimed: Claim
     assert [each.message for each in troubles(RunReader.read(folder))] == ["and the array could not be stopped"]
 
 
-def test_what_was_judged_after_all_is_no_trouble(told: Told, claimed: Claimed) -> None:
-    folder = told(
+def test_what_was_judged_after_all_is_no_trouble(write_run: WriteRun, claimed: Claimed) -> None:
+    folder = write_run(
         record("error", 1, test="a", message="the machine was lost"),
         record("error", 1, test="b", message="the machine was lost"),
         judged(claimed(), "a", 2),
@@ -46,9 +46,9 @@ def test_what_was_judged_after_all_is_no_trouble(told: Told, claimed: Claimed) -
     ]
 
 
-def test_what_was_measured_and_cannot_be_judged_has_nothing_to_do_with_commands(told: Told) -> None:
+def test_what_was_measured_and_cannot_be_judged_has_nothing_to_do_with_commands(write_run: WriteRun) -> None:
     said = ["p99 latency of raid0x4 w cannot be judged: p99 needs 1,000 I/Os, there are 996", "the cable was pulled"]
-    folder = told(*(record("error", at, test="t", message=each) for at, each in enumerate(said)),
+    folder = write_run(*(record("error", at, test="t", message=each) for at, each in enumerate(said)),
                   record("failed", 3, test="c", message=said[0]))  # fmt: skip
     assert [(each.is_of_judging, each.title) for each in troubles(RunReader.read(folder))] == [
         (True, "A measurement could not be judged"),
@@ -57,9 +57,9 @@ def test_what_was_measured_and_cannot_be_judged_has_nothing_to_do_with_commands(
     ]
 
 
-def test_a_test_without_its_failed_drive_names_the_drive(told: Told) -> None:
+def test_a_test_without_its_failed_drive_names_the_drive(write_run: WriteRun) -> None:
     died = of_failures("raid5x3", [FailedDrive("S2", ("it dropped out",), ())], protocol="quick", acceptance=False)
-    folder = told(
+    folder = write_run(
         judged(died, "t[1]"),
         record("error", 1, test="a", message=f"raid5x3 was not measured: {failed_in('S2', 't[1]')}"),
         record("error", 2, test="b", message=f"raid5x3 was not measured: {failed_in('S20', 't[1]')}"),

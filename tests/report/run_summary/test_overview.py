@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders.report_page import MANIFEST, Claimed, Told, judged, record
+from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
@@ -45,7 +45,7 @@ def first_screen(folder: Path) -> Overview:
     return overview(RunView.read(folder))
 
 
-def of_one_dead_drive(told: Told, *more: dict[str, object]) -> Overview:
+def of_one_dead_drive(write_run: WriteRun, *more: dict[str, object]) -> Overview:
     dead = FailedDrive("S2", ("it dropped out",), ())
     worse = record(
         "drive_worsened", 4, drive="S2", name="/dev/b (serial S2)", defects=["x"],
@@ -56,11 +56,11 @@ def of_one_dead_drive(told: Told, *more: dict[str, object]) -> Overview:
         for each in (3, 4)
     ]
     died = judged(of_failures("raid5x3", [dead], protocol="snia", acceptance=True), "t[0]")
-    return first_screen(told(died, *lost, worse, *more, bays=BAYS, exit_status=1))
+    return first_screen(write_run(died, *lost, worse, *more, bays=BAYS, exit_status=1))
 
 
-def test_a_dead_drive_is_one_cause_with_its_consequences(told: Told) -> None:
-    found = of_one_dead_drive(told)
+def test_a_dead_drive_is_one_cause_with_its_consequences(write_run: WriteRun) -> None:
+    found = of_one_dead_drive(write_run)
     assert found.causes == (
         Reason(
             "drive S2 failed: it dropped out",
@@ -71,23 +71,23 @@ def test_a_dead_drive_is_one_cause_with_its_consequences(told: Told) -> None:
     assert found.unmarked == "not judged by itself"
 
 
-def test_another_error_beside_a_dead_drive_is_a_cause_of_its_own(told: Told) -> None:
-    found = of_one_dead_drive(told, record("error", 5, test="u", message="no cable\nat all"))
+def test_another_error_beside_a_dead_drive_is_a_cause_of_its_own(write_run: WriteRun) -> None:
+    found = of_one_dead_drive(write_run, record("error", 5, test="u", message="no cable\nat all"))
     assert found.causes[0].consequences[-1] == "2 of 4 tests could not run without it"
     assert found.causes[1] == Reason("1 test in error: no cable")
 
 
-def test_a_drive_whose_health_worsened_did_not_fail(told: Told) -> None:
+def test_a_drive_whose_health_worsened_did_not_fail(write_run: WriteRun) -> None:
     worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["media errors: 0, now 3"])
-    found = first_screen(told(judged(healthy()), worse, bays=BAYS))
+    found = first_screen(write_run(judged(healthy()), worse, bays=BAYS))
     assert [each.charges for each in found.drives] == [("its health worsened",), (), ()]
     assert found.causes == (Reason("drive S1: media errors: 0, now 3"),)
     assert found.unmarked == "no new defect; no figure of a single drive was judged"
 
 
-def test_a_drive_without_a_mark_failed_no_promise_if_it_was_judged(told: Told, claimed: Claimed) -> None:
+def test_a_drive_without_a_mark_failed_no_promise_if_it_was_judged(write_run: WriteRun, claimed: Claimed) -> None:
     members = tuple(Part(each, {}, Finding.FAIL if each == "S3" else Finding.PASS) for each in ("S1", "S2", "S3"))
-    found = first_screen(told(judged(replace(claimed(), geometries=("drivex3",), members=members)), bays=BAYS))
+    found = first_screen(write_run(judged(replace(claimed(), geometries=("drivex3",), members=members)), bays=BAYS))
     assert [each.charges for each in found.drives] == [(), (), ("fails 1 promise of its own",)]
     assert found.unmarked == "no failed promise of its own"
 
@@ -108,9 +108,9 @@ def test_a_drive_without_a_mark_failed_no_promise_if_it_was_judged(told: Told, c
     ],
 )  # fmt: skip
 def test_the_measured_figure_stands_beside_its_limit(
-    told: Told, claimed: Claimed, claim: Claim, value: float, bound: float, fact: tuple[str, str]
+    write_run: WriteRun, claimed: Claimed, claim: Claim, value: float, bound: float, fact: tuple[str, str]
 ) -> None:
-    facts = dict(first_screen(told(judged(claimed(claim, value=value, bound=bound)))).facts)
+    facts = dict(first_screen(write_run(judged(claimed(claim, value=value, bound=bound)))).facts)
     assert facts[fact[0]].endswith(f": {fact[1]}")
 
 
@@ -121,36 +121,38 @@ def steps(folder: Path) -> Sequence[str]:
 AGAIN = "Run it again by a protocol for acceptance: --ssd-protocol=sequential"
 
 
-def test_the_next_step_after_a_pass(told: Told, claimed: Claimed) -> None:
+def test_the_next_step_after_a_pass(write_run: WriteRun, claimed: Claimed) -> None:
     kept = judged(claimed(value=1000))
-    assert steps(told(kept, acceptance=False)) == [AGAIN]
-    (certify,) = steps(told(kept))
+    assert steps(write_run(kept, acceptance=False)) == [AGAIN]
+    (certify,) = steps(write_run(kept))
     assert certify.endswith("write the certificate: ssdqual certificate 20260101T000000Z-1")
 
 
-def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(told: Told, claimed: Claimed) -> None:
-    (replaced,) = [f"{each.text} {each.command}" for each in of_one_dead_drive(told).steps]
+def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(write_run: WriteRun, claimed: Claimed) -> None:
+    (replaced,) = [f"{each.text} {each.command}" for each in of_one_dead_drive(write_run).steps]
     alone = "pytest --ssd-devices='root@dut:/dev/disk/by-id/*S2' suites/drive"
     assert replaced == f"Replace drive S2, or judge it alone in another slot: {alone}"
     slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S2",)))
-    assert steps(told(judged(slow), bays=BAYS, acceptance=False)) == [
+    assert steps(write_run(judged(slow), bays=BAYS, acceptance=False)) == [
         f"Judge drive S2 alone, then in another slot: {alone}",
         AGAIN,
     ]
 
 
-def test_a_serial_number_that_a_pattern_cannot_have_is_not_in_the_command(told: Told, claimed: Claimed) -> None:
+def test_a_serial_number_that_a_pattern_cannot_have_is_not_in_the_command(
+    write_run: WriteRun, claimed: Claimed
+) -> None:
     slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S 2*",)))
     bays = [{"machine": "dut", "drives": [{"serial": "S 2*"}, {"serial": "S3"}]}]
-    (step,) = steps(told(judged(slow), bays=bays))
+    (step,) = steps(write_run(judged(slow), bays=bays))
     assert step.endswith(": pytest --ssd-devices=… suites/drive")
 
 
-def test_the_next_step_of_a_run_that_the_host_limits_is_the_remedy_once(told: Told, claimed: Claimed) -> None:
+def test_the_next_step_of_a_run_that_the_host_limits_is_the_remedy_once(write_run: WriteRun, claimed: Claimed) -> None:
     limited = replace(
         claimed(), outcome=Finding.INCONCLUSIVE, cause=Cause(Culprit.MD, 0.9, "it is busy", advice="raise threads")
     )
-    folder = told(judged(limited), exit_status=1)
+    folder = write_run(judged(limited), exit_status=1)
     assert steps(folder) == ["Raise threads, and run it again."]
     assert first_screen(folder).causes == (Reason("md, not a drive, limits 1 of 1 inconclusive promises: it is busy"),)
 
@@ -164,14 +166,19 @@ def test_the_next_step_of_a_run_that_the_host_limits_is_the_remedy_once(told: To
     ],
 )
 def test_the_next_step_decides_what_is_inconclusive(
-    told: Told, claimed: Claimed, changed: dict[str, object], beginning: str
+    write_run: WriteRun, claimed: Claimed, changed: dict[str, object], beginning: str
 ) -> None:
     undecided = judged(replace(claimed(), outcome=Finding.INCONCLUSIVE))
-    assert steps(told(undecided, manifest={**MANIFEST, **changed}))[0].startswith(beginning)
+    assert steps(write_run(undecided, manifest={**MANIFEST, **changed}))[0].startswith(beginning)
 
 
-def test_every_run_has_a_next_step(told: Told, claimed: Claimed) -> None:
+def test_every_run_has_a_next_step(write_run: WriteRun, claimed: Claimed) -> None:
     assert all(
         steps(folder)
-        for folder in (told(), told(manifest={}), told(record("error", test="t", message="m")), told(judged(claimed())))
+        for folder in (
+            write_run(),
+            write_run(manifest={}),
+            write_run(record("error", test="t", message="m")),
+            write_run(judged(claimed())),
+        )
     )

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from support.builders.report_page import Told, record, told
+from support.builders.report_page import WriteRun, record, write_run
 
 from pytest_ssdqual.report.run_summary.run_view import RunView
 
-__all__ = ["told"]
+__all__ = ["write_run"]
 
 
 @pytest.mark.parametrize(
@@ -17,12 +17,12 @@ __all__ = ["told"]
         ({"findings": ["media errors: 0, now 3"]}, 1),
     ],
 )
-def test_drives_with_a_new_defect_are_counted(told: Told, facts: dict[str, list[str]], defective: int) -> None:
-    run = RunView.read(told(record("drive_worsened", drive="S1", name="ACME 1", **facts)))
+def test_drives_with_a_new_defect_are_counted(write_run: WriteRun, facts: dict[str, list[str]], defective: int) -> None:
+    run = RunView.read(write_run(record("drive_worsened", drive="S1", name="ACME 1", **facts)))
     assert run.verdict.counts.worsened == defective
     assert len(run.worsened) == 1
 
 
-def test_each_finding_about_a_drive_is_a_sentence(told: Told) -> None:
+def test_each_finding_about_a_drive_is_a_sentence(write_run: WriteRun) -> None:
     worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["2 media errors", "the test failed"])
-    assert RunView.read(told(worse)).worsened == ("ACME 1: 2 media errors", "ACME 1: the test failed")
+    assert RunView.read(write_run(worse)).worsened == ("ACME 1: 2 media errors", "ACME 1: the test failed")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.builders.report_page import Claimed, Told, judged, record
+from support.builders.report_page import Claimed, WriteRun, judged, record
 
 from pytest_ssdqual.report.certificate.certificate import certificate
 from pytest_ssdqual.report.ci import markdown
@@ -17,54 +17,54 @@ def cache(drive: str, now: str = "off", outcome: str = SWITCHED) -> Record:
     return record("write_cache", drive=drive, found="on", now=now, outcome=outcome)
 
 
-def shown(told: Told, *records: Record) -> tuple[str, dict[str, str]]:
+def shown(write_run: WriteRun, *records: Record) -> tuple[str, dict[str, str]]:
     drives: list[dict[str, Any]] = [{"identity": "0x51", "serial": "S1"}, {"identity": "0x54", "serial": "S4"}]
-    story = RunReader.read(told(*records, bays=[{"machine": "a", "drives": drives}]))
+    story = RunReader.read(write_run(*records, bays=[{"machine": "a", "drives": drives}]))
     return write_caches.states(story), {str(row[0]): str(row[1]) for row in write_caches.rows(story)}
 
 
-def test_run_without_records_of_write_caches_says_nothing(told: Told) -> None:
-    assert shown(told, record("run_started")) == ("", {})
+def test_run_without_records_of_write_caches_says_nothing(write_run: WriteRun) -> None:
+    assert shown(write_run, record("run_started")) == ("", {})
 
 
-def test_one_state_is_a_word_and_its_reason_is_shown_with_the_number_of_drives(told: Told) -> None:
-    found = shown(told, *(cache(f"0x5{number}") for number in range(3)))
+def test_one_state_is_a_word_and_its_reason_is_shown_with_the_number_of_drives(write_run: WriteRun) -> None:
+    found = shown(write_run, *(cache(f"0x5{number}") for number in range(3)))
     assert found == ("off", {"write caches": f"{SWITCHED} (3 drives)"})
 
 
-def test_drive_that_differs_is_named(told: Told) -> None:
-    states, rows = shown(told, *(cache(f"0x5{number}") for number in range(3)), cache("0x54", "on", REFUSED))
+def test_drive_that_differs_is_named(write_run: WriteRun) -> None:
+    states, rows = shown(write_run, *(cache(f"0x5{number}") for number in range(3)), cache("0x54", "on", REFUSED))
     assert states == "off (3 drives), on (1 drive: S4)"
     assert rows["write caches"] == f"{SWITCHED} (3 drives), {REFUSED} (1 drive: S4)"
 
 
-def test_last_session_counts(told: Told) -> None:
-    assert shown(told, cache("0x51", "on", REFUSED), cache("0x51"))[0] == "off"
+def test_last_session_counts(write_run: WriteRun) -> None:
+    assert shown(write_run, cache("0x51", "on", REFUSED), cache("0x51"))[0] == "off"
 
 
-def test_restoration_is_shown(told: Told) -> None:
+def test_restoration_is_shown(write_run: WriteRun) -> None:
     planned = [record("write_cache_planned", change=change, drive=change) for change in "abc"]
     restored = record("write_cache_restored", change="a", lost=False, sentence="is on again")
     lost = record("write_cache_restored", change="b", lost=True, sentence="was on at the end")
     left = record("write_cache_left", change="c", sentence="could not be restored: run with it again")
-    rest = "the next run with these drives restores the others"
-    assert shown(told, *planned)[1] == {"write caches restored": f"0 of 3 that were switched; {rest}"}
-    assert shown(told, *planned, restored, lost)[1] == {
+    rest = "the next run with these drives restores the remaining ones"
+    assert shown(write_run, *planned)[1] == {"write caches restored": f"0 of 3 that were switched; {rest}"}
+    assert shown(write_run, *planned, restored, lost)[1] == {
         "write caches restored": f"2 of 3 that were switched; {rest}", "write cache": "was on at the end",
     }  # fmt: skip
-    _, rows = shown(told, *planned, restored, left)
+    _, rows = shown(write_run, *planned, restored, left)
     assert rows["write cache"] == "could not be restored: run with it again"
-    assert shown(told, *planned[:1], restored)[1] == {"write caches restored": "1 of 1 that were switched"}
+    assert shown(write_run, *planned[:1], restored)[1] == {"write caches restored": "1 of 1 that were switched"}
 
 
-def test_certificate_summary_and_comparison_have_the_states(told: Told, claimed: Claimed) -> None:
-    folder = told(judged(claimed(value=1000)), cache("S1"), cache("S2"))
+def test_certificate_summary_and_comparison_have_the_states(write_run: WriteRun, claimed: Claimed) -> None:
+    folder = write_run(judged(claimed(value=1000)), cache("S1"), cache("S2"))
     assert ("Write caches", "off") in certificate(folder, {}).facts
     assert "- write caches: `off`\n" in markdown.text(folder)
     assert ComparedRun.read(folder).write_caches == "off"
 
 
-def test_damaged_records_do_not_break_the_page(told: Told) -> None:
-    states, rows = shown(told, record("write_cache"), record("write_cache_planned"), record("write_cache_left"))
+def test_damaged_records_do_not_break_the_page(write_run: WriteRun) -> None:
+    states, rows = shown(write_run, record("write_cache"), record("write_cache_planned"), record("write_cache_left"))
     assert states == "unknown"
     assert set(rows) >= {"write caches restored"}

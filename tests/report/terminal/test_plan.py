@@ -23,10 +23,10 @@ def test_the_plan_and_its_sum() -> None:
 
 
 def test_plan_announces_a_switch_of_write_caches() -> None:
-    said = "  write caches are switched off where the drives let them be, and restored when the run ends"
+    announced = "  write caches are switched off where the drives let them be, and restored when the run ends"
     plan = PrintedPlan((THREE,), 8, "stec", acceptance=True)
-    assert said not in plan_lines(plan)
-    assert said in plan_lines(replace(plan, write_cache="off"))
+    assert announced not in plan_lines(plan)
+    assert announced in plan_lines(replace(plan, write_cache="off"))
 
 
 def test_one_array_needs_no_sum() -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.builders.report_page import Told, record
+from support.builders.report_page import WriteRun, record
 
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
@@ -22,8 +22,8 @@ def line(number: int, started: str, argv: list[str], elapsed_s: float = 1.0, **m
 
 
 @pytest.fixture
-def folder(told: Told) -> Path:
-    return told()
+def folder(write_run: WriteRun) -> Path:
+    return write_run()
 
 
 def transcribe(folder: Path, *lines: str) -> tuple[commands.ShownCommand, ...]:
@@ -86,8 +86,8 @@ def test_without_a_transcript_there_are_no_commands(folder: Path) -> None:
     assert commands.read(folder) == ()
 
 
-def test_a_raw_file_is_named_first_by_the_record_that_is_nearest_to_it(told: Told) -> None:
-    folder = told(
+def test_a_raw_file_is_named_first_by_the_record_that_is_nearest_to_it(write_run: WriteRun) -> None:
+    folder = write_run(
         record("ran", 1, raw="fio/a"),
         record("conditioned", 2, raw=["fio/b", "fio/c"]),
         record("verdict", 3, raw=["fio/a", 7, None]),

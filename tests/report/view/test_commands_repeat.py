@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.builders.report_page import Told
+from support.builders.report_page import WriteRun
 
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.reader import RunReader
@@ -34,9 +34,9 @@ def transcribed(folder: Path, *lines: dict[str, object]) -> tuple[ShownCommand, 
     return commands.read(folder)
 
 
-def test_the_array_is_the_one_that_was_there_then(told: Told) -> None:
+def test_the_array_is_the_one_that_was_there_then(write_run: WriteRun) -> None:
     found = transcribed(
-        told(),
+        write_run(),
         line(0, [*CREATE[:5], "--level=0", "/dev/sdc"]),
         line(1, ["sh", "-c", "hold", "bound", *CREATE]),
         line(2, [*CREATE[:5], "--level=6"], status=1),
@@ -53,7 +53,7 @@ def test_the_array_is_the_one_that_was_there_then(told: Told) -> None:
     )
 
 
-def test_what_is_written_to_is_said_and_drives_need_no_array(told: Told) -> None:
+def test_what_is_written_to_is_said_and_drives_need_no_array(write_run: WriteRun) -> None:
     beside = [
         "fio",
         "--output=x",
@@ -63,29 +63,29 @@ def test_what_is_written_to_is_said_and_drives_need_no_array(told: Told) -> None
         "--filename=/dev/sdb",
         "--rw=randrw",
     ]
-    found = commands.of(transcribed(told(), line(5, beside)), [MENTION, None], DRIVES)
+    found = commands.of(transcribed(write_run(), line(5, beside)), [MENTION, None], DRIVES)
     assert found.destroyed == ("/dev/sda", "/dev/sdb")
     assert found.arrays == ()
 
 
 @pytest.mark.parametrize("time", ["no time", "2026-01-01T00:05:01", "2025-01-01T00:05:01+00:00"])
-def test_without_a_moment_there_is_no_array(told: Told, time: str) -> None:
-    found = transcribed(told(), line(1, CREATE))
+def test_without_a_moment_there_is_no_array(write_run: WriteRun, time: str) -> None:
+    found = transcribed(write_run(), line(1, CREATE))
     assert commands.array_of(found, Mention(time, "main"), shlex.join(FIO)) == ""
 
 
-def test_drives_are_called_by_their_serial_number(told: Told) -> None:
+def test_drives_are_called_by_their_serial_number(write_run: WriteRun) -> None:
     drives = [{"path": "/dev/sda", "serial": "S1"}, {"path": "/dev/sdb", "identity": "wwn-2"}, 7]
-    story = RunReader.read(told(bays=[{"drives": drives}, "none"]))
+    story = RunReader.read(write_run(bays=[{"drives": drives}, "none"]))
     assert dict(commands.names(story)) == {"/dev/sda": "S1", "/dev/sdb": "wwn-2"}
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="there is no fio here")
-def test_fio_takes_the_line_where_the_folder_of_the_run_is_gone(told: Told, tmp_path: Path) -> None:
+def test_fio_takes_the_line_where_the_folder_of_the_run_is_gone(write_run: WriteRun, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.write_bytes(bytes(1 << 20))
     job = jobs.measurement(Workload("randread", "4k", 8), [JobTarget(str(disk), 1 << 20)], 4, 6.0)
-    (found,) = transcribed(told(), line(5, ["sh", "-c", "hold", "bound", *job.argv("/run/gone/fio-1.json")]))
+    (found,) = transcribed(write_run(), line(5, ["sh", "-c", "hold", "bound", *job.argv("/run/gone/fio-1.json")]))
     argv = [*shlex.split(found.fio), "--parse-only"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

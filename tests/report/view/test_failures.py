@@ -8,7 +8,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import strategies
-from support.builders.report_page import Claimed, Told, judged, record
+from support.builders.report_page import Claimed, WriteRun, judged, record
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment, DriveTemperature, Traffic
 from pytest_ssdqual.qual.records import plain
@@ -36,12 +36,12 @@ def all_of(folder: Path) -> list[Failure]:
     return list(failures(Context.of(story, story.evidence(), commands.read(folder))))
 
 
-def test_a_failure_has_what_helps(told: Told, claimed: Claimed) -> None:
+def test_a_failure_has_what_helps(write_run: WriteRun, claimed: Claimed) -> None:
     broken = claimed(figures={"iops": 1234.5, "unknown": None})
     broken = replace(broken, published=Published(300_000, Unit.NANOSECONDS, "the sheet", approximate=True))
     (raw,) = broken.raw
     run = {"raw": raw, "seen": seen(SEEN, replace(SEEN, name="S2", heat=DriveTemperature()))}
-    folder = told(record("ran", 60, raw=raw), record("measured", 61, runs=[run]), judged(broken, "a", 62))
+    folder = write_run(record("ran", 60, raw=raw), record("measured", 61, runs=[run]), judged(broken, "a", 62))
     fio = {"number": 1, "writer": "main", "argv": ["fio", "--output=/run/x", "--rw=randread"], "status": 0}
     fio |= {"started": "2026-01-01T00:00:50.000+00:00", "elapsed_s": 9.0, "stdout": "", "stderr": ""}
     (folder / "transcript.jsonl").write_text(json.dumps(fio) + "\n")
@@ -58,9 +58,9 @@ def test_a_failure_has_what_helps(told: Told, claimed: Claimed) -> None:
     assert failure.kernel == kernel_log.KernelDuring((), 0, 0, 1)
 
 
-def test_drives_side_by_side_are_shown_one_by_one(told: Told, claimed: Claimed) -> None:
+def test_drives_side_by_side_are_shown_one_by_one(write_run: WriteRun, claimed: Claimed) -> None:
     members = (Part("S1", {"value": 812_000.0}, Finding.FAIL), Part("S2", {}, Finding.PASS))
-    (failure,) = all_of(told(judged(replace(claimed(), members=members, worst="S1"))))
+    (failure,) = all_of(write_run(judged(replace(claimed(), members=members, worst="S1"))))
     assert failure.members is not None
     assert failure.members.rows == (
         ("S1", "812 µs", Finding.FAIL, "worst"),
@@ -68,7 +68,7 @@ def test_drives_side_by_side_are_shown_one_by_one(told: Told, claimed: Claimed) 
     )
 
 
-def test_neighbours_are_the_next_widths_and_workloads(told: Told, claimed: Claimed) -> None:
+def test_neighbours_are_the_next_widths_and_workloads(write_run: WriteRun, claimed: Claimed) -> None:
     def of(arrays: str, depth: int) -> dict[str, object]:
         good = (arrays, depth) != ("raid5x4", 8)
         found = claimed(arrays=arrays, workload=Workload("randread", "4k", depth), value=1000 if good else 812_000)
@@ -78,7 +78,7 @@ def test_neighbours_are_the_next_widths_and_workloads(told: Told, claimed: Claim
     depths = [of("raid5x4", depth) for depth in (1, 4, 32, 64)]
     others = [of("raid6x5", 8), of("raid5x5-1failed", 8), of("raid5x5", 4)]
     writes = judged(claimed(arrays="raid5x4", workload=Workload("randwrite", "4k", 8), value=1000), "writes")
-    (failure,) = all_of(told(*widths, *depths, *others, writes))
+    (failure,) = all_of(write_run(*widths, *depths, *others, writes))
     assert failure.neighbours is not None
     assert [(row[0], str(row[1]).split(":")[0]) for row in failure.neighbours.rows] == [
         ("another width", "p99 latency of raid5x3 randread_4k_qd8"),
@@ -88,20 +88,20 @@ def test_neighbours_are_the_next_widths_and_workloads(told: Told, claimed: Claim
     ]
 
 
-def test_nothing_to_compare_with_is_no_table(told: Told, claimed: Claimed) -> None:
-    (failure,) = all_of(told(judged(claimed())))
+def test_nothing_to_compare_with_is_no_table(write_run: WriteRun, claimed: Claimed) -> None:
+    (failure,) = all_of(write_run(judged(claimed())))
     assert failure.neighbours is None
     assert failure.members is None
     assert failure.repeat == Repeat()
 
 
-def test_only_the_first_are_shown_in_full(told: Told, claimed: Claimed) -> None:
-    found = all_of(told(*(judged(claimed(), f"test {number}") for number in range(MOST + 3))))
+def test_only_the_first_are_shown_in_full(write_run: WriteRun, claimed: Claimed) -> None:
+    found = all_of(write_run(*(judged(claimed(), f"test {number}") for number in range(MOST + 3))))
     assert len(found) == MOST
     assert len({each.key for each in found}) == MOST
 
 
-def test_damaged_figures_of_members_are_left_out(told: Told, claimed: Claimed) -> None:
+def test_damaged_figures_of_members_are_left_out(write_run: WriteRun, claimed: Claimed) -> None:
     (raw,) = claimed().raw
     damaged: tuple[object, ...] = (
         None,
@@ -110,7 +110,7 @@ def test_damaged_figures_of_members_are_left_out(told: Told, claimed: Claimed) -
         {**seen(SEEN), "drives": [{**plain(SEEN), "device": {"counted": {"reads": "many"}}}]},
     )
     for broken in damaged:
-        folder = told(record("measured", runs=[{"raw": raw, "seen": broken}, 7]), judged(claimed()))
+        folder = write_run(record("measured", runs=[{"raw": raw, "seen": broken}, 7]), judged(claimed()))
         (failure,) = all_of(folder)
         assert failure.members is None
 
@@ -124,9 +124,9 @@ def test_the_next_ones_are_the_nearest_on_either_side(claimed: Claimed, here: in
     assert found == [f"raid5x{width}" for width in nearest]
 
 
-def test_a_script_that_was_left_for_it_is_shown(told: Told, claimed: Claimed) -> None:
+def test_a_script_that_was_left_for_it_is_shown(write_run: WriteRun, claimed: Claimed) -> None:
     raw = ("explore/a.fio", "integrity/b.history", "fio/c.json.gz", "../d.fio", "explore/missing.fio")
-    folder = told(judged(replace(claimed(), raw=raw)))
+    folder = write_run(judged(replace(claimed(), raw=raw)))
     (folder.parent / "d.fio").write_text("secret")
     for name, text in (("explore/a.fio", "[a]\nrw=read"), ("integrity/b.history", "fail 1"), ("fio/c.json.gz", "x")):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -135,8 +135,8 @@ def test_a_script_that_was_left_for_it_is_shown(told: Told, claimed: Claimed) ->
     assert failure.scripts == (("explore/a.fio", "[a]\nrw=read"), ("integrity/b.history", "fail 1"))
 
 
-def test_likeness_of_drives_is_told_by_what_it_was_computed_from(told: Told, claimed: Claimed) -> None:
+def test_likeness_of_drives_is_told_by_what_it_was_computed_from(write_run: WriteRun, claimed: Claimed) -> None:
     members = (Part("S1", {"slowest_ns": 9e6}), Part("S2", {"iops": 300.0}))
-    (failure,) = all_of(told(judged(replace(claimed(), members=members, worst="S1"))))
+    (failure,) = all_of(write_run(judged(replace(claimed(), members=members, worst="S1"))))
     assert failure.members is not None
     assert [row[:2] for row in failure.members.rows] == [("S1", "9 ms"), ("S2", "300 IOPS")]

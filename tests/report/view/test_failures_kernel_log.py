@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from support.builders.report_page import Claimed, Reader, Told, judged, record
+from support.builders.report_page import Claimed, Reader, WriteRun, judged, record
 
 from pytest_ssdqual.report.html.run_page import write
 from pytest_ssdqual.report.run_folder.reader import RunReader
@@ -17,7 +17,7 @@ def around(raw: str, lines: int = 1, more: int = 0, *, lost: bool = False, **cha
     return record("environment", raw=raw, kernel=log)
 
 
-def test_each_measurement_has_its_own(told: Told) -> None:
+def test_each_measurement_has_its_own(write_run: WriteRun) -> None:
     records = (
         around("fio/a", 2, more=7),
         around("fio/b", 0),
@@ -26,7 +26,7 @@ def test_each_measurement_has_its_own(told: Told) -> None:
         record("environment", raw="fio/e"),
         around("fio/other"),
     )
-    known = failures.kernel_logs(RunReader.read(told(*records)))
+    known = failures.kernel_logs(RunReader.read(write_run(*records)))
     raw = ("fio/a", "fio/b", "fio/c", "fio/d", "fio/e", "explore/f.fio", "integrity/g.history")
     assert failures.kernel_during(known, raw) == KernelDuring(
         (KernelMessages("fio/a", (SHOWN, SHOWN), 7, lost=False), KernelMessages("fio/c", (), 0, lost=True)),
@@ -37,9 +37,9 @@ def test_each_measurement_has_its_own(told: Told) -> None:
     assert failures.kernel_during(known, ()) == KernelDuring((), 0, 0, 0)
 
 
-def test_a_verdict_shows_so_many_lines_and_counts_the_others(told: Told) -> None:
+def test_a_verdict_shows_so_many_lines_and_counts_the_others(write_run: WriteRun) -> None:
     known = failures.kernel_logs(
-        RunReader.read(told(around("fio/a", 30), around("fio/b", 30, more=5), around("fio/c", 3)))
+        RunReader.read(write_run(around("fio/a", 30), around("fio/b", 30, more=5), around("fio/c", 3)))
     )
     found = failures.kernel_during(known, ("fio/a", "fio/b", "fio/c")).messages
     assert [(len(each.lines), each.more) for each in found] == [(30, 0), (MOST_LINES - 30, 25), (0, 3)]
@@ -50,20 +50,20 @@ def test_a_verdict_shows_so_many_lines_and_counts_the_others(told: Told) -> None
     [7, "x", [], {}, {"lines": 3}, {"lines": [{}], "more": 0, "lost": False}, {"lines": [], "more": "9", "lost": False},
      {"lines": [{**LINE, "text": 7}], "more": 0, "lost": False}, {"lines": [None], "more": 0, "lost": False}],
 )  # fmt: skip
-def test_a_damaged_record_says_nothing(told: Told, damaged: object) -> None:
-    assert failures.kernel_logs(RunReader.read(told(record("environment", raw="fio/a", kernel=damaged)))) == {}
+def test_a_damaged_record_says_nothing(write_run: WriteRun, damaged: object) -> None:
+    assert failures.kernel_logs(RunReader.read(write_run(record("environment", raw="fio/a", kernel=damaged)))) == {}
 
 
-def page(told: Told, claimed: Claimed, **facts: object) -> str:
+def page(write_run: WriteRun, claimed: Claimed, **facts: object) -> str:
     broken = claimed()
-    folder = told(record("environment", 0, raw=broken.raw[0], **facts), judged(broken))
+    folder = write_run(record("environment", 0, raw=broken.raw[0], **facts), judged(broken))
     write(folder)
     return (folder / "report.html").read_text()
 
 
-def test_the_page_shows_what_was_said_and_lets_nobody_write_into_it(told: Told, claimed: Claimed) -> None:
+def test_the_page_shows_what_was_said_and_lets_nobody_write_into_it(write_run: WriteRun, claimed: Claimed) -> None:
     hostile = "nvme0: </code><script>alert(1)</script>\x1b[2J" + "x" * 999
-    text = page(told, claimed, kernel={"lines": [LINE, {**LINE, "text": hostile}], "more": 1, "lost": True})
+    text = page(write_run, claimed, kernel={"lines": [LINE, {**LINE, "text": hostile}], "more": 1, "lost": True})
     shown = Reader.of(text).text
     assert f"While {claimed().raw[0]} was measured: {SHOWN}" in shown
     assert "1 more message, of which" in shown
@@ -86,6 +86,6 @@ def test_the_page_shows_what_was_said_and_lets_nobody_write_into_it(told: Told, 
     ids=["silent", "unread", "unknown"],
 )
 def test_the_page_tells_silence_from_not_knowing(
-    told: Told, claimed: Claimed, facts: dict[str, object], said: str
+    write_run: WriteRun, claimed: Claimed, facts: dict[str, object], said: str
 ) -> None:
-    assert said in Reader.of(page(told, claimed, **facts)).text
+    assert said in Reader.of(page(write_run, claimed, **facts)).text

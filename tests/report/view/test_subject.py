@@ -2,45 +2,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.builders.report_page import MANIFEST, Told, record
+from support.builders.report_page import MANIFEST, WriteRun, record
 
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 
 
-def test_every_drive_of_every_machine_is_named(told: Told) -> None:
+def test_every_drive_of_every_machine_is_named(write_run: WriteRun) -> None:
     bays = [
         {"machine": "a", "drives": [{"serial": "S1", "model": "M", "firmware": "F1", "size_bytes": 480_103_981_056}]},
         {"machine": "b", "drives": [{"identity": "wwn-1", "serial": None, "path": "/dev/sdb", "size_bytes": None}]},
     ]
-    grid = subject.drives(RunReader.read(told(bays=bays)).manifest)
+    grid = subject.drives(RunReader.read(write_run(bays=bays)).manifest)
     assert grid.rows == (
         ("S1", "M", "F1", "480 GB", ""),
         ("wwn-1", "unknown model", "unknown", "unknown", "/dev/sdb"),
     )
 
 
-def test_the_sheet_of_each_drive_is_named(told: Told) -> None:
+def test_the_sheet_of_each_drive_is_named(write_run: WriteRun) -> None:
     drives = [{"identity": "wwn-1", "serial": "S1"}, {"identity": "wwn-2", "serial": "S2"}]
     bays = [{"machine": "a", "drives": drives, "sheets": {"wwn-1": "acme (SATA)", "wwn-2": "other (NVMe Gen4)"}}]
-    grid = subject.drives(RunReader.read(told(bays=bays)).manifest)
+    grid = subject.drives(RunReader.read(write_run(bays=bays)).manifest)
     assert grid.columns[-1] == "Judged by"
     assert [row[-1] for row in grid.rows] == ["acme (SATA)", "other (NVMe Gen4)"]
 
 
-def test_a_drive_that_is_a_cause_is_marked(told: Told) -> None:
+def test_a_drive_that_is_a_cause_is_marked(write_run: WriteRun) -> None:
     bays = [{"machine": "a", "drives": [{"serial": "S1"}, {"serial": "S2"}, {"serial": "S3"}]}]
-    grid = subject.drives(RunReader.read(told(bays=bays)).manifest, {"S2": 80, "S3": 1})
+    grid = subject.drives(RunReader.read(write_run(bays=bays)).manifest, {"S2": 80, "S3": 1})
     assert grid.columns[-1] == "Cause of"
     assert [row[-1] for row in grid.rows] == ["", "80 failed promises", "1 failed promise"]
 
 
-def test_the_means_are_named_with_each_session(told: Told) -> None:
+def test_the_means_are_named_with_each_session(write_run: WriteRun) -> None:
     sessions = [
         {"started": "t1", "ended": None, "exit_status": None, "command_line": ["pytest", "-x"]},
         {"started": "t2", "ended": "t3", "exit_status": 0, "differences": ["the kernel is 6.2 now and was 6.1"]},
     ]
-    rows = subject.means(RunReader.read(told(sessions=sessions, versions={"python": "3.11"})).manifest).rows
+    rows = subject.means(RunReader.read(write_run(sessions=sessions, versions={"python": "3.11"})).manifest).rows
     assert ("protocol", f"snia (SHA-256 {'ab' * 8}…)") in rows
     assert ("spec", f"acme (SHA-256 {'cd' * 8}…)") in rows
     assert ("machine", "dut") in rows
@@ -52,9 +52,9 @@ def test_the_means_are_named_with_each_session(told: Told) -> None:
     assert ("python", "3.11") in rows
 
 
-def test_health_shows_what_changed_over_all_sessions(told: Told) -> None:
+def test_health_shows_what_changed_over_all_sessions(write_run: WriteRun) -> None:
     health: dict[str, Any] = {"drive": "S1", "passed": True, "media_errors": 0, "data_written_bytes": 0}
-    folder = told(
+    folder = write_run(
         record("health", when="before", temperature_c=40, **health),
         record("health", when="after", temperature_c=45, **health),
         record("health", when="before", temperature_c=41, **health),
@@ -67,7 +67,7 @@ def test_health_shows_what_changed_over_all_sessions(told: Told) -> None:
     assert second[0] == "unlisted"
 
 
-def test_arrays_are_told_with_how_they_were_purged(told: Told) -> None:
+def test_arrays_are_told_with_how_they_were_purged(write_run: WriteRun) -> None:
     facts: dict[str, Any] = {
         "geometry": "raid5x3",
         "members": ["a", "b", "c"],
@@ -75,7 +75,7 @@ def test_arrays_are_told_with_how_they_were_purged(told: Told) -> None:
         "consistency": "zeroed",
     }
     new = {"a": {"method": "discard"}, "b": {"method": "discard"}, "c": {"method": "format"}}
-    folder = told(
+    folder = write_run(
         record("array_created", **facts, purge=new, settings={"chunk": "64k", "group_threads": 0}),
         record("array_created", **facts, purge={"a": "discard of the whole range"}),
     )
@@ -84,8 +84,8 @@ def test_arrays_are_told_with_how_they_were_purged(told: Told) -> None:
     assert second[4:] == ("1 × discard of the whole range", "")
 
 
-def test_the_worst_of_the_surroundings_is_shown(told: Told) -> None:
-    folder = told(
+def test_the_worst_of_the_surroundings_is_shown(write_run: WriteRun) -> None:
+    folder = write_run(
         record("environment", checks={"temperature_c": 50, "cpu": None}, unknown=["cpu"], objections=[]),
         record("environment", checks={"temperature_c": 71, "cpu": None}, unknown=["cpu"], objections=["too warm"]),
     )
@@ -96,12 +96,12 @@ def test_the_worst_of_the_surroundings_is_shown(told: Told) -> None:
     )
 
 
-def test_kernel_messages_of_all_measurements_are_shown_once_and_the_gravest_first(told: Told) -> None:
+def test_kernel_messages_of_all_measurements_are_shown_once_and_the_gravest_first(write_run: WriteRun) -> None:
     def said(*lines: tuple[int | None, str]) -> dict[str, object]:
         plain = [{"time_s": 1.0, "level": level, "text": text} for level, text in lines]
         return {"lines": plain, "more": 0, "lost": False}
 
-    folder = told(
+    folder = write_run(
         record("environment", geometry="raid5x4", workload="w", fio="run", kernel=said((6, "up"), (4, "timeout"))),
         record("environment", geometry="raid5x4", workload="v", fio="run", kernel=said((4, "timeout"), (3, "medium"))),
         record("environment", geometry="raid5x4", workload="v", fio="run", kernel=None),
@@ -114,7 +114,7 @@ def test_kernel_messages_of_all_measurements_are_shown_once_and_the_gravest_firs
     )
 
 
-def test_raw_files_are_summed_up_by_folder_and_listed_up_to_a_bound(told: Told) -> None:
+def test_raw_files_are_summed_up_by_folder_and_listed_up_to_a_bound(write_run: WriteRun) -> None:
     many = [(f"fio/{number:04}.json.gz", 1000) for number in range(300)]
     grid = subject.files([("manifest.json", 500), *many, ("transcript/main-1.out", 70)])
     assert grid.rows[:4] == (
@@ -127,9 +127,9 @@ def test_raw_files_are_summed_up_by_folder_and_listed_up_to_a_bound(told: Told) 
     assert grid.note == "104 more rows are left out: SHA256SUMS in the run folder lists them all."
 
 
-def test_the_documents_are_whole(told: Told) -> None:
-    story = RunReader.read(told())
+def test_the_documents_are_whole(write_run: WriteRun) -> None:
+    story = RunReader.read(write_run())
     assert subject.documents(story.manifest) == (("The protocol snia", "# a protocol"), ("The spec acme", "# a sheet"))
-    assert subject.documents(RunReader.read(told(manifest={**MANIFEST, "spec": None})).manifest) == (
+    assert subject.documents(RunReader.read(write_run(manifest={**MANIFEST, "spec": None})).manifest) == (
         ("The protocol snia", "# a protocol"),
     )

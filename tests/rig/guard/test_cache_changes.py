@@ -133,12 +133,12 @@ def test_drive_that_refuses_is_recorded_and_the_run_goes_on() -> None:
     rig = bench(S0="stuck")
     caches = rig.run("off")
     caches.set()
-    refused, *others = rig.of("write_cache")
+    refused, *switched = rig.of("write_cache")
     assert (refused["found"], refused["now"]) == (ON, ON)
     assert refused["outcome"] == (
         "on, because the drive did not switch it off (NVMe status: Feature Not Changeable(0x10e))"
     )
-    assert [each["now"] for each in others] == [OFF, OFF]
+    assert [each["now"] for each in switched] == [OFF, OFF]
     caches.restore()
     assert [each["lost"] for each in rig.of("write_cache_restored")] == [False] * 3
 
@@ -268,10 +268,10 @@ def test_setting_that_a_drive_lost_meanwhile_is_reported() -> None:
     caches.set()
     rig.caches.states["S0"] = "on"  # reset by its power, say
     caches.restore()
-    lost, *others = rig.of("write_cache_restored")
+    lost, *restored = rig.of("write_cache_restored")
     assert lost["lost"]
     assert "was on at the end of the run, though it had been switched off" in lost["sentence"]
-    assert [each["lost"] for each in others] == [False, False]
+    assert [each["lost"] for each in restored] == [False, False]
 
 
 def test_measurement_does_not_count_if_a_drive_lost_the_setting_meanwhile() -> None:
@@ -365,8 +365,8 @@ CHANGES = [CacheChange("a", "S0", ON), CacheChange("b", "S0", OFF), CacheChange(
 
 
 def test_next_run_restores_the_oldest_state_under_a_lease(left: Bench) -> None:
-    told = restore_left(left.machine, DRIVES, CHANGES, lambda: CHANGES, left.note)
-    assert told == ("the write cache of /dev/nvme0n1 (ACME, serial S0) is on again",)
+    sentences = restore_left(left.machine, DRIVES, CHANGES, lambda: CHANGES, left.note)
+    assert sentences == ("the write cache of /dev/nvme0n1 (ACME, serial S0) is on again",)
     assert left.did == ["take S0", "switch S0 on", "write_cache_restored S0", "write_cache_restored S0", "release"]
     assert [(each["change"], each["leftover"]) for each in left.of("write_cache_restored")] == [
         ("a", True),

@@ -13,7 +13,7 @@ import pytest
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import Evidence
 
-Told = Callable[..., Path]
+WriteRun = Callable[..., Path]
 Claimed = Callable[..., Evidence]
 #: HTML: elements without an end tag.
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
@@ -49,7 +49,7 @@ def judged(evidence: Evidence, test: str = "test_it", second: int = 0, **more: o
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Told:
+def write_run(tmp_path: Path) -> WriteRun:
     """A run folder with these records."""
 
     def tell(*records: dict[str, object], manifest: dict[str, object] | None = None, **changed: object) -> Path:
