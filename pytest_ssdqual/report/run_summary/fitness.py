@@ -142,7 +142,7 @@ def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], accep
             "passed by a protocol that measures all."
         )
     if manifest.get("acceptance") is False:
-        return f"Not for acceptance: {_protocol(manifest)} measures too little to accept or reject a drive."
+        return f"Not for acceptance: {_protocol(manifest)} is not made to accept or reject a drive."
     if not acceptance:
         return "Not for acceptance: the run folder does not record whether its protocol may decide about a product."
     if fitness is Fitness.INCONCLUSIVE:

@@ -135,7 +135,7 @@ def test_the_verdict_comes_first_and_says_loudly_if_it_decides_nothing(write_run
     assert "Not for acceptance" not in page.text
     _, page = read(write_run(judged(claimed(value=1000)), acceptance=False))
     assert page.headings[0] == (1, "✓ Passed, not for acceptance")
-    assert "Not for acceptance: the protocol snia measures too little to accept or reject a drive." in page.text
+    assert "Not for acceptance: the protocol snia is not made to accept or reject a drive." in page.text
 
 
 def test_of_what_by_what_and_whether_it_counts_stand_with_the_verdict(write_run: WriteRun, claimed: Claimed) -> None:

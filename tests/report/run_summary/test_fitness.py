@@ -83,7 +83,7 @@ def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, man
         (
             Counts(5),
             {"acceptance": False},
-            "Not for acceptance: its protocol measures too little to accept or reject a drive.",
+            "Not for acceptance: its protocol is not made to accept or reject a drive.",
         ),
         (Counts(5), {"acceptance": None}, "Not for acceptance: the run folder does not record whether"),
     ],
@@ -110,4 +110,4 @@ def test_the_parts_of_what_is_inconclusive_add_up() -> None:
 
 def test_why_a_protocol_is_not_for_acceptance_names_it() -> None:
     use = stand(Counts(5), {**ENDED, "acceptance": False, "protocol": {"name": "quick"}}).use
-    assert use == "Not for acceptance: the protocol quick measures too little to accept or reject a drive."
+    assert use == "Not for acceptance: the protocol quick is not made to accept or reject a drive."
