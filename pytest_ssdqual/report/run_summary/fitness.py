@@ -13,11 +13,10 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.errors import ErrorGroup
+from pytest_ssdqual.report.view import subject
 
 #: Exit status of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
 INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
-#: Drives that a sentence names.
-MOST_NAMED = 4
 
 
 class Fitness(StrEnum):
@@ -226,9 +225,8 @@ def lost(counts: Counts) -> str:
     """Return the sentence about tests that could not run without a drive; empty without such tests."""
     if not counts.lost:
         return ""
-    drives = f"{'drive' if len(counts.lost_to) == 1 else 'drives'} {', '.join(counts.lost_to[:MOST_NAMED])}"
-    more = f" and {len(counts.lost_to) - MOST_NAMED:,} more" if len(counts.lost_to) > MOST_NAMED else ""
-    return f"{counts.lost:,} of {counts.tests:,} tests could not run because {drives}{more} failed."
+    drives = subject.named_drives(counts.lost_to)
+    return f"{counts.lost:,} of {counts.tests:,} tests could not run because {drives} failed."
 
 
 def _limits(counts: Counts) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from pytest_ssdqual.qual.spec import protocol as protocols
-from pytest_ssdqual.report.run_summary.fitness import INTERRUPTED, MOST_NAMED, Fitness
+from pytest_ssdqual.report.run_summary.fitness import INTERRUPTED, Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
 
@@ -52,9 +52,12 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
     """Yield what removes the cause of the outcome; nothing if only the protocol or a good end is left to talk about."""
     counts = run.verdict.counts
     if failed:
-        yield Step(f"Replace {_drives(failed)}, or judge {_it(failed)} alone in another slot:", _alone(run, failed))
+        yield Step(
+            f"Replace {subject.named_drives(failed)}, or judge {_it(failed)} alone in another slot:",
+            _alone(run, failed),
+        )
     if slow:
-        yield Step(f"Judge {_drives(slow)} alone, then in another slot:", _alone(run, slow))
+        yield Step(f"Judge {subject.named_drives(slow)} alone, then in another slot:", _alone(run, slow))
     if remedy := advice(run):
         yield Step(f"{remedy[0].upper()}{remedy[1:]}{', and run it again' if run.verdict.acceptance else ''}.")
     if failed or slow or remedy:
@@ -87,14 +90,9 @@ def _alone(run: RunView, serials: Sequence[str]) -> str:
         found = {subject.text(drive, "serial") for drive in subject.tables(bay.get("drives"))}
         machine = subject.text(bay, "machine")
         if machine != LAB and found.issuperset(serials) and all(map(PLAIN.fullmatch, serials)):
-            pattern = ",".join(f"{LINK}{serial}" for serial in serials[:MOST_NAMED])
+            pattern = ",".join(f"{LINK}{serial}" for serial in serials[: subject.MOST_NAMED])
             where = shlex.quote(pattern if machine in ("", LOCAL) else f"{machine}:{pattern}")
     return f"pytest --ssd-devices={where} suites/drive"
-
-
-def _drives(serials: Sequence[str]) -> str:
-    more = f" and {len(serials) - MOST_NAMED:,} more" if len(serials) > MOST_NAMED else ""
-    return f"{'drive' if len(serials) == 1 else 'drives'} {', '.join(serials[:MOST_NAMED])}{more}"
 
 
 def _it(serials: Sequence[str]) -> str:

@@ -146,9 +146,7 @@ def _causes(run: RunView) -> Iterator[Reason]:
 
 def _of_drives(run: RunView) -> Iterator[Reason]:
     """Yield each drive that failed or whose health worsened, with what else was found, and the tests that it cost."""
-    serials = {
-        subject.text(each, "identity"): subject.text(each, "serial") for each in subject.manifest_drives(run.manifest)
-    }
+    serials = subject.serials(run.manifest)
     found: dict[str, list[str]] = {}
     for each in run.changed:
         shortened = (finding.replace(each.name, "it") if each.name else finding for finding in each.findings)

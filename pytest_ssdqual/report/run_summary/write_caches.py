@@ -11,8 +11,6 @@ from pytest_ssdqual.report.view.tables import TableRow
 
 #: Kinds of records that this is about.
 KINDS = ("write_cache", "write_cache_planned", "write_cache_restored", "write_cache_left")
-#: Drives named in a phrase; of more their number.
-MOST_NAMED = 4
 
 
 def states(story: RunReader) -> str:
@@ -43,9 +41,7 @@ def _grouped(story: RunReader, key: str, otherwise: str, *, is_always_counted: b
         groups.setdefault(safe_text.line(value), []).append(drive)
     if len(groups) == 1 and not is_always_counted:
         return next(iter(groups))
-    serials = {
-        subject.text(each, "identity"): subject.text(each, "serial") for each in subject.manifest_drives(story.manifest)
-    }
+    serials = subject.serials(story.manifest)
     most = max(map(len, groups.values()), default=0)
     return ", ".join(f"{value} ({_drives(drives, serials, most)})" for value, drives in groups.items())
 
@@ -53,7 +49,7 @@ def _grouped(story: RunReader, key: str, otherwise: str, *, is_always_counted: b
 def _drives(drives: list[str], serials: Mapping[str, str], most: int) -> str:
     """Return the number of drives; of the less frequent states also their names, if they are few."""
     number = f"{len(drives)} {'drive' if len(drives) == 1 else 'drives'}"
-    if len(drives) == most or len(drives) > MOST_NAMED:
+    if len(drives) == most or len(drives) > subject.MOST_NAMED:
         return number
     return f"{number}: {', '.join(safe_text.line(serials.get(drive) or drive) for drive in drives)}"
 

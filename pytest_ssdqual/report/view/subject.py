@@ -22,6 +22,8 @@ from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 #: Maximum number of rows of a table without a natural limit.
 MOST_ROWS = 100
 RECORDS = "records.jsonl has them"
+#: Drives that a sentence names.
+MOST_NAMED = 4
 #: Shown where no number of drives was given.
 NOT_EXPECTED = "not checked, as --ssd-expect was not given"
 #: Column heads of a drive's health by the names in records.
@@ -118,7 +120,7 @@ def health(story: RunReader) -> Table:
         when = seen.setdefault(str(record.facts.get("drive")), {})
         when["before"] = when.get("before", record)
         when["after"] = record
-    names = {text(drive, "identity"): text(drive, "serial") for drive in manifest_drives(story.manifest)}
+    names = serials(story.manifest)
     rows: list[TableRow] = [
         (names.get(drive) or drive, *(_change(when, name) for name in HEALTH)) for drive, when in seen.items()
     ]
@@ -205,6 +207,18 @@ def files(names: Sequence[tuple[str, int]]) -> Table:
     ]
     listed = [(name, format_capacity(size)) for name, size in names if not name.startswith("transcript/")]
     return bounded(("File", "Size"), [*rows, *listed], "Files", 200, "SHA256SUMS in the run folder lists them all")
+
+
+def serials(manifest: Mapping[str, object]) -> dict[str, str]:
+    """Return the serial number of each drive by its identity."""
+    return {text(drive, "identity"): text(drive, "serial") for drive in manifest_drives(manifest)}
+
+
+def named_drives(serial_numbers: Sequence[str]) -> str:
+    """Return ``drive S1``, or ``drives S1, S2 and 9 more``."""
+    kind = "drive" if len(serial_numbers) == 1 else "drives"
+    left = len(serial_numbers) - MOST_NAMED
+    return f"{kind} {', '.join(serial_numbers[:MOST_NAMED])}{f' and {left:,} more' if left > 0 else ''}"
 
 
 def manifest_drives(manifest: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
