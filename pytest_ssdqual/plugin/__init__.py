@@ -172,6 +172,16 @@ def pytest_report_collectionfinish(config: pytest.Config, start_path: Path) -> l
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    result = yield
+    if QUALIFICATION in item.config.stash and item.get_closest_marker("ssd_array"):
+        from pytest_ssdqual.plugin.session import outcome
+
+        outcome.require_judged(item)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:

@@ -17,3 +17,5 @@ QUALIFICATION: pytest.StashKey[Qualification] = pytest.StashKey()
 RUN: pytest.StashKey[BayRun] = pytest.StashKey()
 #: On an item: the evidence of all verdicts of its test so far.
 EVIDENCE: pytest.StashKey[list[Evidence]] = pytest.StashKey()
+#: On an item: the number of those that its reports have carried so far.
+SENT: pytest.StashKey[int] = pytest.StashKey()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ssdqual.plugin.plan import marks
-from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
+from pytest_ssdqual.plugin.stash import EVIDENCE, RUN, SENT
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.ci.junit import properties, section
@@ -21,9 +21,10 @@ from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, RigError, Un
 def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
     """Give the report of a hardware test its final form; ``junit``: with properties."""
     evidence = item.stash.setdefault(EVIDENCE, [])
-    caught = call.excinfo
-    if not _is_final(report, caught) and (new := _newly_failed(item)):
-        caught, report.outcome = _caught(new), "failed"
+    new = evidence[item.stash.get(SENT, 0) :]
+    caught = _undone(report, call.excinfo)
+    if not _is_final(report, caught) and (lost := _newly_failed(item)):
+        caught, report.outcome = _caught(lost), "failed"
     died = caught.value if caught and isinstance(caught.value, DriveFailed) else None
     is_verdict = died is not None and report.when != "teardown" and _is_first(item, died)
     if died and is_verdict:
@@ -31,28 +32,93 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         report.when = "call"
         found = item.config.stash[RUN].qualification
         protocol, acceptance = found.protocol.name, found.acceptance
-        evidence.append(health.of_failures(died.about, died.drives, protocol=protocol, acceptance=acceptance))
-    if report.when == "call" and evidence:
-        attach(report, evidence)
+        new.append(health.of_failures(died.about, died.drives, protocol=protocol, acceptance=acceptance))
+        evidence.append(new[-1])
+    elif hidden := _hidden(report, new):
+        caught, report.outcome = _caught(AssertionError(hidden.sentence)), "failed"
+        report.longrepr = caught.getrepr(style="value")
+    if new and not _continues(report):
+        # Each once: the subtests of a test have reports of their own before that of the test.
+        item.stash[SENT] = len(evidence)
+        attach(report, new)
         if junit:
             # On the item, not on this report: JUnit takes them from the report of the teardown.
+            item.user_properties[:] = [each for each in item.user_properties if not str(each[0]).startswith("ssd.")]
             item.user_properties += properties(evidence)
     if caught is None or report.outcome != "failed":
         return
     _make_printable(report)
     if is_verdict:
         _as_verdict(caught, report, evidence, call.excinfo)
-    elif isinstance(caught.value, (RigError, pytest.UsageError)):  # wrong usage is no failure of a drive
+    else:
+        _explain(item, caught, report, [each.sentence for each in new if each.outcome == "fail"])
+
+
+def _explain(
+    item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], report: pytest.TestReport, failed: Sequence[str]
+) -> None:
+    """Let the report of an exception say whether a promise failed, in its sentence, or the measurement did."""
+    if isinstance(caught.value, (RigError, pytest.UsageError)):  # wrong usage is no failure of a drive
         _as_error(item, caught, report)
     elif not isinstance(caught.value, (AssertionError, pytest.fail.Exception)):
         # An exception of the test or of this program is an error with its whole traceback, not a failure of a drive.
         report.when = "setup" if report.when == "call" else report.when
-    elif report.when == "call" and (failed := [each for each in evidence if each.outcome == "fail"]):
-        _say(report, failed[-1].sentence)
-        _begin(report, failed[-1].sentence)
+    elif failed:
+        # A verdict in a fixture is one, too. pytest reads the end of a test from the report of its teardown.
+        report.when = "call" if report.when == "setup" else report.when
+        _say(report, failed[-1])
+        _begin(report, failed[-1])
+        evidence: list[Evidence] = item.stash.get(EVIDENCE, [])
         add_section = getattr(report.longrepr, "addsection", None)
         if add_section is not None:
             add_section("evidence", section(evidence))
+
+
+def _undone(
+    report: pytest.TestReport, caught: pytest.ExceptionInfo[BaseException] | None
+) -> pytest.ExceptionInfo[BaseException] | None:
+    """Undo what the mark ``xfail`` made of an error: it expects a failed promise, not a measurement without a verdict.
+
+    Returns ``caught``.
+    """
+    if caught and isinstance(caught.value, (RigError, pytest.UsageError)) and hasattr(report, "wasxfail"):
+        del report.wasxfail
+        report.outcome, report.longrepr = "failed", caught.getrepr(style="value")
+    return caught
+
+
+def _hidden(report: pytest.TestReport, new: Sequence[Evidence]) -> Evidence | None:
+    """Return the failed promise that a report would hide, the last one; None if there is none.
+
+    Tests lack an ``assert``, or are skipped by a later claim without a limit. The mark ``xfail`` expects failures.
+    """
+    if report.outcome == "failed" or hasattr(report, "wasxfail") or _continues(report):
+        return None
+    return next((each for each in reversed(new) if each.outcome == "fail"), None)
+
+
+def _continues(report: pytest.TestReport) -> bool:
+    """Return True after a setup that passed: the report of the call carries its evidence, and asserts it."""
+    return report.when == "setup" and report.outcome == "passed"
+
+
+def require_judged(item: pytest.Item) -> None:
+    """Raise ``pytest.UsageError`` if a test passed without judging the claims that it declares.
+
+    Of the claims that its class or module declares for several tests, a test needs to judge one. So does a test of a
+    lot, whose evidence is about the plan.
+    """
+    names = getattr(item, "fixturenames", ())
+    if "ssd_sla" not in names:
+        return
+    judged = {each.claim for each in item.stash.get(EVIDENCE, ())}
+    own = {str(name) for node, mark in item.iter_markers_with_node("ssd_promise") if node is item for name in mark.args}
+    # A test that is parametrised by claims judges one of them at a time.
+    own = {each for each in marks.parameters(item).values() if isinstance(each, str) and each in own} or own
+    if judged and (not own or "ssd_lot" in names):
+        return
+    if left := sorted((own or marks.promised(item)) - judged):
+        raise pytest.UsageError(f"the test passed without judging {', '.join(left)}, which its mark ssd_promise names")
 
 
 def _newly_failed(item: pytest.Item) -> DriveFailed | None:
@@ -71,11 +137,11 @@ def _newly_failed(item: pytest.Item) -> DriveFailed | None:
     return DriveFailed(new[0].under, new) if new else None
 
 
-def _caught(error: DriveFailed) -> pytest.ExceptionInfo[BaseException]:
+def _caught(error: Exception) -> pytest.ExceptionInfo[BaseException]:
     """Return the error as if it had been raised here: pytest requires a traceback."""
     try:
         raise error
-    except DriveFailed:
+    except type(error):
         return pytest.ExceptionInfo.from_current()
 
 

@@ -1,0 +1,169 @@
+"""Tests that would hide a failed promise or judge nothing, written as users write them."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+HEAD = """
+import pytest
+from pytest_ssdqual import Workload
+
+READS = Workload("randread", "4k", 8)
+pytestmark = [pytest.mark.ssd_array("raid5", widths=[3]), pytest.mark.ssd_workload(READS)]
+"""
+#: The simulated array does 900 IOPS; its p99 is 53 ms. Nothing is promised about its mean latency.
+BROKEN, KEPT, ON_THE_LIMIT = "9000 IOPS", "100 IOPS", "900 IOPS"
+TEST = "test_iops[raid5x3-randread_4k_qd8]"
+
+
+def write(inner: Inner, body: str, limit: str) -> str:
+    (inner.pytester.path / "test_promises.py").write_text(HEAD + textwrap.dedent(body))
+    limits = promise(claim="steady_iops", at_least=limit), promise(claim="p99_latency", at_most="60 ms")
+    unpromised = promise(claim="mean_latency", workload="randwrite_*", at_most="60 ms")
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + "".join((*limits, unpromised)))
+    return "--ssd-spec=acme.toml"
+
+
+HIDDEN = {
+    "no assert": """
+        @pytest.mark.ssd_promise("steady_iops")
+        def test_iops(ssd_run, ssd_sla):
+            ssd_sla.judge(ssd_run)
+    """,
+    "assert of another verdict": """
+        @pytest.mark.ssd_promise("steady_iops", "p99_latency")
+        def test_iops(ssd_run, ssd_sla):
+            ssd_sla.judge("steady_iops", ssd_run)
+            assert ssd_sla.judge("p99_latency", ssd_run)
+    """,
+    "skipped by a claim without a limit": """
+        @pytest.mark.ssd_promise("steady_iops", "mean_latency")
+        def test_iops(ssd_run, ssd_sla):
+            first = ssd_sla.judge("steady_iops", ssd_run)
+            second = ssd_sla.judge("mean_latency", ssd_run)
+            assert first and second
+    """,
+    "judged in a fixture": """
+        @pytest.fixture
+        def judged(ssd_run, ssd_sla):
+            assert ssd_sla.judge(ssd_run)
+
+        @pytest.mark.ssd_promise("steady_iops")
+        def test_iops(judged):
+            pass
+    """,
+}
+
+
+@pytest.mark.parametrize("body", HIDDEN.values(), ids=HIDDEN)
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_a_recorded_failure_is_never_green(inner: Inner, body: str, workers: tuple[str, ...]) -> None:
+    result = inner.run("--ssd-devices=lab:3", write(inner, body, BROKEN), *workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    case = inner.cases()[TEST]
+    assert (case.outcome, case.message.partition("limit ")[2]) == ("failure", "9,000 IOPS: FAIL by 90.0 %")
+    assert [each["outcome"] for each in inner.records("verdict")].count("fail") == 1
+
+
+@pytest.mark.parametrize("body", HIDDEN.values(), ids=HIDDEN)
+def test_the_same_tests_with_a_kept_promise(inner: Inner, body: str) -> None:
+    result = inner.run("--ssd-devices=lab:3", write(inner, body, KEPT))
+    assert result.ret in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    assert inner.cases()[TEST].outcome in ("passed", "skipped")
+
+
+def test_a_failure_before_a_skipped_inconclusive_verdict(inner: Inner) -> None:
+    body = """
+        @pytest.mark.ssd_promise("steady_iops", "p99_latency")
+        def test_iops(ssd_run, ssd_sla):
+            first = ssd_sla.judge("p99_latency", ssd_run)
+            second = ssd_sla.judge("steady_iops", ssd_run)
+            assert first and second
+    """
+    spec = write(inner, body, ON_THE_LIMIT)
+    path = inner.pytester.path / "acme.toml"
+    path.write_text(path.read_text().replace("60 ms", "1 ms"))
+    result = inner.run("--ssd-devices=lab:3", spec, "-o", "ssd_inconclusive=skip")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "FAIL by" in inner.cases()[TEST].message
+
+
+UNJUDGED = {
+    "behind a condition": """
+        @pytest.mark.ssd_promise("steady_iops")
+        def test_iops(ssd_run, ssd_sla):
+            if ssd_run.iops < 0:
+                assert ssd_sla.judge(ssd_run)
+    """,
+    "one of two claims": """
+        @pytest.mark.ssd_promise("steady_iops", "p99_latency")
+        def test_iops(ssd_run, ssd_sla):
+            assert ssd_sla.judge("steady_iops", ssd_run)
+    """,
+}
+
+
+@pytest.mark.parametrize("body", UNJUDGED.values(), ids=UNJUDGED)
+def test_a_test_that_does_not_judge_what_it_declares_is_an_error(inner: Inner, body: str) -> None:
+    result = inner.run("--ssd-devices=lab:3", write(inner, body, KEPT))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    case = inner.cases()[TEST]
+    assert (case.outcome, "without judging" in case.message) == ("error", True)
+
+
+def test_tests_of_a_module_that_declares_for_all_judge_one_claim_each(inner: Inner) -> None:
+    body = """
+        pytestmark.append(pytest.mark.ssd_promise("steady_iops", "p99_latency"))
+
+        def test_iops(ssd_run, ssd_sla):
+            assert ssd_sla.judge("steady_iops", ssd_run)
+
+        def test_p99(ssd_run, ssd_sla):
+            assert ssd_sla.judge("p99_latency", ssd_run)
+    """
+    assert inner.run("--ssd-devices=lab:3", write(inner, body, KEPT)).ret == pytest.ExitCode.OK
+
+
+EXPECTED = """
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.xfail(reason="ticket 7")
+    def test_iops(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
+
+    @pytest.mark.ssd_promise("p99_latency")
+    def test_p99(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
+"""
+
+
+def test_an_expected_failure_is_a_failed_promise(inner: Inner) -> None:
+    assert inner.run("--ssd-devices=lab:3", write(inner, EXPECTED, BROKEN)).ret == pytest.ExitCode.OK
+    assert inner.cases()[TEST].outcome == "skipped"
+
+
+def test_an_expected_failure_is_no_measurement_without_a_verdict(inner: Inner) -> None:
+    result = inner.run("--ssd-devices=lab:3", write(inner, EXPECTED, ON_THE_LIMIT))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    case = inner.cases()[TEST]
+    assert (case.outcome, "INCONCLUSIVE" in case.message) == ("error", True)
+
+
+def test_each_claim_of_subtests_counts_once(inner: Inner) -> None:
+    pytest.importorskip("_pytest.subtests", reason="pytest before 9 has no subtests")
+    body = """
+        @pytest.mark.ssd_promise("steady_iops", "p99_latency")
+        def test_iops(ssd_run, ssd_sla, subtests):
+            for claim in ("steady_iops", "p99_latency"):
+                with subtests.test(claim):
+                    ssd_sla.judge(claim, ssd_run)
+    """
+    assert inner.run("--ssd-devices=lab:3", write(inner, body, KEPT)).ret == pytest.ExitCode.OK
+    assert len(inner.records("verdict")) == 2
+    assert inner.run("--ssd-devices=lab:3", write(inner, body, BROKEN)).ret == pytest.ExitCode.TESTS_FAILED
