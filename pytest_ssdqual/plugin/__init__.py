@@ -148,11 +148,9 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     if RUN in session.config.stash:
-        from pytest_ssdqual.plugin.plan import stored_durations
+        from pytest_ssdqual.plugin.session import controller
 
-        run = session.config.stash[RUN]
-        run.stored = stored_durations.load(session.config)
-        run.plan(session.items)
+        controller.plan(session.config, session.items)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

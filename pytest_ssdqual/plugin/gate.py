@@ -1,4 +1,6 @@
-"""Gate against green runs without a verdict: pytest's exit status 5 instead of 0, with the reasons.
+"""Gate against green runs without a verdict: another exit status of pytest instead of 0, with the reasons.
+
+It is 5 if nothing was judged, or not everything that was planned, and 1 if a drive got worse.
 
 Without drives all hardware tests are skipped, and pytest counts that as a success. Every pytest run of the environment
 loads this module, so it imports the rest of the package only when there are hardware tests.
@@ -71,7 +73,9 @@ class Gate:
         self._is_required = bool(config.getini("ssd_require_verdicts"))
         #: By bay; a run with one bay, or without drives, has the empty name.
         self._bays: dict[str, HardwareTests] = {}
-        self._is_closed = False
+        #: By bay and sentence, whether it is a finding about the product; see ``close``.
+        self._objections: dict[str, dict[str, bool]] = {}
+        self._shown: list[str] = []
 
     def tests(self, bay: str = "") -> HardwareTests:
         """Return the tests of a bay; from now on the run has that bay."""
@@ -84,9 +88,20 @@ class Gate:
             return "no hardware test was selected for it"
         return tests.nothing_judged
 
-    def is_closed(self, bay: str) -> bool:
-        """True if the bay must not be green, as it has no verdict."""
-        return self._is_required and bool(self.nothing_judged(bay))
+    def close(self, bay: str, sentence: str, *, is_finding: bool = True) -> None:
+        """Let a bay not be green for a reason that no test reports.
+
+        ``is_finding``: it is about the product; else it is about missing verdicts, which a configuration may permit.
+        """
+        self._objections.setdefault(bay, {})[sentence] = is_finding
+
+    def status(self, bay: str) -> int:
+        """Return the exit status of a bay all of whose tests passed or were skipped."""
+        found = self._objections.get(bay, {}).values()
+        if any(found):
+            return int(pytest.ExitCode.TESTS_FAILED)
+        is_incomplete = bool(found) or (bay in self._bays and bool(self.nothing_judged(bay)))
+        return int(pytest.ExitCode.NO_TESTS_COLLECTED if is_incomplete and self._is_required else pytest.ExitCode.OK)
 
     def to_record(self, bay: str) -> dict[str, object]:
         """Return the counts of a bay for its manifest."""
@@ -116,26 +131,43 @@ class Gate:
         """Set the exit status before pytest writes the JUnit file. One bay without a verdict closes the gate."""
         if self._bays and self._config.getini("ssd_junit_properties"):
             self._add_properties()
-        self._is_closed = any(map(self.is_closed, list(self._bays)))
-        if not self._is_closed:
+        bays = dict.fromkeys((*self._bays, *self._objections))
+        statuses = {self.status(bay) for bay in bays} - {int(pytest.ExitCode.OK)}
+        if not statuses:
             return
-        if session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
-        self._add_errors()
+        is_green = session.exitstatus == pytest.ExitCode.OK
+        if is_green:
+            session.exitstatus = min(statuses)
+        for bay in bays:
+            self._show(bay, is_green=is_green)
+        if is_green:
+            permit = f"; {PERMIT}" if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED else ""
+            self._shown.append(f"ssdqual: exit status {int(session.exitstatus)} instead of 0{permit}")
+
+    def _show(self, bay: str, *, is_green: bool) -> None:
+        """Add JUnit errors, for CIs that ignore the exit status, and lines for the summary.
+
+        A JUnit file with only skipped tests looks green. Of a run that is not green, objections are in its other files.
+        """
+        from pytest_ssdqual.report.ci import junit
+
+        why = self.nothing_judged(bay) if bay in self._bays and self._is_required else ""
+        found = {"nothing was judged": [why] if why else [], "not green": list(self._objections.get(bay, {}))}
+        for name, sentences in found.items():
+            if not sentences or (name == "not green" and not is_green):
+                continue
+            junit.add_error(self._config, f"ssdqual::{name}{bay and f'[{bay}]'}", "; ".join(sentences))
+            for each in sentences:
+                about = f"{name}: {each}" if each == why else each
+                self._shown.append(f"ssdqual: {f'{bay}: ' if bay else ''}{about}")
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self._is_closed:
-            return
-        from pytest_ssdqual.report.terminal import summary
+        if self._shown:
+            from pytest_ssdqual.report.terminal import summary
 
-        for bay in self._bays:
-            if why := self.nothing_judged(bay):
-                sentence = f"ssdqual: {f'{bay}: ' if bay else ''}nothing was judged: {why}"
-                summary.write_line(terminalreporter, sentence, red=True)
-        session = self._config.pluginmanager.get_plugin("session")
-        if session and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-            summary.write_line(terminalreporter, f"ssdqual: exit status 5 instead of 0; {PERMIT}", red=True)
+            for line in self._shown:
+                summary.write_line(terminalreporter, line, red=True)
 
     def _add_properties(self) -> None:
         from pytest_ssdqual.report.ci import junit
@@ -144,14 +176,6 @@ class Gate:
             facts = {name: str(value) for name, value in self.to_record(bay).items() if value != ""}
             prefix = f"ssd.{bay}." if bay else "ssd."
             junit.add_suite_properties(self._config, [(f"{prefix}{name}", facts[name]) for name in facts])
-
-    def _add_errors(self) -> None:
-        """Add JUnit errors for CIs that ignore the exit status: a JUnit file with only skipped tests looks green."""
-        from pytest_ssdqual.report.ci import junit
-
-        for bay in self._bays:
-            if why := self.nothing_judged(bay):
-                junit.add_error(self._config, f"ssdqual::nothing was judged{bay and f'[{bay}]'}", why)
 
 
 def register(config: pytest.Config) -> None:

@@ -27,11 +27,11 @@ from pytest_ssdqual.plugin.session.resume import budget_s
 from pytest_ssdqual.plugin.session.start import BayStart
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm, put_off
-from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.resume import resume
-from pytest_ssdqual.report.run_folder.journal import RECORDS, Journal, JournalError
+from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, Journal, JournalError
 from pytest_ssdqual.report.run_folder.reader import NoSuchRun, find_any, left_behind, read_records
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.guard import consent, refusals
@@ -188,6 +188,17 @@ class FleetRun:
             rows.append(f"and {len(runs) - MOST_SHOWN} more bays: {', '.join(run.name for run in runs[MOST_SHOWN:])}")
         return [safe_text.line(f"ssdqual: {each}", summary.LINE_CHARACTERS) for each in rows]
 
+    def left(self) -> dict[str, tuple[str, bool]]:
+        """Return why bays that this session does not resume are not green, and whether it is a finding, by name."""
+        here = {run.qualification.name for run in self.runs}
+        found = {}
+        for bay in self.record.bays:
+            if bay.name not in here and (status := _exit_status(self.path / bay.folder)) != pytest.ExitCode.OK:
+                why = "did not end" if status is None else f"ended with exit status {status}"
+                is_failed = status == pytest.ExitCode.TESTS_FAILED
+                found[bay.name] = f"this session does not resume it, and it {why}", is_failed
+        return found
+
     def finish(self, status: int) -> bool:
         """Write the end into ``fleet.json``, the page and the summary; return False if ``fleet.json`` could not be
         written.
@@ -219,6 +230,16 @@ class FleetRun:
         summary.write_line(reporter, f"run folder: {self.path}")
         if self.incomplete:
             summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
+
+
+def _exit_status(folder: Path) -> int | None:
+    """Return the exit status of a bay; None if it has none that can be read."""
+    try:
+        manifest = strict_json.read_json((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return None
+    status = manifest.get("exit_status") if isinstance(manifest, dict) else None
+    return status if isinstance(status, int) else None
 
 
 def goes_on(settings: Settings) -> bool:

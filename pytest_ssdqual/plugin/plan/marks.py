@@ -284,6 +284,16 @@ def promised(item: pytest.Item) -> frozenset[Claim]:
     return frozenset(map(Claim, names))
 
 
+def own_claims(item: pytest.Item) -> frozenset[Claim]:
+    """Return the claims that a test declares for itself; empty if its class or module declares them for several tests.
+
+    A test that is parametrised by claims judges one of them at a time.
+    """
+    own = {name for node, mark in item.iter_markers_with_node("ssd_promise") if node is item for name in mark.args}
+    chosen = {each for each in parameters(item).values() if isinstance(each, str) and each in own}
+    return frozenset(map(Claim, chosen or own))
+
+
 def require_promises(items: Iterable[pytest.Item]) -> None:
     """Raise ``pytest.UsageError`` for a test that judges without ``ssd_promise``, from which the plan computes drive
     time.
@@ -361,6 +371,7 @@ __all__ = [
     "ArrayFamily",
     "Geometry",
     "needs_drives",
+    "own_claims",
     "parametrize",
     "promised",
     "published",

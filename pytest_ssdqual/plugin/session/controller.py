@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.bay import fitting
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.fleet.bays import FleetRun
@@ -111,6 +112,17 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     for item in filter(marks.needs_drives, items):
         item.add_marker(pytest.mark.skip(reason=marks.NO_DRIVES))
+
+
+def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Plan the measurements of the tests that will run, and record these tests."""
+    run = config.stash[RUN]
+    run.stored = stored_durations.load(config)
+    run.plan(items)
+    try:
+        claims.plan_tests(run.qualification, items)
+    except JournalError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:
@@ -219,7 +231,7 @@ class SessionController:
             self._note_unnotified(recorder)
             try:
                 with ExitStack() as last:
-                    last.callback(recorder.finish, recorder.status(int(pytest.ExitCode.OK)))
+                    last.callback(lambda: recorder.finish(recorder.status(int(pytest.ExitCode.OK))))
                     recorder.count()
             except Exception as error:  # the other bays continue
                 message = safe_text.line(f"{type(error).__name__}: {error}", SENTENCE_CHARACTERS)
@@ -289,6 +301,9 @@ class SessionController:
             with self._errors_stored():
                 if not each.is_finished:
                     each.count()
+        with self._errors_stored():
+            for bay, (sentence, is_finding) in self._fleet.left().items() if self._fleet else ():
+                gate.of(self._config).close(bay, sentence, is_finding=is_finding)
 
     def _close(self, session: pytest.Session) -> None:
         """Finish every bay that is not finished, and the fleet."""

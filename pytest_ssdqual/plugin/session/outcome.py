@@ -43,8 +43,7 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         attach(report, new)
         if junit:
             # On the item, not on this report: JUnit takes them from the report of the teardown.
-            item.user_properties[:] = [each for each in item.user_properties if not str(each[0]).startswith("ssd.")]
-            item.user_properties += properties(evidence)
+            item.user_properties += properties(evidence)[len(properties(evidence[: -len(new)])) :]
     if caught is None or report.outcome != "failed":
         return
     _make_printable(report)
@@ -112,9 +111,7 @@ def require_judged(item: pytest.Item) -> None:
     if "ssd_sla" not in names:
         return
     judged = {each.claim for each in item.stash.get(EVIDENCE, ())}
-    own = {str(name) for node, mark in item.iter_markers_with_node("ssd_promise") if node is item for name in mark.args}
-    # A test that is parametrised by claims judges one of them at a time.
-    own = {each for each in marks.parameters(item).values() if isinstance(each, str) and each in own} or own
+    own = marks.own_claims(item)
     if judged and (not own or "ssd_lot" in names):
         return
     if left := sorted((own or marks.promised(item)) - judged):

@@ -1,21 +1,24 @@
 """Records the reports of a bay's tests in its run folder, and counts its verdicts at the end; on the controller.
 
-The number of planned claims is counted after the first collection, and stays when the run is resumed.
+The number of planned claims and the planned tests are recorded after each collection that adds some: the verdicts of a
+resumed run are corrected for all of them, and a run that has not judged all of them is not green.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from pytest_ssdqual.plugin import gate
-from pytest_ssdqual.plugin.plan import needs
+from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.spec.claims import Scope
+from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
@@ -24,6 +27,7 @@ from pytest_ssdqual.report.run_folder.reader import (
     Record,
     RunReader,
     caches_at_the_end,
+    defects,
     still_running,
     worsened_drives,
 )
@@ -31,41 +35,62 @@ from pytest_ssdqual.report.run_summary import time_budget, write_caches
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.terminal import summary
 
-#: Kind of the record.
-KIND = "claims_planned"
+#: Kinds of the records.
+CLAIMS, TESTS = "claims_planned", "tests_planned"
+#: Kinds of the records that tests leave.
+OF_TESTS = ("verdict", "observation", "error", "failed", "skipped")
 
 
 def count(items: Iterable[pytest.Item]) -> int:
-    """Return the number of planned claims: one for each test that judges, or one for each drive side by side.
+    """Return the number of planned claims: those of each test that judges, of each drive side by side.
 
     The count is an upper bound: some of the tests have no limit in the spec.
     """
     return sum(
-        max((each.width if each.is_side_by_side else 1 for each in needs.of(item).geometries), default=0)
+        max((each.width if each.is_side_by_side else 1 for each in needs.of(item).geometries), default=0) * _each(item)
         for item in items
         if "ssd_sla" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("skip")
     )
 
 
-def planned_in(records: Iterable[Record]) -> int | None:
-    """Return the claims that a run planned when it began; None if it ended before that.
+def _each(item: pytest.Item) -> int:
+    """Return the number of verdicts of a test on one array or drive."""
+    scopes = [claim.scope for claim in marks.own_claims(item)]
+    series = marks.parameters(item).get("ssd_workload_set")
+    workloads = len(series.workloads) if isinstance(series, WorkloadSet) else 1
+    return sum(1 if scope is Scope.CURVE else workloads for scope in scopes) or 1
 
-    The first record counts, so that resuming with other tests does not change the confidence of verdicts.
+
+def planned_in(records: Iterable[Record]) -> int | None:
+    """Return the most claims that a session of a run planned; None if it ended before that.
+
+    Fewer tests in a later session do not make its verdicts less strict.
     """
-    for record in records:
-        found = record.facts.get("count") if record.kind == KIND else None
-        if isinstance(found, int) and found > 0:
-            return found
-    return None
+    counts = (record.facts.get("count") for record in records if record.kind == CLAIMS)
+    return max((each for each in counts if isinstance(each, int) and each > 0), default=None)
 
 
 def plan(run: Qualification, items: Iterable[pytest.Item]) -> int:
-    """Return the number of planned claims, at least one; record it unless the resumed run has."""
+    """Return the number of planned claims, at least one; record it unless the resumed run had planned as many."""
     before = planned_in(run.resumed.past.records) if run.resumed else None
-    found = before or max(1, count(items))
-    if run.journal and before is None:
-        run.journal.note(KIND, count=found, control=run.protocol.verdict.family)
+    found = max(before or 1, count(items))
+    if run.journal and found != before:
+        run.journal.note(CLAIMS, count=found, control=run.protocol.verdict.family)
     return found
+
+
+def tests_in(records: Iterable[Record]) -> dict[str, None]:
+    """Return the ids of the planned hardware tests of all sessions, in their order."""
+    lists = (record.facts.get("tests") for record in records if record.kind == TESTS)
+    return {str(test): None for each in lists if isinstance(each, list) for test in each}
+
+
+def plan_tests(run: Qualification, items: Iterable[pytest.Item]) -> None:
+    """Record the hardware tests that will run, unless an earlier session has."""
+    before = tests_in(run.resumed.past.records) if run.resumed else {}
+    new = [item.nodeid for item in items if marks.needs_drives(item) and item.nodeid not in before]
+    if run.journal and new:
+        run.journal.note(TESTS, tests=new)
 
 
 class Recorder:
@@ -142,17 +167,35 @@ class Recorder:
         """Count all verdicts, for the summary, the manifest and JUnit."""
         run = self.run.qualification
         # With xdist, the worker has counted, not this process.
-        planned = None
+        planned, not_run = None, tuple[str, ...]()
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                story = RunReader.read(self._journal.path, KIND, *write_caches.KINDS, *time_budget.KINDS)
-                planned = planned_in(story.records)
+                kinds = (CLAIMS, TESTS, *OF_TESTS, *write_caches.KINDS, *time_budget.KINDS)
+                story = RunReader.read(self._journal.path, *kinds)
+                planned, not_run = planned_in(story.records), self._not_run(story.records)
+                self._close_gate(not_run, defects(self._journal.path))
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
-        self.run.note_judged(self.tally.to_record() if self.tally else None, gate.of(self._config).to_record(run.name))
+        judged = {**gate.of(self._config).to_record(run.name), "not_run": len(not_run)}
+        self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
         if self.tally:
             self._add(properties(self.tally))
+
+    def _not_run(self, records: Sequence[Record]) -> tuple[str, ...]:
+        """Return the planned tests of all sessions that have no result in any."""
+        done = {record.facts.get("test") for record in records if record.kind in OF_TESTS}
+        done |= gate.of(self._config).tests(self.run.qualification.name).ran
+        return tuple(each for each in tests_in(records) if each not in done)
+
+    def _close_gate(self, not_run: Sequence[str], worse: Sequence[str]) -> None:
+        """Let the run not end with status 0 for what none of its tests reports."""
+        found, bay = gate.of(self._config), self.run.qualification.name
+        if not_run:
+            more = f" and {len(not_run) - 1:,} more" if len(not_run) > 1 else ""
+            found.close(bay, f"the run planned tests that it never ran: {not_run[0]}{more}", is_finding=False)
+        if worse:
+            found.close(bay, f"no test reported that drives failed or have a new defect: {'; '.join(worse)}")
 
     def _add_used(self, budget: BudgetUse | None, caches: str) -> None:
         self._add(budget.facts() if budget else ())
@@ -164,8 +207,8 @@ class Recorder:
             return of_all
         if self.has_failed:
             return int(pytest.ExitCode.TESTS_FAILED)
-        is_green = self.has_tests and not gate.of(self._config).is_closed(self.run.qualification.name)
-        return int(pytest.ExitCode.OK if is_green else pytest.ExitCode.NO_TESTS_COLLECTED)
+        closed = gate.of(self._config).status(self.run.qualification.name)
+        return closed if self.has_tests else int(pytest.ExitCode.NO_TESTS_COLLECTED)
 
     def finish(self, status: int) -> None:
         """Write the last record, the manifest and the page, and seal the folder; sets ``incomplete``."""

@@ -238,8 +238,11 @@ def _limits(counts: Counts) -> Iterator[str]:
 def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
     status, judged = manifest.get("exit_status"), manifest.get("judged")
     why = judged.get("nothing_judged") if isinstance(judged, Mapping) else ""
+    not_run = judged.get("not_run") if isinstance(judged, Mapping) else 0
     if why:
         yield f"Nothing was judged: {why}."
+    if isinstance(not_run, int) and not_run and status != INTERRUPTED:
+        yield f"{'1 test' if not_run == 1 else f'{not_run:,} tests'} that the run planned did not run."
     if not manifest:
         yield "The run folder has no readable manifest, so the drives, the spec and the protocol are unknown."
     elif not manifest.get("ended"):
