@@ -33,11 +33,17 @@ class Sheets:
 
 
 def load(sources: Sequence[str]) -> tuple[Spec, ...]:
-    """Load the sheets of ``--ssd-spec``; raise ``pytest.UsageError``."""
+    """Load the sheets of ``--ssd-spec``; raise ``pytest.UsageError``, also for different ones of the same name."""
     try:
-        return tuple(map(specs.load, sources))
+        loaded = tuple(map(specs.load, sources))
     except ValueError as error:
         raise pytest.UsageError(f"--ssd-spec: {error}") from error
+    named: dict[str, Spec] = {}
+    for spec in loaded:
+        # Records and groups of drives tell sheets apart by their names.
+        if named.setdefault(spec.key, spec) != spec:
+            raise pytest.UsageError(f"--ssd-spec: two different specs are named {spec.key}; rename one of the files")
+    return loaded
 
 
 def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_several: bool = False) -> Sheets:

@@ -113,6 +113,14 @@ def test_a_sheet_that_is_for_none_or_for_one_too_many_is_refused(inner: Inner, s
     assert refusal.count("\n") == 0
 
 
+def test_different_sheets_of_one_name_are_refused(inner: Inner) -> None:
+    path = inner.pytester.path
+    path.joinpath("other").mkdir()
+    path.joinpath("nine.toml").rename(path / "other" / "three.toml")
+    refusal = inner.refused(DEVICES, QUICK, "--ssd-spec=other/three.toml,three.toml", inner.suite("drive"))
+    assert refusal.endswith("two different specs are named three; rename one of the files")
+
+
 def test_a_sheet_without_models_is_for_the_drives_that_no_other_names(inner: Inner) -> None:
     inner.pytester.path.joinpath("rest.toml").write_text(sheet("Rest", "", rate(300)))
     inner.run(DEVICES, QUICK, "--ssd-spec=nine.toml,rest.toml", inner.suite("datasheet"))
