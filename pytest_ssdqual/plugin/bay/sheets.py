@@ -50,7 +50,7 @@ def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_se
     """Return the spec of a bay: of ``sources``, or of the shipped sheets if there are none.
 
     Raises ``pytest.UsageError`` for a drive with none or two of several sheets, and, unless another bay may have it
-    (``is_of_several``), for a sheet without a drive.
+    (``is_of_several``), for a sheet without a drive. Also for sheets that cannot be combined.
     """
     if not sources:
         sources = (LAB_SPEC,) if is_lab else _of_models(bay.drives)
@@ -61,7 +61,10 @@ def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_se
     own = {
         serial_of(drive): _of_class(spec, drive, is_lab=is_lab) for drive, spec in zip(bay.drives, chosen, strict=True)
     }
-    return Sheets(combine(own) if own else loaded[0], tuple(sources))
+    try:
+        return Sheets(combine(own) if own else loaded[0], tuple(sources))
+    except ValueError as error:
+        raise pytest.UsageError(f"--ssd-spec: {error}") from error
 
 
 def _of_models(drives: Sequence[Drive]) -> tuple[str, ...]:
