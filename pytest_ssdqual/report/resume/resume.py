@@ -78,6 +78,8 @@ class Present:
     drives: tuple[Drive, ...]
     spec: Document
     protocol: Document
+    #: Promises of the package for claims that the spec does not mention; None if they are the spec.
+    defaults: Document | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ class Past:
         found = [
             *_other_document("spec", self.manifest.spec, now.spec),
             *_other_document("protocol", self.manifest.protocol, now.protocol),
+            *self._other_defaults(now.defaults),
             *_other_drives(self._drives, now.drives),
         ]
         if now.facts:
@@ -169,6 +172,11 @@ class Past:
                     each = [from_plain(FailedDrive, entry) for entry in strict_json.array(record.facts["failed"])]
                     found |= {drive.serial: drive for drive in each}
         return found
+
+    def _other_defaults(self, now: Document | None) -> list[str]:
+        """Return how the default promises differ; nothing for runs of earlier versions, which did not record them."""
+        before = self.manifest.defaults
+        return _other_document("promises", before, now) if before and now else []
 
     @property
     def _machine(self) -> str:

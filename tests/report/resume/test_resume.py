@@ -199,6 +199,15 @@ def test_the_time_between_two_sessions_is_not_spent(journal: Journal) -> None:
     assert replace(Past.read(journal.path), records=records).spent_s == 2 * 2 * 3600
 
 
+def test_other_default_promises_are_refused_unless_the_run_has_not_recorded_them(journal: Journal) -> None:
+    past, now = Past.read(journal.path), replace(NOW, defaults=Document("default", "a = 2\n"))
+    assert past.refusals(now) == []
+    then = replace(past, manifest=replace(past.manifest, defaults=Document("default", "a = 1\n")))
+    (said,) = then.refusals(now)
+    assert said.endswith('cannot be resumed: line 1 of the promises default is "a = 2" now and was "a = 1"')
+    assert then.refusals(replace(now, defaults=then.manifest.defaults)) == []
+
+
 def test_drives_are_put_back_in_order(journal: Journal) -> None:
     """After a boot the kernel may have found them in another one."""
     found = [replace(DRIVES[2], path="/dev/sda"), drive(3), replace(DRIVES[0], path="/dev/sdc"), DRIVES[1]]
