@@ -1,12 +1,12 @@
 """Sizes, times and rates: parse them from text, format them for people.
 
 Transfer sizes are binary (``4k`` = 4096, as fio's ``bs``), capacities and throughputs are decimal (``480 GB`` =
-480·10⁹, as on every drive's label). ``KB`` could be either and is rejected.
+480·10⁹, as on every drive's label). ``KB`` could be either and is rejected, and so is a small ``b`` after a prefix:
+``Mb`` are bits.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from decimal import Decimal
@@ -34,6 +34,10 @@ _NS = {
     "d": 86400 * 10**9,
 }
 _TIMES = ("ns", "µs", "ms", "s")
+
+
+class InBits(ValueError):
+    """A size or a rate in bits, or in a spelling of bytes that may mean bits."""
 
 
 class Unit(StrEnum):
@@ -65,15 +69,21 @@ def parse_number(text: str) -> tuple[Decimal, str]:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of ``4k``, ``128KiB``, ``1m``, ``512`` (binary) or ``480 GB`` (decimal); ValueError otherwise."""
+    """Bytes of ``4k``, ``128KiB``, ``1m``, ``512`` (binary) or ``480 GB`` (decimal); ValueError otherwise.
+
+    `InBits` for ``500 Mb``.
+    """
     example = 'write e.g. "4k", "128KiB" or "480 GB"'
     try:
         number, unit = parse_number(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a size; {example}") from None
-    unit = unit.lower()
+    written, unit = unit, unit.lower()
     if unit == "kb":
         raise ValueError(f'{text!r} is 1000 or 1024 bytes a piece; write "KiB" or "k" for 1024')
+    if written.endswith("b") and (unit in _DECIMAL or unit.removesuffix("ib") in _BINARY):
+        in_bytes = f"{written[0].upper()}{written[1:-1]}B"
+        raise InBits(f'{text!r} may be bits, which have a small b; write "{in_bytes}" for bytes')
     if unit in ("", "b"):
         factor = 1
     elif unit.removesuffix("ib") in _BINARY:
@@ -125,10 +135,14 @@ def parse_latency(text: str) -> int:
 
 
 def parse_throughput(text: str) -> int:
-    """Bytes per second of ``450 MB/s`` (decimal) or ``430 MiB/s``; ValueError otherwise."""
+    """Bytes per second of ``450 MB/s`` (decimal) or ``430 MiB/s``; ValueError otherwise, `InBits` for ``500 Mb/s``."""
     if text.endswith("/s"):
-        with contextlib.suppress(ValueError):
+        try:
             return parse_size(text.removesuffix("/s"))
+        except InBits:
+            raise
+        except ValueError:
+            pass
     raise ValueError(f'"{text}" is not a throughput; write e.g. "450 MB/s"')
 
 

@@ -358,7 +358,13 @@ def test_another_spec_or_protocol_is_refused(run: PassedRun, monkeypatch: pytest
         f'{name} cannot be resumed: {line} of the spec acme is "at_least = 0.9" now and was "at_least = 0.85"'
     )
     assert run.refused("--collect-only").startswith(f"{name} cannot be resumed: {line} ")
-    assert len(folder.records("resume_refused")) == 2
+    spec.write_text(SPEC)
+    manifest = folder.manifest()
+    was = manifest["defaults"]["text"]
+    manifest["defaults"]["text"] = was.replace("at_least = 0.9", "at_least = 0.8", 1)
+    (folder.path / "manifest.json").write_text(json.dumps(manifest))
+    assert "of the promises default is " in run.refused()
+    assert len(folder.records("resume_refused")) == 3
 
 
 def test_a_run_that_lives_is_refused(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:

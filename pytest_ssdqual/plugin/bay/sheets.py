@@ -33,18 +33,24 @@ class Sheets:
 
 
 def load(sources: Sequence[str]) -> tuple[Spec, ...]:
-    """Load the sheets of ``--ssd-spec``; raise ``pytest.UsageError``."""
+    """Load the sheets of ``--ssd-spec``; raise ``pytest.UsageError``, also for different ones of the same name."""
     try:
-        return tuple(map(specs.load, sources))
+        loaded = tuple(map(specs.load, sources))
     except ValueError as error:
         raise pytest.UsageError(f"--ssd-spec: {error}") from error
+    named: dict[str, Spec] = {}
+    for spec in loaded:
+        # Records and groups of drives tell sheets apart by their names.
+        if named.setdefault(spec.key, spec) != spec:
+            raise pytest.UsageError(f"--ssd-spec: two different specs are named {spec.key}; rename one of the files")
+    return loaded
 
 
 def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_several: bool = False) -> Sheets:
     """Return the spec of a bay: of ``sources``, or of the shipped sheets if there are none.
 
     Raises ``pytest.UsageError`` for a drive with none or two of several sheets, and, unless another bay may have it
-    (``is_of_several``), for a sheet without a drive.
+    (``is_of_several``), for a sheet without a drive. Also for sheets that cannot be combined.
     """
     if not sources:
         sources = (LAB_SPEC,) if is_lab else _of_models(bay.drives)
@@ -55,7 +61,10 @@ def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_se
     own = {
         serial_of(drive): _of_class(spec, drive, is_lab=is_lab) for drive, spec in zip(bay.drives, chosen, strict=True)
     }
-    return Sheets(combine(own) if own else loaded[0], tuple(sources))
+    try:
+        return Sheets(combine(own) if own else loaded[0], tuple(sources))
+    except ValueError as error:
+        raise pytest.UsageError(f"--ssd-spec: {error}") from error
 
 
 def _of_models(drives: Sequence[Drive]) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class Qualification:
     @property
     def present(self) -> Present:
         """Facts that measurements of this session depend on."""
-        return Present(self.bay.machine, self.bay.facts, self.bay.drives, *self.documents)
+        return Present(self.bay.machine, self.bay.facts, self.bay.drives, *self.documents, self.defaults)
 
     @property
     def documents(self) -> tuple[Document, Document]:
@@ -72,6 +72,13 @@ class Qualification:
         whole = texts[0][1] if len(texts) == 1 else "\n".join(f"# ---- {source}\n{text}" for source, text in texts)
         protocol = toml.text(self.settings.protocol, protocols.FOLDER)
         return Document(self.spec.key, whole), Document(self.protocol.name, protocol)
+
+    @property
+    def defaults(self) -> Document | None:
+        """The promises of the package, for claims that the spec does not mention; None if they are the spec."""
+        if self.spec.key == specs.DEFAULT:
+            return None
+        return Document(specs.DEFAULT, toml.text(specs.DEFAULT, specs.FOLDER))
 
     @property
     def acceptance(self) -> bool:
@@ -122,6 +129,7 @@ class Qualification:
             baseline=self.baseline.to_record() if self.baseline else None,
             expected=self.expected,
             budget_s=self.budget_s,
+            defaults=self.defaults,
         )
 
     def to_worker(self, glance_s: float) -> dict[str, Any]:

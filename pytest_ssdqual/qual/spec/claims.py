@@ -171,6 +171,23 @@ _LABELS = {
     Claim.CLIFF_AFTER: "drive capacities written before the cliff",
 }
 
+#: Claims whose ratio is near one, or a few times one: a limit of ``RATIO_IN_PER_CENT`` was meant in per cent.
+NEAR_ONE = frozenset(
+    {
+        Claim.WORST_SECOND,
+        Claim.WRITE_SPREAD_BETWEEN_MEMBERS,
+        Claim.MEMBER_SPREAD,
+        Claim.LATENCY_GROWTH_BETWEEN_WIDTHS,
+        Claim.SCALING_SLOPE,
+        Claim.BATHTUB_DEPTH,
+        Claim.MIX_RISE,
+        Claim.BALANCED_GAIN,
+        Claim.UNALIGNED_PENALTY,
+    }
+)
+#: Lowest ratio that is refused for such a claim.
+RATIO_IN_PER_CENT = 20
+
 _LATENCY = (Unit.NANOSECONDS, Direction.AT_MOST, Scope.RUN)
 _SHAPES = {
     Claim.STEADY_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.RUN),

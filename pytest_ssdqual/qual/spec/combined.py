@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TypeVar
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -54,9 +55,15 @@ class CombinedSpec(Spec):
         return min(found, default=None)
 
     def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
-        """Return the limit; of drives side by side with those of the drives in ``own``."""
+        """Return the limit; of drives side by side with those of the drives in ``own``.
+
+        None also if a sheet promises it here in per cent of another workload or of a baseline.
+        """
         claim = Claim(claim)
-        if claim.scope is Scope.MEMBERS:
+        place = claim, geometry, workload
+        if claim.scope is Scope.MEMBERS or any(
+            spec.relation(*place) or spec.of_baseline(*place) for spec in self.different
+        ):
             return None
         limits = {drive: spec.limit(claim, geometry, workload) for drive, spec in self.own.items()}
         own = {drive: limit for drive, limit in limits.items() if limit is not None}
@@ -102,20 +109,48 @@ class CombinedSpec(Spec):
         return found if len(found) == len(answers) else []
 
 
+def _in_per_cent(spec: Spec, claim: Claim) -> list[tuple[object, ...]]:
+    """Return what decides where a claim is promised in per cent of another workload or of a baseline, and of which.
+
+    These are the promises of the drives' class, up to the last such one; of the others only what they cover.
+    """
+    promises, of = spec.promises_of(claim), spec.drive_class
+    of_class = [each for each in promises if each.drive_classes is None or of in each.drive_classes]
+    while of_class and not (of_class[-1].relation or of_class[-1].of_baseline):
+        of_class.pop()
+    return [
+        (
+            each.level, each.width, each.state, each.workload, each.relative_to, each.relative_to and each.bound,
+            each.min_percent_of_baseline, each.max_percent_of_baseline, each.percent_of_spec is None,
+        )
+        for each in of_class
+    ]  # fmt: skip
+
+
 def combine(own: Mapping[str, Spec]) -> Spec:
-    """Return the spec of drives, by serial number: their common one, or one that has each drive's own."""
+    """Return the spec of drives, by serial number: their common one, or one that has each drive's own.
+
+    Raises ``ValueError`` for sheets with promises in per cent of another workload or of a baseline that are not the
+    same: such a limit is of all drives.
+    """
     specs = tuple({(spec.key, spec.drive_class): spec for spec in own.values()}.values())
     if len(specs) == 1:
         return specs[0]
+    for spec, claim in product(specs[1:], Claim):
+        if _in_per_cent(spec, claim) != _in_per_cent(specs[0], claim):
+            raise ValueError(
+                f"{specs[0].title} and {spec.title} do not make the same promises of {claim} in per cent of another "
+                "workload or of a baseline; test these drives in runs of their own"
+            )
     products = [spec.product for spec in specs]
     rated = [spec.endurance_bytes for spec in specs if spec.endurance_bytes]
     writes = [each.sequential_write_bytes_per_s for each in products if each.sequential_write_bytes_per_s]
-    product = Product(name=" + ".join(dict.fromkeys(spec.name for spec in specs)), models=[])
+    common = Product(name=" + ".join(dict.fromkeys(spec.name for spec in specs)), models=[])
     if len(writes) == len(specs):
-        product = product.model_copy(update={"sequential_write_bytes_per_s": min(writes)})
+        common = common.model_copy(update={"sequential_write_bytes_per_s": min(writes)})
     return CombinedSpec(
         key="+".join(dict.fromkeys(spec.key for spec in specs)),
-        product=product,
+        product=common,
         endurance_bytes=min(rated) if len(rated) == len(specs) else None,
         figures=tuple(figure for spec in specs for figure in spec.figures),
         promises=(),

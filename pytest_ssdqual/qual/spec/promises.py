@@ -9,11 +9,28 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Accountable, Claim, Direction, Scope
+from pytest_ssdqual.qual.spec.claims import (
+    NEAR_ONE,
+    OF_RARE_EVENTS,
+    RATIO_IN_PER_CENT,
+    TIMES_PER_HOUR,
+    Accountable,
+    Claim,
+    Direction,
+    Scope,
+)
 from pytest_ssdqual.qual.spec.datasheet import QUANTITIES
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import Name, Percent, parsed, read_bound
@@ -57,6 +74,17 @@ def _one_or_more(given: object) -> object:
     """Return a list of a single value; its items are validated afterwards."""
     return given if isinstance(given, list) else [given]
 
+
+def _not_a_fraction(percent: float) -> float:
+    """Refuse a lower limit of one per cent or less: 0.95 was meant as 95 %, and everything would keep it."""
+    if percent <= 1:
+        raise ValueError(
+            f"{percent:g} % or more is kept by everything: write {100 * percent:g} for {100 * percent:g} %"
+        )
+    return percent
+
+
+_LeastPercent = Annotated[Percent, AfterValidator(_not_a_fraction)]
 
 _Classes = Annotated[
     list[Annotated[DriveClass, Field(strict=False)]] | None,
@@ -123,13 +151,13 @@ class Promise:
         float | None, Field(description="Upper limit in the unit of the claim", examples=["1.4 ms", 7, "10 %", "2 h"])
     ] = None
     min_percent_of_spec: Annotated[
-        Percent | None, Field(description="Lower limit in per cent of what the figures give for the array")
+        _LeastPercent | None, Field(description="Lower limit in per cent of what the figures give for the array")
     ] = None
     max_percent_of_spec: Annotated[
         Percent | None, Field(description="Upper limit in per cent of the published figure")
     ] = None
     min_percent_of_baseline: Annotated[
-        Percent | None, Field(description="Lower limit in per cent of what the run of --ssd-baseline measured")
+        _LeastPercent | None, Field(description="Lower limit in per cent of what the run of --ssd-baseline measured")
     ] = None
     max_percent_of_baseline: Annotated[
         Percent | None, Field(description="Upper limit in per cent of what the run of --ssd-baseline measured")
@@ -184,7 +212,13 @@ class Promise:
             return 1.0  # that field has its own error
         if info.field_name != claim.direction:
             raise ValueError(f"{claim} is judged by {claim.direction}")
-        return read_bound(given, claim.unit if info.data["relative_to"] is None else Unit.PERCENT)
+        unit = claim.unit if info.data["relative_to"] is None else Unit.PERCENT
+        bound = read_bound(given, unit)
+        if unit is Unit.PERCENT and claim.direction is Direction.AT_LEAST:
+            return _not_a_fraction(bound)
+        if unit is Unit.RATIO and claim in NEAR_ONE and bound >= RATIO_IN_PER_CENT:
+            raise ValueError(f"{claim} is a ratio, not a percentage: write {bound / 100:g} for {bound:g} %")
+        return bound
 
     @field_validator("min_percent_of_spec", "max_percent_of_spec", mode="after")
     @classmethod

@@ -271,10 +271,15 @@ class Spec:
             )
         return f"{self.name} publishes no {claim.label} of {workload} on {geometry}"
 
-    def _promise(self, claim: Claim, geometry: Geometry, workload: Workload) -> Promise | None:
-        own = [each for each in self.promises if each.claim is claim]
+    def promises_of(self, claim: Claim) -> tuple[Promise, ...]:
+        """Return the promises of a claim: the file's own, else the default ones."""
+        own = tuple(each for each in self.promises if each.claim is claim)
         if not own and self.key != DEFAULT:
-            own = [each for each in default().promises if each.claim is claim]
+            return tuple(each for each in default().promises if each.claim is claim)
+        return own
+
+    def _promise(self, claim: Claim, geometry: Geometry, workload: Workload) -> Promise | None:
+        own = self.promises_of(claim)
         matching = [each for each in own if each.matches(claim, geometry, workload, self.drive_class)]
         # In per cent of a figure that is not published a promise is empty; one in numbers after it still holds.
         usable = (each for each in matching if each.percent_of_spec is None or self._stated(claim, geometry, workload))

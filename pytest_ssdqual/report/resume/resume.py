@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import zip_longest
+from datetime import datetime, timedelta
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import strict_json
@@ -50,11 +50,19 @@ OURS = "pytest-ssdqual"
 USAGE_ERROR = 4
 
 
+#: A longer time from one record to the next is taken for a clock that was set. Passes of a fill, the longest steps of
+#: most runs, take hours.
+LONGEST_STEP = timedelta(days=1)
+#: Kinds of records that begin a session.
+BEGINNINGS = ("run_started", "run_resumed")
+
+
 def _time(record: Record) -> datetime | None:
     try:
-        return datetime.fromisoformat(record.time)
+        found = datetime.fromisoformat(record.time)
     except ValueError:
         return None
+    return found if found.tzinfo else None
 
 
 class NotResumable(ValueError):
@@ -70,6 +78,8 @@ class Present:
     drives: tuple[Drive, ...]
     spec: Document
     protocol: Document
+    #: Promises of the package for claims that the spec does not mention; None if they are the spec.
+    defaults: Document | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +121,14 @@ class Past:
 
     @property
     def spent_s(self) -> float:
-        """Time of all sessions, each from its first record to its last."""
-        spent_s, begin, last = 0.0, None, None
-        for record in self.records:
-            at = _time(record)
-            if record.kind in ("run_started", "run_resumed"):
-                spent_s += (last - begin).total_seconds() if begin and last else 0.0
-                begin = at
-            last = at or last
-        return spent_s + ((last - begin).total_seconds() if begin and last else 0.0)
+        """Time of all sessions, each from its first record to its last.
+
+        Records have the time of day. Where the clock was set, by an operator or by NTP after a boot, the step from one
+        record to the next is negative or longer than ``LONGEST_STEP``, and counts as zero.
+        """
+        timed = [(record.kind, at) for record in self.records if (at := _time(record))]
+        steps = (at - before for (_, before), (kind, at) in pairwise(timed) if kind not in BEGINNINGS)
+        return sum(step.total_seconds() for step in steps if timedelta() < step <= LONGEST_STEP)
 
     def drives_in_order(self, drives: Sequence[Drive]) -> tuple[Drive, ...]:
         """Return the drives in the order of the earlier sessions, as device names may change with a boot.
@@ -134,6 +143,7 @@ class Past:
         found = [
             *_other_document("spec", self.manifest.spec, now.spec),
             *_other_document("protocol", self.manifest.protocol, now.protocol),
+            *self._other_defaults(now.defaults),
             *_other_drives(self._drives, now.drives),
         ]
         if now.facts:
@@ -162,6 +172,11 @@ class Past:
                     each = [from_plain(FailedDrive, entry) for entry in strict_json.array(record.facts["failed"])]
                     found |= {drive.serial: drive for drive in each}
         return found
+
+    def _other_defaults(self, now: Document | None) -> list[str]:
+        """Return how the default promises differ; nothing for runs of earlier versions, which did not record them."""
+        before = self.manifest.defaults
+        return _other_document("promises", before, now) if before and now else []
 
     @property
     def _machine(self) -> str:

@@ -120,6 +120,8 @@ class Manifest:
     expected: ExpectedDrives | None = None
     #: Seconds that the run may take in all of its sessions; None without a budget.
     budget_s: Annotated[float | None, Added()] = None
+    #: Promises of the package, for claims that the spec does not mention; None if they are the spec.
+    defaults: Annotated[Document | None, Added()] = None
 
     @property
     def sessions(self) -> tuple[Session, ...]:

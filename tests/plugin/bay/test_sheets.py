@@ -113,6 +113,24 @@ def test_a_sheet_that_is_for_none_or_for_one_too_many_is_refused(inner: Inner, s
     assert refusal.count("\n") == 0
 
 
+def test_different_sheets_of_one_name_are_refused(inner: Inner) -> None:
+    path = inner.pytester.path
+    path.joinpath("other").mkdir()
+    path.joinpath("nine.toml").rename(path / "other" / "three.toml")
+    refusal = inner.refused(DEVICES, QUICK, "--ssd-spec=other/three.toml,three.toml", inner.suite("drive"))
+    assert refusal.endswith("two different specs are named three; rename one of the files")
+
+
+def test_sheets_with_different_promises_relative_to_another_workload_are_refused(inner: Inner) -> None:
+    for name, percent in (("nine", 150), ("three", 20)):
+        relative = promise(claim="steady_iops", relative_to="randread_4k_qd8", at_least=f"{percent} %")
+        path = inner.pytester.path / f"{name}.toml"
+        path.write_text(path.read_text() + relative)
+    refusal = inner.refused(DEVICES, QUICK, BOTH, inner.suite("drive"))
+    assert refusal.startswith("--ssd-spec: ACME nine (NVMe) and ACME three (NVMe) do not make the same promises")
+    assert refusal.count("\n") == 0
+
+
 def test_a_sheet_without_models_is_for_the_drives_that_no_other_names(inner: Inner) -> None:
     inner.pytester.path.joinpath("rest.toml").write_text(sheet("Rest", "", rate(300)))
     inner.run(DEVICES, QUICK, "--ssd-spec=nine.toml,rest.toml", inner.suite("datasheet"))

@@ -86,3 +86,53 @@ def test_heat_is_promised_only_if_every_sheet_promises_it(tmp_path: Path) -> Non
     heat = promise(claim="sustained_temperature", at_most="70 °C")
     assert sheets(tmp_path, heat, heat).promises_heat(TWO, READS)
     assert not sheets(tmp_path, heat, RATE).promises_heat(TWO, READS)
+
+
+def of_another(percent: int, **more: object) -> str:
+    return promise(claim="steady_iops", relative_to="randwrite_4k_qd8", at_least=f"{percent} %", **more)
+
+
+def of_baseline(percent: int) -> str:
+    return promise(claim="steady_iops", min_percent_of_baseline=percent)
+
+
+NUMBER = promise(claim="steady_iops", at_least="300 IOPS")
+LATENCY = promise(claim="p99_latency", at_most="1 ms")
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow"),
+    [
+        (of_another(80), of_another(30)),
+        (of_another(80), NUMBER),
+        (NUMBER, of_another(80)),
+        (of_another(80), of_another(80, level="raid0")),
+        (of_another(80), LATENCY),  # the default promises are in per cent of figures
+        (of_baseline(95), of_baseline(50)),
+        (of_baseline(95), NUMBER),
+        (of_baseline(95), of_another(95)),
+        (promise(claim="steady_iops", workload="*_qd8", at_least="1 IOPS") + of_another(80), of_another(80)),
+    ],
+)
+def test_promises_in_per_cent_of_a_measurement_must_be_the_same(tmp_path: Path, fast: str, slow: str) -> None:
+    with pytest.raises(ValueError, match=r"not make the same promises of steady_iops .* runs of their own"):
+        sheets(tmp_path, fast, slow)
+
+
+@pytest.mark.parametrize("other", ["", NUMBER.replace("300", "900"), RATE])
+def test_equal_promises_in_per_cent_of_a_measurement_are_those_of_all_drives(tmp_path: Path, other: str) -> None:
+    both = sheets(tmp_path, of_another(80, workload="randread*") + NUMBER, of_another(80, workload="randread*") + other)
+    relation = both.relation("steady_iops", TWO, READS)
+    assert relation is not None
+    assert relation.percent == 80
+    again = sheets(tmp_path, of_baseline(95) + NUMBER, of_baseline(95) + other).of_baseline("steady_iops", TWO, READS)
+    assert again is not None
+    assert again.percent == 95
+
+
+def test_limits_of_some_drives_and_a_baseline_of_others_are_not_mixed(tmp_path: Path) -> None:
+    text = promise(claim="steady_iops", min_percent_of_spec=90) + of_baseline(95)
+    both = sheets(tmp_path, RATE + text, text)
+    assert both.limit("steady_iops", TWO, READS) is None
+    assert both.of_baseline("steady_iops", TWO, READS) is None
+    assert both.why_no_limit("steady_iops", TWO, READS).endswith("only in per cent of a baseline")

@@ -166,7 +166,38 @@ def test_defaults_make_nobody_measure_more_than_was_asked(tmp_path: Path) -> Non
     assert load(tmp_path, PRODUCT).references(HEALTHY, MIXED) == ()
 
 
+def test_a_small_upper_limit_in_per_cent_and_a_large_ratio_may_be_meant(tmp_path: Path) -> None:
+    text = promise(claim="throttled_time", at_most="0.1 %") + promise(claim="scaling_deviation", at_most="1 %")
+    text += promise(claim="latency_spread_over_time", at_most=30) + promise(claim="qd_gain", at_least=50)
+    text += promise(claim="unaligned_penalty", at_most=19) + promise(claim="steady_iops", min_percent_of_spec=1.5)
+    assert [each.bound for each in load(tmp_path, PRODUCT + text).promises] == [0.1, 1, 30, 50, 19, None]
+
+
 BAD = {
+    "fraction of a baseline": (
+        promise(claim="steady_iops", min_percent_of_baseline=0.95),
+        "promise[0].min_percent_of_baseline: 0.95 % or more is kept by everything: write 95 for 95 %",
+    ),
+    "fraction of a figure": (
+        promise(claim="steady_iops", min_percent_of_spec=1),
+        "promise[0].min_percent_of_spec: 1 % or more is kept by everything: write 100 for 100 %",
+    ),
+    "fraction of another workload": (
+        promise(claim="steady_iops", relative_to="randread_4k_qd8", at_least="0.8 %"),
+        "promise[0].at_least: 0.8 % or more is kept by everything: write 80 for 80 %",
+    ),
+    "fraction of a prediction": (
+        promise(claim="array_efficiency", at_least="0.85 %"),
+        "promise[0].at_least: 0.85 % or more is kept by everything: write 85 for 85 %",
+    ),
+    "ratio in per cent": (
+        promise(claim="latency_growth_between_widths", at_most=110),
+        "promise[0].at_most: latency_growth_between_widths is a ratio, not a percentage: write 1.1 for 110 %",
+    ),
+    "ratio in per cent, lower limit": (
+        promise(claim="member_spread", at_least=95),
+        "promise[0].at_least: member_spread is a ratio, not a percentage: write 0.95 for 95 %",
+    ),
     "reference of a sweep": (
         promise(claim="scaling_slope", relative_to="randread_4k_qd8", at_least="40 %"),
         "promise[0].relative_to: scaling_slope is not about one workload, so it cannot be relative to another",

@@ -174,6 +174,40 @@ def test_a_machine_that_was_not_asked_is_not_compared(journal: Journal) -> None:
     assert past.remarks(now) == ()
 
 
+@pytest.mark.parametrize(
+    ("times", "hours"),
+    [
+        (["25T08:00", "25T12:00", "25T16:00"], 8),
+        (["25T08:00", "25T12:00", "24T20:00", "25T00:00"], 8),  # set back during the run
+        (["25T08:00", "25T12:00", "24T20:00"], 4),
+        (["25T08:00", "28T12:00", "28T13:00"], 1),  # set by NTP
+        (["25T08:00", "25T10:00+02:00", "yesterday", "25T09:00"], 1),
+    ],
+)
+def test_the_time_of_a_run_does_not_follow_a_clock_that_is_set(
+    journal: Journal, times: list[str], hours: float
+) -> None:
+    times = [f"2026-11-{time}" for time in times]
+    records = [Record("looked", time if "+" in time else f"{time}+00:00", {}) for time in times]
+    records[0] = replace(records[0], kind="run_started")
+    assert replace(Past.read(journal.path), records=tuple(records)).spent_s == hours * 3600
+
+
+def test_the_time_between_two_sessions_is_not_spent(journal: Journal) -> None:
+    kinds = ("run_started", "run_ended", "run_resumed", "run_ended")
+    records = tuple(Record(kind, f"2026-11-25T{8 + 2 * hour:02}:00:00+00:00", {}) for hour, kind in enumerate(kinds))
+    assert replace(Past.read(journal.path), records=records).spent_s == 2 * 2 * 3600
+
+
+def test_other_default_promises_are_refused_unless_the_run_has_not_recorded_them(journal: Journal) -> None:
+    past, now = Past.read(journal.path), replace(NOW, defaults=Document("default", "a = 2\n"))
+    assert past.refusals(now) == []
+    then = replace(past, manifest=replace(past.manifest, defaults=Document("default", "a = 1\n")))
+    (said,) = then.refusals(now)
+    assert said.endswith('cannot be resumed: line 1 of the promises default is "a = 2" now and was "a = 1"')
+    assert then.refusals(replace(now, defaults=then.manifest.defaults)) == []
+
+
 def test_drives_are_put_back_in_order(journal: Journal) -> None:
     """After a boot the kernel may have found them in another one."""
     found = [replace(DRIVES[2], path="/dev/sda"), drive(3), replace(DRIVES[0], path="/dev/sdc"), DRIVES[1]]
