@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.plan.budget import SPENT
-from pytest_ssdqual.plugin.session.recorder import KIND
+from pytest_ssdqual.plugin.session.recorder import CLAIMS, TESTS
 from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Direction, Published
@@ -27,7 +27,8 @@ DOCUMENT = (ROOT / "docs/run-folder.md").read_text()
 #: Calls whose kind is in a variable, and what that may be.
 BY_NAME = {
     ("plugin/plan/budget.py", "SPENT"): {SPENT},
-    ("plugin/session/recorder.py", "KIND"): {KIND},
+    ("plugin/session/recorder.py", "CLAIMS"): {CLAIMS},
+    ("plugin/session/recorder.py", "TESTS"): {TESTS},
     ("plugin/session/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
     ("rig/guard/cache_changes.py", "kind"): {"write_cache_restored", "write_cache_left"},
     ("rig/guard/held_drives.py", "kind"): {"array_left", "array_stopped"},

@@ -1,0 +1,117 @@
+"""Exit status and page of runs that leave tests out which an earlier session planned, or that damage a drive."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+OK, FAILED, INCOMPLETE = (pytest.ExitCode[name] for name in ("OK", "TESTS_FAILED", "NO_TESTS_COLLECTED"))
+DRIVES, QUICK = "--ssd-devices=root@dut1:/dev/nvme*", "--ssd-protocol=quick"
+SUITE = """
+import pytest
+from pytest_ssdqual import Workload
+
+READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+pytestmark = [pytest.mark.ssd_array("raid5", widths=[3]), pytest.mark.ssd_workload(READS, WRITES)]
+
+@pytest.mark.ssd_promise("steady_iops")
+def test_iops(ssd_run, ssd_sla):
+    assert ssd_sla.judge(ssd_run)
+
+@pytest.mark.ssd_promise("p99_latency")
+def test_p99(ssd_run, ssd_sla):
+    assert ssd_sla.judge(ssd_run)
+"""
+
+
+@pytest.fixture
+def suite(inner: Inner) -> str:
+    """All IOPS keep their promise; every p99 breaks it. The option that names the spec."""
+    (inner.pytester.path / "test_promises.py").write_text(SUITE)
+    limits = promise(claim="steady_iops", at_least="100 IOPS"), promise(claim="p99_latency", at_most="1 ms")
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + "".join(limits))
+    return "--ssd-spec=acme.toml"
+
+
+def headline(folder: Path) -> str:
+    return (folder / "summary.md").read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_a_lost_run_is_not_green_with_the_tests_that_pass(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("SIMULATED_LOST_AT", "1")
+    assert inner.run(DRIVES, QUICK, suite, *workers).ret == pytest.ExitCode.INTERRUPTED
+    monkeypatch.delenv("SIMULATED_LOST_AT")
+    result = inner.run(DRIVES, QUICK, suite, *workers, "--ssd-resume=last", "-k", "iops")
+    assert result.ret == INCOMPLETE
+    assert "planned tests that it never ran: test_promises.py::test_p99" in " ".join(result.stdout.str().split())
+    assert inner.all_cases()["not green"].outcome == "error"
+    manifest = json.loads((inner.folder() / "manifest.json").read_text())
+    assert (manifest["exit_status"], manifest["judged"]["not_run"]) == (INCOMPLETE, 2)
+    assert headline(inner.folder()).startswith("## Inconclusive")
+    # With all tests it is what it is, and nothing is missing any more.
+    assert inner.run(DRIVES, QUICK, suite, *workers, "--ssd-resume=last").ret == FAILED
+    assert json.loads((inner.folder() / "manifest.json").read_text())["judged"]["not_run"] == 0
+
+
+def test_fewer_tests_from_the_beginning_are_a_whole_run(inner: Inner, suite: str) -> None:
+    assert inner.run(DRIVES, QUICK, suite, "-k", "iops").ret == OK
+    (planned,) = inner.records("tests_planned")
+    assert planned["tests"] == [f"test_promises.py::test_iops[raid5x3-rand{kind}_4k_qd8]" for kind in ("write", "read")]
+
+
+def test_tests_that_ran_may_be_left_out_of_a_later_session(inner: Inner, suite: str) -> None:
+    assert inner.run(DRIVES, QUICK, suite).ret == FAILED
+    inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops")
+    assert json.loads((inner.folder() / "manifest.json").read_text())["judged"]["not_run"] == 0
+
+
+def test_a_site_may_permit_it(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_LOST_AT", "1")
+    inner.run(DRIVES, QUICK, suite)
+    monkeypatch.delenv("SIMULATED_LOST_AT")
+    permit = ("-o", "ssd_require_verdicts=false")
+    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops", *permit).ret == OK
+    assert headline(inner.folder()).startswith("## Inconclusive")
+
+
+def test_the_claims_of_a_later_session_count(inner: Inner, suite: str) -> None:
+    inner.run(DRIVES, QUICK, suite, "-k", "iops and randread")
+    inner.run(DRIVES, QUICK, suite, "--ssd-resume=last")
+    inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "p99")
+    assert [each["count"] for each in inner.records("claims_planned")] == [1, 4]
+
+
+def test_a_new_defect_that_no_test_reports_is_not_green(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_WORSENED", "1")
+    monkeypatch.setenv("SIMULATED_WORN", "SSDQ0002")
+    result = inner.run("--ssd-devices=lab:3", suite, "-k", "iops", "-o", "ssd_require_verdicts=false")
+    assert result.ret == FAILED
+    case = inner.all_cases()["not green"]
+    assert (case.outcome, "new defect" in case.message) == ("error", True)
+
+
+def test_a_bay_that_failed_counts_when_another_one_is_resumed(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = (DRIVES, "--ssd-devices=root@dut2:/dev/nvme*", QUICK, suite, "-k", "iops")
+    spec = inner.pytester.path / "acme.toml"
+    spec.write_text(spec.read_text().replace("100 IOPS", "700 IOPS"))
+    monkeypatch.setenv("SIMULATED_ONLY", "root@dut1")
+    monkeypatch.setenv("SIMULATED_MD", "500")
+    assert inner.run(*both, "-n", "2").ret == FAILED
+    result = inner.run(*both, "-n", "1", "--ssd-resume=last", "--ssd-bay=dut2")
+    assert result.ret == FAILED
+    (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == FAILED
