@@ -203,8 +203,9 @@ class Drive:
     rotational: bool
     transport: str | None
     read_only: bool = field(default=False)
-    #: See ``Node.queue_limit`` and ``Node.max_link``.
-    queue_limit: int | None = None
+    #: See ``Node.queue_limit`` and ``Node.max_link``. The SCSI layer lowers and raises a queue depth under load, so it
+    #: does not tell one drive from another.
+    queue_limit: int | None = field(default=None, compare=False)
     max_link: str | None = None
     #: The revision that the kernel reports; util-linux before 2.39 has four characters of a SATA drive's eight.
     revision: str | None = None

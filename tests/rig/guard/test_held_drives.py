@@ -168,6 +168,8 @@ def test_after_a_lost_connection_what_smartctl_reported_is_no_difference(leases:
     machine.generation = 1
     held.require_lease()
     held.require([replace(drives[0], firmware=None)])
+    # Nor is a queue depth that the kernel changed under load.
+    HeldDrives(machine, [replace(drive, queue_limit=253) for drive in drives])._require_same()
     machine.generation = 2
     with pytest.raises(DriveRefused, match="not the same"):
         HeldDrives(machine, [replace(drives[0], revision="00WD")])._require_same()
