@@ -27,18 +27,16 @@ from pytest_ssdqual.report.run_folder.reader import (
     Record,
     RunReader,
     caches_at_the_end,
-    defects,
     still_running,
     worsened_drives,
 )
 from pytest_ssdqual.report.run_summary import time_budget, write_caches
+from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, WorsenedDrive, changed_drives
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.terminal import summary
 
 #: Kinds of the records.
 CLAIMS, TESTS = "claims_planned", "tests_planned"
-#: Kinds of the records that tests leave.
-OF_TESTS = ("verdict", "observation", "error", "failed", "skipped")
 
 
 def count(items: Iterable[pytest.Item]) -> int:
@@ -170,10 +168,10 @@ class Recorder:
         planned, not_run = None, tuple[str, ...]()
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                kinds = (CLAIMS, TESTS, *OF_TESTS, *write_caches.KINDS, *time_budget.KINDS)
+                kinds = (CLAIMS, TESTS, *OF_TESTS, WORSENED, *write_caches.KINDS, *time_budget.KINDS)
                 story = RunReader.read(self._journal.path, *kinds)
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
-                self._close_gate(not_run, defects(self._journal.path))
+                self._close_gate(not_run, [each for each in changed_drives(story) if each.is_defective])
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
@@ -188,14 +186,15 @@ class Recorder:
         done |= gate.of(self._config).tests(self.run.qualification.name).ran
         return tuple(each for each in tests_in(records) if each not in done)
 
-    def _close_gate(self, not_run: Sequence[str], worse: Sequence[str]) -> None:
+    def _close_gate(self, not_run: Sequence[str], defective: Sequence[WorsenedDrive]) -> None:
         """Let the run not end with status 0 for what none of its tests reports."""
         found, bay = gate.of(self._config), self.run.qualification.name
         if not_run:
             more = f" and {len(not_run) - 1:,} more" if len(not_run) > 1 else ""
             found.close(bay, f"the run planned tests that it never ran: {not_run[0]}{more}", is_finding=False)
-        if worse:
-            found.close(bay, f"no test reported that drives failed or have a new defect: {'; '.join(worse)}")
+        for each in defective:
+            findings = "; ".join(each.findings)
+            found.close(bay, f"{each.name} failed or has a new defect, which no test reported: {findings}")
 
     def _add_used(self, budget: BudgetUse | None, caches: str) -> None:
         self._add(budget.facts() if budget else ())

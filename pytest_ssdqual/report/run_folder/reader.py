@@ -156,17 +156,6 @@ def worsened_drives(path: Path) -> tuple[str, ...]:
     )
 
 
-def defects(path: Path) -> tuple[str, ...]:
-    """Return the new defects that drives reported in a run, a sentence each; not what a site may tolerate."""
-    found = {
-        str(record.facts.get("name")): record.facts.get("defects", record.facts.get("findings"))
-        for record in read_records(path, "drive_worsened")
-    }
-    return tuple(
-        safe_text.line(f"{name}: {each}") for name, texts in found.items() if isinstance(texts, list) for each in texts
-    )
-
-
 def still_running(path: Path) -> tuple[str, ...]:
     """Return work that must finish and was running when the last session ended, a sentence each."""
     found: list[str] = []

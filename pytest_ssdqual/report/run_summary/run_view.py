@@ -16,8 +16,10 @@ from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.drives.topology import NO_SMART
 
+#: Kinds of the records that tests leave, and of those about drives whose health worsened.
+OF_TESTS, WORSENED = (*JUDGED, ERROR, FAILED, SKIPPED), "drive_worsened"
 #: Kinds of records that are read.
-KINDS = (*JUDGED, ERROR, FAILED, SKIPPED, "drive_worsened", "write_cache", *time_budget.KINDS)
+KINDS = (*OF_TESTS, WORSENED, "write_cache", *time_budget.KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class RunView:
     @classmethod
     def of(cls, story: RunReader) -> RunView:
         judged, errors, skips = story.evidence(), troubles(story), skipped(story)
-        changed = tuple(map(_worsened, story.of("drive_worsened")))
+        changed = changed_drives(story)
         worse = {each.identity for each in changed if each.is_defective}
         unread = sum(drive.get("smart_type") == NO_SMART for drive in subject.manifest_drives(story.manifest))
         counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), len(worse), unread)
@@ -89,6 +91,11 @@ class RunView:
     def document(self, kind: str) -> str:
         """Return the name of the protocol or the spec; empty if it is unknown."""
         return subject.text(subject.table(self.manifest.get(kind)), "name")
+
+
+def changed_drives(story: RunReader) -> tuple[WorsenedDrive, ...]:
+    """Return what the sessions of a run recorded as worse about its drives."""
+    return tuple(map(_worsened, story.of(WORSENED)))
 
 
 def _worsened(record: Record) -> WorsenedDrive:

@@ -96,10 +96,14 @@ def test_a_new_defect_that_no_test_reports_is_not_green(
 ) -> None:
     monkeypatch.setenv("SIMULATED_WORSENED", "1")
     monkeypatch.setenv("SIMULATED_WORN", "SSDQ0002")
-    result = inner.run("--ssd-devices=lab:3", suite, "-k", "iops", "-o", "ssd_require_verdicts=false")
-    assert result.ret == FAILED
+    args = (DRIVES, QUICK, suite, "-k", "iops", "-o", "ssd_require_verdicts=false")
+    assert inner.run(*args).ret == FAILED
     case = inner.all_cases()["not green"]
     assert (case.outcome, "new defect" in case.message) == ("error", True)
+    # It stays a finding of the run, whatever a later session reads.
+    monkeypatch.delenv("SIMULATED_WORN")
+    monkeypatch.delenv("SIMULATED_WORSENED")
+    assert inner.run(*args, "--ssd-resume=last").ret == FAILED
 
 
 def test_a_bay_that_failed_counts_when_another_one_is_resumed(
