@@ -152,14 +152,11 @@ class Gate:
         from pytest_ssdqual.report.ci import junit
 
         why = self.nothing_judged(bay) if bay in self._bays and self._is_required else ""
-        found = {"nothing was judged": [why] if why else [], "not green": list(self._objections.get(bay, {}))}
-        for name, sentences in found.items():
-            if not sentences or (name == "not green" and not is_green):
-                continue
-            junit.add_error(self._config, f"ssdqual::{name}{bay and f'[{bay}]'}", "; ".join(sentences))
-            for each in sentences:
-                about = f"{name}: {each}" if each == why else each
-                self._shown.append(f"ssdqual: {f'{bay}: ' if bay else ''}{about}")
+        objections = "; ".join(self._objections.get(bay, {})) if is_green else ""
+        for name, sentence in (("nothing was judged", why), ("not green", objections)):
+            if sentence:
+                junit.add_error(self._config, f"ssdqual::{name}{bay and f'[{bay}]'}", sentence)
+                self._shown.append(f"ssdqual: {f'{bay}: ' if bay else ''}{name}: {sentence}")
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,16 +13,17 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence import health
-from pytest_ssdqual.report.evidence.evidence import Evidence, attach
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, attach
 from pytest_ssdqual.rig.drives.failed import DriveFailed
-from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, RigError, Unforeseen
+from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, InvalidMeasurement, RigError, Unforeseen
 
 
 def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
     """Give the report of a hardware test its final form; ``junit``: with properties."""
     evidence = item.stash.setdefault(EVIDENCE, [])
     new = evidence[item.stash.get(SENT, 0) :]
-    caught = _undone(report, call.excinfo)
+    caught = call.excinfo
+    _undo_xfail(report, caught)
     if not _is_final(report, caught) and (lost := _newly_failed(item)):
         caught, report.outcome = _caught(lost), "failed"
     died = caught.value if caught and isinstance(caught.value, DriveFailed) else None
@@ -35,7 +36,7 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         new.append(health.of_failures(died.about, died.drives, protocol=protocol, acceptance=acceptance))
         evidence.append(new[-1])
     elif hidden := _hidden(report, new):
-        caught, report.outcome = _caught(AssertionError(hidden.sentence)), "failed"
+        caught, report.outcome = _caught(hidden), "failed"
         report.longrepr = caught.getrepr(style="value")
     if new and not _continues(report):
         # Each once: the subtests of a test have reports of their own before that of the test.
@@ -43,7 +44,7 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         attach(report, new)
         if junit:
             # On the item, not on this report: JUnit takes them from the report of the teardown.
-            item.user_properties += properties(evidence)[len(properties(evidence[: -len(new)])) :]
+            item.user_properties += properties(new, first=len(evidence) - len(new) + 1)
     if caught is None or report.outcome != "failed":
         return
     _make_printable(report)
@@ -73,27 +74,27 @@ def _explain(
             add_section("evidence", section(evidence))
 
 
-def _undone(
-    report: pytest.TestReport, caught: pytest.ExceptionInfo[BaseException] | None
-) -> pytest.ExceptionInfo[BaseException] | None:
-    """Undo what the mark ``xfail`` made of an error: it expects a failed promise, not a measurement without a verdict.
-
-    Returns ``caught``.
-    """
+def _undo_xfail(report: pytest.TestReport, caught: pytest.ExceptionInfo[BaseException] | None) -> None:
+    """Undo what the mark ``xfail`` made of an error: it expects a failed promise, not the lack of a verdict."""
     if caught and isinstance(caught.value, (RigError, pytest.UsageError)) and hasattr(report, "wasxfail"):
         del report.wasxfail
         report.outcome, report.longrepr = "failed", caught.getrepr(style="value")
-    return caught
 
 
-def _hidden(report: pytest.TestReport, new: Sequence[Evidence]) -> Evidence | None:
-    """Return the failed promise that a report would hide, the last one; None if there is none.
+def _hidden(report: pytest.TestReport, new: Sequence[Evidence]) -> AssertionError | InvalidMeasurement | None:
+    """Return the failed promise that a report would hide, or else the inconclusive one; None if there is none.
 
-    Tests lack an ``assert``, or are skipped by a later claim without a limit. The mark ``xfail`` expects failures.
+    Tests lack an ``assert``, are skipped by a later claim without a limit, or catch the exception. A skip may be for an
+    inconclusive promise (``ssd_inconclusive``). The mark ``xfail`` expects failures.
     """
     if report.outcome == "failed" or hasattr(report, "wasxfail") or _continues(report):
         return None
-    return next((each for each in reversed(new) if each.outcome == "fail"), None)
+    sentences = {each.outcome: each.sentence for each in new}
+    if Finding.FAIL in sentences:
+        return AssertionError(sentences[Finding.FAIL])
+    if Finding.INCONCLUSIVE in sentences and report.outcome == "passed":
+        return InvalidMeasurement(sentences[Finding.INCONCLUSIVE])
+    return None
 
 
 def _continues(report: pytest.TestReport) -> bool:

@@ -40,13 +40,13 @@ _SUFFIX = {
 VALUE_CHARACTERS = 100_000
 
 
-def properties(evidence: Sequence[Evidence]) -> list[tuple[str, str]]:
-    """Return the properties of a testcase, each name once.
+def properties(evidence: Sequence[Evidence], first: int = 1) -> list[tuple[str, str]]:
+    """Return the properties of a testcase, each name once; ``first`` is the number of the first claim.
 
     The first claim has the names ``ssd.…`` that charts use; further claims have ``ssd.2.…``, ``ssd.3.…``.
     """
     found = []
-    for number, each in enumerate(evidence, start=1):
+    for number, each in enumerate(evidence, first):
         prefix = "ssd" if number == 1 else f"ssd.{number}"
         once: dict[str, str] = {}
         for name, value in _of(each):

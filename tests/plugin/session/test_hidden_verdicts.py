@@ -95,6 +95,20 @@ def test_a_failure_before_a_skipped_inconclusive_verdict(inner: Inner) -> None:
     assert "FAIL by" in inner.cases()[TEST].message
 
 
+@pytest.mark.parametrize("inconclusive", ["error", "skip"])
+def test_an_inconclusive_verdict_that_a_test_catches_is_an_error(inner: Inner, inconclusive: str) -> None:
+    body = """
+        @pytest.mark.ssd_promise("steady_iops")
+        def test_iops(ssd_run, ssd_sla):
+            with pytest.raises(BaseException):
+                ssd_sla.judge(ssd_run)
+    """
+    spec = write(inner, body, ON_THE_LIMIT)
+    result = inner.run("--ssd-devices=lab:3", spec, "-o", f"ssd_inconclusive={inconclusive}")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert (inner.cases()[TEST].outcome, "INCONCLUSIVE" in inner.cases()[TEST].message) == ("error", True)
+
+
 UNJUDGED = {
     "behind a condition": """
         @pytest.mark.ssd_promise("steady_iops")
