@@ -12,6 +12,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
 from pytest_ssdqual.rig.md import ceiling
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import host_load
@@ -50,6 +51,21 @@ def test_the_ceiling_of_every_level_is_known_and_nothing_is_left(setup: Setup, n
         lines = setup.machine.run(["sh", "-c", "grep -sH '' /proc/[0-9]*/stat"], check=False).text.splitlines()
         queues = [match["queue"] for match in map(host_load.WORKER.fullmatch, lines) if match]
         assert host_load.RAID5_QUEUE in queues, lines
+
+
+def test_devices_of_another_run_are_left_alone_until_it_is_dead(setup: Setup) -> None:
+    machine, other = setup.machine, "0123456789ab"
+    alive = machine.tether(["flock", "--shared", f"{DIRECTORY}/run-{other}.lock", "sleep", "600"], first_signal="TERM")
+    argv = ["sh", "-c", ceiling.DEVICES, "memory_devices", "up", ceiling.PREFIX, other, DIRECTORY, "2", "48", "0"]
+    others = machine.run(argv).text.split()
+    # As a run leaves it that is killed during the measurement.
+    machine.run(["mdadm", "--create", "/dev/md200", "--run", "--level=0", "--raid-devices=2", *others])
+    for is_alive in (True, False):
+        assert ceiling.measure(setup, Geometry.parse("raid0x2"), Workload("randread", "4k", 4)).unknown == ""
+        left = machine.run(["sh", "-c", "cat /proc/mdstat; ls /sys/kernel/config/nullb"]).text
+        assert (("md200" in left), (other in left)) == (is_alive, is_alive)
+        assert machine.token not in left
+        alive.cut()
 
 
 def test_brd_serves_where_null_blk_is_missing(setup: Setup) -> None:

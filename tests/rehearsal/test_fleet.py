@@ -102,7 +102,7 @@ def rack(lab: Lab, tmp_path: Path) -> Iterator[TwoMachines]:
 
 def test_two_machines_one_of_which_is_lost_and_comes_back(rack: TwoMachines) -> None:
     # Held by somebody else: nothing is begun, on neither of them.
-    (lock,) = lease.lock_files([WWN.format(b"SSDQ0102".hex(), b"QEMU NVMe Ctrl".hex())])
+    (lock,) = lease.lock_files(["ssdq0102"])
     files = rack.second.ssh("sh", "-c", f"mkdir -p -m 0700 {DIRECTORY} && exec flock {lock} sleep 1000")
     with subprocess.Popen(files):
         refused = rack.end(rack.begin())

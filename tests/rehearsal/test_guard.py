@@ -439,6 +439,29 @@ def test_nobody_takes_a_drive_that_a_command_has_alone(scene: str, rack: Occupie
     assert rack.refusals((drive.path,)) == ""
 
 
+#: An array of one member on a loop device, by the UUID $1; prints its size.
+SMALL_ARRAY = """
+truncate -s 32M /run/member; losetup /dev/loop4 /run/member
+mdadm --create /dev/md93 --run --force --metadata=1.2 --homehost=any --level=1 --raid-devices=1 --bitmap=none \
+    --uuid="$1" /dev/loop4 2>/dev/null
+blockdev --getsize64 /dev/md93
+"""
+NO_ARRAY = "udevadm settle; mdadm --stop /dev/md93 2>/dev/null; losetup --detach /dev/loop4; rm /run/member"
+
+
+@REMAINS
+def test_a_command_runs_on_the_array_that_was_built_only(scene: str, rack: OccupiedDrives) -> None:
+    uuid, other = (f"3aaa0122:29827cfa:5331ad66:ca76737{number}" for number in (1, 2))
+    for standing, status in ((uuid, 0), (other, fencing.REFUSED)):
+        size = int(rack.machine.run(["sh", "-c", SMALL_ARRAY, "array", standing]).text)
+        try:
+            argv = fencing.bound(["true"], [Checked("/dev/md93", size, uuid=uuid)], alone=True)
+            done = rack.machine.run(argv, check=False)
+        finally:
+            rack.machine.run(["sh", "-c", NO_ARRAY])
+        assert done.status == status, done.errors
+
+
 def _bound(rack: OccupiedDrives, drive: Drive, *argv: str) -> None:
     fencing.run(rack.machine, argv, [drive], alone=True, deadline_s=30.0)
 

@@ -246,8 +246,7 @@ def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> t
         topology = survey(channel, wanted)
         # Drives without an identity have no lease; the guard refuses them.
         drives = [topology.drive(kname) for kname in sorted(wanted & topology.nodes.keys())]
-        names = held_drives.names(drive for drive in drives if drive.wwn or drive.serial)
-        if not lease.await_free(channel, names, replace(terms, names=names), began):
+        if not lease.await_free(channel, lease.names_of(drives), terms, began):
             return matches, topology
 
 

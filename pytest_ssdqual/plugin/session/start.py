@@ -29,7 +29,13 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.report.compare.baseline import Baseline, NoBaseline
 from pytest_ssdqual.report.resume.resume import Past
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.reader import LeftBehind, NoSuchRun, find, left_behind
+from pytest_ssdqual.report.run_folder.reader import (
+    CacheLeftSwitched,
+    LeftBehind,
+    NoSuchRun,
+    find,
+    left_behind,
+)
 from pytest_ssdqual.rig.drives.write_cache import CacheState
 from pytest_ssdqual.rig.guard import cache_changes
 from pytest_ssdqual.rig.guard.cache_changes import CacheChange
@@ -143,15 +149,13 @@ class BayStart:
         if self.settings.read_only or not self._left().caches:
             return ()
 
-        def left() -> list[CacheChange]:
-            return [CacheChange(each.change, each.drive, CacheState(each.was)) for each in self._left().caches]
-
         def left_now() -> list[CacheChange]:
             self.left = self._read_left()
-            return left()
+            return list(map(_change, self.left.caches))
 
+        left = map(_change, self._left().caches)
         try:
-            restored = cache_changes.restore_left(channel, bay.drives, left(), left_now, journal.note)
+            restored = cache_changes.restore_left(channel, bay.drives, left, left_now, journal.note)
         except RigError as error:
             raise pytest.UsageError(str(error)) from error
         self.left = self._read_left() if restored else self._left()
@@ -159,9 +163,9 @@ class BayStart:
 
     def _remarks_of_caches(self, bay: Bay) -> Iterator[str]:
         """Yield a remark for each write cache of these drives, or of this machine, that is not restored yet."""
-        drives, machine_id = {drive.identity for drive in bay.drives}, bay.facts.get("machine_id")
+        machine_id = bay.facts.get("machine_id")
         for left in self._left().caches:
-            if left.drive in drives or (machine_id and left.machine_id == machine_id):
+            if any(map(_change(left).is_of, bay.drives)) or (machine_id and left.machine_id == machine_id):
                 yield (
                     f"run {left.run_folder.name} switched the write cache of {left.name}, which was {left.was}; the "
                     "next run that tests this drive restores it"
@@ -177,6 +181,10 @@ class BayStart:
         except KeyboardInterrupt:
             self.refuse("the run was stopped before it had begun")
             raise
+
+
+def _change(left: CacheLeftSwitched) -> CacheChange:
+    return CacheChange(left.change, left.drive, CacheState(left.was), left.names)
 
 
 def begin(config: pytest.Config) -> BayRun | FleetRun | None:

@@ -58,6 +58,8 @@ class CacheLeftSwitched:
     was: str
     machine_id: str
     run_folder: Path
+    #: All names of the drive, as the record has them.
+    names: frozenset[str] = frozenset()
 
 
 def read_records(path: Path, *kinds: str) -> Iterator[Record]:
@@ -196,7 +198,9 @@ def _switched(facts: Mapping[str, object], folder: Path) -> CacheLeftSwitched | 
     if not isinstance(change, str) or not isinstance(drive, str) or was not in ("on", "off"):
         return None
     name, machine_id = (str(facts.get(each, "")) for each in ("name", "machine_id"))
-    return CacheLeftSwitched(change, drive, safe_text.line(name), str(was), machine_id, folder)
+    listed = facts.get("names")
+    names = frozenset(each for each in listed if isinstance(each, str)) if isinstance(listed, list) else frozenset()
+    return CacheLeftSwitched(change, drive, safe_text.line(name), str(was), machine_id, folder, names)
 
 
 def _parse(line: bytes, file: Path) -> Record | None:

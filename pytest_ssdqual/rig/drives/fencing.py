@@ -3,7 +3,8 @@
 Between the check of a drive and the command that destroys it, another drive may take its place: pulled and plugged, or
 renamed. So three steps precede the command, in the process that becomes it. First, the node is opened and stays open:
 meanwhile the kernel gives neither its number nor its name to another device (measured, docs/decisions.md D42). Then the
-device behind that number is compared with the checked drive, by serial, WWN and size. Then the command is executed,
+device behind that number is compared with the checked drive, by serial, WWN and size, or with the checked array, by its
+UUID and size. Then the command is executed,
 and inherits the open descriptor.
 
 ``alone`` opens with O_EXCL, for commands that do not do so themselves (fio, nvme-cli, hdparm): as long as they run, no
@@ -36,12 +37,19 @@ BOUND, PERL_HOLD, PYTHON_HOLD, CHECK = map(
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The properties that a device must have for a command to run on it; an array has neither serial nor WWN."""
+    """The properties that a device must have for a command to run on it; an array has a UUID alone."""
 
     path: str
     size_bytes: int
     serial: str = ""
     wwn: str = ""
+    #: md's, as mdadm writes it.
+    uuid: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """Parameters of fence_check.sh."""
+        return [self.path, str(self.size_bytes), f"MD_UUID={self.uuid}" if self.uuid else self.serial, self.wwn]
 
     @classmethod
     def of(cls, drive: Drive) -> Checked:
@@ -55,10 +63,8 @@ def bound(argv: Sequence[str], devices: Sequence[Checked], *, alone: bool) -> tu
     With ``alone``, no other process may have a device open exclusively; while the command runs, none can.
     """
     mode = "alone" if alone else "itself" if argv[0] == "blkdiscard" else "beside"
-    parameters = [mode, str(len(devices))]
-    for device in devices:
-        parameters += [device.path, str(device.size_bytes), device.serial, device.wwn]
-    return ("sh", "-c", BOUND, "bound", PERL_HOLD, PYTHON_HOLD, CHECK, *parameters, *argv)
+    words = [word for device in devices for word in device.words]
+    return ("sh", "-c", BOUND, "bound", PERL_HOLD, PYTHON_HOLD, CHECK, mode, str(len(devices)), *words, *argv)
 
 
 def unbound(argv: Sequence[str]) -> tuple[str, ...]:

@@ -50,13 +50,13 @@ def survey(machine: Machine, candidates: Iterable[str] = ()) -> Topology:
     """Survey all block devices of a machine and their current uses.
 
     ``candidates`` are kernel names of devices that may be destroyed: only these, and other paths to them, are opened
-    (read-only, exclusively, for a moment) and probed for signatures. Raises ``RigError`` if the answer cannot be
-    be parsed.
+    (read-only, exclusively, for a moment) and probed for signatures. A candidate that is gone is not among those of the
+    topology. Raises ``RigError`` if the answer cannot be parsed.
     """
     candidates = frozenset(candidates)
     listed = machine.run(survey_parse.ARGV, repeatable=True)
     topology = _surveyed(machine, listed, candidates, candidates)
-    twins = {twin.kname for kname in candidates for twin in topology.twins(kname)} - candidates
+    twins = {twin.kname for kname in topology.candidates for twin in topology.twins(kname)} - candidates
     return _surveyed(machine, listed, candidates, candidates | twins) if twins else topology
 
 

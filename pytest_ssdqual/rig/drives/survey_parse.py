@@ -375,8 +375,9 @@ def _united(lsblk_json: str, facts: str, candidates: frozenset[str]) -> Topology
         draft.unchecked[f"{CONTAINED}."] = None
     for (sentence,) in (*records["unchecked"], *records["unprobed"]):
         draft.unchecked[f"{safe_text.line(sentence)}."] = None
-    _require_probed(draft, records, candidates)
-    return _finish(draft, candidates)
+    there = candidates & draft.nodes.keys()
+    _require_probed(draft, records, there)
+    return _finish(draft, there)
 
 
 def _require_probed(draft: Draft, records: Records, candidates: frozenset[str]) -> None:
@@ -385,7 +386,7 @@ def _require_probed(draft: Draft, records: Records, candidates: frozenset[str]) 
     opened = {path for path, _ in records["probe"]}
     for kname in sorted(candidates):
         path = f"/dev/{kname}"
-        if kname not in draft.nodes or numbers.get(path) != draft.nodes[kname].device_number:
+        if numbers.get(path) != draft.nodes[kname].device_number:
             raise ValueError(f"{path} is not the device that the kernel calls {kname}")
         if not records["unprobed"] and path not in opened:
             raise ValueError(f"{path} could not be probed")

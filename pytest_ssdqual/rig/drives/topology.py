@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from types import MappingProxyType
+from typing import Annotated
 
+from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify
 from pytest_ssdqual.rig.machine.machine import RigError
 
@@ -173,6 +175,7 @@ class Topology:
         node = self.nodes[kname]
         shared = {each.name for each in fields(Drive)}
         known = {each.name: getattr(node, each.name) for each in fields(Node) if each.name in shared}
+        known["names"] = tuple(sorted(node.names.union(*(twin.names for twin in self.twins(kname)))))
         return Drive(**known, revision=node.firmware)
 
     def _walk(self, kname: str, *, down: bool) -> Iterator[str]:
@@ -211,6 +214,8 @@ class Drive:
     revision: str | None = None
     #: smartctl's option -d, or ``NO_SMART``.
     smart_type: str = field(default=AUTO_SMART, compare=False)
+    #: ``Node.names`` of this path and of all others to the same drive, its other namespaces included.
+    names: Annotated[tuple[str, ...], Added()] = field(default=(), compare=False)
 
     @property
     def drive_class(self) -> DriveClass | None:
@@ -224,11 +229,20 @@ class Drive:
 
     @property
     def identity(self) -> str:
-        """WWN, else serial; the key of leases and journals. ``RigError`` for a drive that has neither."""
+        """WWN, else serial; the key of journals. ``RigError`` for a drive that has neither."""
         identity = self.wwn or self.serial
         if not identity:
             raise RigError(f"{self.path} has neither a WWN nor a serial number, so nothing can be recorded about it.")
         return identity
+
+    @property
+    def all_names(self) -> frozenset[str]:
+        """Every name by which any path or namespace of this drive may be known, see ``plain_name``.
+
+        A host without udev shows a drive without its WWN, and each NVMe namespace has a WWN of its own, so two runs may
+        know one drive by different identities.
+        """
+        return frozenset([*self.names, *(plain_name(name) for name in (self.wwn, self.serial) if name)])
 
     def describe(self) -> str:
         """``/dev/sdb (INTEL SSDSC2BB480G4, serial BTWL…)``."""

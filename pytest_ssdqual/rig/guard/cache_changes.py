@@ -18,8 +18,8 @@ from pytest_ssdqual.qual.spec.protocol import AS_FOUND, WriteCacheRule
 from pytest_ssdqual.rig.drives import write_cache
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched
-from pytest_ssdqual.rig.guard.held_drives import HeldDrives, names
-from pytest_ssdqual.rig.guard.lease import Lease, Terms
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.guard.lease import Lease, names_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError
 
 #: Writes one record; it is on disk before the call returns.
@@ -36,9 +36,19 @@ class CacheChange:
 
     #: Random name, the same in all records of the change.
     change: str
-    #: Identity of the drive, which is the same on any machine and under any name.
+    #: Identity of the drive that was switched.
     drive: str
     was: CacheState
+    #: ``Drive.all_names`` of it.
+    names: frozenset[str] = frozenset()
+
+    def is_of(self, drive: Drive) -> bool:
+        """Return whether ``drive`` is the drive that was switched.
+
+        Any namespace of an NVMe drive is, since they have one write cache. For other drives only the identity counts:
+        bridges and enclosures may report one serial for several drives.
+        """
+        return drive.identity == self.drive or (drive.transport == "nvme" and bool(self.names & drive.all_names))
 
 
 class WriteCaches:
@@ -166,10 +176,11 @@ class WriteCaches:
             # A drive that was found as the protocol demands, and has lost that since, is restored to what was found.
             found = self._found[drive.identity]
             was = found if found in OTHER else OTHER[wanted]
-            change = CacheChange(secrets.token_hex(8), drive.identity, was)
+            change = CacheChange(secrets.token_hex(8), drive.identity, was, drive.all_names)
             self.note(
                 "write_cache_planned", change=change.change, drive=drive.identity, name=drive.describe(), was=was,
-                wanted=wanted, machine_id=self._machine_id, by_hand=write_cache.by_hand(drive, was),
+                names=sorted(change.names), wanted=wanted, machine_id=self._machine_id,
+                by_hand=write_cache.by_hand(drive, was),
             )  # fmt: skip
             self._open[drive.identity] = drive, change, CacheState.UNKNOWN
         try:
@@ -245,19 +256,14 @@ def restore_left(
     under the lease, because the run that made a change may have been alive until then. Raises ``LeaseTaken``, and
     ``RigError`` if the machine is lost.
     """
-    changed = {change.drive for change in left}
-    affected = [drive for drive in drives if drive.identity in changed]
+    left = tuple(left)
+    affected = [drive for drive in drives if any(change.is_of(drive) for change in left)]
     if not affected:
         return ()
-    with Lease(machine, [drive.identity for drive in affected], Terms(names=names(affected))) as lease:
-        by_drive: dict[str, list[CacheChange]] = {}
-        for change in left_now():
-            by_drive.setdefault(change.drive, []).append(change)
-        return tuple(
-            undo(machine, drive, by_drive[drive.identity], note, lease.require)
-            for drive in affected
-            if drive.identity in by_drive
-        )
+    with Lease(machine, names_of(affected)) as lease:
+        still_left = tuple(left_now())
+        by_drive = [(drive, [change for change in still_left if change.is_of(drive)]) for drive in affected]
+        return tuple(undo(machine, drive, changes, note, lease.require) for drive, changes in by_drive if changes)
 
 
 def _outcome(rule: WriteCacheRule, found: CacheState, now: CacheState, why: str) -> str:

@@ -7,14 +7,13 @@ the drives, by identity, before every destructive step.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.drives.topology import Topology, plain_uuid
 from pytest_ssdqual.rig.guard import consent, content, refusals
 from pytest_ssdqual.rig.guard.consent import Content
-from pytest_ssdqual.rig.guard.lease import Lease, Terms
+from pytest_ssdqual.rig.guard.lease import Lease, Terms, names_of
 from pytest_ssdqual.rig.guard.refusals import Leftover
 from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine
 from pytest_ssdqual.rig.md import mdadm
@@ -36,7 +35,7 @@ class HeldDrives:
         ``DriveRefused`` if a drive has come into use since, or has content that it did not have then.
         """
         self.drives = tuple(drives)
-        self._terms = replace(terms or Terms(), names=names(drives))
+        self._terms = terms
         self._contents = dict(contents)
         self._known_uuids: set[str] = set()
         self._machine = machine
@@ -53,7 +52,7 @@ class HeldDrives:
     def require_lease(self) -> None:
         """Raise ``LeaseLost`` unless the lease is held now.
 
-        Raise ``DriveRefused`` if the connection was lost meanwhile and a drive is no longer the same one.
+        Raise ``DriveRefused`` if the connection was lost meanwhile and another drive is in the place of one of these.
         """
         self._lease.require()
         if self._generation != (now := self._machine.generation):
@@ -80,32 +79,28 @@ class HeldDrives:
         self._lease.release()
 
     def _require_same(self) -> None:
-        """Raise ``DriveRefused`` if a drive is gone or another one.
+        """Raise ``DriveRefused`` if another drive has the place of one of these.
 
+        One that is gone is no objection to the others: it cannot be written to, and the step that needs it finds that.
         Being in use is expected here: they may already be members of this run's array.
         """
-        nodes = survey(self._machine, [drive.kname for drive in self.drives])
-        now = {drive.kname: nodes.drive(drive.kname) for drive in self.drives if drive.kname in nodes.nodes}
-        other = [drive.describe() for drive in self.drives if now.get(drive.kname) != drive]
+        topology = survey(self._machine)
+        there = [drive for drive in self.drives if drive.kname in topology.nodes]
+        other = [drive.describe() for drive in there if topology.drive(drive.kname) != drive]
         if other:
-            raise DriveRefused(f"not the same since the connection was lost, or gone: {', '.join(other)}")
+            raise DriveRefused(f"another drive is in its place since the connection was lost: {', '.join(other)}")
 
     def _look(self, drives: Sequence[Drive]) -> None:
         self._contents |= refusals.recheck(self._machine, *drives, known=self._contents, known_uuids=self._known_uuids)
 
     def _take(self) -> Lease:
-        lease = Lease(self._machine, [drive.identity for drive in self.drives], self._terms)
+        lease = Lease(self._machine, names_of(self.drives), self._terms)
         try:
             self._look(self.drives)
         except BaseException:
             lease.release()
             raise
         return lease
-
-
-def names(drives: Iterable[Drive]) -> dict[str, str]:
-    """Names of drives for messages, by identity: path and serial, because a WWN alone is of little use to a reader."""
-    return {drive.identity: f"{drive.path} ({drive.serial})" if drive.serial else drive.path for drive in drives}
 
 
 def examined_leftovers(
@@ -158,7 +153,7 @@ def clear_leftovers(
     stopped = []
     for leftover in leftovers:
         drives = [topology.drive(kname) for kname in leftover.members]
-        with Lease(machine, [drive.identity for drive in drives], Terms(names=names(drives))):
+        with Lease(machine, names_of(drives)):
             uuid, path = mdadm_spelling(leftover.uuid), topology.path(leftover.kname)
             objections = mdadm.final_objections(machine, path)
             not_erased = mdadm.stop(machine, path, [drive.path for drive in drives], uuid)

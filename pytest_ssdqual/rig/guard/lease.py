@@ -2,8 +2,9 @@
 
 A scheduler cannot guarantee that two runs, perhaps of two controllers, do not use the same drive; ``flock`` on the
 machine under test can. One supervised process holds all locks of a set: however the controller's process dies, that
-process ends and the locks are free. Drives are named by WWN or serial, never by /dev/sdX, which may change at each
-boot.
+process ends and the locks are free. Drives are named by WWN and serial, never by /dev/sdX, which may change at each
+boot. Each name of a drive has a lock file (``Drive.all_names``), because two runs may know one drive by different
+names.
 
 Each owner writes a note beside its locks, and other runs report the owner from that note. Locks are tested without
 being taken. Times are those of the machine under test, because the clocks of two controllers may differ. A note is
@@ -73,7 +74,7 @@ class Note:
 class Holder:
     """Another run or process that holds drives."""
 
-    #: Identities of drives.
+    #: Drives, as messages call them.
     drives: tuple[str, ...]
     #: User, host, process and run, according to its note.
     who: str
@@ -104,7 +105,7 @@ class Holder:
 def ask(machine: Machine, files: Mapping[str, str]) -> tuple[Holder, ...]:
     """Other owners of these drives; asking does not prevent another process from taking a lock.
 
-    ``files`` maps a lock file to the drive's identity.
+    ``files`` maps a lock file to the drive's name in messages.
     """
     return _holders((files.get(file, file), age_s, note) for file, age_s, note in _asked(machine, files))
 
@@ -132,7 +133,9 @@ def _holders(held: Iterable[tuple[str, float, str]]) -> tuple[Holder, ...]:
     for drive, age_s, note in held:
         drives_by_note.setdefault(_read(note), []).append((drive, age_s))
     return tuple(
-        Holder(tuple(name for name, _ in drives), who, max(age_s for _, age_s in drives), planned_s, work)
+        Holder(
+            tuple(dict.fromkeys(name for name, _ in drives)), who, max(age_s for _, age_s in drives), planned_s, work
+        )
         for (who, planned_s, work), drives in drives_by_note.items()
     )
 
@@ -185,8 +188,6 @@ class Terms:
     note: Note = field(default_factory=Note.of_this_process)
     #: Seconds to wait for drives that another run holds.
     wait_s: float = 0.0
-    #: Names of drives in messages, by identity; the default is the identity itself.
-    names: Mapping[str, str] = field(default_factory=dict)
     #: Called once for each owner that the run waits for, with a sentence and the longest wait in seconds.
     waiting: Callable[[str, float], None] = lambda sentence, wait_s: None
 
@@ -198,13 +199,13 @@ class LeaseLost(RigError):
 class Lease:
     """All drives of a set, or none; held from construction until ``release``."""
 
-    def __init__(self, machine: Machine, identities: Iterable[str], terms: Terms | None = None) -> None:
-        """Take the lease, and wait for it if ``terms`` say so.
+    def __init__(self, machine: Machine, names: Mapping[str, str], terms: Terms | None = None) -> None:
+        """Take the lease, and wait for it if ``terms`` say so. ``names`` are those of ``names_of``.
 
         Raises ``LeaseTaken`` with each drive that another run holds, its owner and for how long.
         """
         terms = terms or Terms()
-        patience = _Patience.of(machine, identities, terms)
+        patience = _Patience.of(machine, names, terms)
         self._machine = machine
         machine.run(["mkdir", "-p", "-m", "0700", DIRECTORY])
         while (holder := _take(machine, tuple(patience.files), terms.note)) is None:
@@ -229,12 +230,22 @@ class Lease:
         self.release()
 
 
-def await_free(machine: Machine, identities: Iterable[str], terms: Terms, began: float | None = None) -> bool:
+def names_of(drives: Iterable[Drive]) -> dict[str, str]:
+    """Every name of every drive, with what a message calls the drive: path and serial, as a WWN says little."""
+    return {
+        name: f"{drive.path} ({drive.serial})" if drive.serial else drive.path
+        for drive in drives
+        for name in sorted(drive.all_names)
+    }
+
+
+def await_free(machine: Machine, names: Mapping[str, str], terms: Terms, began: float | None = None) -> bool:
     """Wait until no other run holds one of the drives, and return whether one did; does not take the lease.
 
-    ``began``: when the waiting began, by ``time.monotonic()``, if before this call. Raises ``LeaseTaken`` as ``Lease``.
+    ``names`` are those of ``names_of``. ``began``: when the waiting began, by ``time.monotonic()``, if before this
+    call. Raises ``LeaseTaken`` as ``Lease``.
     """
-    patience = _Patience.of(machine, identities, terms)
+    patience = _Patience.of(machine, names, terms)
     patience.began = patience.began if began is None else began
     waited = False
     while owners := ask(machine, patience.files):
@@ -267,9 +278,8 @@ class _Patience:
     _unexplained: int = 0
 
     @classmethod
-    def of(cls, machine: Machine, identities: Iterable[str], terms: Terms) -> _Patience:
-        files = {file: terms.names.get(identity, identity) for file, identity in _by_file(identities).items()}
-        return cls(machine, files, terms)
+    def of(cls, machine: Machine, names: Mapping[str, str], terms: Terms) -> _Patience:
+        return cls(machine, {file: names[name] for file, name in _by_file(names).items()}, terms)
 
     def use(self) -> None:
         """Wait after a failed attempt to take the lease."""
@@ -311,28 +321,27 @@ def _take(machine: Machine, files: tuple[str, ...], note: Note) -> Tethered | No
     raise RigError(f"cannot take the lease on {machine.name}: {done.errors.strip() or done.status}")
 
 
-def lock_files(identities: Iterable[str]) -> tuple[str, ...]:
-    """One file per drive, sorted, so that two runs that want overlapping sets cannot deadlock."""
-    return tuple(_by_file(identities))
+def lock_files(names: Iterable[str]) -> tuple[str, ...]:
+    """One file per name, sorted, so that two runs that want overlapping sets cannot deadlock."""
+    return tuple(_by_file(names))
 
 
 def must_finish(drive: Drive, what: str, *, expected_s: float | None = None, caution: str = "") -> MustFinish:
     """Work on a leased drive that must not be interrupted; no other run gets the drive until it has ended."""
-    (file,) = lock_files([drive.identity])
     work = f"{what}, {caution}" if caution else what
     note = Note.of_this_process(planned_s=expected_s, work=work, kname=drive.kname).to_line()
-    lock = f"{file.removesuffix('.lock')}{UNFINISHED}.lock"
-    return MustFinish(f"{what} of {drive.describe()}", lock, note, expected_s, caution)
+    locks = tuple(f"{file.removesuffix('.lock')}{UNFINISHED}.lock" for file in lock_files(drive.all_names))
+    return MustFinish(f"{what} of {drive.describe()}", locks, note, expected_s, caution)
 
 
-def _by_file(identities: Iterable[str]) -> dict[str, str]:
-    return dict(sorted((f"{DIRECTORY}/{_file_name(name)}.lock", name) for name in identities))
+def _by_file(names: Iterable[str]) -> dict[str, str]:
+    return dict(sorted((f"{DIRECTORY}/{_file_name(name)}.lock", name) for name in names))
 
 
-def _file_name(identity: str) -> str:
-    """The identity if it is a valid file name; otherwise its valid characters and a digest, so names stay unique."""
-    plain = re.sub(r"[^A-Za-z0-9._-]", "_", identity)[:100]
-    return plain if plain == identity else f"{plain}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+def _file_name(name: str) -> str:
+    """The name if it is a valid file name; otherwise its valid characters and a digest, so names stay unique."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]
+    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def holder_argv(files: Iterable[str], who: str, of_run: str) -> list[str]:

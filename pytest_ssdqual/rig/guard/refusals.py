@@ -222,14 +222,16 @@ def recheck(
     unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). Costs three commands for any number of drives.
     Raises ``DriveRefused`` with every reason.
     """
-    knames = [drive.kname for drive in drives]
-    topology = content.examined(machine, survey(machine, knames), knames, known_uuids)
-    contents = {drive.kname: consent.content(topology, drive.kname) for drive in drives}
+    topology = survey(machine, [drive.kname for drive in drives])
+    there = sorted(topology.candidates)
+    topology = content.examined(machine, topology, there, known_uuids)
+    contents = {kname: consent.content(topology, kname) for kname in there}
     refused = []
     for drive in drives:
         reasons = list(changed(topology, drive))
         before = None if known is None else known.get(drive.kname)
-        if before is not None and (new := consent.foreign(contents[drive.kname] - before, known_uuids)):
+        has = contents.get(drive.kname, frozenset())
+        if before is not None and (new := consent.foreign(has - before, known_uuids)):
             reasons.append(f"carries {', '.join(new)}, which came after it was checked")
         if reasons:
             refused.append(Refusal(drive.describe(), tuple(reasons)))

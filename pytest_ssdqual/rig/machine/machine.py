@@ -126,8 +126,8 @@ class MustFinish:
 
     #: ``ATA Security Erase of /dev/sdb (…)``.
     what: str
-    #: A file on the machine that is locked as long as the work goes on, and the text that other runs read in it.
-    lock: str
+    #: Files on the machine that are locked as long as the work goes on, and the text that other runs read in them.
+    locks: tuple[str, ...]
     note: str
     #: Duration that the drive reports; None: it reports none.
     expected_s: float | None = None

@@ -96,7 +96,7 @@ class Keeper:
     def start(self) -> list[str]:
         """The argv that starts the process and attaches to it."""
         words = [self.directory, self.token, f"{self.silence_s:g}", self.first_signal, *self._manner, KEEPER]
-        words += [self.work.lock, self.work.note] if self.work else ["", ""]
+        words += [" ".join(self.work.locks), self.work.note] if self.work else ["", ""]
         return ["sh", "-c", START + ATTACH, "tether", *words, *self.argv]
 
     @property

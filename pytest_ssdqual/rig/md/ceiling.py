@@ -21,6 +21,7 @@ from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError, count
+from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.measure.session import Setup
 
@@ -34,7 +35,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 DEVICES = scripts.text("memory_devices.sh")
 #: Paths that null_blk gives its devices, by its own numbers or by their names in configfs, and those of brd, which the
 #: script loads for this purpose only.
-OWN = re.compile(rf"/dev/(?:nullb\d{{1,4}}|{PREFIX}\d{{1,4}}|(?P<brd>ram\d{{1,4}}))", re.ASCII)
+OWN = re.compile(rf"/dev/(?:nullb\d{{1,4}}|{PREFIX}[0-9a-f]+n\d{{1,4}}|(?P<brd>ram\d{{1,4}}))", re.ASCII)
 
 
 def measure(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
@@ -77,9 +78,9 @@ def boot_id(machine: Machine) -> str:
 @contextmanager
 def _devices(machine: Machine, number: int, completion_ns: int) -> Iterator[tuple[str, ...]]:
     """Make the memory devices, and remove them; ``RigError`` if the machine cannot."""
-    argv = ["sh", "-c", DEVICES, "memory_devices"]
+    script, whose = ["sh", "-c", DEVICES, "memory_devices"], [PREFIX, machine.token, DIRECTORY]
     try:
-        up = [*argv, "up", PREFIX, str(number), str(MEMBER_MIB), str(completion_ns)]
+        up = [*script, "up", *whose, str(number), str(MEMBER_MIB), str(completion_ns)]
         done = machine.run(up, check=False, deadline_s=120)
         if done.status:
             raise RigError(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no memory devices")
@@ -88,7 +89,7 @@ def _devices(machine: Machine, number: int, completion_ns: int) -> Iterator[tupl
             raise RigError(f"the script made {', '.join(paths)[:200] or 'no devices'}")
         yield paths
     finally:
-        machine.run([*argv, "down", PREFIX], check=False, deadline_s=120)
+        machine.run([*script, "down", *whose], check=False, deadline_s=120)
 
 
 def _on(setup: Setup, geometry: Geometry, workload: Workload, members: Sequence[str]) -> float:
@@ -105,7 +106,7 @@ def _on(setup: Setup, geometry: Geometry, workload: Workload, members: Sequence[
             machine.run(["mdadm", path, "--fail", member], deadline_s=60)
         mdadm.tune(machine, geometry, path.removeprefix("/dev/"), settings)
         size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
-        target = JobTarget(path, size, checked=Checked(path, size))
+        target = JobTarget(path, size, checked=Checked(path, size, uuid=uuid))
         seconds = RAMP_S + WINDOW_S
         load = Load(setup.load.drives.array_engine, setup.load.drives.jobs)
         job = jobs.measurement(workload, [target], geometry.width, seconds, load=load)

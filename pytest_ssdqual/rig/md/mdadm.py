@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.spec.protocol import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.fencing import Checked
-from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.drives.topology import Drive, plain_uuid
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine import scripts
@@ -81,7 +81,7 @@ class Array:
     @property
     def checked(self) -> Checked:
         """Properties that the device at ``path`` must have to be written to."""
-        return Checked(self.path, self.size_bytes)
+        return Checked(self.path, self.size_bytes, uuid=self.uuid)
 
     @property
     def kname(self) -> str:
@@ -294,22 +294,36 @@ def free_path(machine: Machine) -> str:
     return next(f"/dev/md{n}" for n in range(100, 512) if f"md{n}" not in used)
 
 
-def is_anothers(machine: Machine, path: str, uuid: str) -> bool:
-    """Return True if the array at ``path`` has another UUID than ``uuid``."""
+def is_anothers(machine: Machine, path: str, uuid: str, members: Sequence[str]) -> bool:
+    """Return True if the array at ``path`` is not, or may not be, the one with ``uuid`` on ``members`` (device paths).
+
+    md may be unable to tell the UUID of a failed array, since mdadm reads it from a member. Then it is ours if it has
+    no member but ours: this run holds those. An array without any member has nothing that could be lost.
+    """
     detail = machine.run(["mdadm", "--detail", "--export", path], check=False, repeatable=True)
-    return detail.status == 0 and f"MD_UUID={uuid}" not in detail.text.split()
+    kname, exported = path.removeprefix("/dev/"), re.search(r"^MD_UUID=(\S+)$", detail.text, re.MULTILINE)
+    shown = exported[1] if exported else _shown_uuid(machine, kname)
+    if plain_uuid(shown):
+        return plain_uuid(shown) != plain_uuid(uuid)
+    holding = machine.run(["ls", f"/sys/block/{kname}/slaves"], check=False, repeatable=True).text.split()
+    return not {f"/dev/{name.replace('!', '/')}" for name in holding} <= set(members)
+
+
+def _shown_uuid(machine: Machine, kname: str) -> str:
+    """UUID that the kernel reports; empty before it is known, and of kernels without this file."""
+    return machine.run(["cat", f"/sys/block/{kname}/md/uuid"], check=False, repeatable=True).text.strip()
 
 
 def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tuple[str, ...]:
     """Stop the array and erase its superblock from its members (device paths).
 
-    Only devices with ``uuid`` are touched: a kernel name may have passed to another array, or to another drive if a
-    member was pulled. Returns the members that could not be erased, because they are gone or are no longer members.
-    ``RigError`` if the array still exists afterwards (another process has it open) or has another UUID.
+    Only devices with ``uuid`` are touched (``is_anothers``): a kernel name may have passed to another array, or to
+    another drive if a member was pulled. Returns the members that could not be erased, because they are gone or are no
+    longer members. ``RigError`` if the array still exists afterwards (another process has it open) or has another UUID.
     """
     kname = path.removeprefix("/dev/")
     if machine.run(["test", "-e", f"/sys/block/{kname}/md"], check=False, repeatable=True).status == 0:
-        if is_anothers(machine, path, uuid):
+        if is_anothers(machine, path, uuid, members):
             raise RigError(f"{path} is no longer this run's array, so it was not stopped")
         halt(machine, path)
     not_erased = machine.run(["sh", "-c", ERASE, "erase", uuid, *members], deadline_s=120).text

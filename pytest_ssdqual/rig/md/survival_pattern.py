@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
+from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
@@ -120,6 +121,7 @@ SHARE, MOST_BYTES = 0.01, 1 << 30
 SLOWEST_BYTES_PER_S = 1_000_000
 #: Fewest stripes that md keeps in its cache (raid5.c, raid5_set_cache_size: more than 16).
 FEWEST_STRIPES = "17"
+EMPTY_CACHE = scripts.text("empty_stripe_cache.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +194,8 @@ def _run(setup: Setup, array: Array, kind: str, job: Job, region: PatternRegion)
 
 
 def empty_stripe_cache(machine: Machine, kname: str) -> None:
-    """Empty md's stripe cache, through which a degraded array reads, and which may still hold the written pattern."""
-    size = f"/sys/block/{kname}/md/stripe_cache_size"
-    former = machine.run(["cat", size], repeatable=True).text.strip()
-    for value in (FEWEST_STRIPES, former):
-        machine.run(["tee", size], stdin=value.encode(), repeatable=True)
+    """Empty md's stripe cache, through which a degraded array reads, and which may still hold the written pattern.
+
+    ``CommandFailed`` if it could not be emptied, or has another size afterwards.
+    """
+    machine.run(["sh", "-c", EMPTY_CACHE, "empty-stripe-cache", kname, FEWEST_STRIPES], repeatable=True)

@@ -179,7 +179,9 @@ def create(
                 setup.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed, **placement
             )
         except BaseException as error:
-            is_taken = isinstance(error, CommandFailed) and mdadm.is_anothers(setup.machine, path, uuid)
+            is_taken = isinstance(error, CommandFailed) and mdadm.is_anothers(
+                setup.machine, path, uuid, [drive.path for drive in members]
+            )
             if is_taken and attempt + 1 < MOST_NAMES:
                 continue
             with contextlib.suppress(RigError):

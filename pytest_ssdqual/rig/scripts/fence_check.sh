@@ -4,7 +4,8 @@
 # descriptor may have two digits, which dash cannot redirect, so descriptors are reached through /proc.
 #
 # Arguments: $1 `alone` or `beside`, not used here; $2 the number of drives; of each drive its path, with the
-#   descriptor's number and a colon in front if it is open, its bytes, serial and WWN (or nothing); the command.
+#   descriptor's number and a colon in front if it is open, its bytes, serial and WWN (or nothing), of an array
+#   `MD_UUID=` and its UUID instead of a serial; the command.
 # Output: the command's.
 # Exit status: the command's; 76 if a drive is not what was checked, with the reason on standard error.
 # Shells: dash, bash, busybox sh.
@@ -22,6 +23,15 @@ bears() {
     done
     is "$wanted" "$(lsblk --nodeps --noheadings --output "$2" "$path" 2>/dev/null)"
 }
+# The kernel's UUID, or mdadm's where the kernel is too old to report one; they are spelled differently. The array cannot
+# be stopped after the comparison, because it is open.
+is_array() {
+    line=
+    { read -r line <"$sys/md/uuid"; } 2>/dev/null ||
+        line=$(mdadm --detail --export "$path" 2>/dev/null | sed -n 's/^MD_UUID=//p')
+    [ "$(digits "$line")" = "$(digits "$1")" ]
+}
+digits() { printf %s "$1" | tr -d ' :-'; }
 left=$2; shift 2
 while [ "$left" -gt 0 ]; do
     case $1 in /*) fd='' path=$1 ;; *) fd=${1%%:*} path=${1#*:} ;; esac
@@ -34,7 +44,11 @@ $first" ] || refuse 'another device has its name'
     { read -r sectors <"$sys/size"; } 2>/dev/null
     has=$((${sectors:-0} * 512))
     [ "$has" = "$bytes" ] || refuse "it has $has bytes where $bytes were checked"
-    [ -z "$serial" ] || bears "$serial" SERIAL || refuse "its serial is not $serial"
+    case $serial in
+        '') ;;
+        MD_UUID=*) is_array "${serial#*=}" || refuse "its UUID is not ${serial#*=}" ;;
+        *) bears "$serial" SERIAL || refuse "its serial is not $serial" ;;
+    esac
     [ -z "$wwn" ] || bears "$wwn" WWN || refuse "its WWN is not $wwn"
 done
 exec "$@"

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -150,6 +150,24 @@ def test_a_command_does_not_run_on_others(computer: Computer) -> None:
     status, said, errors = computer.answer(Checked("/dev/nothing at all", 0))
     assert (status, said) == (REFUSED, "")
     assert "/dev/nothing at all" in errors
+
+
+MDADM = """#!/bin/sh
+[ "$1 $2" != '--detail --export' ] || printf '%s\\n' MD_LEVEL=raid5 MD_UUID=3aaa0122:29827cfa:5331ad66:ca767371
+"""
+
+
+def test_a_command_runs_on_the_array_of_a_uuid_only(computer: Computer) -> None:
+    for name in ("tr", "sed"):
+        (computer.path / name).symlink_to(str(shutil.which(name)))
+    array = Checked(computer.device, computer.size_bytes, uuid="3aaa0122:29827cfa:5331ad66:ca767371")
+    status, said, errors = computer.answer(array)
+    assert (status, said) == (REFUSED, "")
+    assert errors == f"{computer.device} is not the drive that was checked: its UUID is not {array.uuid}"
+    (computer.path / "mdadm").write_text(MDADM)
+    (computer.path / "mdadm").chmod(0o755)
+    assert computer.answer(array) == (0, "ran,$(exit 1),a b,", "")
+    assert computer.answer(replace(array, uuid="3aaa0122:29827cfa:5331ad66:ca767370"))[:2] == (REFUSED, "")
 
 
 def test_a_command_that_is_alone_is_alone_for_as_long_as_it_runs(computer: Computer) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -336,7 +336,7 @@ class Leases:
     taken: bool = False
     lost: bool = False
 
-    def __call__(self, machine: object, identities: Sequence[str], terms: object) -> Leases:
+    def __call__(self, machine: object, identities: Sequence[str]) -> Leases:
         if self.taken:
             raise LeaseTaken("another run holds drives")
         self.did.append(f"take {' '.join(identities)}")
@@ -367,7 +367,7 @@ CHANGES = [CacheChange("a", "S0", ON), CacheChange("b", "S0", OFF), CacheChange(
 def test_next_run_restores_the_oldest_state_under_a_lease(left: Bench) -> None:
     sentences = restore_left(left.machine, DRIVES, CHANGES, lambda: CHANGES, left.note)
     assert sentences == ("the write cache of /dev/nvme0n1 (ACME, serial S0) is on again",)
-    assert left.did == ["take S0", "switch S0 on", "write_cache_restored S0", "write_cache_restored S0", "release"]
+    assert left.did == ["take s0", "switch S0 on", "write_cache_restored S0", "write_cache_restored S0", "release"]
     assert [(each["change"], each["leftover"]) for each in left.of("write_cache_restored")] == [
         ("a", True),
         ("b", True),
@@ -376,7 +376,17 @@ def test_next_run_restores_the_oldest_state_under_a_lease(left: Bench) -> None:
 
 def test_change_that_its_own_run_undid_meanwhile_is_not_undone_again(left: Bench) -> None:
     assert restore_left(left.machine, DRIVES, CHANGES, list, left.note) == ()
-    assert left.did == ["take S0", "release"]
+    assert left.did == ["take s0", "release"]
+
+
+def test_namespaces_of_a_drive_have_one_write_cache(left: Bench) -> None:
+    """The run that switched it knew the drive by another namespace."""
+    changes = [CacheChange("a", "eui.1", ON, frozenset({"eui.1", "s0"}))]
+    (sentence,) = restore_left(left.machine, DRIVES, changes, lambda: changes, left.note)
+    assert sentence == "the write cache of /dev/nvme0n1 (ACME, serial S0) is on again"
+    # A bridge may report one serial for several drives, each with a write cache of its own.
+    bridged = [replace(each, transport="usb") for each in DRIVES]
+    assert restore_left(left.machine, bridged, changes, lambda: changes, left.note) == ()
 
 
 def test_drives_without_changes_need_no_lease(left: Bench) -> None:

@@ -94,14 +94,14 @@ def test_held_drives_are_leased_and_looked_at_again(leases: Leases) -> None:
     world = World(disks())
     here = machine_of(world)
     held = HeldDrives(here, drives_of(world))
-    assert leases.events == ["take S1 S2 S3"]
+    assert leases.events == ["take s1 s2 s3"]
     assert here.asked[0][0] == "lsblk"
     held.release()
     assert leases.events[-1] == "release"
 
 
 def test_drives_that_are_taken_are_not_held(leases: Leases) -> None:
-    leases.taken = frozenset({"S2"})
+    leases.taken = frozenset({"s2"})
     with pytest.raises(LeaseTaken):
         HeldDrives(machine_of(world := World(disks())), drives_of(world))
 
@@ -112,7 +112,7 @@ def test_a_drive_put_to_use_in_between_frees_the_lease_again(leases: Leases) -> 
     world.disks[1].mountpoint = "/srv"
     with pytest.raises(DriveRefused, match=r"/dev/sdc .* is mounted at /srv"):
         HeldDrives(machine_of(world), drives)
-    assert leases.events == ["take S1 S2 S3", "release"]
+    assert leases.events == ["take s1 s2 s3", "release"]
 
 
 def test_a_foreign_drive_is_refused_before_anything_is_asked(leases: Leases) -> None:
@@ -156,7 +156,9 @@ def test_after_a_lost_connection_the_drives_are_looked_at_before_anything_goes_o
     machine.generation = 2
     world.disks[1].serial = "another one"
     for _ in range(2):
-        with pytest.raises(DriveRefused, match=r"^not the same since the connection was lost, or gone: /dev/sdc .*S2"):
+        with pytest.raises(
+            DriveRefused, match=r"^another drive is in its place since the connection was lost: /dev/sdc .*S2"
+        ):
             held.require_lease()
 
 
@@ -171,19 +173,32 @@ def test_after_a_lost_connection_what_smartctl_reported_is_no_difference(leases:
     # Nor is a queue depth that the kernel changed under load.
     HeldDrives(machine, [replace(drive, queue_limit=253) for drive in drives])._require_same()
     machine.generation = 2
-    with pytest.raises(DriveRefused, match="not the same"):
+    with pytest.raises(DriveRefused, match="another drive is in its place"):
         HeldDrives(machine, [replace(drives[0], revision="00WD")])._require_same()
+
+
+def test_after_a_lost_connection_a_drive_that_is_gone_does_not_stop_the_others(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    machine = machine_of(world)
+    held = HeldDrives(machine, drives)
+    del world.disks[1]
+    machine.generation = 1
+    held.require_lease()
+    held.require([drives[0], drives[2]])
+    with pytest.raises(DriveRefused, match=r"^/dev/sdc .*S2\): is gone\.$"):
+        held.require(drives)
 
 
 def test_after_a_restart_drives_are_leased_anew_and_looked_at(leases: Leases) -> None:
     world = World(disks())
     held = HeldDrives(machine_of(world), drives_of(world))
     held.hold_again()
-    assert leases.events == ["take S1 S2 S3", "take S1 S2 S3"]
+    assert leases.events == ["take s1 s2 s3", "take s1 s2 s3"]
     world.disks[0].use = "swap"
     with pytest.raises(DriveRefused, match="is swap space"):
         held.hold_again()
-    assert leases.events[2:] == ["take S1 S2 S3", "release"]
+    assert leases.events[2:] == ["take s1 s2 s3", "release"]
 
 
 def seen(world: World, kname: str, signature: str) -> ScriptedMachine:
@@ -257,7 +272,7 @@ def test_what_we_left_is_stopped_under_a_lease_and_written_down(leases: Leases) 
     array_of(*world.disks)
     told, noted = cleared(world)
     assert told == ("/dev/md100 of /dev/sdb, /dev/sdc, /dev/sdd",)
-    assert leases.events == ["take S1 S2 S3", "stop /dev/md100 ['/dev/sdb', '/dev/sdc', '/dev/sdd']", "release"]
+    assert leases.events == ["take s1 s2 s3", "stop /dev/md100 ['/dev/sdb', '/dev/sdc', '/dev/sdd']", "release"]
     facts = {"uuid": UUID, "leftover": True, "not_erased": (), "objections": ("degraded by 1 member",)}
     assert noted == [("array_stopped", facts)]
 
@@ -352,7 +367,7 @@ def test_what_reaches_beyond_the_drives_that_were_given_is_left_alone(leases: Le
 def test_a_run_that_still_lives_is_not_disturbed(leases: Leases) -> None:
     world = World(disks())
     array_of(*world.disks)
-    leases.taken = frozenset({"S1"})
+    leases.taken = frozenset({"s1"})
     with pytest.raises(LeaseTaken):
         cleared(world)
     assert leases.events == []

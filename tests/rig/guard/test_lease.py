@@ -14,8 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard import lease as leases
-from pytest_ssdqual.rig.guard.lease import DIRECTORY, Lease, LeaseLost, Note, Terms, await_free, holder_argv, lock_files
+from pytest_ssdqual.rig.guard.lease import (
+    DIRECTORY,
+    Lease,
+    LeaseLost,
+    Note,
+    Terms,
+    await_free,
+    holder_argv,
+    lock_files,
+    names_of,
+)
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import LeaseTaken, RigError, Tethered
@@ -27,10 +38,16 @@ from pytest_ssdqual.rig.guard import lease
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
 lease.DIRECTORY = run_files.DIRECTORY = sys.argv[1]
-held = lease.Lease(Channel("dut7", wrap=list, lost=lambda done: None), sys.argv[2:])
+held = lease.Lease(Channel("dut7", wrap=list, lost=lambda done: None), dict.fromkeys(sys.argv[2:], "a drive"))
 print("held", flush=True)
 signal.pause()
 """
+
+
+def named(*names: str) -> dict[str, str]:
+    """Names of drives that messages call the same."""
+    return dict(zip(names, names, strict=True))
+
 
 identities = st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=5)
 
@@ -90,24 +107,48 @@ def test_the_holder_takes_every_lock_or_none() -> None:
 
 
 def test_a_drive_has_one_holder(machine: Channel) -> None:
-    with Lease(machine, ["A", "B"]) as held:
+    with Lease(machine, named("A", "B")) as held:
         held.require()
         with pytest.raises(LeaseTaken) as taken:
-            Lease(machine, ["B", "C"])
+            Lease(machine, named("B", "C"))
         us = f"{getpass.getuser()}@{socket.gethostname()}, process {os.getpid()}"
         told = rf"another run holds drives on dut7: B: held by {us} for \d+ s; --ssd-wait=DURATION waits for them"
         assert re.fullmatch(told, str(taken.value))
-        with Lease(machine, ["C"]) as other:  # the failed attempt kept nothing
+        with Lease(machine, named("C")) as other:  # the failed attempt kept nothing
             other.require()
-    with Lease(machine, ["A", "B", "C"]) as again:
+    with Lease(machine, named("A", "B", "C")) as again:
         again.require()
+
+
+def known_as(serial: str | None, wwn: str | None, *others: str) -> Drive:
+    return Drive("/dev/sda", "sda", "M", serial, wwn, "", 1, 1, 1, False, None, names=others)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        known_as("S0", None),  # a host without udev
+        known_as("s0", "eui.2"),  # another namespace, and another spelling of the serial
+        known_as(None, "eui.1"),
+        known_as("another", "eui.3", "eui.1"),  # another path to it
+    ],
+)
+def test_a_drive_has_one_holder_under_all_of_its_names(machine: Channel, other: Drive) -> None:
+    with Lease(machine, names_of([known_as("S0", "eui.1")])) as held:
+        held.require()
+        with pytest.raises(LeaseTaken, match=r"holds drives on dut7: /dev/sda( \(\w+\))?: held by "):
+            Lease(machine, names_of([other]))
+        with pytest.raises(LeaseTaken):
+            await_free(machine, names_of([other]), Terms())
+    with Lease(machine, names_of([other])) as free:
+        free.require()
 
 
 def test_every_drive_that_is_held_is_named(machine: Channel) -> None:
     anna, bert = (Terms(Note(who, 7, run="r1")) for who in ("anna@one", "bert@two"))
     told = r"dut7: A, B: held by anna@one, process 7, run r1 for \d+ s; C: held by bert@two, process 7, run r1 for"
-    with Lease(machine, ["A", "B"], anna), Lease(machine, ["C"], bert), pytest.raises(LeaseTaken, match=told):
-        Lease(machine, ["A", "B", "C", "D"])
+    with Lease(machine, named("A", "B"), anna), Lease(machine, named("C"), bert), pytest.raises(LeaseTaken, match=told):
+        Lease(machine, named("A", "B", "C", "D"))
 
 
 def test_a_killed_run_holds_nothing(machine: Channel, locks: Path) -> None:
@@ -117,11 +158,11 @@ def test_a_killed_run_holds_nothing(machine: Channel, locks: Path) -> None:
         assert controller.stdout.readline() == b"held\n"
         controller.stdout.close()
         with _killed_at_last(controller), pytest.raises(LeaseTaken, match=f", process {controller.pid} for "):
-            Lease(machine, ["B"])
+            Lease(machine, named("B"))
         controller.kill()
     # It waits for the lock here, so that it is not a matter of how long the watcher takes.
     machine.run(["flock", "--wait", "60", str(locks / "B.lock"), "true"], deadline_s=90)
-    with Lease(machine, ["A", "B"]) as held:
+    with Lease(machine, named("A", "B")) as held:
         held.require()
 
 
@@ -137,14 +178,14 @@ def _killed_at_last(controller: subprocess.Popen[bytes]) -> Iterator[None]:
 
 def test_what_others_held_is_had_when_they_let_it_go(machine: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, float]] = []
-    first = Lease(machine, ["A", "B"], Terms(Note("anna@one", 7, planned_s=90_000)))
+    first = Lease(machine, named("A", "B"), Terms(Note("anna@one", 7, planned_s=90_000)))
     monkeypatch.setattr(leases, "LOOK_EVERY_S", 0.01)
 
     def waiting(sentence: str, wait_s: float) -> None:
         told.append((sentence, wait_s))
         first.release()
 
-    with Lease(machine, ["B", "C"], Terms(wait_s=300, waiting=waiting)) as held:
+    with Lease(machine, named("B", "C"), Terms(wait_s=300, waiting=waiting)) as held:
         held.require()
     ((sentence, wait_s),) = told
     assert sentence.startswith("another run holds drives on dut7: B: held by anna@one, process 7 for ")
@@ -159,31 +200,31 @@ def test_waiting_ends_when_it_was_said_to(machine: Channel, monkeypatch: pytest.
     match = (
         r"^another run holds drives on dut7: A: held by anna@one, process 7 for \d+ s, after waiting 50 ms for them$"
     )
-    with Lease(machine, ["A"], Terms(Note("anna@one", 7))):
+    with Lease(machine, named("A"), Terms(Note("anna@one", 7))):
         with pytest.raises(LeaseTaken, match=match):
-            Lease(machine, ["A"], terms)
+            Lease(machine, named("A"), terms)
         with pytest.raises(LeaseTaken, match=match):
-            await_free(machine, ["A", "B"], terms)
+            await_free(machine, named("A", "B"), terms)
     assert len(told) <= 2  # once each, not at every look
 
 
 def test_drives_that_are_free_are_not_waited_for_and_not_taken(machine: Channel) -> None:
-    assert not await_free(machine, ["A"], Terms(wait_s=60))
-    with Lease(machine, ["A"]):
-        assert not await_free(machine, ["B"], Terms())
+    assert not await_free(machine, named("A"), Terms(wait_s=60))
+    with Lease(machine, named("A")):
+        assert not await_free(machine, named("B"), Terms())
 
 
 def test_who_waits_is_told_when_they_are_free(machine: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "LOOK_EVERY_S", 0.01)
-    first = Lease(machine, ["A"])
-    assert await_free(machine, ["A"], Terms(wait_s=300, waiting=lambda told, wait_s: first.release()))
+    first = Lease(machine, named("A"))
+    assert await_free(machine, named("A"), Terms(wait_s=300, waiting=lambda told, wait_s: first.release()))
 
 
 @pytest.fixture
 def asker(machine: Channel, locks: Path, monkeypatch: pytest.MonkeyPatch) -> Tethered:
     """Somebody who asks for drive A, and takes long."""
     monkeypatch.setattr(leases, "AT_ONCE_S", 0.01)
-    Lease(machine, ["A"]).release()
+    Lease(machine, named("A")).release()
     argv = ["flock", "--shared", str(locks / "A.lock"), "sh", "-c", "echo asks; exec sleep 600"]
     asking = machine.tether(argv, first_signal="TERM", announces=True)
     assert asking.read_line(60).strip() == "asks"
@@ -204,19 +245,19 @@ def test_one_who_only_asks_is_in_nobodys_way(
         return real(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(leases, "_take", take)
-    with Lease(machine, ["A"]) as held:
+    with Lease(machine, named("A")) as held:
         held.require()
     assert len(tries) >= 3
 
 
 def test_a_lock_that_is_never_free_and_never_held_is_told(machine: Channel, asker: Tethered) -> None:
     with pytest.raises(LeaseTaken, match="others hold drives on dut7 again and again"):
-        Lease(machine, ["A"])
+        Lease(machine, named("A"))
     asker.cut()
 
 
 def test_a_lease_that_was_lost_is_noticed(machine: Channel, locks: Path) -> None:
-    held = Lease(machine, ["A"])
+    held = Lease(machine, named("A"))
     pids = _openers(locks / "A.lock")
     assert pids
     for pid in pids:
@@ -239,7 +280,7 @@ def _openers(file: Path) -> list[str]:
 
 
 def test_a_released_lease_is_not_held(machine: Channel) -> None:
-    held = Lease(machine, ["A"])
+    held = Lease(machine, named("A"))
     held.release()
     held.release()
     with pytest.raises(LeaseLost):
@@ -250,4 +291,4 @@ def test_a_lease_that_cannot_be_taken_says_why(unprivileged: Channel, locks: Pat
     locks.mkdir()
     (locks / "A.lock").symlink_to("/nowhere/at/all")
     with pytest.raises(RigError, match=r"^cannot take the lease on here: flock: "):
-        Lease(unprivileged, ["A"])
+        Lease(unprivileged, named("A"))

@@ -37,7 +37,7 @@ from pytest_ssdqual.rig.purge.ata import CAUTION, PASSWORD, SECURITY_ERASE
 
 pytestmark = pytest.mark.slow
 
-DRIVE = Drive("/dev/sdb", "sdb", "ACME", "S0", None, None, 480 * 10**9, 512, 4096, False, "sata")
+DRIVE = Drive("/dev/sdb", "sdb", "ACME", "S0", "0x5000", None, 480 * 10**9, 512, 4096, False, "sata")
 
 #: A run of its own that erases a drive: argv are the ssh configuration, its PATH there, the directory, and the drive.
 CONTROLLER = """
@@ -51,10 +51,10 @@ run_files.DIRECTORY = lease.DIRECTORY
 keeper.KEEPER = keeper.KEEPER.replace("limit=15", "limit=1")
 machine = ssh.connect(ssh.SshTarget("here", ("-F", config), patience_s=30)) if config else local.connect()
 machine.become, machine.directory = ("env", f"PATH={path}"), lease.DIRECTORY
-drive = Drive("/dev/sdb", "sdb", "ACME", identity, None, None, 480 * 10**9, 512, 4096, False, "sata")
+drive = Drive("/dev/sdb", "sdb", "ACME", identity, "0x5000", None, 480 * 10**9, 512, 4096, False, "sata")
 work = lease.must_finish(drive, "ATA Security Erase", expected_s=120, caution=CAUTION)
 argv = ["sh", "-c", SECURITY_ERASE, "security-erase", "/dev/sdb", PASSWORD, "--security-erase"]
-with lease.Lease(machine, [identity]):
+with lease.Lease(machine, lease.names_of([drive])):
     try:
         print(machine.run(argv, deadline_s=46_800, must_finish=work).text.splitlines()[0])
     except KeyboardInterrupt:
@@ -164,10 +164,14 @@ def test_erase_outlives_a_killed_run(erasing: Erasing, fails: bool, monkeypatch:
         process.wait()
     asker = erasing.machine()
     # The lease ends with the run; what goes on keeps other runs from the drive.
-    asker.run(["flock", "--wait", "60", str(erasing.directory / "S0.lock"), "true"], deadline_s=90)
+    asker.run(["flock", "--wait", "60", str(erasing.directory / "s0.lock"), "true"], deadline_s=90)
     assert erasing.is_alive()
-    with pytest.raises(LeaseTaken, match=r"S0: ATA Security Erase, it must not lose its power until then, begun by "):
-        Lease(asker, ["S0", "S1"])
+    # Under each of its names.
+    for known in (replace(DRIVE, wwn=None), replace(DRIVE, serial=None), replace(DRIVE, serial="S1")):
+        with pytest.raises(
+            LeaseTaken, match=r"/dev/sdb.*: ATA Security Erase, it must not lose its power until then, "
+        ):
+            Lease(asker, lease.names_of([known]))
     # Before anything is read from the drive, which would not answer.
     with pytest.raises(LeaseTaken, match=r"holds drives on .*: /dev/sdb: ATA Security Erase, it must not lose"):
         await_finished(asker, ["sda", "sdb"], Terms())
@@ -179,11 +183,11 @@ def test_erase_outlives_a_killed_run(erasing: Erasing, fails: bool, monkeypatch:
         waited.append(sentence)
         (erasing.drive.place / "erasing").unlink()
 
-    assert await_free(asker, ["S0"], Terms(wait_s=120, waiting=waiting))
+    assert await_free(asker, lease.names_of([DRIVE]), Terms(wait_s=120, waiting=waiting))
     assert "by its plan for about" in waited[0]
     assert erasing.drive.is_erased is not fails
     assert not erasing.drive.is_locked_in
-    with Lease(asker, ["S0"]) as held:
+    with Lease(asker, lease.names_of([DRIVE])) as held:
         held.require()
     asker.close()
     await_that(lambda: not erasing.processes() and not erasing.left(), "the keeper to clear away")
@@ -262,7 +266,7 @@ def test_drive_is_erased_by_one_at_a_time(erasing: Erasing) -> None:
         finally:
             supervisor.START = patient
         assert done.status == 1
-        assert "S0~unfinished.lock is locked by another process" in done.errors
+        assert "~unfinished.lock is locked by another process" in done.errors
         (erasing.drive.place / "erasing").unlink()
     machine.close()
     other.close()
@@ -336,5 +340,7 @@ def _never(deadline_s: float) -> None:
 def test_lock_of_unfinished_work_is_no_other_drive_s() -> None:
     for identity in ("S0", "S0~unfinished", "S0.lock", "S0/~unfinished"):
         work = lease.must_finish(replace(DRIVE, serial=identity), "NVMe Format")
-        assert work.lock not in lease.lock_files(["S0", "S0~unfinished", "S0.lock", "S0/~unfinished"])
-        assert lease.UNFINISHED in work.lock
+        names = ["S0", "S0~unfinished", "S0.lock", "S0/~unfinished"]
+        assert not set(work.locks) & set(lease.lock_files([*names, *map(str.lower, names)]))
+        assert len(work.locks) == 2
+        assert all(lease.UNFINISHED in lock for lock in work.locks)

@@ -26,7 +26,7 @@ from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
 lease.DIRECTORY = run_files.DIRECTORY = sys.argv[1]
 machine = Channel("dut7", wrap=list, lost=lambda done: None, directory=sys.argv[1])
-held = lease.Lease(machine, [sys.argv[2]])
+held = lease.Lease(machine, {sys.argv[2]: sys.argv[2]})
 process = machine.tether(["sh", "-c", "echo $PPID; exec sleep 600"], first_signal="TERM", announces=True)
 keeper = process.read_line(60).strip()
 path = run_files.path(machine, "fio")
@@ -104,7 +104,7 @@ def test_directory_of_a_killed_keeper_goes_and_that_of_a_live_one_stays(machine:
 
 
 def test_own_files_stay_as_long_as_the_lease(machine: Channel, directory: Path) -> None:
-    with Lease(machine, ["A"]), Lease(machine, ["B"]):
+    with Lease(machine, {"A": "A"}), Lease(machine, {"B": "B"}):
         mine = Path(run_files.path(machine, "fio"))
         mine.write_text("{}")
         age(directory)

@@ -263,7 +263,7 @@ def test_a_reserved_end_is_not_fios(machine: ScriptedMachine) -> None:
 
 def test_what_fio_is_pointed_at_must_be_what_was_checked(machine: ScriptedMachine) -> None:
     array = built(machine)
-    whole = Checked("/dev/md100", array.size_bytes)
+    whole = Checked("/dev/md100", array.size_bytes, uuid=UUID)
     assert [target.checked for target in array.targets] == [whole]
     assert [target.checked for target in replace(array, reserved_bytes=1 << 20).targets] == [whole]
     apart = replace(array, geometry=Geometry(RaidLevel.DRIVE, 3))
@@ -290,10 +290,33 @@ def test_a_stopped_array_leaves_no_superblock(machine: ScriptedMachine) -> None:
 
 
 def test_an_array_that_is_not_ours_any_more_is_not_stopped(machine: ScriptedMachine) -> None:
-    machine.on("mdadm", "--detail", "--export", answer="MD_LEVEL=raid5\nMD_UUID=0:0:0:1\n")
+    machine.on("mdadm", "--detail", "--export", answer="MD_LEVEL=raid5\nMD_UUID=00000000:00000000:00000000:00000001\n")
     with pytest.raises(RigError, match=r"^/dev/md100 is no longer this run's array, so it was not stopped$"):
         mdadm.stop(machine, "/dev/md100", ["/dev/sdb"], UUID)
     assert machine.asked[-1][:2] == ("mdadm", "--detail")
+
+
+@pytest.mark.parametrize(
+    ("shown", "slaves", "stopped"),
+    [
+        ("3aaa0122-2982-7cfa-5331-ad66ca767371\n", "", True),
+        ("00000000-0000-0000-0000-000000000001\n", "sdb\n", False),
+        ("", "sdb\n", True),
+        ("", "", True),
+        ("", "sdb\nsdz\n", False),
+    ],
+)
+def test_an_array_whose_members_do_not_answer_is_known_by_the_kernel_or_by_its_members(
+    machine: ScriptedMachine, shown: str, slaves: str, stopped: bool
+) -> None:
+    machine.on("mdadm", "--detail", "--export", answer=completed(["mdadm"], status=1))
+    machine.on("cat", answer=shown).on("ls", answer=slaves)
+    if stopped:
+        mdadm.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"], UUID)
+    else:
+        with pytest.raises(RigError, match="is no longer this run's array"):
+            mdadm.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"], UUID)
+    assert (("mdadm", "--stop", "/dev/md100") in machine.asked) is stopped
 
 
 #: Drives are files here, and what mdadm finds on them is their content.

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -16,10 +17,10 @@ from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.guard.lease import LeaseLost
-from pytest_ssdqual.rig.machine.machine import Completed, InvalidMeasurement
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md import survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.md.survival_pattern import MIB, PatternRegion, reserved_bytes
+from pytest_ssdqual.rig.md.survival_pattern import EMPTY_CACHE, MIB, PatternRegion, reserved_bytes
 from pytest_ssdqual.rig.measure.session import Setup
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
@@ -38,20 +39,7 @@ class ReserveBench:
     leased: bool = True
     jobs: list[Job] = field(default_factory=list)
     notes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    sysfs: list[tuple[str, bytes]] = field(default_factory=list)
-    machine: ScriptedMachine = field(default_factory=lambda: ScriptedMachine().on("cat", answer="4096\n").on("tee"))
-
-    def __post_init__(self) -> None:
-        run = self.machine.run
-
-        def noted(
-            argv: Sequence[str], *, stdin: bytes | None = None, check: bool = True, repeatable: bool = False
-        ) -> Completed:
-            if stdin is not None:
-                self.sysfs.append((argv[1], stdin))
-            return run(argv, check=check)
-
-        self.machine.run = noted  # type: ignore[method-assign, assignment]
+    machine: ScriptedMachine = field(default_factory=lambda: ScriptedMachine().on("sh", "-c", EMPTY_CACHE))
 
     def fio(self, machine: object, job: Job, seconds: float) -> FinishedProcess:
         self.jobs.append(job)
@@ -151,11 +139,22 @@ def test_what_is_not_is_told_and_written_down(bench: ReserveBench) -> None:
 
 def test_stripes_that_md_remembers_are_forgotten_first(bench: ReserveBench) -> None:
     bench.case = "pattern-intact"
-    size = "/sys/block/md100/md/stripe_cache_size"
     survival_pattern.read_damage(bench.setup(), reserved_array())
-    assert bench.sysfs == [(size, b"17"), (size, b"4096")]
+    assert [each[3:] for each in bench.machine.asked] == [("empty-stripe-cache", "md100", "17")]
     survival_pattern.read_damage(bench.setup(), reserved_array("raid10x4-1failed"))
-    assert len(bench.sysfs) == 2
+    assert len(bench.machine.asked) == 1
+
+
+def test_the_stripe_cache_has_its_size_again(tmp_path: Path) -> None:
+    size = tmp_path / "md" / "stripe_cache_size"
+    size.parent.mkdir()
+    size.write_text("4096\n")
+    argv = ["sh", "-c", EMPTY_CACHE, "empty-stripe-cache", f"../..{tmp_path}", "17"]
+    assert subprocess.run(argv, check=False).returncode == 0
+    assert size.read_text() == "4096\n"
+    size.unlink()
+    size.symlink_to("/dev/null")  # takes whatever is written, and has no size
+    assert subprocess.run(argv, check=False, capture_output=True).returncode == 1
 
 
 def test_another_array_has_another_pattern() -> None:

@@ -31,6 +31,9 @@ DRIVES = tuple(
 )  # fmt: skip
 
 
+THEIRS = "00000000:00000000:00000000:00000001"
+
+
 @dataclass
 class Hall:
     """A machine on which others build arrays, too; logbook and hold of one who does."""
@@ -59,7 +62,7 @@ class Hall:
         uuid: str, zeroed: bool, **room: object,
     ) -> Array:  # fmt: skip
         if self.others:
-            self.arrays[self.others.pop(0)] = "theirs"
+            self.arrays[self.others.pop(0)] = THEIRS
         if path in self.arrays or self.refuses:
             raise CommandFailed("mdadm: no", completed(["mdadm"], status=2))
         self.arrays[path] = uuid
@@ -77,6 +80,7 @@ class Hall:
             return completed(argv, f"MD_LEVEL=raid1\nMD_UUID={uuid}\n") if uuid else completed(argv, status=1)
 
         machine = ScriptedMachine().on("mdadm", "--detail", "--export", answer=detail)
+        machine.on("cat", answer=completed(["cat"], status=1))
         machine.on("ls", answer=lambda argv: completed(argv, "\n".join(path[5:] for path in self.arrays)))
         return Setup(machine, self, None, self, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
 
@@ -113,7 +117,7 @@ def test_a_name_that_another_bay_takes_at_the_same_moment_is_left_to_it(hall: Ha
         (array.uuid, f"/dev/md10{number}") for number in range(3)
     ]
     assert hall.did == ["expect"] + ["array_planned"] * 3
-    assert hall.arrays == {"/dev/md100": "theirs", "/dev/md101": "theirs", "/dev/md102": array.uuid}
+    assert hall.arrays == {"/dev/md100": THEIRS, "/dev/md101": THEIRS, "/dev/md102": array.uuid}
 
 
 def test_names_are_not_tried_for_ever(hall: Hall, built: Callable[[], Array]) -> None:
