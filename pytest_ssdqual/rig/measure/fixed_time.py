@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
 from pytest_ssdqual.qual.measured.run import Measured, Run
@@ -24,6 +24,10 @@ from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats, stripe_cache
 from pytest_ssdqual.rig.observe.environment import When
 from pytest_ssdqual.rig.observe.live_stats import Course
+
+#: A window with too few I/Os is repeated with a longer one, since the next one of the same length has as few: longer by
+#: this factor than the rate of the last one needs, and at most so many times as long as the protocol has it.
+MARGIN_OF_GROWTH, MOST_GROWTH = 1.2, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +156,8 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
     protocol, fault, of_drives = setup.protocol, "", dict[str, str]()
     window = ProcessWindow(protocol.ramp_s, window_s, protocol.steady.window)
     for _ in range(protocol.attempts):
-        setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + window_s)
-        round_s = window_s / window.rounds
+        setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + window.window_s)
+        round_s = window.window_s / window.rounds
         live_stats.expect(setup.live, Course(0, window.rounds, round_s, protocol.ramp_s, exact=True))
         try:
             measured_run = run(setup, array, workload, "run", window)
@@ -174,16 +178,28 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
         live_stats.send_state(setup.live, state)
         if state.reached and not objections:
             return measured_run.condensed()
-        of_drives = faults_of_drives(measured_run, protocol.steady)
-        if of_drives:
-            each = "; ".join(f"{serial}: {why}" for serial, why in of_drives.items())
-            fault = f"is not {'valid' if objections else 'steady'}: {each}"
-        elif objections:
-            fault = f"is not valid: {'; '.join(objections)}"
-        else:
-            fault = f"is {state.describe()}{steady_state.repeats(*steady_state.series(measured_run))}"
+        fault, of_drives = _fault(measured_run, state, objections, protocol.steady)
+        window = replace(window, window_s=min(MOST_GROWTH * window_s, window.window_s * growth(measured_run)))
     times = f"{protocol.attempts} attempts" if protocol.attempts > 1 else "one attempt"
     raise of_some_drives(f"{workload} on {array.geometry} {fault} (after {times})", of_drives, array)
+
+
+def _fault(run: Run, state: SteadyState, objections: Sequence[str], rule: SteadyRule) -> tuple[str, dict[str, str]]:
+    """Return why a run does not count, as a predicate, and the reasons of single drives if it is about some only."""
+    of_drives = faults_of_drives(run, rule)
+    if of_drives:
+        each = "; ".join(f"{serial}: {why}" for serial, why in of_drives.items())
+        return f"is not {'valid' if objections else 'steady'}: {each}", of_drives
+    if objections:
+        return f"is not valid: {'; '.join(objections)}", {}
+    return f"is {state.describe()}{steady_state.repeats(*steady_state.series(run))}", {}
+
+
+def growth(run: Run) -> float:
+    """Factor by which the next attempt's window is longer: 1, or as needed if this one had too few I/Os."""
+    has = min(member.ios for member in run.of_members())
+    needed = checks.FEWEST_IOS_A_ROUND * run.rounds
+    return MARGIN_OF_GROWTH * needed / max(1, has) if has < needed else 1.0
 
 
 def faults_of_drives(run: Run, rule: SteadyRule | None = None) -> dict[str, str]:

@@ -117,6 +117,30 @@ def test_what_is_asked_of_tails_is_measured_for_longer(monkeypatch: pytest.Monke
     assert told == [protocol.ramp_s + each for each in lengths]
 
 
+def test_a_window_with_too_few_ios_is_repeated_with_a_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows: list[fixed_time.ProcessWindow] = []
+    iops = 5  # half of what rounds of ten seconds need
+
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
+        windows.append(window)
+        seconds = round(window.window_s / window.rounds)
+        rates = [iops] * seconds * window.rounds
+        return strategies.run(rates, geometry="raid0x2", workload=workload, rounds=window.rounds)
+
+    monkeypatch.setattr(fixed_time, "run", run)
+    protocol = replace(protocols.load("quick"), window_s=50.0, attempts=3)
+    measured = fixed_time.measure(replace(setup(FixedTimeBook(), 3), protocol=protocol), ARRAY, READS)
+    assert windows[0].window_s == 50
+    assert 100 < windows[1].window_s <= 500
+    assert len(windows) == 2
+    assert measured.runs[0].ios >= 100 * windows[1].rounds
+    # Ten times is the most.
+    iops, windows[:] = 0, []
+    with pytest.raises(InvalidMeasurement, match=r"\(after 3 attempts\)$"):
+        fixed_time.measure(replace(setup(FixedTimeBook(), 3), protocol=protocol), ARRAY, READS)
+    assert [each.window_s for each in windows] == [50, 500, 500]
+
+
 DRIVES = Array(
     Geometry.parse("drivex3"), "/dev/nvme0n1", tuple(map(drive, range(3))), "", 3 * (256 << 20), "none needed"
 )
