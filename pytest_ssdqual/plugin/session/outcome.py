@@ -36,6 +36,7 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         new.append(health.of_failures(died.about, died.drives, protocol=protocol, acceptance=acceptance))
         evidence.append(new[-1])
     elif hidden := _hidden(report, new):
+        report.__dict__.pop("wasxfail", None)
         caught, report.outcome = _caught(hidden), "failed"
         report.longrepr = caught.getrepr(style="value")
     if new and not _continues(report):
@@ -85,13 +86,13 @@ def _hidden(report: pytest.TestReport, new: Sequence[Evidence]) -> AssertionErro
     """Return the failed promise that a report would hide, or else the inconclusive one; None if there is none.
 
     Tests lack an ``assert``, are skipped by a later claim without a limit, or catch the exception. A skip may be for an
-    inconclusive promise (``ssd_inconclusive``). The mark ``xfail`` expects failures.
+    inconclusive promise (``ssd_inconclusive``). The mark ``xfail`` expects failures, and nothing else.
     """
-    if report.outcome == "failed" or hasattr(report, "wasxfail") or _continues(report):
+    if report.outcome == "failed" or _continues(report):
         return None
     sentences = {each.outcome: each.sentence for each in new}
     if Finding.FAIL in sentences:
-        return AssertionError(sentences[Finding.FAIL])
+        return None if hasattr(report, "wasxfail") else AssertionError(sentences[Finding.FAIL])
     if Finding.INCONCLUSIVE in sentences and report.outcome == "passed":
         return InvalidMeasurement(sentences[Finding.INCONCLUSIVE])
     return None

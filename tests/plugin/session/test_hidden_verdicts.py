@@ -95,10 +95,12 @@ def test_a_failure_before_a_skipped_inconclusive_verdict(inner: Inner) -> None:
     assert "FAIL by" in inner.cases()[TEST].message
 
 
+@pytest.mark.parametrize("mark", ["", "@pytest.mark.xfail(strict=False)"])
 @pytest.mark.parametrize("inconclusive", ["error", "skip"])
-def test_an_inconclusive_verdict_that_a_test_catches_is_an_error(inner: Inner, inconclusive: str) -> None:
-    body = """
+def test_an_inconclusive_verdict_that_a_test_catches_is_an_error(inner: Inner, inconclusive: str, mark: str) -> None:
+    body = f"""
         @pytest.mark.ssd_promise("steady_iops")
+        {mark}
         def test_iops(ssd_run, ssd_sla):
             with pytest.raises(BaseException):
                 ssd_sla.judge(ssd_run)
