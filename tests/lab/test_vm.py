@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ssdqual.lab import vm
 from pytest_ssdqual.lab.drives import shelf
 from pytest_ssdqual.lab.host import ARCHITECTURES
 from pytest_ssdqual.lab.image.image import Image
@@ -37,12 +38,37 @@ def test_nothing_of_the_callers_ssh_configuration_takes_part(tmp_path: Path) -> 
 def test_the_console_tail_ends_with_qemus_own_words(tmp_path: Path) -> None:
     (tmp_path / "console").write_bytes(b"one\r\ntwo\r\n\xff\r\n")
     (tmp_path / "stderr").write_bytes(b"qemu: no\n")
-    vm = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
-    assert vm.console_tail(3) == "two\n\\xff\nqemu: no"
+    machine = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
+    assert machine.console_tail(3) == "two\n\\xff\nqemu: no"
 
 
 def test_a_machine_without_qemu_says_so(tmp_path: Path) -> None:
-    vm = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
+    machine = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
     with pytest.raises(LabFailed, match="no answer from QEMU"):
-        vm.pause()
-    vm.stop()
+        machine.pause()
+    machine.stop()
+
+
+@pytest.mark.parametrize("uptimes", [["0.10"], ["99.00", "0.10"], ["99.00", "99.00"]])
+def test_a_guest_with_a_fast_clock_is_booted_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uptimes: list[str]
+) -> None:
+    boots = iter(uptimes)
+
+    def booting(hardware: Hardware) -> list[str]:
+        line = f"ssdqual-lab: ready after {next(boots)} s"
+        return ["sh", "-c", 'echo "$1" >"$2"; exec sleep 600', "qemu", line, str(tmp_path / "console")]
+
+    monkeypatch.setattr(vm, "qemu_argv", booting)
+    monkeypatch.setattr(Vm, "_forwarded_port", lambda self: 2222)
+    machine = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
+    try:
+        if uptimes[-1] == "99.00":
+            with pytest.raises(LabFailed, match=r"^the guest's clock is too fast: it says 99\.0 s after 0\.\d s$"):
+                machine.power_on()
+        else:
+            machine.power_on()
+        assert list(boots) == []
+        assert (machine.pid is None) is (uptimes[-1] == "99.00")
+    finally:
+        machine.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -47,10 +48,28 @@ def test_the_ceiling_of_every_level_is_known_and_nothing_is_left(setup: Setup, n
     left = setup.machine.run(["sh", "-c", "cat /proc/mdstat; ls /sys/kernel/config/nullb"]).text
     assert "md1" not in left
     assert ceiling.PREFIX not in left
-    if geometry.has_parity:  # the workers that did it keep the name of their last work
-        lines = setup.machine.run(["sh", "-c", "grep -sH '' /proc/[0-9]*/stat"], check=False).text.splitlines()
-        queues = [match["queue"] for match in map(host_load.WORKER.fullmatch, lines) if match]
-        assert host_load.RAID5_QUEUE in queues, lines
+    if geometry.has_parity:
+        assert host_load.RAID5_QUEUE in _queues(setup)
+
+
+def _queues(setup: Setup) -> list[str]:
+    """Names of the last work of the kernel's workers, while an array of memory devices does something."""
+    done = threading.Event()
+    names: list[str] = []
+
+    def look() -> None:
+        while not done.wait(0.5):
+            lines = setup.machine.run(["sh", "-c", "grep -sH '' /proc/[0-9]*/stat"], check=False).text.splitlines()
+            names.extend(match["queue"] for match in map(host_load.WORKER.fullmatch, lines) if match)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        ceiling.measure(setup, Geometry.parse("raid5x4"), Workload("randwrite", "4k", 4))
+    finally:
+        done.set()
+        looking.join()
+    return names
 
 
 def test_devices_of_another_run_are_left_alone_until_it_is_dead(setup: Setup) -> None:

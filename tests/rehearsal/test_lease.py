@@ -17,14 +17,16 @@ def test_the_second_is_told_who_has_the_drives_and_has_them_when_it_waits(server
     first.await_record("array_created")
     name = first.folder().path.name
 
+    # From another place, whose journals know nothing of the array that stands: not the guard speaks, but the lease. At
+    # the same time, because the first run must not end before the third one waits for it.
+    running = start(drives(4), *only, root=start.place / "elsewhere")
     second = start(drives(3), *only).finish()
     assert second.status == 4, second.output
     (told,) = (line for line in second.output.splitlines() if "another run holds drives" in line)
     assert f", run {name} for " in told
     assert ", by its plan for about " in told or told.count(" longer than it had planned") == 1
     assert told.endswith("; --ssd-wait=DURATION waits for them")
-    # From another place, whose journals know nothing of the array that stands: not the guard speaks, but the lease.
-    elsewhere = start(drives(4), *only, root=start.place / "elsewhere").finish()
+    elsewhere = running.finish()
     assert elsewhere.status == 4
     who = told.split(": held by ")[1].split(" for ")[0]
     assert (
