@@ -143,9 +143,9 @@ def _in_toml(detail: ErrorDetails) -> ErrorDetails:
 
 #: Patterns for editors; looser than the parsers, which validate and have the better messages.
 NUMBER = r"^\s*[0-9.,]+\s*"
-SIZE = rf"{NUMBER}([kKmMgGtT]?[iI]?[bB]?)\s*$"
+SIZE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*$"
 TIME = rf"{NUMBER}(ns|us|µs|μs|ms|s|m|min|h|d)\s*$"
-RATE = rf"{NUMBER}([kKmMgGtT]?[iI]?[bB]?)\s*/s$"
+RATE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*/s$"
 
 
 def quoted(parse: Callable[[str], float]) -> Callable[[object], float]:
