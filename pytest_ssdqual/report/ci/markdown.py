@@ -60,6 +60,7 @@ def fleet_text(page: FleetPage) -> str:
     return "\n".join(
         [
             *_verdict(page.together.word, page.together.sentence, use, map(code, page.together.remarks)),
+            *_steps(page.steps),
             *_paragraph(f"- {code(each)}" for each in page.standing_out[:MOST_LISTED]),
             *_list("Causes", _of_bays(page.causes), OF_BAYS),
             *_list("Failed promises", _of_bays(page.failed), OF_BAYS),
@@ -99,8 +100,7 @@ def _head(run: RunView) -> Iterator[str]:
     verdict = run.verdict
     use = "" if verdict.acceptance else verdict.use
     yield from _verdict(verdict.word, verdict.sentence, use, map(words, verdict.remarks))
-    for number, step in enumerate(overview(run).steps):
-        yield f"{'Then' if number else 'Next step'}: {_step(step)}\n"
+    yield from _steps(overview(run).steps)
     for title, found in (
         ("Causes", (code(each.headline) for each in run.causes)),
         ("Failed promises", map(code, run.sentences(Finding.FAIL))),
@@ -111,8 +111,10 @@ def _head(run: RunView) -> Iterator[str]:
         yield from _list(title, list(found), ALL)
 
 
-def _step(step: Step) -> str:
-    return f"{words(step.text)} {code(step.command)}" if step.command else words(step.text)
+def _steps(steps: Iterable[Step]) -> Iterator[str]:
+    for number, step in enumerate(steps):
+        command = f" {code(step.command)}" if step.command else ""
+        yield f"{'Then' if number else 'Next step'}: {words(step.text)}{command}\n"
 
 
 def _verdict(word: str, sentence: str, use: str, remarks: Iterable[str]) -> Iterator[str]:

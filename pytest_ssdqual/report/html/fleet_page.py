@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from pytest_ssdqual.report.charts import bays as bay_charts
 from pytest_ssdqual.report.charts.chart import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import view
+from pytest_ssdqual.report.fleet.folder import BAYS
 from pytest_ssdqual.report.fleet.view import (
     LOOKS,
     MOST_COLUMNS,
@@ -29,6 +30,9 @@ from pytest_ssdqual.report.fleet.view import (
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.run_summary.fitness import Fitness
+from pytest_ssdqual.report.run_summary.next_step import Step
+from pytest_ssdqual.report.run_summary.overview import overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import promise_matrix
 from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix
@@ -42,6 +46,8 @@ MOST_ROWS = 300
 MOST_SENTENCES = 200
 #: Maximum number of sentences of one bay.
 OF_ONE = 20
+#: Maximum number of next steps, and of bays that one names.
+MOST_STEPS, MOST_NAMED = 6, 6
 #: Maximum number of sentences about outlying bays.
 MOST_OUTLYING = 12
 LEFT_OUT = "the pages of the bays have them"
@@ -55,6 +61,7 @@ class FleetPage:
 
     title: str
     together: Together
+    steps: tuple[Step, ...]
     about: tuple[tuple[str, str], ...]
     #: Link to a bay's page, and a sentence.
     causes: tuple[tuple[PageLink, str], ...]
@@ -86,6 +93,7 @@ def compose(seen: FleetView) -> FleetPage:
     return FleetPage(
         title=f"{seen.folder.resolve().name}: {len(seen.bays):,} {'bay' if len(seen.bays) == 1 else 'bays'}",
         together=together(seen),
+        steps=tuple(steps(seen))[:MOST_STEPS],
         about=tuple(_about(seen)),
         causes=listed[0][0],
         failed=listed[1][0],
@@ -103,6 +111,22 @@ def compose(seen: FleetView) -> FleetPage:
         charts_note=note,
         folder=str(seen.folder),
     )
+
+
+def steps(seen: FleetView) -> Iterator[Step]:
+    """Yield what to do next, each step once, with the bays that it is about unless it is about all."""
+    name = seen.folder.resolve().name
+    again = Step("Remove the reason, and resume the run with the same options and", f"--ssd-resume={name}")
+    about: dict[Step, list[str]] = {}
+    for bay in seen.bays:
+        is_done = bay.fitness is Fitness.FIT and bay.standing and bay.standing.acceptance
+        for step in () if is_done else overview(bay.run).steps if bay.run else (again,):
+            about.setdefault(step, []).append(bay.name)
+    for step, names in about.items():
+        yield step if len(names) == len(seen.bays) else replace(step, text=f"{named(names, MOST_NAMED)}: {step.text}")
+    if seen.bays and not about:
+        certificate = f"ssdqual certificate {name}/{BAYS}/{seen.bays[0].name}"
+        yield Step("Keep the folder as a baseline, and write the certificate of each bay:", certificate)
 
 
 def link(bay: BayView) -> PageLink:

@@ -7,8 +7,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_summary.fitness import INTERRUPTED, Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
@@ -65,7 +67,7 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
     if run.verdict.fitness is Fitness.UNFIT:
         yield Step("Read the failed promises: report.html has the commands that measure each again.")
     elif not run.manifest.get("ended") or run.manifest.get("exit_status") == INTERRUPTED:
-        yield Step("Resume the run with the same options and", f"--ssd-resume={run.folder.name}")
+        yield Step("Resume the run with the same options and", f"--ssd-resume={(_fleet(run) or run.folder).name}")
     elif counts.errors:
         yield Step("Remove the cause of the first error below, and run these tests again.")
     elif counts.inconclusive and run.verdict.acceptance:
@@ -77,10 +79,15 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
 def _conclude(run: RunView) -> Step:
     """Return the step after a run that left nothing to mend."""
     if run.verdict.fitness is Fitness.FIT and run.verdict.acceptance:
-        return Step(
-            "Keep the run folder as a baseline, and write the certificate:", f"ssdqual certificate {run.folder.name}"
-        )
+        found = _fleet(run)
+        name = f"{found.name}/{fleet.BAYS}/{run.folder.name}" if found else run.folder.name
+        return Step("Keep the run folder as a baseline, and write the certificate:", f"ssdqual certificate {name}")
     return Step("Read below what the run did not decide, and run those tests again.")
+
+
+def _fleet(run: RunView) -> Path | None:
+    """Return the folder of all bays if the run is one of several bays; commands find a run by that name."""
+    return fleet.fleet_of(run.folder)
 
 
 def _alone(run: RunView, serials: Sequence[str]) -> str:

@@ -86,6 +86,27 @@ def test_one_rehearsal_among_the_bays_decides_nothing(tmp_path: Path) -> None:
     assert found.use.startswith("Not for acceptance: the protocol of dut2 ")
 
 
+def next_steps(*bays: KeptBay, root: Path, never: tuple[FleetBay, ...] = ()) -> list[tuple[str, str]]:
+    return [(each.text, each.command) for each in compose(FleetView.read(keep_fleet(root, bays, *never))).steps]
+
+
+def test_the_next_step_names_the_bays_that_it_is_about(tmp_path: Path) -> None:
+    bays = (bay("dut1", GOOD), bay("dut2", BAD), bay("dut3", BAD), bay("dut4", GOOD, ended=None))
+    found = next_steps(*bays, root=tmp_path, never=(NEVER,))
+    folder = next(tmp_path.glob("*/fleet.json")).parent.name
+    assert [text.partition(":")[0] for text, _ in found] == ["dut2, dut3", "dut4", "dut9"]
+    # A bay is resumed by the name of the run of all bays.
+    assert [command for _, command in found] == ["", f"--ssd-resume={folder}", f"--ssd-resume={folder}"]
+
+
+def test_the_next_step_of_all_bays_names_none(tmp_path: Path) -> None:
+    ((text, _),) = next_steps(bay("dut1", BAD), bay("dut2", BAD), root=tmp_path)
+    assert "dut" not in text
+    ((text, command),) = next_steps(bay("dut3", GOOD), bay("dut4", GOOD), root=tmp_path / "good")
+    assert "baseline" in text
+    assert command.endswith("/bays/dut3")
+
+
 def test_a_damaged_fleet_json_leaves_the_bays_and_is_told(tmp_path: Path) -> None:
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD)])
     (folder / "fleet.json").write_text("{")
