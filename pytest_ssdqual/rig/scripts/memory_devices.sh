@@ -10,7 +10,8 @@
 #   of each, MiB, and $7 the time until an I/O completes, nanoseconds.
 # Output: of `up` the paths of the devices, a line each.
 # Files: /run/NAME.brd has the token of the run that loaded brd, and the inode of the loaded module. Without it, or with
-#   another inode, brd is somebody else's, and left alone.
+#   another inode, brd is somebody else's, and left alone. If the run was killed before it wrote the inode, nothing shows
+#   who loaded brd, so that is left alone, too.
 # Exit status: 0; 3 if there are no such devices, with the reason on standard error.
 # Needs flock of util-linux.
 # Shells: dash, bash, busybox sh.
@@ -28,16 +29,21 @@ stop_arrays() {
         [ ! -e "$md" ] || mdadm --stop "/dev/${md##*/}" >/dev/null 2>&1
     done
 }
+# The kernel's name of a device, by its directory: the directory's own name, or of older kernels its number. A device
+# without power has the number 0, which may be the number of a device of another program.
+named() {
+    if [ -d "/sys/block/${1##*/}" ]; then echo "${1##*/}"; return; fi
+    read -r power <"$1/power" && [ "$power" = 1 ] && read -r index <"$1/index" && echo "nullb$index"
+}
 remove() {
-    read -r index <"$1/index" && stop_arrays "nullb$index"
-    stop_arrays "${1##*/}"
+    ! name=$(named "$1") || stop_arrays "$name"
     echo 0 >"$1/power" && rmdir "$1"
 }
 loaded() { stat -c %i /sys/module/brd 2>/dev/null; }
 remove_brd() {
     { read -r owner inode <"$mark"; } 2>/dev/null || return 0
     [ "$owner" = "$own" ] || ! is_alive "$owner" || return 0
-    if [ "$inode" = - ] || [ "$inode" = "$(loaded)" ]; then
+    if [ "$inode" = "$(loaded)" ]; then
         for ram in /sys/block/ram*; do stop_arrays "${ram##*/}"; done
         [ ! -d /sys/module/brd ] || rmmod brd || return 1
     fi
@@ -89,8 +95,7 @@ modprobe null_blk nr_devices=0 2>/dev/null || [ -d /sys/module/null_blk ] || brd
 [ -d "$home" ] || brd 'null_blk cannot be configured: configfs is missing'
 i=0
 while [ "$i" -lt "$number" ]; do
-    name=$family${own}n$i
-    d=$home/$name
+    d=$home/$family${own}n$i
     mkdir "$d" || unavailable 'null_blk takes no more devices'
     irqmode=0
     [ "$wait" -gt 0 ] && irqmode=2
@@ -99,7 +104,7 @@ while [ "$i" -lt "$number" ]; do
         echo "${each#* }" >"$d/${each%% *}" 2>/dev/null || unavailable "null_blk does not take ${each%% *}"
     done
     echo 1 >"$d/power" || unavailable 'null_blk made no device'
-    read -r index <"$d/index"
-    if [ -b "/dev/nullb$index" ]; then echo "/dev/nullb$index"; else echo "/dev/$name"; fi
+    made=$(named "$d") || unavailable 'null_blk made no device'
+    echo "/dev/$made"
     i=$((i + 1))
 done
