@@ -13,7 +13,7 @@ from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.drives.topology import Topology, plain_uuid
 from pytest_ssdqual.rig.guard import consent, content, refusals
 from pytest_ssdqual.rig.guard.consent import Content
-from pytest_ssdqual.rig.guard.lease import Lease, Terms, names_of
+from pytest_ssdqual.rig.guard.lease import Lease, LeaseLost, Terms, names_of
 from pytest_ssdqual.rig.guard.refusals import Leftover
 from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine
 from pytest_ssdqual.rig.md import mdadm
@@ -40,20 +40,29 @@ class HeldDrives:
         self._known_uuids: set[str] = set()
         self._machine = machine
         self._generation = machine.generation
-        self._lease = self._take()
+        self._lease: Lease | None = self._take(lambda: self._look(self.drives))
 
-    def hold_again(self) -> None:
-        """Take the lease and recheck the drives again, after a restart of the machine ended the lease.
+    def hold_again(self, first: Callable[[], None] = lambda: None) -> None:
+        """Take the lease after a restart of the machine ended it, call ``first`` under it, and recheck the drives.
 
-        Raises what the constructor raises.
+        A drive that is gone is no objection to the others. Raises what the constructor raises; then no lease is held,
+        although the controller may not have noticed yet that the former one ended.
         """
-        self._lease = self._take()
+        self._lease = None
+
+        def recheck() -> None:
+            first()
+            self._look(self.drives, may_be_gone=True)
+
+        self._lease = self._take(recheck)
 
     def require_lease(self) -> None:
         """Raise ``LeaseLost`` unless the lease is held now.
 
         Raise ``DriveRefused`` if the connection was lost meanwhile and another drive is in the place of one of these.
         """
+        if self._lease is None:
+            raise LeaseLost(f"the lease on {self._machine.name} ended when the machine restarted")
         self._lease.require()
         if self._generation != (now := self._machine.generation):
             self._require_same()
@@ -76,7 +85,8 @@ class HeldDrives:
 
     def release(self) -> None:
         """Give up the lease."""
-        self._lease.release()
+        if self._lease:
+            self._lease.release()
 
     def _require_same(self) -> None:
         """Raise ``DriveRefused`` if another drive has the place of one of these.
@@ -85,18 +95,20 @@ class HeldDrives:
         Being in use is expected here: they may already be members of this run's array.
         """
         topology = survey(self._machine)
-        there = [drive for drive in self.drives if drive.kname in topology.nodes]
+        there = [drive for drive in self.drives if not refusals.is_gone(topology, drive)]
         other = [drive.describe() for drive in there if topology.drive(drive.kname) != drive]
         if other:
             raise DriveRefused(f"another drive is in its place since the connection was lost: {', '.join(other)}")
 
-    def _look(self, drives: Sequence[Drive]) -> None:
-        self._contents |= refusals.recheck(self._machine, *drives, known=self._contents, known_uuids=self._known_uuids)
+    def _look(self, drives: Sequence[Drive], *, may_be_gone: bool = False) -> None:
+        self._contents |= refusals.recheck(
+            self._machine, *drives, known=self._contents, known_uuids=self._known_uuids, may_be_gone=may_be_gone
+        )
 
-    def _take(self) -> Lease:
+    def _take(self, recheck: Callable[[], None]) -> Lease:
         lease = Lease(self._machine, names_of(self.drives), self._terms)
         try:
-            self._look(self.drives)
+            recheck()
         except BaseException:
             lease.release()
             raise

@@ -210,17 +210,27 @@ def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
     return tuple(reasons)
 
 
+def is_gone(topology: Topology, drive: Drive) -> bool:
+    """Return whether no device with a capacity has the drive's name, so that nothing can be written there.
+
+    An NVMe drive whose controller is dead keeps its name for a while; the kernel sets its capacity to 0.
+    """
+    node = topology.nodes.get(drive.kname)
+    return node is None or node.size_bytes <= 0
+
+
 def recheck(
     machine: Machine,
     *drives: Drive,
     known: Mapping[str, Content] | None = None,
     known_uuids: Collection[str] = frozenset(),
+    may_be_gone: bool = False,
 ) -> dict[str, Content]:
     """Check immediately before destroying: the same drives, still not in use, and no new content.
 
     ``known`` is what an earlier call returned, the content of each drive by its kernel name: new content is a reason,
-    unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). Costs three commands for any number of drives.
-    Raises ``DriveRefused`` with every reason.
+    unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). ``may_be_gone``: a drive that ``is_gone`` is
+    no reason. Costs three commands for any number of drives. Raises ``DriveRefused`` with every reason.
     """
     topology = survey(machine, [drive.kname for drive in drives])
     there = sorted(topology.candidates)
@@ -228,6 +238,8 @@ def recheck(
     contents = {kname: consent.content(topology, kname) for kname in there}
     refused = []
     for drive in drives:
+        if may_be_gone and is_gone(topology, drive):
+            continue
         reasons = list(changed(topology, drive))
         before = None if known is None else known.get(drive.kname)
         has = contents.get(drive.kname, frozenset())

@@ -29,7 +29,7 @@ BOOT_S = 900.0
 
 
 def cut(setup: Setup, switch: PowerSwitch, array: Array) -> None:
-    """Cut the power, wait for the machine, stop the array if the boot assembled it, and lease the drives again.
+    """Cut the power, wait for the machine, lease the drives again, and stop the array if the boot assembled it.
 
     Write caches that lost their setting are switched again.
 
@@ -43,8 +43,8 @@ def cut(setup: Setup, switch: PowerSwitch, array: Array) -> None:
     switch()
     machine.restarted(BOOT_S)
     machine.run(["udevadm", "settle", "--timeout=120"], check=False, deadline_s=150, repeatable=True)
-    stop_array(setup, array)
-    setup.held.hold_again()
+    # Under the lease: until it is taken, another run may get the drives, and give the array's name to its own.
+    setup.held.hold_again(lambda: stop_array(setup, array))
     if setup.caches:
         setup.caches.set()
     setup.logbook.note("power_returned", uuid=array.uuid)

@@ -190,6 +190,59 @@ def test_after_a_lost_connection_a_drive_that_is_gone_does_not_stop_the_others(l
         held.require(drives)
 
 
+def test_after_a_lost_connection_a_dead_drive_does_not_stop_the_others(leases: Leases) -> None:
+    """The kernel sets the capacity of an NVMe drive whose controller is dead to 0 before it removes the drive."""
+    world = World(disks())
+    drives = drives_of(world)
+    machine = machine_of(world)
+    held = HeldDrives(machine, drives)
+    world.disks[1].size = 0
+    machine.generation = 1
+    held.require_lease()
+    held.require([drives[0], drives[2]])
+    with pytest.raises(DriveRefused, match=r"^/dev/sdc .*S2\): .*has no capacity"):
+        held.require(drives)
+
+
+@pytest.mark.parametrize("gone", [1, 3])
+def test_after_a_restart_a_drive_that_is_gone_does_not_stop_the_others(leases: Leases, gone: int) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    held = HeldDrives(machine_of(world), drives)
+    del world.disks[3 - gone :]
+    held.hold_again()
+    held.require(drives[: 3 - gone])
+    with pytest.raises(DriveRefused, match=r"^/dev/sdd .*S3\): is gone\.$"):
+        held.require(drives[2:])
+
+
+def test_after_a_restart_the_first_step_comes_under_the_lease(leases: Leases) -> None:
+    held = HeldDrives(machine_of(world := World(disks())), drives_of(world))
+    held.hold_again(lambda: leases.events.append("first"))
+    assert leases.events == ["take s1 s2 s3", "take s1 s2 s3", "first"]
+    leases.taken = frozenset({"s2"})
+    with pytest.raises(LeaseTaken):
+        held.hold_again(lambda: leases.events.append("not first"))
+    assert "not first" not in leases.events
+
+
+def test_after_a_restart_without_a_new_lease_the_former_one_does_not_count(leases: Leases) -> None:
+    """The controller takes a while to notice that the former one ended, and another run may have the drives by then."""
+    held = HeldDrives(machine_of(world := World(disks())), drives_of(world))
+    leases.taken = frozenset({"s2"})
+    with pytest.raises(LeaseTaken):
+        held.hold_again()
+    with pytest.raises(LeaseLost, match=r"^the lease on scripted ended when the machine restarted$"):
+        held.require_lease()
+    held.release()
+    leases.taken = frozenset()
+    world.disks[0].use = "swap"
+    with pytest.raises(DriveRefused, match="is swap space"):
+        held.hold_again()
+    with pytest.raises(LeaseLost):
+        held.require_lease()
+
+
 def test_after_a_restart_drives_are_leased_anew_and_looked_at(leases: Leases) -> None:
     world = World(disks())
     held = HeldDrives(machine_of(world), drives_of(world))

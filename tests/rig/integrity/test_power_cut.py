@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.integrity import power_cut
-from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRefused, RigError
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRefused, LeaseTaken, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 
@@ -44,6 +45,12 @@ class HeldForCut:
         self.asked.append("require")
         if self.refuses:
             raise DriveRefused("somebody mounted it")
+
+    def hold_again(self, first: Callable[[], None]) -> None:
+        self.asked.append("lease")
+        if self.refuses:
+            raise LeaseTaken("another run holds it")
+        first()
 
 
 @dataclass
@@ -120,6 +127,26 @@ def test_another_array_at_its_path_is_an_error(rack: CutRack) -> None:
     rack.machine.on("mdadm", "--detail", answer="UUID : 0:0:0:0")
     with pytest.raises(RigError, match="is not the array that was created"):
         power_cut.assemble(rack.setup, ARRAY, DRIVES, dirty=False)
+
+
+class Restarting(ScriptedMachine):
+    """A machine whose power can be cut."""
+
+    def restarted(self, deadline_s: float) -> None:
+        self.generation += 1
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_an_array_found_at_boot_is_stopped_under_the_lease(
+    rack: CutRack, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
+) -> None:
+    """Until the drives are leased again, another run may get them, and give the array's name to one of its own."""
+    monkeypatch.setattr(power_cut, "Channel", Restarting)
+    rack.machine = Restarting(answers=rack.machine.answers)
+    rack.held.refuses = is_taken
+    with pytest.raises(LeaseTaken) if is_taken else nullcontext():
+        power_cut.cut(rack.setup, lambda: None, ARRAY)
+    assert rack.held.asked == (["lease"] if is_taken else ["lease", "stop ours"])
 
 
 def test_a_machine_that_cannot_be_reached_anew_keeps_its_power(rack: CutRack) -> None:
