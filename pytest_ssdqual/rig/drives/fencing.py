@@ -4,8 +4,7 @@ Between the check of a drive and the command that destroys it, another drive may
 renamed. So three steps precede the command, in the process that becomes it. First, the node is opened and stays open:
 meanwhile the kernel gives neither its number nor its name to another device (measured, docs/decisions.md D42). Then the
 device behind that number is compared with the checked drive, by serial, WWN and size, or with the checked array, by its
-UUID and size. Then the command is executed,
-and inherits the open descriptor.
+UUID and size. Then the command is executed, and inherits the open descriptor.
 
 ``alone`` opens with O_EXCL, for commands that do not do so themselves (fio, nvme-cli, hdparm): as long as they run, no
 process can mount the drive, build on it or swap to it, and if one already does, they do not start. Other commands
@@ -48,8 +47,8 @@ class Checked:
 
     @property
     def words(self) -> list[str]:
-        """Parameters of fence_check.sh."""
-        return [self.path, str(self.size_bytes), f"MD_UUID={self.uuid}" if self.uuid else self.serial, self.wwn]
+        """Parameters of fence_check.sh. A serial number may be any text, so a UUID takes the place of the WWN."""
+        return [self.path, str(self.size_bytes), self.serial, f"MD_UUID={self.uuid}" if self.uuid else self.wwn]
 
     @classmethod
     def of(cls, drive: Drive) -> Checked:

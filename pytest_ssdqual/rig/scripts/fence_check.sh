@@ -5,7 +5,7 @@
 #
 # Arguments: $1 `alone` or `beside`, not used here; $2 the number of drives; of each drive its path, with the
 #   descriptor's number and a colon in front if it is open, its bytes, serial and WWN (or nothing), of an array
-#   `MD_UUID=` and its UUID instead of a serial; the command.
+#   `MD_UUID=` and its UUID instead of a WWN; the command.
 # Output: the command's.
 # Exit status: the command's; 76 if a drive is not what was checked, with the reason on standard error.
 # Shells: dash, bash, busybox sh.
@@ -29,7 +29,7 @@ is_array() {
     line=
     { read -r line <"$sys/md/uuid"; } 2>/dev/null ||
         line=$(mdadm --detail --export "$path" 2>/dev/null | sed -n 's/^MD_UUID=//p')
-    [ "$(digits "$line")" = "$(digits "$1")" ]
+    [ -n "$(digits "$line")" ] && [ "$(digits "$line")" = "$(digits "$1")" ]
 }
 digits() { printf %s "$1" | tr -d ' :-'; }
 left=$2; shift 2
@@ -44,11 +44,11 @@ $first" ] || refuse 'another device has its name'
     { read -r sectors <"$sys/size"; } 2>/dev/null
     has=$((${sectors:-0} * 512))
     [ "$has" = "$bytes" ] || refuse "it has $has bytes where $bytes were checked"
-    case $serial in
+    [ -z "$serial" ] || bears "$serial" SERIAL || refuse "its serial is not $serial"
+    case $wwn in
         '') ;;
-        MD_UUID=*) is_array "${serial#*=}" || refuse "its UUID is not ${serial#*=}" ;;
-        *) bears "$serial" SERIAL || refuse "its serial is not $serial" ;;
+        MD_UUID=*) is_array "${wwn#*=}" || refuse "its UUID is not ${wwn#*=}" ;;
+        *) bears "$wwn" WWN || refuse "its WWN is not $wwn" ;;
     esac
-    [ -z "$wwn" ] || bears "$wwn" WWN || refuse "its WWN is not $wwn"
 done
 exec "$@"

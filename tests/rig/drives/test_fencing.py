@@ -170,6 +170,14 @@ def test_a_command_runs_on_the_array_of_a_uuid_only(computer: Computer) -> None:
     assert computer.answer(replace(array, uuid="3aaa0122:29827cfa:5331ad66:ca767370"))[:2] == (REFUSED, "")
 
 
+def test_a_serial_number_is_no_uuid(computer: Computer) -> None:
+    """A drive may report any text; this one once passed for a device that is no array."""
+    assert computer.answer(computer.checked(serial="MD_UUID=", wwn=""))[:2] == (REFUSED, "")
+    lsblk = computer.path / "lsblk"
+    lsblk.write_text(LSBLK.replace("'  S 1   '", "MD_UUID=1"))
+    assert computer.answer(computer.checked(serial="MD_UUID=1"))[:2] == (0, "ran,$(exit 1),a b,")
+
+
 def test_a_command_that_is_alone_is_alone_for_as_long_as_it_runs(computer: Computer) -> None:
     if not computer.holds:
         pytest.skip("neither perl nor python3: nothing can be opened exclusively")
