@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 METHODS = {
     "intel_910": "not t1xqd2",
     "intel_s3500": "not block_sizes and not growth",
-    "snia": "not snia-iops",
+    "snia": "not snia-iops and not snia-cbw",
     "stec": "not _16k and not _32k",
     "toms_s3500": "not _8k and not _16k",
     "toms_s3700": "not growth and not fileserver",

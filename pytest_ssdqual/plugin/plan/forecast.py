@@ -369,8 +369,9 @@ class Prices:
         """Return the price of rounds until the tracked figures are steady, or until the protocol's last round."""
         rule, most = self.protocol.loop, max(self.protocol.loop.max_rounds, self.protocol.steady.window)
         self._note_short_cells(geometry, loop)
-        round_s = len(loop.workloads) * (rule.cell_s + OVERHEAD_S)
-        once = StepCost(round_s, sum(self.written(geometry, each, rule.cell_s) for each in loop.workloads))
+        lengths_s = [(workload, cells * rule.cell_s) for workload, cells in loop.processes]
+        round_s = sum(each_s + OVERHEAD_S for _, each_s in lengths_s)
+        once = StepCost(round_s, sum(self.written(geometry, each, each_s) for each, each_s in lengths_s))
         figures = len(loop.tracked) * _targets(geometry)
         found = SteadySteps(self.protocol.steady, rule.cell_s, round_s, 1, most, figures)
         rounds = self._steps(found)

@@ -42,7 +42,7 @@ class Need:
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        cells = (cell for loop in self.loops for cell in loop.workloads)
+        cells = (workload for loop in self.loops for workload, _ in loop.processes)
         return tuple(dict.fromkeys((*self.measured, *self.saturated, *cells, *self.rebuilt, *self.explored)))
 
 

@@ -6,6 +6,8 @@ rounds are the protocol ``snia``'s. The specification's recommended outstanding 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import random
@@ -67,3 +69,17 @@ COMPOSITE = Workload(
     name="composite",
 )
 SATURATIONS = (SATURATING, OLTP, COMPOSITE)
+
+#: Threads, and for each all depths: from the most outstanding I/Os to one.
+DEMANDS = (32, 16, 8, 6, 4, 2, 1)
+
+
+def _demand_variation(name: str, mix: Workload) -> Rounds:
+    grid = tuple(replace(mix, threads=threads, qd_per_drive=depth) for threads in DEMANDS for depth in DEMANDS)
+    # Five minutes of writes at the most outstanding I/Os, because the cells that follow write less and less.
+    before = replace(SATURATING, threads=DEMANDS[0], qd_per_drive=DEMANDS[0])
+    return Rounds(name, grid, (Tracked(grid[0], "steady_iops"),), fill_bs="128k", pre_write=before, pre_write_cells=5)
+
+
+#: Demand variation of DIRTH at its default mix, and of the composite block workload (CBW).
+DEMAND_VARIATIONS = (_demand_variation("snia-dirth", OLTP), _demand_variation("snia-cbw", COMPOSITE))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state as steady
@@ -60,12 +62,31 @@ class Rounds:
     fill_bs: str
     #: Fills of the target before the first round.
     fill_passes: int = 2
+    #: Writes before the workloads of each round, which are checked, and are no part of the result.
+    pre_write: Annotated[Workload | None, Added()] = None
+    #: Their length: so many times that of a cell.
+    pre_write_cells: Annotated[int, Added()] = 0
 
     def __post_init__(self) -> None:
         if not self.workloads or len(set(self.workloads)) < len(self.workloads):
             raise ValueError(f"{self.name} needs workloads, each of them once")
         if not self.tracked or not {each.workload for each in self.tracked} <= set(self.workloads):
             raise ValueError(f"{self.name} needs something to be tracked, of workloads of its own")
+        if (self.pre_write is not None and not self.pre_write.writes) or self.pre_write_cells < 0:
+            raise ValueError(f"what {self.name} writes before each round is {self.pre_write}: it has to write")
+        if (self.pre_write is None) != (self.pre_write_cells == 0):
+            raise ValueError(f"{self.name} needs both pre_write and pre_write_cells, or neither")
+
+    @property
+    def processes(self) -> tuple[tuple[Workload, int], ...]:
+        """Workloads that a round runs, in order, each with its length in cells."""
+        before = ((self.pre_write, self.pre_write_cells),) if self.pre_write else ()
+        return (*before, *((each, 1) for each in self.workloads))
+
+    @property
+    def cells(self) -> int:
+        """Length of a round in cells."""
+        return sum(cells for _, cells in self.processes)
 
     def __str__(self) -> str:
         return self.name

@@ -63,13 +63,14 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
 
 def _round(setup: Setup, array: Array, loop: Rounds, number: int, most: int) -> Round:
     # The course of each cell contains the round; a step of another name would count as another measurement.
-    setup.progress(f"{array.geometry}: {loop}", len(loop.workloads) * setup.protocol.loop.cell_s)
-    return tuple(_cell(setup, array, loop, workload, number, most) for workload in loop.workloads)
+    setup.progress(f"{array.geometry}: {loop}", loop.cells * setup.protocol.loop.cell_s)
+    runs = [_process(setup, array, loop, workload, cells, number, most) for workload, cells in loop.processes]
+    return tuple(runs[-len(loop.workloads) :])
 
 
-def _cell(setup: Setup, array: Array, loop: Rounds, workload: Workload, number: int, most: int) -> Run:
+def _process(setup: Setup, array: Array, loop: Rounds, workload: Workload, cells: int, number: int, most: int) -> Run:
     """Run one workload of one round, from its first I/O on: whole minutes count in the specification."""
-    window = fixed_time.ProcessWindow(0.0, setup.protocol.loop.cell_s, 1)
+    window = fixed_time.ProcessWindow(0.0, cells * setup.protocol.loop.cell_s, 1)
     live_stats.expect(setup.live, Course(number - 1, most))
     measured = fixed_time.run(setup, array, workload, f"{loop}-{number:02}", window)
     if objections := checks.objections(measured):

@@ -206,6 +206,15 @@ def test_a_loop_lasts_from_one_window_to_its_last_round() -> None:
     assert row.bytes_written == pytest.approx(2 * 4 * GB + 5 * 300 * quick.loop.cell_s * 4096 * 2, abs=1)
 
 
+def test_the_pre_writes_of_a_loop_cost_time_and_writes() -> None:
+    quick = protocol.load("quick")
+    longer = replace(LOOP, pre_write=WRITES, pre_write_cells=5)
+    plain, found = (rows(planned(loops={RAID5X4: [each]}))["raid5x4 rounds"] for each in (LOOP, longer))
+    assert found.measure_s - plain.measure_s == pytest.approx(5 * (5 * quick.loop.cell_s + forecast.OVERHEAD_S))
+    written = found.bytes_written - plain.bytes_written
+    assert written == pytest.approx(5 * 300 * 5 * quick.loop.cell_s * 4096 * 2, abs=1)
+
+
 @pytest.mark.parametrize(("cell_s", "needed"), [(1.0, 2), (2.0, 0)])
 def test_a_cell_with_too_few_ios_is_announced(cell_s: float, needed: int) -> None:
     """The lab's drives do 60 I/Os of 1 MiB in a second, on each of four side by side."""

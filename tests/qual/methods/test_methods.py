@@ -134,3 +134,15 @@ def test_snia_latency_has_one_io_at_a_time_in_nine_cells() -> None:
     assert {each.outstanding(8) for each in snia.LATENCY.workloads} == {1}
     (tracked,) = snia.LATENCY.tracked
     assert (str(tracked.workload), tracked.claim) == ("randwrite_4k_t1xqd1", "mean_latency")
+
+
+def test_snia_demand_variation_goes_from_the_most_to_one_io_after_five_cells_of_writes() -> None:
+    for loop, mix in zip(snia.DEMAND_VARIATIONS, (snia.OLTP, snia.COMPOSITE), strict=True):
+        steps = (32, 16, 8, 6, 4, 2, 1)
+        loads = [(each.threads, each.qd_per_drive) for each in loop.workloads]
+        assert loads == [(threads, depth) for threads in steps for depth in steps]
+        assert {(each.bs, each.read_percent) for each in loop.workloads} == {(mix.bs, mix.read_percent)}
+        assert [each.workload for each in loop.tracked] == [loop.workloads[0]]
+        before = loop.pre_write
+        assert before
+        assert (before.rw, before.threads, before.qd_per_drive, loop.pre_write_cells) == ("randwrite", 32, 32, 5)

@@ -138,6 +138,25 @@ def test_a_loop_is_read_back_from_its_record() -> None:
         from_plain(Rounds, {**record, "workloads": []})
 
 
+def test_a_loop_of_an_older_record_writes_nothing_before_its_rounds() -> None:
+    record = {name: each for name, each in plain(LOOP).items() if not name.startswith("pre_write")}
+    assert from_plain(Rounds, json.loads(json.dumps(record))) == LOOP
+
+
+def test_a_round_runs_its_pre_write_first_and_for_longer() -> None:
+    assert LOOP.processes == ((READ, 1), (MIX, 1), (WRITE, 1))
+    found = replace(LOOP, pre_write=WRITE, pre_write_cells=5)
+    assert found.processes == ((WRITE, 5), *LOOP.processes)
+    assert (LOOP.cells, found.cells) == (3, 8)
+    assert from_plain(Rounds, json.loads(json.dumps(plain(found)))) == found
+
+
+@pytest.mark.parametrize(("pre_write", "cells"), [(WRITE, 0), (None, 5), (READ, 5), (WRITE, -1)])
+def test_a_pre_write_that_writes_nothing_is_refused(pre_write: Workload | None, cells: int) -> None:
+    with pytest.raises(ValueError, match=r"iops .*writ"):
+        replace(LOOP, pre_write=pre_write, pre_write_cells=cells)
+
+
 def test_a_loop_that_cannot_be_run_is_refused() -> None:
     with pytest.raises(
         ValueError, match="p99_latency cannot be tracked from round to round; choose one of steady_iops,"

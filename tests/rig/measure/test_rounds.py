@@ -82,6 +82,23 @@ def test_every_round_is_all_workloads_in_the_loops_order(bench: RoundsBench) -> 
     assert {window for _, _, window in bench.did} == {fixed_time.ProcessWindow(0.0, 3.0, 1)}
 
 
+def test_pre_writes_come_before_each_round_and_are_no_part_of_it(bench: RoundsBench) -> None:
+    bench.writes = [1000]
+    before = Workload("randwrite", "4k", 32, threads=32)
+    found = looping.run(bench.setup(), ARRAY, replace(LOOP, pre_write=before, pre_write_cells=5))
+    assert [workload for workload, _, _ in bench.did] == [str(before), str(READ), str(WRITE)] * 5
+    assert [window.window_s for _, _, window in bench.did] == [15.0, 3.0, 3.0] * 5
+    assert [[run.workload for run in runs] for runs in found.rounds] == [[READ, WRITE]] * 5
+    assert bench.told[0] == ("raid5x4: test-loop", 21.0)
+
+
+def test_a_pre_write_that_is_not_valid_ends_the_loop(bench: RoundsBench) -> None:
+    bench.writes = [1]
+    with pytest.raises(InvalidMeasurement, match=r"^randwrite_4k_qd8 on raid5x4 in round 1 of test-loop is not valid"):
+        looping.run(bench.setup(), ARRAY, replace(LOOP, pre_write=WRITE, pre_write_cells=5))
+    assert len(bench.did) == 1
+
+
 def test_what_never_settles_ends_at_the_protocols_limit_and_says_so(bench: RoundsBench) -> None:
     bench.writes = [1000, 2000] * 10
     found = looping.run(bench.setup(), ARRAY, LOOP)
