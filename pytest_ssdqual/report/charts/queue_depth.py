@@ -75,7 +75,7 @@ def chart(notes: Notes, curve: DepthCurve, prefix: str = "depths") -> Chart:
         if knee:
             line = axes.axvline(knee.evidence.value, color=INK, linestyle=(0, (1.5, 2)), linewidth=1.2)
             plate.entry(line, f"knee: {knee.evidence.measured}")
-        _depth_scale(axes, [point.figures.get("outstanding") or 1 for point in points])
+        depth_scale(axes, [point.figures.get("outstanding") or 1 for point in points])
         svg = plate.svg(key, title, f"{len(points)} depths, IOPS and mean latency.")
     caption = (
         "IOPS (left) with 95 % intervals and mean latency (right, logarithmic) over the I/Os outstanding."
@@ -151,7 +151,8 @@ def _latency(plate: Plate, axes: Axes, points: Sequence[Part]) -> None:
     scales.by_decades(twin, Unit.NANOSECONDS, [y for _, y in (*found, *stated)])
 
 
-def _depth_scale(axes: Axes, depths: Sequence[float]) -> None:
+def depth_scale(axes: Axes, depths: Sequence[float]) -> None:
+    """Set a scale of powers of two with a tick at each depth."""
     from matplotlib.ticker import NullLocator
 
     axes.set_xlim(min(depths) / 1.25, max(depths) * 1.25)

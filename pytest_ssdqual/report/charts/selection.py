@@ -12,6 +12,7 @@ from typing import TypeVar
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import (
     block_size_and_mix,
+    demand,
     drives,
     explore,
     health,
@@ -41,7 +42,7 @@ MOST_BYTES = 1_750_000
 MOST_FAMILIES = 4
 MOST_GROWTHS, MOST_MATRICES, MOST_RADARS, MOST_STRIPS = 2, 2, 2, 3
 MOST_BATHTUBS, MOST_DEPTHS, MOST_MEMBERS, MOST_LOOPS, MOST_CONDITIONED = 3, 4, 4, 4, 6
-MOST_SEARCHES = 4
+MOST_SEARCHES, MOST_DEMANDS = 4, 3
 #: Claims about drives beside each other, most informative first.
 OF_MEMBERS = ("member_spread", "latency_spread_between_members", "steady_iops", "p99_latency", "conforming_drives")
 
@@ -117,6 +118,9 @@ def _curves(notes: Notes) -> Iterator[Draw]:
     # A curve with published values beside it is more informative than its neighbours; sorting keeps their order.
     deep.sort(key=lambda each: not any(point.published for point in each.points))
     yield from (partial(queue_depth.chart, notes, each) for each in deep[:MOST_DEPTHS])
+    for grid in islice(demand.grids(notes.story.of("loop")), MOST_DEMANDS):
+        yield partial(demand.variation, grid)
+        yield partial(demand.intensity, grid)
 
 
 def _matrices(notes: Notes) -> Iterator[Draw]:

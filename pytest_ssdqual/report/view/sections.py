@@ -6,7 +6,8 @@ Each function yields the lines of its section, and nothing if the run has no suc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ssdqual.qual.spec.claims import Direction, Published
@@ -164,28 +165,38 @@ def loops(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
 
 
 def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    places = {_place(each.workloads[0]): each for each in cells}
-    sizes = sorted({place.size: place.bytes for place in places}.items(), key=lambda size: -size[1])
-    mixes = list(dict.fromkeys(place.mix for place in sorted(places, key=lambda place: place.order)))
-    by_name = {(place.size, place.mix): each for place, each in places.items()}
+    names = [each.workloads[0] for each in cells]
+    places = [_place(name) for name in names]
+    if len({(place.row, place.column) for place in places}) < len(set(names)):  # one mix at several loads
+        places = [_load_place(name) for name in names]
+    sizes = _in_order((place.row, place.row_order) for place in places)
+    mixes = _in_order((place.column, place.column_order) for place in places)
+    by_name = {(place.row, place.column): each for place, each in zip(places, cells, strict=True)}
     rows, colours = [], []
-    for size, _ in sizes:
+    for size in sizes:
         row = [by_name.get((size, mix)) for mix in mixes]
         rows.append((size, *("" if each is None else shown(each) for each in row)))
         outcomes = {each.outcome for each in row if each}
         colours.append(next(((COLOUR[mark],) for mark in MARK if mark in outcomes), ()))
-    table = Table(("reads/writes" if any(mixes) else "", *mixes), tuple(rows), title)
+    table = Table((places[0].head if any(mixes) else "", *mixes), tuple(rows), title)
     yield from text_table(table, width, colours)
 
 
 @dataclass(frozen=True, slots=True)
 class CellPlace:
-    """Position of a cell: size and mix as the test specification writes it (``65/35``: reads/writes)."""
+    """Position of a cell: size and mix as the test specification writes it (``65/35``: reads/writes), or its load."""
 
-    size: str
-    bytes: float
-    mix: str
-    order: tuple[bool, float]
+    row: str
+    row_order: float
+    column: str
+    column_order: tuple[bool, float]
+    #: Name of the columns.
+    head: str = "reads/writes"
+
+
+def _in_order(found: Iterable[tuple[str, float | tuple[bool, float]]]) -> list[str]:
+    """Return each name once, in the order of its key."""
+    return list(dict.fromkeys(name for name, _ in sorted(found, key=lambda each: each[1])))
 
 
 def _place(name: str) -> CellPlace:
@@ -196,10 +207,21 @@ def _place(name: str) -> CellPlace:
     reads = round(100 * workload.read_fraction)
     return CellPlace(
         workload.bs if workload.offset == "0" else f"{workload.bs}+{workload.offset}",
-        workload.block_bytes,
+        -workload.block_bytes,
         f"{'' if workload.is_random else 'seq '}{reads}/{100 - reads}",
         (not workload.is_random, -workload.read_fraction),
     )
+
+
+#: Threads and depth at the end of an id, which profiles have, too.
+_LOAD = re.compile(r"_(?:t(\d+)x)?qd(\d+)$")
+
+
+def _load_place(name: str) -> CellPlace:
+    """Return depth and threads of a cell: ``QD32`` and ``TC4``."""
+    found = _LOAD.search(name)
+    threads, depth = (int(found[1] or 0), int(found[2])) if found else (0, 0)
+    return CellPlace(f"QD{depth}", depth, f"TC{threads}" if threads else "", (False, threads), "depth/threads")
 
 
 def conclusions(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:

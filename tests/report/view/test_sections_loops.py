@@ -74,3 +74,16 @@ def test_two_arrays_and_two_claims_have_tables_of_their_own(claimed: Claimed) ->
         "steady IOPS · snia-iops · drivex2", "mean latency · snia-iops · drivex2", "steady IOPS · snia-iops · raid5x4",
     ]  # fmt: skip
     assert lines.count(f"  {REMARK.removesuffix(' of 7')}") == 2  # once for each array
+
+
+def test_one_mix_at_several_loads_is_a_table_of_depths_and_threads(claimed: Claimed) -> None:
+    found = cell(claimed, 65, "8k", 0)
+    names = [(threads, depth, f"composite_t{threads}xqd{depth}") for threads in (32, 4, 1) for depth in (16, 2)]
+    cells = [replace(found, value=threads * depth, workloads=(name,)) for threads, depth, name in names]
+    plain = [replace(each, workloads=(each.workloads[0].replace("composite", "randrw65_8k"),)) for each in cells]
+    for loads in (cells, plain):
+        assert drawn(*loads)[1:4] == [
+            "  depth/threads  TC1  TC4  TC32",
+            "  QD2              2    8    64",
+            "  QD16            16   64   512",
+        ]

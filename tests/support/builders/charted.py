@@ -11,9 +11,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from pytest_ssdqual.qual.measured.judgeable import Subject
+from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim, Limit, Published
+from pytest_ssdqual.qual.spec.protocol import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -303,3 +305,18 @@ def everything() -> RunReader:
         *parity_sweep(), depths(), bathtub(), outlier(), *saturation(), conditioned(), *matrix(), *profiles(),
         *search(), *health()
     )  # fmt: skip
+
+
+def demand_loop(array: str = "drivex1", *, best: float = 75e3, base_s: float = 100e-6, **more: object) -> Record:
+    """DIRTH's grid on drives that serve an I/O in ``base_s`` and at most ``best`` IOPS, in the five rounds of a loop."""
+    loop, drives = snia.DEMAND_VARIATIONS[0], Geometry.parse(array).width if array.startswith("drive") else 1
+
+    def cell(workload: Workload, factor: float) -> dict[str, object]:
+        outstanding = workload.outstanding(1)
+        alone = 1 / (base_s / outstanding + 1 / best) * factor
+        latency_ns = outstanding / alone * 1e9
+        return run(array, workload, [alone * drives], mean_latency_ns=latency_ns, max_latency_ns=9 * latency_ns)
+
+    rounds = [[cell(each, factor) for each in loop.workloads] for factor in (0.99, 1.01, 1.0, 0.98, 1.02)]
+    facts = {"geometry": array, "loop": loop.name, "asked": plain(loop), "rule": plain(SteadyRule()), "reached": True}
+    return record("loop", {**facts, "rounds": rounds, **more})
