@@ -166,9 +166,8 @@ def loops(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
 
 def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     names = [each.workloads[0] for each in cells]
-    places = [_place(name) for name in names]
-    if len({(place.row, place.column) for place in places}) < len(set(names)):  # one mix at several loads
-        places = [_load_place(name) for name in names]
+    is_one_mix = len(names) > 1 and len({_LOAD.sub("", name) for name in names}) == 1
+    places = [(_load_place if is_one_mix else _place)(name) for name in names]
     sizes = _in_order((place.row, place.row_order) for place in places)
     mixes = _in_order((place.column, place.column_order) for place in places)
     by_name = {(place.row, place.column): each for place, each in zip(places, cells, strict=True)}

@@ -50,7 +50,7 @@ def test_variation_has_a_line_for_each_number_of_threads() -> None:
     chart = demand.variation(only_grid(charted.demand_loop()))
     steps = {f"TC{each}" for each in snia.DEMANDS}
     assert steps <= words(chart.svg)
-    assert chart.table.head[1:] == ("TC1", "TC2", "TC4", "TC6", "TC8", "TC16", "TC32")
+    assert chart.table.columns[1:] == ("TC1", "TC2", "TC4", "TC6", "TC8", "TC16", "TC32")
     assert [row[0] for row in chart.table.rows] == ["1", "2", "4", "6", "8", "16", "32"]
     assert "MaxIOPS is 72,865 IOPS at TC32/QD8, mean 3.51 ms" in chart.caption
 

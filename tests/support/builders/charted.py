@@ -308,7 +308,7 @@ def everything() -> RunReader:
 
 
 def demand_loop(array: str = "drivex1", *, best: float = 75e3, base_s: float = 100e-6, **more: object) -> Record:
-    """DIRTH's grid on drives that serve an I/O in ``base_s`` and at most ``best`` IOPS, in the five rounds of a loop."""
+    """DIRTH's grid on drives that serve an I/O in ``base_s`` and at most ``best`` IOPS, over five rounds."""
     loop, drives = snia.DEMAND_VARIATIONS[0], Geometry.parse(array).width if array.startswith("drive") else 1
 
     def cell(workload: Workload, factor: float) -> dict[str, object]:
