@@ -114,7 +114,7 @@ def compose(seen: FleetView) -> FleetPage:
 
 
 def steps(seen: FleetView) -> Iterator[Step]:
-    """Yield what to do next, each step once, with the bays that it is about unless it is about all."""
+    """Yield what to do next, each step once: first what some bays need, which are named, then what all need."""
     name = seen.folder.resolve().name
     again = Step("Remove the reason, and resume the run with the same options and", f"--ssd-resume={name}")
     about: dict[Step, list[str]] = {}
@@ -122,8 +122,9 @@ def steps(seen: FleetView) -> Iterator[Step]:
         is_done = bay.fitness is Fitness.FIT and bay.standing and bay.standing.acceptance
         for step in () if is_done else overview(bay.run).steps if bay.run else (again,):
             about.setdefault(step, []).append(bay.name)
-    for step, names in about.items():
-        yield step if len(names) == len(seen.bays) else replace(step, text=f"{named(names, MOST_NAMED)}: {step.text}")
+    few = {step: names for step, names in about.items() if len(names) < len(seen.bays)}
+    yield from (replace(step, text=f"{named(names, MOST_NAMED)}: {step.text}") for step, names in few.items())
+    yield from (step for step in about if step not in few)
     if seen.bays and not about:
         certificate = f"ssdqual certificate {name}/{BAYS}/{seen.bays[0].name}"
         yield Step("Keep the folder as a baseline, and write the certificate of each bay:", certificate)
