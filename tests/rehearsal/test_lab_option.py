@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.lab.rehearsed import Running, Start, await_that
+from support.lab.rehearsed import LENIENTLY, Running, Start, await_that
 
 pytestmark = pytest.mark.lab
 
@@ -21,14 +21,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def test_workers_share_a_machine_of_the_runs_own(start: Start) -> None:
-    running = start("lab:3", "-n", "2", "-k", "steady_state and (randread_4k_qd8 or randread_4k_qd4)")
+    running = start("lab:3", "-n", "2", "-k", "steady_state and (randread_4k_qd8 or randread_4k_qd4)", *LENIENTLY)
     running.await_record("run_started")
     (machine,) = _machines(running)
     place = _directory_of(machine)
     assert place.is_dir()
     run = running.finish()
     assert run.status == 0, run.output
-    assert "spec SSDQUAL SM300 scale model" in run.output
+    assert "spec SSDQUAL SM300, whatever the computer does" in run.output
     assert list(run.results().values()) == [[], []]
     assert len(run.folder.records("array_created")) == 1
     assert len({each.facts["writer"] for each in run.folder.records("measured")} - {"main"}) == 1
@@ -41,6 +41,7 @@ def test_the_machine_dies_with_a_killed_controller(start: Start) -> None:
     running = start("lab:3")
     running.await_record("run_started")
     (machine,) = _machines(running)
+    running.await_output("spec SSDQUAL SM300 scale model")
     running.signal(signal.SIGKILL)
     running.finish()
     await_that(lambda: not _is_alive(machine), "the virtual machine to end")
