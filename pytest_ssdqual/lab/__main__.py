@@ -67,7 +67,7 @@ def _count(text: str) -> int:
 
 def _release(text: str) -> str:
     try:
-        return named(text).name
+        return named(text).name if text else ""  # argparse converts a default that is a string
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
