@@ -177,7 +177,8 @@ def ssd_sweep(
 def ssd_saturation(_ssd_campaign: Campaign, ssd_geometry: Geometry, ssd_workload: Workload) -> Saturation:
     """Writes from the purged state on, until steady state or until the protocol's volume or time limit.
 
-    Needs the marks ``ssd_array`` and ``ssd_workload``, whose workload only writes. ``points`` is the curve.
+    Needs the marks ``ssd_array`` and ``ssd_workload``, whose workload writes. ``points`` is the curve. Claims about
+        latency are judged on the last 20 minutes of the steady state.
     """
     return _ssd_campaign.saturate(ssd_geometry, ssd_workload)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.documents.suite_sources import SUITES, SuiteTest, shipped
 
-from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim, Scope
 
 ALL = list(shipped())
 #: Without the suite whose claims are those of the data sheet's figures.
@@ -32,8 +32,11 @@ LEVELS = ("drive", "raid0", "raid1", "raid5", "raid6", "raid10")
 @pytest.mark.parametrize("test", JUDGING, ids=str)
 def test_one_claim_is_judged_on_what_it_is_about(test: SuiteTest) -> None:
     ((claim, subject),) = test.judged
-    # The load of a rebuild is an ordinary measurement.
-    allowed = (*SUBJECTS[Claim(claim).scope], "ssd_rebuild.foreground" if Claim(claim).scope is Scope.RUN else "")
+    allowed = SUBJECTS[Claim(claim).scope]
+    if Claim(claim).scope is Scope.RUN:  # the load of a rebuild is an ordinary measurement
+        allowed = (*allowed, "ssd_rebuild.foreground")
+    if Claim(claim) in OF_LATENCY:
+        allowed = (*allowed, "ssd_saturation")
     assert subject in allowed
     assert subject.partition(".")[0] in test.fixtures
 

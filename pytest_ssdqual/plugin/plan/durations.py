@@ -19,9 +19,8 @@ from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.qual.forecast import duration, simulated_drive
 from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim, Direction, Limit, Scope
+from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, OF_LATENCY, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
-from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Simulated runs; each fifth has drives of one kind, and each quarter of these one assumption.
@@ -134,7 +133,7 @@ class Durations:
     def _margin(self, claim: Claim, limit: Limit, geometry: Geometry, workload: Workload, number: int) -> float:
         figure = self._figure(claim, geometry, workload)
         if figure is None:
-            assumed = LATENCY_MARGINS if claim.unit is Unit.NANOSECONDS or claim in OF_EXTREMES else OTHER_MARGINS
+            assumed = LATENCY_MARGINS if claim in OF_LATENCY | OF_EXTREMES else OTHER_MARGINS
             self.assumed[claim, geometry, workload] = assumed
             return assumed[number]
         margin = figure / limit.bound if limit.direction is Direction.AT_LEAST else limit.bound / figure

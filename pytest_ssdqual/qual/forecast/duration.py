@@ -18,12 +18,11 @@ from pytest_ssdqual.qual.forecast.simulated_drive import SimulatedDrive
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Interval, Measured, Run, Spell
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Limit
+from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, SteadyRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means, excursions, group_sequential, steady_state
 from pytest_ssdqual.qual.stats.group_sequential import Question, Side
 from pytest_ssdqual.qual.stats.shared_evidence import Excursion, SharedEvidence
-from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -146,7 +145,7 @@ def _limits(asked: Asked) -> dict[Claim, Limit]:
     bound = IOPS / asked.margin
     if claim is Claim.LATENCY_SPREAD_OVER_TIME:
         bound = asked.bound
-    elif claim.unit is Unit.NANOSECONDS:
+    elif claim in OF_LATENCY:
         bound = LIMIT_NS
     elif claim is not Claim.STEADY_IOPS:
         raise ValueError(f"{claim.label} is not simulated")

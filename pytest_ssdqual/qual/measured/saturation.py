@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from pytest_ssdqual.qual.detect.change_point import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
-from pytest_ssdqual.qual.measured.run import JITTER_S, Interval, Run
+from pytest_ssdqual.qual.measured.run import JITTER_S, Interval, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.spec.protocol import SteadyRule
@@ -19,6 +19,9 @@ from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
+
+#: Length of the response times at the end of a saturation, seconds (SNIA PTS 2.0.2, write saturation).
+RESPONSE_TIMES_S = 20 * 60.0
 
 #: Most batches into which the points of a level are pooled for its interval, because neighbours are correlated.
 BATCHES = 20
@@ -211,6 +214,21 @@ class Saturation:
         settled = mean_of_rounds(_batches(iops[first : passing[-1]]), Unit.IOPS, confidence_level)
         before = points[first - 1] if first else SaturationPoint(0.0, 0.0, 0.0)
         return Settled(before.seconds, before.bytes_written / self.capacity_bytes, settled)
+
+    def response_times(self) -> Measured:
+        """The last ``RESPONSE_TIMES_S`` of the steady state, with a round for each sample of the curve.
+
+        The specification continues the writes for that time after the steady state; here they are the last ones of the
+        same process, and the time is shorter if the steady state is. ``TooFew`` without a steady state.
+        """
+        settled, run = self.settle(), self.run
+        begin_s, end_s = run.intervals[0].start_s, run.counted[-1].end_s
+        sample_s = run.window_s / run.rounds
+        length_s = min(RESPONSE_TIMES_S, end_s - begin_s - settled.seconds)
+        last = replace(
+            run, ramp_s=end_s - length_s, window_s=length_s, rounds=max(1, int((length_s + JITTER_S) / sample_s))
+        )
+        return Measured((last,))
 
     def members(self) -> tuple[Saturation, ...]:
         """One saturation for each drive side by side; for an array only the saturation itself."""

@@ -239,6 +239,9 @@ _SHAPES = {
     Claim.REBUILD_TIME: (Unit.SECONDS, Direction.AT_MOST, Scope.REBUILD),
 }
 
+#: Claims about the latency of I/Os; of a saturation it is that of its response times.
+OF_LATENCY = frozenset(claim for claim in Claim if claim.unit is Unit.NANOSECONDS)
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:

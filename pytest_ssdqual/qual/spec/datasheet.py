@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim, Published, Scope
+from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_LATENCY, Claim, Published, Scope
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import NUMBER, RATE, TIME, Depth, Name, Strict, read_bound, text_like
 from pytest_ssdqual.qual.units import Unit, format_size, parse_size
@@ -193,7 +193,7 @@ class DataSheetValue(Strict):
             raise ValueError("has queue_depths, so its conditions are published; leave conditions out")
         if not self.quantities:
             raise ValueError("publishes nothing; write e.g. iops, throughput or mean_latency")
-        if self.conditions and len({claim.unit is Unit.NANOSECONDS for claim in self.quantities}) > 1:
+        if self.conditions and len({claim in OF_LATENCY for claim in self.quantities}) > 1:
             raise ValueError("has rates and latencies, which are not measured under the same conditions; write two")
         return self
 
@@ -221,7 +221,7 @@ class DataSheetValue(Strict):
     @property
     def default_conditions(self) -> str:
         """The program's conditions, as in a workload's id, for a figure whose own are unpublished."""
-        of_latency = any(claim.unit is Unit.NANOSECONDS for claim in self.quantities)
+        of_latency = not OF_LATENCY.isdisjoint(self.quantities)
         if of_latency:
             return DEFAULT_LATENCY_CONDITIONS
         return SHALLOW_CONDITIONS if self._drive_class in SHALLOW else DEFAULT_CONDITIONS[self.rw or ""]

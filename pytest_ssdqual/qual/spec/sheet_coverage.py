@@ -6,11 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
-from pytest_ssdqual.qual.units import Unit
-
-_LATENCIES = frozenset(claim for claim in Claim if claim.unit is Unit.NANOSECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +23,7 @@ class FigureKind:
     @property
     def name(self) -> str:
         """Name in test ids: ``randread_iops``."""
-        return f"{self.rw}_{'latency' if self.claims == _LATENCIES else self.claim.removeprefix('steady_')}"
+        return f"{self.rw}_{'latency' if self.claims == OF_LATENCY else self.claim.removeprefix('steady_')}"
 
     @property
     def claim(self) -> Claim:
@@ -50,8 +47,8 @@ USUAL_FIGURES = (
     FigureKind("randread", frozenset({Claim.STEADY_IOPS}), "IOPS of random reads"),
     FigureKind("randwrite", frozenset({Claim.STEADY_IOPS}), "IOPS of random writes"),
     FigureKind("randrw", frozenset({Claim.STEADY_IOPS}), "IOPS of a random mix"),
-    FigureKind("randread", _LATENCIES, "latency of random reads"),
-    FigureKind("randwrite", _LATENCIES, "latency of random writes"),
+    FigureKind("randread", OF_LATENCY, "latency of random reads"),
+    FigureKind("randwrite", OF_LATENCY, "latency of random writes"),
 )
 
 

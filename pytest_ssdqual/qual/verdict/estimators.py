@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid import scaling, screened
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.screened import ScreenedRun
-from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
 from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, ConfidenceLevel, Estimate, NotApplicable, ratio
@@ -41,12 +41,16 @@ def estimate(
     its boundary requires. ``share`` is the part of the error rate that the interval may use. A claim about rare events
     is estimated at the level that is exceeded ``per_hour`` times an hour.
 
+    The latency of a saturation is that of its response times.
+
     ``TooFew`` if there is too little evidence; ``NotApplicable`` if ``judged`` is not what the claim is judged on or
     does not fit (no pure reads for the bathtub, two levels in a sweep). ValueError for a claim that does not exist.
     """
     claim, confidence_level = Claim(claim), ConfidenceLevel(confidence, share)
     if isinstance(judged, ScreenedRun):  # its interval is a bound, which no share of an error rate makes wider
         return screened.figure(claim, judged.geometry, judged.workload, judged.predicted)
+    if isinstance(judged, Saturation) and claim in OF_LATENCY:
+        judged = judged.response_times()
     suited: Any = of_kind(claim, judged)
     if claim in OF_RARE:
         return OF_RARE[claim](suited, confidence_level, per_hour)
@@ -79,8 +83,11 @@ _NEEDED = {
 def of_kind(claim: Claim, judged: Judgeable, kind: type[J] | None = None) -> J:
     """Return ``judged`` if it is of the kind that the claim is judged on, else raise ``NotApplicable``.
 
-    ``kind`` is for the type checker: the type in ``KINDS``.
+    A saturation has response times, too, which the latency is judged on. ``kind`` is for the type checker: the type in
+    ``KINDS``.
     """
+    if isinstance(judged, Saturation) and claim in OF_LATENCY:
+        return judged  # type: ignore[return-value]
     is_screened = isinstance(judged, ScreenedRun) and claim in screened.OF_IOPS
     expected = kind or (ScreenedRun if is_screened else KINDS.get(claim.scope))
     if expected is None or not isinstance(judged, expected):

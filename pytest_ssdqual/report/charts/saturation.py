@@ -57,7 +57,8 @@ class SaturationStrip:
         """User capacities written by the end of each sample, and its IOPS."""
         rates = [rate / self.drives for rate in self.run.round_iops]
         each_s = self.run.window_s / len(rates) if rates else 0.0
-        written = accumulate(rate * each_s * self.workload.block_bytes for rate in rates)
+        of_writes = (1 - self.workload.read_fraction) * self.workload.block_bytes
+        written = accumulate(rate * each_s * of_writes for rate in rates)
         return [(volume / self.capacity_bytes, rate) for volume, rate in zip(written, rates, strict=True)]
 
 
@@ -73,7 +74,7 @@ def strips(records: Sequence[Record]) -> Iterator[SaturationStrip]:
             found = SaturationStrip(geometry, workload, run, capacity_bytes, facts)
         except (KeyError, TypeError, ValueError):
             continue
-        if capacity_bytes and found.points and workload.writes and not workload.reads:
+        if capacity_bytes and found.points and workload.writes:
             yield found
 
 

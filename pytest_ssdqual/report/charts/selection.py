@@ -23,6 +23,7 @@ from pytest_ssdqual.report.charts import (
     profile_growth,
     profiles,
     queue_depth,
+    response_times,
     saturation,
     steady_state,
     width,
@@ -108,8 +109,9 @@ def _tails(notes: Notes, sweeps: Sequence[DrawnSweep]) -> Chart | None:
 
 
 def _curves(notes: Notes) -> Iterator[Draw]:
-    strips = saturation.strips(notes.story.of("saturation"))
-    yield from (partial(saturation.chart, notes, each) for each in islice(strips, MOST_STRIPS))
+    for strip in islice(saturation.strips(notes.story.of("saturation")), MOST_STRIPS):
+        yield partial(saturation.chart, notes, strip)
+        yield partial(response_times.chart, notes, strip)
     yield from (partial(new_and_working.chart, each) for each in islice(new_and_working.compared(notes), MOST_STRIPS))
     found = list(queue_depth.curves(notes))
     tubs = _worst_first([each for each in found if block_size_and_mix.is_by_mix(each)])
@@ -244,7 +246,10 @@ def _saturation(notes: Notes, judged: Judged, key: str) -> Chart | None:
     place = judged.evidence.geometries[0], judged.evidence.workloads[0]
     strips = saturation.strips(notes.story.of("saturation"))
     found = next((each for each in strips if (str(each.geometry), str(each.workload)) == place), None)
-    return saturation.chart(notes, found, key) if found else None
+    if found is None:
+        return None
+    times = response_times.chart(notes, found, key) if judged.evidence.unit is Unit.NANOSECONDS else None
+    return times or saturation.chart(notes, found, key)
 
 
 def _loop(notes: Notes, judged: Judged, key: str) -> Chart | None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import run, side_by_side
 
-from pytest_ssdqual.qual.measured.saturation import BATCHES, Saturation, _batches
+from pytest_ssdqual.qual.measured.saturation import BATCHES, RESPONSE_TIMES_S, Saturation, _batches
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -94,6 +94,29 @@ def test_what_was_written_before_the_window_wears_too() -> None:
 def test_a_condensed_run_has_the_same_curve() -> None:
     whole = saturation(STEC)
     assert replace(whole, run=whole.run.condensed()).points == whole.points
+
+
+def test_response_times_are_those_of_the_last_20_minutes() -> None:
+    minutes = [*[2_700] * 20, *[170] * 60]
+    made = run([rate for rate in minutes for _ in range(60)], workload=WRITE, rounds=80)
+    (last,) = Saturation(made, 10**7).response_times().runs
+    assert (last.seconds, last.rounds) == (RESPONSE_TIMES_S, 20)
+    assert last.counted[-1] == made.intervals[-1]
+    assert last.round_iops() == (170,) * 20
+
+
+def test_response_times_are_of_the_steady_state_alone() -> None:
+    (last,) = saturation(STEC).response_times().runs
+    assert last.counted[0].start_s == 20
+    assert (last.seconds, last.rounds) == (60, 60)
+    with pytest.raises(TooFew, match="did not settle"):
+        saturation([2_700] * 40 + [170] * 3).response_times()
+
+
+def test_each_drive_side_by_side_has_its_own_response_times() -> None:
+    whole = Saturation(side_by_side([STEC, STEC], workload=WRITE, rounds=80), 10**7)
+    assert [each.response_times().runs[0].drive for each in whole.members()] == ["S0", "S1"]
+    assert whole.response_times().latency.total == 2 * 60 * 170
 
 
 def test_a_drive_without_a_cliff() -> None:

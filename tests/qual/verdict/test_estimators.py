@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
-from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim, Scope
 from pytest_ssdqual.qual.stats import spread
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, TooFew
 from pytest_ssdqual.qual.units import Unit
@@ -153,7 +153,7 @@ def test_every_claim_has_one_figure_in_its_own_unit(claim: Claim) -> None:
 def test_every_claim_refuses_what_it_is_not_about(claim: Claim) -> None:
     like = {Scope.RUN: Scope.MEMBERS, Scope.MEMBERS: Scope.RUN}
     for scope, evidence in EVIDENCE.items():
-        if scope not in (claim.scope, like.get(claim.scope)):
+        if scope not in (claim.scope, like.get(claim.scope), Scope.SATURATION if claim in OF_LATENCY else None):
             for each in evidence:
                 with pytest.raises(NotApplicable, match=f"^{claim.label} is judged on .* not on "):
                     estimate(claim, each)
@@ -161,6 +161,19 @@ def test_every_claim_refuses_what_it_is_not_about(claim: Claim) -> None:
         estimate(claim, [MANY])  # type: ignore[arg-type]
     with pytest.raises(NotApplicable, match="not on a str"):
         estimate(claim, "raid5x4")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("claim", sorted(OF_LATENCY))
+def test_latencies_of_a_saturation_are_those_of_its_response_times(claim: Claim) -> None:
+    falling = Saturation(run([2_000] * 20 + [200] * 60, workload=WRITE, rounds=80), 10**7)
+    times = falling.response_times()
+    try:
+        expected = estimate(claim, times)
+    except NotApplicable:  # of reads: there are none
+        with pytest.raises(NotApplicable):
+            estimate(claim, falling)
+    else:
+        assert estimate(claim, falling) == expected
 
 
 def test_the_refusal_says_what_is_wanted() -> None:

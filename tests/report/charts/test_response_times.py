@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.builders import charted, strategies
+
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts import Chart, data, response_times, saturation
+from pytest_ssdqual.report.charts.data import Notes
+from pytest_ssdqual.report.evidence.evidence import About
+from pytest_ssdqual.report.run_folder.reader import Record
+
+WRITE = Workload("randwrite", "4k", 32)
+STEADY = [2_000] * 20 + [200] * 60
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, found: Saturation | None, *more: Record) -> Chart | None:
+    monkeypatch.setattr(data, "saturation_of", lambda folder, facts: found)
+    story = charted.story(*charted.saturation(), *more)
+    strip = next(saturation.strips(story.of("saturation")))
+    if found:
+        run = replace(strip.run, members=found.run.members)
+        strip = replace(strip, geometry=found.geometry, workload=found.workload, run=run)
+    return response_times.chart(Notes.of(story), strip)
+
+
+def test_the_bars_are_of_the_steady_state_and_hold_every_io(monkeypatch: pytest.MonkeyPatch) -> None:
+    chart = drawn(monkeypatch, Saturation(strategies.run(STEADY, workload=WRITE, rounds=80), 10**7))
+    assert chart is not None
+    assert chart.title == "drivex1: response times of randwrite_4k_qd32 in the last 60 s of the saturation"
+    (row,) = chart.table.rows
+    # 32 outstanding at 200 IOPS take 160 ms, by Little's law; at 2,000 they took 16.
+    assert row[:3] == ("S0", "12,000", "160 ms")
+
+
+def test_each_of_few_drives_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = strategies.side_by_side([STEADY, [2_000] * 20 + [100] * 60], workload=WRITE, rounds=80)
+    chart = drawn(monkeypatch, Saturation(pair, 10**7))
+    assert chart is not None
+    assert [row[1] for row in chart.table.rows] == ["12,000", "6,000"]
+    assert {"S0", "S1"} <= {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
+
+
+def test_many_drives_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = strategies.side_by_side([STEADY] * 9, workload=WRITE, rounds=80)
+    chart = drawn(monkeypatch, Saturation(many, 10**7))
+    assert chart is not None
+    assert [row[:2] for row in chart.table.rows] == [("drivex9", "108,000")]
+
+
+def test_a_promised_latency_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    promised = charted.judged(Claim.P99_9_LATENCY, "drivex1", [WRITE], 160e6, 200e6, about=About.SATURATION)
+    chart = drawn(monkeypatch, Saturation(strategies.run(STEADY, workload=WRITE, rounds=80), 10**7), promised)
+    assert chart is not None
+    assert "promised, p99.9: ≤ 200 ms" in {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
+
+
+def test_without_a_steady_state_or_fios_output_there_is_no_chart(monkeypatch: pytest.MonkeyPatch) -> None:
+    falling = strategies.run([round(3_000 * 0.9**index) for index in range(40)], workload=WRITE, rounds=40)
+    assert drawn(monkeypatch, Saturation(falling, 10**6)) is None
+    assert drawn(monkeypatch, None) is None
+
+
+@pytest.mark.parametrize("bins", [{1: 3}, {100: 1, 1_000_000: 5, 17_112_760_320: 1}])
+def test_no_io_is_lost_between_buckets_and_bars(bins: dict[int, int]) -> None:
+    found = response_times._bars(LatencyHistogram.from_bins(bins))
+    assert found.total() == sum(bins.values())
