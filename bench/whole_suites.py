@@ -1,0 +1,62 @@
+"""Each suite of a publication once, from beginning to end, in the lab: its minutes, and what its tests ended with.
+
+    python bench/whole_suites.py FOLDER              # all; about three hours of emulated drives
+    python bench/whole_suites.py FOLDER snia stec    # some; two at once need two processors
+
+FOLDER gets a run folder with its page, a JUnit file and a log for each. The protocol is ``whole_suites.toml``: it shows
+that tests run, not what drives are worth. A suite runs on four drives, or on as many as its arrays have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[1]
+#: Drives of each suite: the arrays of toms_s3500 have six.
+SUITES = {"intel_s3500": 4, "toms_s3500": 6, "stec": 4, "toms_s3700": 4, "intel_910": 4, "snia": 4}
+
+
+def run(suite: str, folder: Path) -> tuple[float, Counter[str]]:
+    """Run one suite; return its seconds and the numbers of its outcomes."""
+    junit, begin = folder / f"{suite}.xml", time.monotonic()
+    argv = [
+        sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"suites/{suite}", f"--ssd-devices=lab:{SUITES[suite]}",
+        f"--ssd-protocol={ROOT / 'bench/whole_suites.toml'}", f"--ssd-run-dir={folder / suite}", f"--junitxml={junit}",
+    ]  # fmt: skip
+    with (folder / f"{suite}.log").open("w") as log:
+        subprocess.run(argv, cwd=ROOT, check=False, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+    seconds = time.monotonic() - begin
+    if not junit.exists():
+        sys.exit(f"{suite} ended without a result: see {log.name}")
+    cases = ElementTree.parse(junit).iter("testcase")  # noqa: S314 (pytest wrote it, a moment ago)
+    return seconds, Counter(next((each.tag for each in case if each.tag in OUTCOMES), "passed") for case in cases)
+
+
+OUTCOMES = ("failure", "error", "skipped")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("suites", nargs="*", choices=[[], *SUITES], metavar="SUITE")
+    options = parser.parse_args()
+    folder = options.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = ("passed", *OUTCOMES)
+    print(f"{'suite':<12} {'minutes':>8} {' '.join(f'{each:>8}' for each in columns)}", flush=True)
+    total = 0.0
+    for suite in options.suites or SUITES:
+        seconds, found = run(suite, folder)
+        total += seconds
+        print(f"{suite:<12} {seconds / 60:8.1f} {' '.join(f'{found[each]:8d}' for each in columns)}", flush=True)
+    print(f"{'in all':<12} {total / 60:8.1f}")
+
+
+if __name__ == "__main__":
+    main()
