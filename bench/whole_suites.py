@@ -26,8 +26,9 @@ def run(suite: str, folder: Path) -> tuple[float, Counter[str]]:
     """Run one suite; return its seconds and the numbers of its outcomes."""
     junit, begin = folder / f"{suite}.xml", time.monotonic()
     argv = [
-        sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"suites/{suite}", f"--ssd-devices=lab:{SUITES[suite]}",
-        f"--ssd-protocol={ROOT / 'bench/whole_suites.toml'}", f"--ssd-run-dir={folder / suite}", f"--junitxml={junit}",
+        sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"suites/{suite}", f"--junitxml={junit}",
+        f"--ssd-devices=lab:{SUITES[suite]}", f"--ssd-protocol={ROOT / 'bench/whole_suites.toml'}",
+        f"--ssd-run-dir={folder / suite}",
     ]  # fmt: skip
     with (folder / f"{suite}.log").open("w") as log:
         subprocess.run(argv, cwd=ROOT, check=False, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
