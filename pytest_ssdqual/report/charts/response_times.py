@@ -15,7 +15,7 @@ from pytest_ssdqual.report.charts import data, latency, saturation, scales
 from pytest_ssdqual.report.charts.chart import Chart, printable, slug
 from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import LIMIT, colour
+from pytest_ssdqual.report.charts.palette import DASHES, LIMIT, colour
 from pytest_ssdqual.report.charts.saturation import MOST_DRIVES, SaturationStrip
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
@@ -68,7 +68,9 @@ def _draw(plate: Plate, shown: Sequence[Measured], names: Sequence[str]) -> None
     for index, (name, counts) in enumerate(zip(names, bars, strict=True)):
         places = range(min(counts), max(counts) + 1)
         edges = [2 ** (place / BARS) for place in (*places, places.stop)]
-        drawn = axes.stairs([counts[place] for place in places], edges, color=colour(index), linewidth=1.2)
+        drawn = axes.stairs(
+            [counts[place] for place in places], edges, color=colour(index), linestyle=DASHES[index % len(DASHES)]
+        )
         if len(names) > 1:
             plate.entry(drawn, printable(short.get(name, name), 24))
     scales.by_decades(axes, Unit.COUNT, [count for counts in bars for count in counts.values()])
