@@ -61,12 +61,12 @@ class SuiteRow:
         yield accepted
         rejected = fmean(Outcome.FAIL in each.outcomes for each in self.good)
         yield f"{_share(self.good, Outcome.FAIL):.2f} / {rejected:.0%}"
-        yield f"{_share(self.good, Outcome.INCONCLUSIVE):.1f}"
+        yield f"{_share(self.good, Outcome.INCONCLUSIVE):.1f} / {1 - fmean(map(_all_pass, self.good)):.0%}"
 
 
 HEAD = (
     "suite", "drives", "protocol", "margin", "forecast, h (nine of ten)", "simulated, h", "inside", "drive writes",
-    "false accepts, % of claims / of runs", "false rejects, % / of runs", "inconclusive, %",
+    "false accepts, % of claims / of runs", "false rejects, % / of runs", "inconclusive, % / good runs not green",
 )  # fmt: skip
 
 

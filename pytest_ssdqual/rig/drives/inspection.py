@@ -65,7 +65,7 @@ def read(machine: Machine, drives: Sequence[Drive]) -> dict[str, tuple[Inspectio
 
     Raises ``CommandFailed`` if the answer of the machine was cut short.
     """
-    names = [word for drive in drives for word in (drive.kname.replace("/", "!"), drive.path, drive.smart_type)]
+    names = [word for drive in drives for word in (drive.sysfs_name, drive.path, drive.smart_type)]
     done = machine.run(
         ["sh", "-c", SCRIPT, "inspection", *names],
         check=False,

@@ -105,16 +105,12 @@ def _matches(machine: Machine, pattern: str, paths: Sequence[tuple[str, str, str
     if not paths:
         raise NothingMatches(f"Nothing on {machine.name} matches {pattern!r}; `lsblk` there lists its drives.")
     yielded: set[str] = set()
-    disks = {_name(kname) for _, kname, _ in paths}
+    disks = {survey_parse.named(kname) for _, kname, _ in paths}
     for path, kname, disk in paths:
         if not kname:
             origin = "" if path == pattern else f", which {pattern!r} matches,"
             raise NotABlockDevice(f"{path!r}{origin} is not a block device of {machine.name}; name drives only.")
-        match = Match(pattern, path, _name(kname))
-        if match.kname not in yielded and not (disk and _name(disk) in disks):
+        match = Match(pattern, path, survey_parse.named(kname))
+        if match.kname not in yielded and not (disk and survey_parse.named(disk) in disks):
             yield match
         yielded.add(match.kname)
-
-
-def _name(sysfs_name: str) -> str:
-    return sysfs_name.replace("!", "/")  # /dev/cciss/c0d0 is /sys/class/block/cciss!c0d0

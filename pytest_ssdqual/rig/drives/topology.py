@@ -218,6 +218,11 @@ class Drive:
     names: Annotated[tuple[str, ...], Added()] = field(default=(), compare=False)
 
     @property
+    def sysfs_name(self) -> str:
+        """The kernel's name as sysfs spells it: ``cciss!c0d0`` for ``cciss/c0d0``."""
+        return self.kname.replace("/", "!")
+
+    @property
     def drive_class(self) -> DriveClass | None:
         """The class by which limits for any drive are chosen; None if it has none."""
         return classify(self.model, self.transport, self.max_link)

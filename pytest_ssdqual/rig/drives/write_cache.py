@@ -100,7 +100,7 @@ def by_hand(drive: Drive, to: CacheState) -> str:
     if drive.kname.startswith("nvme"):
         return f"nvme admin-passthru {drive.path} --opcode=9 --cdw10=6 --cdw11={int(to is CacheState.ON)}"
     kind = "write back" if to is CacheState.ON else "write through"
-    return f"echo {kind} >$(echo /sys/block/{drive.kname}/device/scsi_disk/*/cache_type)"
+    return f"echo {kind} >$(echo /sys/block/{drive.sysfs_name}/device/scsi_disk/*/cache_type)"
 
 
 def state(report: str) -> CacheState:
@@ -121,7 +121,7 @@ def state(report: str) -> CacheState:
 
 
 def _asked(machine: Machine, drive: Drive, to: str) -> str:
-    argv = ["sh", "-c", SCRIPT, "write_cache", drive.kname.replace("/", "!"), drive.path, drive.smart_type, to]
+    argv = ["sh", "-c", SCRIPT, "write_cache", drive.sysfs_name, drive.path, drive.smart_type, to]
     # A repeated switch is the same change, so a lost connection does not leave its effect unknown.
     done = fencing.run(machine, argv, [drive], alone=False, deadline_s=DEADLINE_S, check=False, repeatable=True)
     if not done.text.endswith("==end\n"):

@@ -49,7 +49,7 @@ def read(machine: Machine, drives: Sequence[Drive], *, smart: bool = True) -> di
     """
     if not drives:
         return {}
-    names = [drive.kname.replace("/", "!") for drive in drives]
+    names = [drive.sysfs_name for drive in drives]
     lines = machine.run(["sh", "-c", SCRIPT, "counters", *names], check=False, repeatable=True).text.splitlines()
     boot_id = lines[0].removeprefix("boot ") if lines and lines[0].startswith("boot ") else ""
     host_bytes = _host_bytes(machine, drives) if smart else {}

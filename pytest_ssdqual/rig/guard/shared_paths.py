@@ -70,7 +70,7 @@ def paths(machine: Machine, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
 
     ``RigError`` if the machine does not answer.
     """
-    argv = ["sh", "-c", SCRIPT, "shared-path", *(drive.kname.replace("/", "!") for drive in drives)]
+    argv = ["sh", "-c", SCRIPT, "shared-path", *(drive.sysfs_name for drive in drives)]
     done = machine.run(argv, check=False, deadline_s=LOOK_S, repeatable=True)
     try:
         return parse(done.text, drives)
@@ -89,7 +89,7 @@ def parse(text: str, drives: Sequence[Drive]) -> tuple[DrivePath, ...]:
     paths = []
     for drive, section in zip(drives, sections, strict=True):
         name, *lines = section.split("\n")
-        if name != drive.kname.replace("/", "!"):
+        if name != drive.sysfs_name:
             raise ValueError(f"it answers for {safe_text.line(name, 40)!r} instead of {drive.kname}")
         paths.append(DrivePath(drive, tuple(_things(lines, boot[1]))))
     return tuple(paths)

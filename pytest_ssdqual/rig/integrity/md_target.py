@@ -87,7 +87,7 @@ class MdTarget:
 
     def abilities(self, level: RaidLevel) -> Abilities:
         """See ``IntegrityTarget``."""
-        limits = [f"/sys/block/{drive.kname}/queue/discard_max_bytes" for drive in self.setup.held.drives]
+        limits = [f"/sys/block/{drive.sysfs_name}/queue/discard_max_bytes" for drive in self.setup.held.drives]
         trim = all(map(int, self._run("cat", *limits).split()))
         if FACTS[level].parity:
             # raid5.c accepts discards only if root declared that all drives return zeroes after a discard.

@@ -103,7 +103,7 @@ def _kernel(setup: Setup, array: Array, before: EnvironmentReading | None) -> Ke
 def _traces(setup: Setup, array: Array, before: EnvironmentReading | None) -> tuple[DriveTrace, ...]:
     geometry = array.geometry
     kname = "-" if geometry.is_side_by_side else array.kname
-    sysfs = [drive.kname.replace("/", "!") for drive in array.members]
+    sysfs = [drive.sysfs_name for drive in array.members]
     done = setup.machine.run(["sh", "-c", SCRIPT, "drive_states", kname, *sysfs], check=False, repeatable=True)
     states = parse(done.text)
     has_members = any(state != "-" for _, _, state in states.values())

@@ -184,7 +184,7 @@ def take_reading(
     ``RigError`` if the machine does not answer.
     """
     kname = "" if array.geometry.is_side_by_side else array.kname
-    drives = [part for each in array.members for part in (each.kname.replace("/", "!"), each.path, each.smart_type)]
+    drives = [part for each in array.members for part in (each.sysfs_name, each.path, each.smart_type)]
     log, names = (earlier.kernel_log, earlier.names) if earlier else (None, ())
     since = kernel_log.parameters(log, names, is_first=when is When.BEFORE)
     argv = ["sh", "-c", SCRIPT, "environment", kernel_log.PICK, when.value, kname or "-", *since, *drives]

@@ -48,7 +48,7 @@ def cpus_of_nodes(machine: Machine, drives: Sequence[Drive]) -> dict[str, str]:
 
     Drives of an unknown node are left out; all are on a machine with one node. ``MachineLost`` if the machine is lost.
     """
-    identities = {drive.kname.replace("/", "!"): drive.identity for drive in drives}
+    identities = {drive.sysfs_name: drive.identity for drive in drives}
     arguments = [text for name, drive in zip(identities, drives, strict=True) for text in (name, drive.path, "none")]
     done = machine.run(["sh", "-c", NUMA_NODES, "numa_nodes", *arguments], check=False, repeatable=True)
     of_nodes, *of_drives = done.text.split("==placement ")

@@ -51,7 +51,7 @@ def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
     BLKZEROOUT guarantees that the range reads as zeroes afterwards; drives with WRITE ZEROES do that in seconds. Others
     would need a whole sequential write, and then md's own resync costs no more: False. Samples are read back.
     """
-    limits = [f"/sys/block/{drive.kname}/queue/write_zeroes_max_bytes" for drive in drives]
+    limits = [f"/sys/block/{drive.sysfs_name}/queue/write_zeroes_max_bytes" for drive in drives]
     if 0 in counts(machine.run(["cat", *limits], repeatable=True)):
         return False
     each(drives, lambda drive: exclusively(machine, ["blkdiscard", "--zeroout", drive.path], drive))

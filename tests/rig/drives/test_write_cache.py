@@ -186,4 +186,5 @@ def test_command_is_bound_to_the_drive_that_was_checked() -> None:
 def test_command_for_a_person_is_what_the_program_does() -> None:
     assert by_hand(NVME, ON).endswith("--opcode=9 --cdw10=6 --cdw11=1")
     assert by_hand(SATA, OFF).startswith("echo write through >")
+    assert "/sys/block/cciss!c0d0/device" in by_hand(replace(SATA, kname="cciss/c0d0"), OFF)
     assert {write_cache.KERNEL["write back"], write_cache.KERNEL["write through"]} == {ON, OFF}

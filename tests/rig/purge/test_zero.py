@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from support.fakes.scripted import ScriptedMachine, completed
@@ -38,6 +39,12 @@ def test_drives_that_can_are_zeroed_and_looked_at() -> None:
     spots = next(argv for argv in here.asked if argv[0] == "sh")[5:]
     assert spots[0] == "65536"
     assert [int(spot) for spot in spots[1:]] == [0, 1365, 2047, 4095]
+
+
+def test_a_name_with_a_slash_is_looked_up_as_sysfs_spells_it() -> None:
+    here = zeroing()
+    assert zero(here, [replace(drive(), kname="cciss/c0d0", path="/dev/cciss/c0d0")])
+    assert here.asked[0] == ("cat", "/sys/block/cciss!c0d0/queue/write_zeroes_max_bytes")
 
 
 def test_one_drive_that_would_need_a_whole_write_is_enough_not_to() -> None:
