@@ -65,7 +65,7 @@ def test_a_row_counts_claims_and_runs() -> None:
     good = [SuiteRun(plan.seconds, 8.0 * SATA.drive_bytes, passed), SuiteRun(1.0, 8.0 * SATA.drive_bytes, mixed)]
     row = SuiteRow("two", SATA, "intel", 0.1, plan, good, [SuiteRun(1.0, 0.0, passed), SuiteRun(1.0, 0.0, mixed)])
     assert row.inside == 0.5
-    assert list(row.cells())[6:] == ["50%", "1.0", "75.00 / 50%", "25.00 / 50%", "0.0"]
+    assert list(row.cells())[6:] == ["50%", "1.0", "75.00 / 50%", "25.00 / 50%", "0.0 / 50%"]
 
 
 def test_outcomes_of_a_pool_are_the_same_each_time() -> None:
