@@ -170,7 +170,7 @@ def ssd_sweep(
 
     if screening := pytestconfig.stash[RUN].screening:
         return screening.sweep(_ssd_widths.geometries, ssd_workload)
-    return Sweep(tuple(_ssd_campaign.measure(each, ssd_workload) for each in _ssd_widths.geometries))
+    return Sweep(_ssd_campaign.sweep(_ssd_widths.geometries, ssd_workload))
 
 
 @pytest.fixture

@@ -75,7 +75,8 @@ class PointScreening:
 
     def sweep(self, geometries: Sequence[Geometry], workload: Workload) -> Sweep:
         """Return all widths under one workload, measured or predicted."""
-        found = [self.measure(each, workload) for each in geometries]
+        points = sorted(((each, workload) for each in geometries), key=self._place)
+        found = [self.measure(*point) for point in points]
         measured = tuple(each for each in found if isinstance(each, Measured))
         predicted = {each.geometry: each.predicted for each in found if isinstance(each, ScreenedRun)}
         agreement = next((each.agreement for each in found if isinstance(each, ScreenedRun)), None)
@@ -192,7 +193,7 @@ class PointScreening:
     def _confirm(self, sweep: ScreenedSweep, wanted: dict[Point, None]) -> Agreement | None:
         """Measure and compare; adds to ``wanted`` the widths of sweeps that predictions leave undecided."""
         compared: dict[Point, None] = {}
-        while new := [point for point in wanted if point not in compared]:
+        while new := sorted((point for point in wanted if point not in compared), key=self._place):
             for point in new:
                 compared[point] = None
                 if reason := self._disagreement(point, is_drawn=point in sweep.sample):
@@ -206,6 +207,10 @@ class PointScreening:
             sentence=found.evidence,
         )  # fmt: skip
         return found
+
+    def _place(self, point: Point) -> tuple[int, int]:
+        """Return the place in the plan: drives must not be used after they idled beside a narrower array."""
+        return self.campaign.plan.place(CampaignStep(StepKind.MEASURED, *point))
 
     def _counted(self, sweep: ScreenedSweep, wanted: Mapping[Point, None]) -> Agreement:
         return Agreement(

@@ -116,6 +116,17 @@ class Campaign:
         """Return all repeats of one workload on one array; by a sequential protocol until ``enough``."""
         return cast(Measured, self._result(CampaignStep(StepKind.MEASURED, geometry, workload)))
 
+    def sweep(self, geometries: Sequence[Geometry], workload: Workload) -> tuple[Measured, ...]:
+        """Return one workload on several arrays, which are measured in the order of the plan.
+
+        On conditioned drives that is from the widest to the narrowest array, so that no drive is used after it idled.
+        """
+        steps = sorted((CampaignStep(StepKind.MEASURED, each, workload) for each in geometries), key=self.plan.place)
+        for step in steps:
+            if not self._is_known(step):
+                self.allowed(step, ())  # before hours for the others
+        return tuple(cast(Measured, self._result(step)) for step in steps)
+
     def known(self, geometry: Geometry, workload: Workload) -> Measured | None:
         """Return the result of a workload on an array if this session has it; measures nothing."""
         step = CampaignStep(StepKind.MEASURED, geometry, workload)

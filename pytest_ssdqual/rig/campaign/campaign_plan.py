@@ -364,6 +364,14 @@ class CampaignPlan:
         first = next(serving, None)
         return None if first is None else self._arrays[first]
 
+    def place(self, step: CampaignStep) -> tuple[int, int]:
+        """Return the place of ``step`` in the order of execution.
+
+        A step that is not planned is behind all others; of several such, wide arrays come first on conditioned drives.
+        """
+        width = step.geometry.width
+        return self._places.get(step, len(self.steps)), width if self.drives is None else -width
+
     def on_array(self, number: int | None) -> tuple[CampaignStep, ...]:
         """Return the steps with a result on one array; none without a number."""
         return () if number is None else self._with_result.get(number, ())

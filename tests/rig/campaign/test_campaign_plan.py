@@ -352,3 +352,29 @@ def test_plan_of_a_degraded_array() -> None:
     (first, _), (second, _) = CampaignPlan.of(steps, PROTOCOL).prepared()
     assert first == (Build(HEALTHY, Fill(1, "128k")), Precondition(HEALTHY, READ), FailMembers(FAILED, Fill(1, "128k")))
     assert second == ()
+
+
+@pytest.mark.parametrize(("protocol", "widths"), [(PROTOCOL, (3, 4, 5)), (ON_DRIVES, (5, 4, 3))])
+def test_a_sweep_alone_is_measured_in_the_order_of_the_plan(protocol: Protocol, widths: Sequence[int]) -> None:
+    geometries = [Geometry(RaidLevel.RAID5, width) for width in (3, 4, 5)]
+    steps = [CampaignStep(StepKind.MEASURED, each, READ) for each in geometries]
+    with arrays() as did:
+        here = campaign(in_order(steps, protocol), protocol)
+        assert {each.geometry for each in here.sweep(geometries, READ)} == set(geometries)
+    assert [each.geometry.width for each in did.did] == list(widths)
+
+
+def test_a_sweep_that_cannot_end_does_not_begin() -> None:
+    geometries = [Geometry(RaidLevel.RAID5, width) for width in (3, 4)]
+    steps = [CampaignStep(StepKind.MEASURED, each, READ) for each in geometries]
+
+    def require(step: CampaignStep, preparations: object) -> None:
+        if step.geometry.width == 3:
+            raise RigError("the budget has no time for it")
+
+    with arrays() as did:
+        here = campaign(in_order(steps, ON_DRIVES), ON_DRIVES)
+        here.allowed = require
+        with pytest.raises(RigError, match="no time"):
+            here.sweep(geometries, READ)
+    assert did.did == []
