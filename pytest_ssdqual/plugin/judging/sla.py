@@ -220,7 +220,7 @@ class Sla:
             if limit is not None:
                 if self._spec.is_by_law(claim, *place) and (no_law := self._no_law(*place)):
                     self._observe(claim, judged, f"{self._spec.name} promises it by the law of the level: {no_law}")
-                self._require_law(claim, *place)
+                self._require_law(claim, subject)
                 rule = self.builder.rule
                 margin, family = rule.indifference_percent, self.builder.family
                 found = verdicts.judge_all(claim, judged, limit, rule.confidence, margin, family)
@@ -240,9 +240,11 @@ class Sla:
         no_limit = self._spec.why_no_limit(claim, *place)
         return self._observe(claim, judged, f"{no_limit}; {why}" if why else no_limit)
 
-    def _require_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> None:
+    def _require_law(self, claim: Claim, subject: Subject) -> None:
         """Raise ``NotApplicable`` for a scaling promise if the level's scaling law does not cover the array."""
-        if claim in LAWFUL and (why := self._no_law(geometry, workload)):
+        if claim not in LAWFUL:
+            return
+        if why := scaling.sweep_objection(subject.geometries, subject.workload, self.builder.chunk_bytes):
             raise NotApplicable(why)
 
     def _no_law(self, geometry: Geometry, workload: Workload) -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
-from pytest_ssdqual.qual.raid.scaling import fit, objection, with_repeats
+from pytest_ssdqual.qual.raid.scaling import fit, objection, sweep_objection, with_repeats
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit, parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -211,6 +211,26 @@ def test_writes_wider_than_a_chunk_have_no_law_where_there_is_parity(
     array: str, workload: Workload, chunk: str, has_law: bool
 ) -> None:
     assert (objection(Geometry.parse(array), workload, parse_size(chunk)) == "") == has_law
+
+
+@pytest.mark.parametrize(
+    ("arrays", "size", "chunk", "has_law"),
+    [
+        ("raid10x2 raid10x4", "128k", "64k", False),
+        ("raid10x2 raid10x4", "64k", "64k", True),
+        ("raid10x2 raid10x4", "128k", "128k", True),
+        ("raid10x4 raid10x6", "128k", "64k", True),
+        ("raid10x2", "128k", "64k", True),
+        ("raid0x2 raid0x4", "128k", "64k", True),
+        ("raid5x3 raid5x4", "128k", "64k", False),
+    ],
+)
+def test_a_pair_that_is_not_striped_is_no_baseline_of_transfers_wider_than_a_chunk(
+    arrays: str, size: str, chunk: str, has_law: bool
+) -> None:
+    geometries = [Geometry.parse(each) for each in arrays.split()]
+    found = sweep_objection(geometries, Workload("randwrite", size, 8), parse_size(chunk))
+    assert (found == "") == has_law
 
 
 def test_of_writes_wider_than_a_chunk_the_law_would_be_wrong() -> None:
