@@ -173,7 +173,8 @@ class Verdict:
         longer = self.times_longer
         if longer is None or longer > 1000:
             return "INCONCLUSIVE, on the limit itself"
-        return f"INCONCLUSIVE, about {max(longer, 1.1):.2g} times the measuring time would decide"
+        times = f"{longer:.0f}" if longer >= 10 else f"{max(longer, 1.1):.2g}"
+        return f"INCONCLUSIVE, about {times} times the measuring time would decide"
 
 
 def judge(

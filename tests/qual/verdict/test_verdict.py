@@ -63,6 +63,7 @@ def test_what_cannot_be_told_is_neither() -> None:
     assert not verdict
     assert verdict.times_longer == pytest.approx(4)
     assert repr(verdict).endswith("INCONCLUSIVE, about 4 times the measuring time would decide")
+    assert repr(iops(1_000, 900, 1_100, 993)).endswith("INCONCLUSIVE, about 204 times the measuring time would decide")
     assert repr(iops(100, 90, 110, 100)).endswith("INCONCLUSIVE, on the limit itself")
 
 

@@ -173,6 +173,16 @@ def test_a_failure_is_linked_to_its_own_section(write_run: WriteRun, claimed: Cl
     assert "No kernel log is recorded for" in page.text
 
 
+def test_many_inconclusive_promises_leave_the_charts_in_reach(write_run: WriteRun, claimed: Claimed) -> None:
+    open_ones = [
+        judged(replace(claimed(arrays=f"raid5x{number}"), outcome=Finding.INCONCLUSIVE), f"t[{number}]")
+        for number in range(3, 18)
+    ]
+    _, page = read(write_run(*open_ones))
+    assert "3 more inconclusive promises" in page.text
+    assert "raid5x17" in page.text
+
+
 @pytest.mark.parametrize(
     "manifest", ["", "{", '{"bays": 7, "protocol": [], "sessions": {}, "versions": 1, "family": 3}']
 )
