@@ -10,8 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from support.lab.fault_table import Ledger
 
-#: Key in pytest's cache: the observed lines of the tables.
-SEEN = "ssdqual/faults"
+#: Keys in pytest's cache: the observed lines of the tables, and how runs went on after each fault.
+SEEN, RESUMED = "ssdqual/faults", "ssdqual/faults-resumed"
 
 
 def test_every_fault_is_in_both_tables() -> None:
@@ -45,6 +45,21 @@ def test_what_is_seen_again_counts_instead_of_what_was_seen_before() -> None:
     assert fault_table.newest(before, [anew]) == [tuple(before[0]), anew, *map(tuple, before[2:])]
 
 
+def test_a_fault_that_alone_is_seen_again_keeps_how_its_run_went_on() -> None:
+    from support.lab import fault_table
+
+    (name, title), *_ = fault_table.FAULTS.items()
+    seen = fault_table.Observed(("said",), "ends", "whole", "free", 0, "well-formed", "sealed")
+    again = fault_table.Ledger({name: seen})
+    assert again.rows() == []
+    again.resumed_before({name: "continues"})
+    ((said, _),) = again.rows()
+    assert said == f"| {title} | said | ends | continues |"
+    later = fault_table.Ledger({name: seen}, {name: "refused"})
+    later.resumed_before({name: "continues"})
+    assert "refused" in later.rows()[0][0]
+
+
 @pytest.mark.lab
 @pytest.mark.unhurried
 def test_the_document_says_what_was_seen(ledger: Ledger, pytestconfig: pytest.Config) -> None:
@@ -52,12 +67,16 @@ def test_the_document_says_what_was_seen(ledger: Ledger, pytestconfig: pytest.Co
     from support.lab import fault_table
 
     cache = getattr(pytestconfig, "cache", None)
-    before = cache.get(SEEN, []) if cache and os.environ.get("PYTEST_SSDQUAL_AGAIN") else []
+    is_again = cache and os.environ.get("PYTEST_SSDQUAL_AGAIN")
+    before = cache.get(SEEN, []) if cache and is_again else []
+    if cache and is_again:
+        ledger.resumed_before(cache.get(RESUMED, {}))
     rows = fault_table.newest(before, ledger.rows())
     if not rows:
         pytest.skip("no fault was rehearsed")
     if cache:
         cache.set(SEEN, rows)
+        cache.set(RESUMED, ledger.resumed)
     document = fault_table.DOCUMENT.read_text(encoding="utf-8")
     if fault_table.is_to_be_written():
         document = fault_table.written(document, rows)

@@ -27,6 +27,7 @@ SUITES: dict[Claim, tuple[str, ...]] = {
     Claim.MEAN_LATENCY: ("intel_910", "intel_s3500", "snia"),
     Claim.READ_MEAN_LATENCY: ("intel_910", "stec"),
     Claim.P99_LATENCY: ("degraded", "drive", "lot", *_LEVELS),
+    Claim.P99_999_LATENCY: ("snia",),
     Claim.MAX_LATENCY: ("snia",),
     Claim.LATENCY_SPREAD_OVER_TIME: ("drive", *_LEVELS),
     Claim.WORST_SECOND: ("drive", "intel_910"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,6 +79,10 @@ class Ledger:
     observed: dict[str, Observed] = field(default_factory=dict)
     #: How ``--ssd-resume`` went on afterwards.
     resumed: dict[str, str] = field(default_factory=dict)
+
+    def resumed_before(self, earlier: Mapping[str, str]) -> None:
+        """Take over how runs went on in an earlier session, of faults whose resumption does not run again."""
+        self.resumed = {**earlier, **self.resumed}
 
     def seen(self) -> list[str]:
         """Faults of which everything was seen."""
