@@ -90,6 +90,11 @@ class Saturation:
         return self.run.workload
 
     @property
+    def sample_s(self) -> float:
+        """Length of a sample of the curve and of a report of fio, seconds."""
+        return self.run.window_s / self.run.rounds
+
+    @property
     def points(self) -> tuple[SaturationPoint, ...]:
         """The curve; never more points than fio reported, as nothing is known between two reports."""
         counted = self.run.counted
@@ -223,10 +228,9 @@ class Saturation:
         """
         settled, run = self.settle(), self.run
         begin_s, end_s = run.intervals[0].start_s, run.counted[-1].end_s
-        sample_s = run.window_s / run.rounds
         length_s = min(RESPONSE_TIMES_S, end_s - begin_s - settled.seconds)
         last = replace(
-            run, ramp_s=end_s - length_s, window_s=length_s, rounds=max(1, int((length_s + JITTER_S) / sample_s))
+            run, ramp_s=end_s - length_s, window_s=length_s, rounds=max(1, int((length_s + JITTER_S) / self.sample_s))
         )
         return Measured((last,))
 

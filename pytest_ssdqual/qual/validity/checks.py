@@ -58,6 +58,15 @@ def objections(run: Run, fewest: int | None = None) -> tuple[str, ...]:
     return objections_in(checks(run, fewest))
 
 
+def of_part(run: Run, report_s: float) -> tuple[Check, ...]:
+    """Checks of a part of a process that reports every ``report_s`` seconds, all but those of its environment.
+
+    Counters of the environment are of the whole process, and say nothing about a part.
+    """
+    least = FEWEST_IOS_A_ROUND * run.rounds
+    return tuple(check for each in run.of_members() for check in _of_one(each, least, report_s))
+
+
 def of_environment(run: Run) -> tuple[Check, ...]:
     """Checks of the environment of the run's process, whatever part of it is counted."""
     return (
@@ -97,13 +106,13 @@ def _named(drive: str, check: Check) -> Check:
     return replace(check, drive=drive, objections=tuple(f"{drive}: {objection}" for objection in check.objections))
 
 
-def _of_one(run: Run, fewest: int) -> Iterator[Check]:
-    """Checks of one target: an array, or a single drive."""
+def _of_one(run: Run, fewest: int, report_s: float | None = None) -> Iterator[Check]:
+    """Checks of one target: an array, or a single drive. ``report_s``: see ``_silence``."""
     if not run.ios:
         yield Check("ios", 0, f"at least {fewest:,}", (f"no I/O in {format_duration(run.window_s)}",), low_is_bad=True)
         return
     yield from _amount(run, fewest)
-    yield _silence(run)
+    yield _silence(run, report_s)
     yield _directions(run)
     yield from _arithmetic(run)
 
@@ -118,7 +127,8 @@ def _amount(run: Run, fewest: int) -> Iterator[Check]:
     )
 
 
-def _silence(run: Run) -> Check:
+def _silence(run: Run, report_s: float | None) -> Check:
+    """Check the gaps between fio's reports, which come every ``report_s`` seconds; None: as the kind of run has it."""
     counted = run.counted
     within = [(each.seconds, f"fio was silent for {each.seconds:.1f} s at {each.start_s:.1f} s") for each in counted]
     between = [
@@ -128,7 +138,7 @@ def _silence(run: Run) -> Check:
     silences = [*within, *between]
     longest_s = max(seconds for seconds, _ in silences)
     # In a sequential measurement an interval has the length that the protocol configures, or is several reports in one.
-    usual_s = median(each.seconds for each in counted) if run.look else 1.0
+    usual_s = report_s or (median(each.seconds for each in counted) if run.look else 1.0)
     allowed_s = usual_s + SILENCE_S - 1.0
     too_long = tuple(sentence for seconds, sentence in silences if seconds > allowed_s)
     return Check("longest_silence_s", longest_s, f"up to {allowed_s:g} s", too_long)

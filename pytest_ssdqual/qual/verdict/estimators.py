@@ -22,9 +22,18 @@ from pytest_ssdqual.qual.raid.screened import ScreenedRun
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
 from pytest_ssdqual.qual.stats.batch_means import Basis
-from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, ConfidenceLevel, Estimate, NotApplicable, ratio
+from pytest_ssdqual.qual.stats.estimate import (
+    CONFIDENCE,
+    USUAL,
+    CannotJudge,
+    ConfidenceLevel,
+    Estimate,
+    NotApplicable,
+    ratio,
+)
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
@@ -50,11 +59,23 @@ def estimate(
     if isinstance(judged, ScreenedRun):  # its interval is a bound, which no share of an error rate makes wider
         return screened.figure(claim, judged.geometry, judged.workload, judged.predicted)
     if isinstance(judged, Saturation) and claim in OF_LATENCY:
-        judged = judged.response_times()
+        judged = _response_times(judged)
     suited: Any = of_kind(claim, judged)
     if claim in OF_RARE:
         return OF_RARE[claim](suited, confidence_level, per_hour)
     return ESTIMATORS[claim](suited, confidence_level)
+
+
+def _response_times(saturation: Saturation) -> Measured:
+    """Return the response times; ``CannotJudge`` if fio's reports of them object.
+
+    Of a whole saturation only the environment is checked, because its rate falls.
+    """
+    found = saturation.response_times()
+    (run,) = found.runs
+    if objections := checks.objections_in(checks.of_part(run, saturation.sample_s)):
+        raise CannotJudge(f"the response times of {run.workload} are not valid: {'; '.join(objections)}")
+    return found
 
 
 #: The type that the claims of a scope are judged on; a lot is judged by its plan, not here.

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.builders.strategies import histogram, interval, run, seen, seen_drive, side_by_side
 
 from pytest_ssdqual.qual.measured.environment import Traffic
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -19,7 +20,7 @@ from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim, Scope
 from pytest_ssdqual.qual.stats import spread
-from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, TooFew
+from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.estimators import (
@@ -174,6 +175,29 @@ def test_latencies_of_a_saturation_are_those_of_its_response_times(claim: Claim)
             estimate(claim, falling)
     else:
         assert estimate(claim, falling) == expected
+
+
+def test_response_times_with_a_gap_or_without_some_latencies_are_not_judged() -> None:
+    whole = run([200] * 80, workload=WRITE, rounds=80)
+    silent = replace(whole, intervals=(*whole.intervals[:70], *whole.intervals[74:]))
+    with pytest.raises(CannotJudge, match=r"not valid: .* without a record"):
+        estimate("p99_latency", Saturation(silent, 10**7))
+    lost = replace(whole.intervals[40], write_latency=histogram({1_000_000: 1}))
+    with pytest.raises(CannotJudge, match=r"not valid: .* latencies for"):
+        estimate(
+            "max_latency",
+            Saturation(replace(whole, intervals=(*whole.intervals[:40], lost, *whole.intervals[41:])), 10**7),
+        )
+    assert estimate("settled_iops", Saturation(whole, 10**7)).value == 200
+
+
+def test_reports_of_a_saturation_may_be_as_long_as_its_samples() -> None:
+    minutes = [replace(each, start_s=60.0 * number, seconds=60.0, write_ios=60 * each.write_ios,
+                       write_bytes=60 * each.write_bytes,
+                       write_latency=LatencyHistogram.from_bins({ns: 60 * ios for ns, ios in each.write_latency.bins}))
+               for number, each in enumerate(run([200] * 40, workload=WRITE, rounds=40).intervals)]  # fmt: skip
+    long = replace(run([200] * 40, workload=WRITE, rounds=40), intervals=tuple(minutes), window_s=2400.0)
+    assert estimate("p99_latency", Saturation(long, 10**7)).value > 0
 
 
 def test_the_refusal_says_what_is_wanted() -> None:
