@@ -68,7 +68,8 @@ class PointScreening:
         """Return the measurement of a point, or its prediction if the agreement of its sweep stands for it."""
         point = geometry, workload
         sweep = self.plan.sweep_of(point)
-        agreement = None if sweep is None or point in sweep.sample else self._agreement(sweep)
+        # Also before a point of the sample, whose test may come before those of wider arrays.
+        agreement = self._agreement(sweep) if sweep else None
         if sweep is None or agreement is None or point in self._measured[sweep.name]:
             return self.campaign.measure(geometry, workload)
         return ScreenedRun(geometry, workload, self._judged(point), agreement)

@@ -95,6 +95,16 @@ def test_most_points_are_predicted_and_marked(six: Inner) -> None:
     assert not any("predicted" in each["sentence"] for each in verdicts(six, screened=False))
 
 
+def test_on_conditioned_drives_wide_arrays_are_measured_first(six: Inner) -> None:
+    """A drive that idled beside a narrower array is not used again."""
+    ours = six.pytester.path / "ours.toml"
+    ours.write_text(ours.read_text().replace("[precondition]", '[precondition]\nof = "drives"'))
+    run(six)
+    widths = [int(str(each["geometry"]).removeprefix("raid0x")) for each in six.records("measured")]
+    assert len(set(widths)) > 2
+    assert widths == sorted(widths, reverse=True)
+
+
 def test_every_surface_tells_predicted_from_measured(six: Inner) -> None:
     result = run(six, "-o", "ssd_page=true", "--ssd-openmetrics=run.prom")
     count = len(verdicts(six, screened=True))
