@@ -1,6 +1,6 @@
 """Each suite of a publication once, from beginning to end, in the lab: its minutes, and what its tests ended with.
 
-    python bench/whole_suites.py FOLDER              # all; about three hours of emulated drives
+    python bench/whole_suites.py FOLDER              # all; five hours of emulated drives by their plans
     python bench/whole_suites.py FOLDER snia stec    # some; two at once need two processors
 
 FOLDER gets a run folder with its page, a JUnit file and a log for each. The protocol is ``whole_suites.toml``: it shows
