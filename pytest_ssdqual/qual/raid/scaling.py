@@ -113,7 +113,8 @@ def sweep_objection(geometries: Sequence[Geometry], workload: Workload, chunk_by
     """Reason why arrays of one level cannot be compared by the cost model; "" if they can.
 
     A pair of RAID 10 is not striped, so md does not split its transfers at chunks, as it does those of wider arrays
-    (raid10.c, ``raid10_write_request``: only if ``near_copies < raid_disks``). With chunks of 64 KiB, four emulated
+    (raid10.c, ``raid10_write_request``: only if ``near_copies < raid_disks``). Pairs of the far and offset layouts are
+    refused, too, although md does split theirs. With chunks of 64 KiB, four emulated
     drives that are bound by IOPS did no more random transfers of 128 KiB than two.
     """
     if found := next((why for each in geometries if (why := objection(each, workload, chunk_bytes))), ""):
