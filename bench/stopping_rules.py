@@ -123,12 +123,12 @@ def judged(
         measured = Measured((found.condensed(),))
         decided = group_sequential.decide(measured, question, looks, rule, family)
         if decided or seconds >= looks.limit_s:
-            told = _outcome(measured, question, rule, family)
+            told = outcome(measured, question, rule, family)
             return Ending(told, seconds)
     return Ending(told, looks.limit_s)
 
 
-def _outcome(measured: Measured, question: Question, rule: VerdictRule, family: ErrorControl) -> Outcome:
+def outcome(measured: Measured, question: Question, rule: VerdictRule, family: ErrorControl) -> Outcome:
     """Judge as tests do: a promise that cannot be judged is inconclusive."""
     outcomes = []
     for claim, limit in question.limits.items():

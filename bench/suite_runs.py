@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import drive_kinds
 import held_out_kinds
+import interleaved_rounds
 import numpy as np
 import numpy.typing as npt
 import stopping_rules
@@ -124,6 +125,18 @@ class Pools:
         assert isinstance(found, Ended)
         return found
 
+    def in_rounds(
+        self, protocol: Protocol, needs: Needs, factor: float, family: ErrorControl, kind: str, number: int,
+        workloads: int,
+    ) -> Ended:  # fmt: skip
+        """Outcome of a workload that takes turns with others, and the time of its own cells."""
+        key = ("rounds", protocol.interleave, protocol.sequential, needs, factor, family, kind, number, workloads)
+        if key not in self._found:
+            self._found[key] = self._in_rounds(protocol, needs, factor, family, kind, number, workloads)
+        found = self._found[key]
+        assert isinstance(found, Ended)
+        return found
+
     def steps(self, protocol: Protocol, targets: int, kind: str, number: int) -> int:
         """Steps of conditioning beyond the volume until every target is steady."""
         key = ("steps", protocol.name, targets, kind, number)
@@ -157,14 +170,42 @@ class Pools:
             shared = SharedEvidence(needs.loaded_s, known)
         counts = stopping_rules.cells(rates, looks.report_s) * looks.report_s
         intervals = _intervals(counts, looks.report_s, needs, self._random(f"{kind} latency", number))
-        limits = {Claim.STEADY_IOPS: LIMIT} if needs.has_limit else {}
-        if needs.has_tail:
-            limits[Claim.P99_LATENCY] = Limit(Direction.AT_MOST, TAIL_LIMIT_NS, Unit.NANOSECONDS, "bench")
-        if needs.has_spread:
-            limits[Claim.LATENCY_SPREAD_OVER_TIME] = Limit(Direction.AT_MOST, 10.0, Unit.RATIO, "bench", 10.0)
-        question = Question(limits, needs.precision_percent, needs.precision_side, is_observed=needs.is_observed)
-        found = stopping_rules.judged(intervals, question, looks, protocol.verdict, family, shared)
+        found = stopping_rules.judged(intervals, _question(needs), looks, protocol.verdict, family, shared)
         return Ended(found.outcome, found.seconds)
+
+    def _in_rounds(
+        self, protocol: Protocol, needs: Needs, factor: float, family: ErrorControl, kind: str, number: int,
+        workloads: int,
+    ) -> Ended:  # fmt: skip
+        rule = protocol.interleave
+        assert rule
+        every_s = round(rule.ramp_s + rule.cell_s + forecast.OVERHEAD_S)
+        series = self._series(kind, number, CONDITIONED_S + rule.rounds * workloads * every_s)[CONDITIONED_S:]
+        cells = interleaved_rounds.cells_of(
+            series * factor * LIMIT_IOPS, workloads, rule, every_s, self._random(f"{kind} order", number)
+        )
+        if needs.has_tail or needs.has_spread:
+            rng = self._random(f"{kind} latency", number)
+            cells[0] = [replace(each, run=_with_latency(each.run, needs, rng)) for each in cells[0]]
+        found = interleaved_rounds.judged(cells, 0, _question(needs), protocol, family, every_s)
+        return Ended(found.outcome, found.rounds * every_s)
+
+
+def _with_latency(cell: Run, needs: Needs, rng: np.random.Generator) -> Run:
+    """Return a cell with the latencies of fio's reports of 5 s."""
+    (whole,) = cell.intervals
+    intervals = _intervals(np.full(round(cell.window_s / 5), 5 * whole.ios / cell.window_s), 5, needs, rng)
+    return replace(cell, intervals=tuple(intervals), reports=()).condensed()
+
+
+def _question(needs: Needs) -> Question:
+    """Return what the stopping rule has to decide."""
+    limits = {Claim.STEADY_IOPS: LIMIT} if needs.has_limit else {}
+    if needs.has_tail:
+        limits[Claim.P99_LATENCY] = Limit(Direction.AT_MOST, TAIL_LIMIT_NS, Unit.NANOSECONDS, "bench")
+    if needs.has_spread:
+        limits[Claim.LATENCY_SPREAD_OVER_TIME] = Limit(Direction.AT_MOST, 10.0, Unit.RATIO, "bench", 10.0)
+    return Question(limits, needs.precision_percent, needs.precision_side, is_observed=needs.is_observed)
 
 
 def _intervals(counts: Series, step_s: float, needs: Needs, rng: np.random.Generator) -> list[Interval]:
@@ -271,7 +312,8 @@ class Simulation:
                 load.passed(cost.seconds)
             return cost
 
-        for preparations, step in CampaignPlan.of(self.steps, self.protocol).prepared():
+        plan = CampaignPlan.of(self.steps, self.protocol)
+        for preparations, step in plan.prepared():
             for each in preparations:
                 cost = prices.preparation(each).expected
                 if isinstance(each, Precondition):
@@ -280,7 +322,8 @@ class Simulation:
             if step.kind is not StepKind.MEASURED or not isinstance(step.what, Workload):
                 total += passed(step, prices.step(step).expected)
                 continue
-            ended = self._measured(step, step.what, factor, kind, (drives, rng), load.loaded_s(step.what))
+            turns = len(plan.alike(step)) + 1
+            ended = self._measured(step, step.what, factor, kind, (drives, rng), load.loaded_s(step.what), turns)
             total += passed(step, StepCost(ended.seconds, prices.written(step.geometry, step.what, ended.seconds)))
             if self.promises.question(step.geometry, step.what).limits.keys() & {Claim.STEADY_IOPS}:
                 outcomes.append(ended.outcome)
@@ -302,6 +345,7 @@ class Simulation:
         kind: str,
         drawn_by: tuple[Drives, np.random.Generator],
         loaded_s: float,
+        workloads: int,
     ) -> Ended:
         """Return the outcome of a measurement, of drives side by side the worst, after the time of the last one."""
         geometry = step.geometry
@@ -320,6 +364,10 @@ class Simulation:
                 writes=workload.writes,
                 loaded_s=counted_s(loaded_s, protocol.sequential),
             )
+            if protocol.interleave and workloads >= protocol.interleave.workloads:
+                needs = replace(needs, loaded_s=0.0)
+                (number,) = numbers
+                return self.pools.in_rounds(protocol, needs, factor, self.promises.family, kind, number, workloads)
             drawn = [
                 self.pools.sequential(protocol, needs, factor, self.promises.family, kind, number) for number in numbers
             ]

@@ -17,7 +17,7 @@ from pytest_ssdqual.plugin.plan.planned_load import counted_s
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.qual.forecast import duration, simulated_drive
-from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps
+from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps, Turns
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, OF_LATENCY, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.protocol import SequentialRule
@@ -83,6 +83,21 @@ class Durations:
         )  # fmt: skip
         asked = [self.asked(geometry, workload, looks, number) for number in range(ASSUMPTIONS)]
         return self._drawn(lambda kind, number: self.of_kind(judging, asked[number], kind), _figures(geometry))
+
+    def rounds(self, geometry: Geometry, workload: Workload, turns: Turns) -> Sample:
+        """Return the rounds of a workload that takes turns with others, in each simulated run."""
+        looks = turns.protocol.sequential
+        if looks is None:
+            raise ValueError(f"by the protocol {turns.protocol.name} workloads do not take turns")
+        asked = [self.asked(geometry, workload, looks, number) for number in range(ASSUMPTIONS)]
+
+        def of_kind(kind: str, number: int) -> tuple[float, ...]:
+            key = stored_durations.key_of(turns, sorted(map(repr, asked[number])), kind)
+            if key not in self.stored:
+                self.stored[key] = tuple(map(float, duration.rounds(turns, asked[number], kind)))
+            return self.stored[key]
+
+        return self._drawn(of_kind)
 
     def of_kind(self, judging: Judging, asked: frozenset[Asked], kind: str) -> tuple[float, ...]:
         """Return seconds after the ramp on each simulated drive of a kind."""

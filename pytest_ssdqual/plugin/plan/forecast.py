@@ -17,10 +17,10 @@ from pytest_ssdqual.plugin.plan.planned_load import PlannedLoad
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.qual.explore import dimensions
-from pytest_ssdqual.qual.forecast.duration import SteadySteps
+from pytest_ssdqual.qual.forecast.duration import SteadySteps, Turns
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import AS_FOUND, Protocol
+from pytest_ssdqual.qual.spec.protocol import AS_FOUND, InterleaveRule, Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds
@@ -181,7 +181,7 @@ class PricedPlan:
                 found._row(_name_of(each, step)).condition += price.expected
             row, begin_s = found._row(_name(step)), found._load.now_s
             loaded_s = found._load.loaded_s(step.what) if isinstance(step.what, Workload) else 0.0
-            price = found._priced(step, prices.step(step, loaded_s))
+            price = found._priced(step, prices.step(step, loaded_s, len(plan.alike(step)) + 1))
             row.add(price)
             row.workloads += prices.workloads(step)
             row.is_loop = step.kind is StepKind.LOOP
@@ -248,12 +248,18 @@ class Prices:
     #: Loops whose cells have too few I/Os at the published rates, a sentence each.
     too_short: dict[str, str] = field(default_factory=dict)
 
-    def step(self, step: CampaignStep, loaded_s: float = 0.0) -> StepPrice:
-        """Return the price of a step without its preparation; its drives were so long under load of its class."""
+    def step(self, step: CampaignStep, loaded_s: float = 0.0, workloads: int = 1) -> StepPrice:
+        """Return the price of a step without its preparation.
+
+        Its drives were so long under load of its class, and so many workloads may take turns with it, itself included.
+        """
         geometry, what = step.geometry, step.what
         if isinstance(what, Rounds):
             return self.loop(geometry, what)
         if step.kind is StepKind.MEASURED and what:
+            rule = self.protocol.interleave
+            if rule and self.durations and workloads >= rule.workloads:
+                return self.in_rounds(geometry, what, rule, workloads)
             return self.measurement(geometry, what, loaded_s)
         cost = StepCost()
         if step.kind in OF_MEMBERS and what:
@@ -348,6 +354,19 @@ class Prices:
             tuple((attempts - 1) * each_s for attempts in self._steps(found)) for _ in range(repeats)
         )
         return StepPrice.varying(lasting(window_s), beyond, per_s)
+
+    def in_rounds(self, geometry: Geometry, workload: Workload, rule: InterleaveRule, workloads: int) -> StepPrice:
+        """Return the price of a workload that takes turns with others, until it is decided."""
+        simulated = self.durations or Durations(Promises(self.spec, self.protocol, {}))
+        every_s, per_s = rule.ramp_s + rule.cell_s + OVERHEAD_S, self.written(geometry, workload, 1.0)
+        turns = Turns(self.protocol, rule, simulated.promises.family, workloads, every_s)
+        rounds = simulated.rounds(geometry, workload, turns)
+
+        def lasting(count: int) -> StepCost:
+            return StepCost(count * every_s, count * per_s * (rule.ramp_s + rule.cell_s))
+
+        beyond = tuple((each - rule.first) * every_s for each in rounds)
+        return StepPrice.varying(lasting(rule.first), beyond, per_s, lasting(rule.rounds))
 
     def members(self, kind: StepKind, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of one workload on the bare drives: side by side, or on one after another."""

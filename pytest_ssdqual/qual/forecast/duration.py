@@ -16,12 +16,13 @@ from functools import lru_cache
 from pytest_ssdqual.qual.forecast import simulated_drive
 from pytest_ssdqual.qual.forecast.simulated_drive import SimulatedDrive
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.run import Interval, Measured, Run, Spell
+from pytest_ssdqual.qual.measured.run import SPELL_S, Interval, Measured, Run, Spell
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Limit
-from pytest_ssdqual.qual.spec.protocol import SequentialRule, SteadyRule, VerdictRule
-from pytest_ssdqual.qual.stats import batch_means, excursions, group_sequential, steady_state
+from pytest_ssdqual.qual.spec.protocol import InterleaveRule, Protocol, SequentialRule, SteadyRule, VerdictRule
+from pytest_ssdqual.qual.stats import batch_means, excursions, group_sequential, interleaving, steady_state
 from pytest_ssdqual.qual.stats.group_sequential import Question, Side
+from pytest_ssdqual.qual.stats.interleaving import Cell
 from pytest_ssdqual.qual.stats.shared_evidence import Excursion, SharedEvidence
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -34,6 +35,8 @@ IOPS = 10_000.0
 TAIL = 2.0
 #: The same of the slowest I/O of a spell; 3 gives a spread over time of 2.6.
 OF_SPELLS = 3.0
+#: Workloads that take turns in a simulation; their scatter is pooled.
+MOST_SIMULATED = 6
 #: Seconds after which nothing of what a drive did before is left.
 APART_S = 1200.0
 #: Buckets of fio of an ordinary I/O and of the quantile in question, nanoseconds.
@@ -191,7 +194,9 @@ def _bucket(ns: float) -> int:
     return (found.low_ns + found.high_ns) // 2
 
 
-def _spells(drive: SimulatedDrive, seconds: float, asked: Asked, spell_s: float) -> tuple[Spell, ...]:
+def _spells(
+    drive: SimulatedDrive, seconds: float, asked: Asked, spell_s: float, begin_s: float = 0.0
+) -> tuple[Spell, ...]:
     """Return the slowest I/O of each spell, Pareto-distributed, with the return level that the margin implies."""
     if asked.claim not in OF_SLOWEST:
         return ()
@@ -200,10 +205,77 @@ def _spells(drive: SimulatedDrive, seconds: float, asked: Asked, spell_s: float)
     exponent, unit_ns = OF_SPELLS, LIMIT_NS / asked.margin / rarity ** (1 / OF_SPELLS)
     if asked.claim is Claim.LATENCY_SPREAD_OVER_TIME:
         exponent, unit_ns = math.log(rarity / 2) / math.log(max(1.01, asked.bound / asked.margin)), LIMIT_NS
-    maxima = unit_ns * (1 - drive.ranks[: int(seconds / spell_s)]) ** (-1 / exponent)
+    first = int(begin_s / spell_s)
+    maxima = unit_ns * (1 - drive.ranks[first : first + int(seconds / spell_s)]) ** (-1 / exponent)
     return tuple(
         Spell(index * spell_s, spell_s, int(each), 0.0, IOPS, IOPS, IOPS) for index, each in enumerate(maxima.tolist())
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What decides how many rounds workloads take that take turns: their protocol, number and the claims of a run."""
+
+    protocol: Protocol
+    rule: InterleaveRule
+    family: ErrorControl
+    #: Workloads that take turns, and the time from one cell to the next, seconds.
+    workloads: int
+    every_s: float
+
+
+def rounds(turns: Turns, asked: Iterable[Asked], kind: str) -> tuple[int, ...]:
+    """Number of rounds until all of ``asked`` is decided, of each simulated drive of a kind."""
+    wanted = sorted(set(asked), key=lambda each: (each.nearness, str(each)))
+    numbers = [
+        each for each in interleaving.looks(turns.rule) if turns.workloads * turns.every_s * each >= turns.rule.span_s
+    ]
+    return tuple(
+        next(
+            (each for each in numbers[:-1] if all(_is_decided_in(turns, one, kind, drive, each) for one in wanted)),
+            turns.rule.rounds,
+        )
+        for drive in range(DRIVES)
+    )
+
+
+@lru_cache(maxsize=200_000)
+def _is_decided_in(turns: Turns, asked: Asked, kind: str, number: int, rounds: int) -> bool:
+    protocol, cells = turns.protocol, _cells(turns, asked, kind, number)
+    span_s = rounds * turns.workloads * turns.every_s
+    found = interleaving.among(cells[0][:rounds], [each[:rounds] for each in cells], protocol, span_s)
+    precision = asked.precision_percent if asked.claim is None else None
+    question = Question(_limits(asked), precision, asked.precision_side, is_observed=asked.claim in OF_SLOWEST)
+    return bool(group_sequential.decide(found, question, protocol.sequential, protocol.verdict, turns.family))
+
+
+@lru_cache(maxsize=256)
+def _cells(turns: Turns, asked: Asked, kind: str, number: int) -> tuple[tuple[Cell, ...], ...]:
+    """Return the cells of a few workloads on one drive; of the first, with the latencies that ``asked`` is about."""
+    import numpy as np
+
+    rule, count = turns.rule, min(turns.workloads, MOST_SIMULATED)
+    drive = _drive(kind, number, (rule.rounds * turns.workloads + 1) * turns.every_s)
+    rng = np.random.default_rng([SEED, number])
+    found: list[list[Cell]] = [[] for _ in range(count)]
+    for index in range(rule.rounds):
+        for cells, slot in zip(found, rng.permutation(turns.workloads)[:count], strict=True):
+            begin_s = float(index * turns.workloads + slot) * turns.every_s
+            about = asked if cells is found[0] else Asked()
+            cells.append(Cell(_cell(drive, begin_s, about, rule.cell_s), None, None))
+    return tuple(map(tuple, found))
+
+
+def _cell(drive: SimulatedDrive, begin_s: float, asked: Asked, cell_s: float) -> Run:
+    import numpy as np
+
+    done, slow = (float(each[0]) for each in drive.between(np.asarray((begin_s, begin_s + cell_s))))
+    count = round(IOPS * done)
+    interval = Interval(0.0, cell_s, count, 0, 4096 * count, 0, _latency(count, IOPS * slow, asked), NOTHING)
+    spells = _spells(drive, cell_s, asked, SPELL_S, begin_s)
+    return Run(
+        READS, TARGET, ("simulated",), (interval,), 0.0, cell_s, 1, "", reports=spells, spell_length_s=SPELL_S
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Annotated, ClassVar, TypeVar
 
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import Added
@@ -236,6 +237,7 @@ class RunRecord:
     #: Name of fio's output in the run folder.
     raw: str
     look: Look | None
+    spell_length_s: Annotated[float | None, Added()] = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -270,6 +272,8 @@ class Run:
     part_reports: tuple[tuple[Spell, ...], ...] = ()
     #: The spec promises something about heat: it is the product's, and no objection to the measurement.
     is_heat_promised: bool = False
+    #: Length of a spell, seconds; None: that of the look, or as the window's length has it.
+    spell_length_s: float | None = None
 
     def __repr__(self) -> str:
         if not self.latency:
@@ -379,8 +383,8 @@ class Run:
     @property
     def spell_s(self) -> float:
         """Length of a spell, seconds."""
-        if self.look:
-            return self.look.spell_s
+        if self.look or self.spell_length_s:
+            return self.look.spell_s if self.look else self.spell_length_s or SPELL_S
         return min(SPELL_S, max(SHORTEST_SPELL_S, self.window_s / FEWEST_SPELLS))
 
     @property
@@ -452,6 +456,7 @@ class Run:
             seen=self.seen,
             raw=self.raw,
             look=self.look,
+            spell_length_s=self.spell_length_s,
         )
 
     def _shared_out(self, count: int) -> list[list[Interval]]:
@@ -472,6 +477,8 @@ class Measured:
     """One or more runs of the same workload on the same array, judged together: their rounds are pooled."""
 
     runs: tuple[Run, ...]
+    #: If the runs are cells of rounds with other workloads.
+    interleaved: Interleaved | None = None
 
     kind: ClassVar[Scope] = Scope.RUN
 
@@ -507,6 +514,18 @@ class Measured:
         return self.runs[0].look
 
     @property
+    def is_last(self) -> bool:
+        """Return whether no further look is planned; measurements of fixed length have none."""
+        if self.interleaved:
+            return self.interleaved.is_last
+        return self.look is None or self.look.number == self.look.of
+
+    @property
+    def observed_s(self) -> float:
+        """Length of all windows together, seconds."""
+        return sum(run.window_s for run in self.runs)
+
+    @property
     def iops(self) -> float:
         """All counted I/Os over all counted time."""
         seconds = sum(run.seconds for run in self.runs)
@@ -520,7 +539,8 @@ class Measured:
         """One measurement for each drive side by side; for an array only the measurement itself."""
         if not self.runs[0].parts:
             return (self,)
-        return tuple(Measured(runs) for runs in zip(*(run.of_members() for run in self.runs), strict=True))
+        members = zip(*(run.of_members() for run in self.runs), strict=True)
+        return tuple(Measured(runs, self.interleaved) for runs in members)
 
     def raw_files(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(run.raw for run in self.runs))
@@ -547,4 +567,6 @@ class Measured:
         return self.runs[0].spell_s
 
     def summary(self) -> dict[str, object]:
-        return {"iops": self.iops, "runs": [run.record() for run in self.runs]}
+        """Return what the journal holds."""
+        found: dict[str, object] = {"iops": self.iops, "runs": [run.record() for run in self.runs]}
+        return found | ({"interleaved": self.interleaved} if self.interleaved else {})

@@ -260,6 +260,33 @@ class SequentialRule:
 
 
 @dataclass(frozen=True, slots=True)
+class InterleaveRule:
+    """Workloads of one array take turns: rounds of one cell each, until each is decided; see ``stats.interleaving``.
+
+    Reads and workloads that write have rounds of their own. What has too few workloads for rounds is measured without
+    a pause, by ``SequentialRule``.
+    """
+
+    #: Counted time of a cell, and the ramp before it.
+    cell_s: Annotated[Seconds, Field(alias="cell", ge=2)] = 60.0
+    ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
+    #: Rounds at the first look, the factor to the next one, and the most.
+    first: Annotated[int, Field(ge=5, le=1000)] = 6
+    growth: Annotated[float, Field(ge=1.05, le=10)] = 1.2
+    rounds: Annotated[int, Field(ge=5, le=1000)] = 120
+    #: Least time from the first round to a look: longer than what a drive remembers.
+    span_s: Annotated[Seconds, Field(alias="span", ge=0)] = 3600.0
+    #: Fewest workloads that take turns.
+    workloads: Annotated[int, Field(ge=2, le=1000)] = 3
+
+    def validated(self) -> Self:
+        """Raise ``ValueError`` unless the first look is before the last round."""
+        if self.rounds < self.first:
+            raise ValueError(f"the first look is after {self.first} rounds, and there are at most {self.rounds}")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
 class Fill:
     """Sequential passes over the whole user area after a purge; no pass for writes from the fresh state."""
 
@@ -318,6 +345,8 @@ class Protocol:
     verdict: VerdictRule = field(default_factory=VerdictRule)
     #: None if every measurement takes the same time, ``window_s``.
     sequential: SequentialRule | None = None
+    #: None if workloads do not take turns; only of a sequential protocol.
+    interleave: InterleaveRule | None = None
     #: None if every point is measured.
     screen: ScreenRule | None = None
 
@@ -453,6 +482,13 @@ class SequentialDocument(CommonDocument):
 
     measure: RampTable
     sequential: Annotated[SequentialRule, TABLE, AfterValidator(SequentialRule.validated)]
+    interleave: Annotated[InterleaveRule, TABLE, AfterValidator(InterleaveRule.validated)] | None = None
+
+    @model_validator(mode="after")
+    def _all_or_some(self) -> Self:
+        if self.interleave and self.screen:
+            raise ValueError("the table interleave measures all points of an array, and the table screen only some")
+        return self
 
     @model_validator(mode="after")
     def _rounds_of_a_second(self) -> Self:
@@ -481,6 +517,7 @@ def load(path_or_name: str | Path) -> Protocol:
             _protocol(name, looks, (looks.measure.ramp, rule.first_s, 1, SEQUENTIAL_ATTEMPTS)),
             tail_window_s=min(rule.limit_s, max(rule.first_s, rule.observe_s)),
             sequential=rule,
+            interleave=looks.interleave,
         )
     fixed = toml.checked(ProtocolDocument, name, content, ProtocolError)
     times = fixed.measure

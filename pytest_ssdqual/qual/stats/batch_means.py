@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TypeVar
 
+from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew, student_t
 from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN
@@ -44,6 +46,11 @@ SYMMETRICAL = 1e-3
 LATER = (0.3, 0.6)
 #: Standard errors from which a drift counts as a trend.
 CLEAR = 2.5
+#: Largest correlation of neighbouring rounds by which an interval is widened; beyond it a series is a trend.
+MOST_CORRELATED = 0.9
+#: How far a drift of rounds leads, as a multiple of its way from their mean to the last round: a transient with the
+#: slowest expected time constant, 70 min, has 2.7 times that way to go after rounds of an hour.
+FURTHER = 3.0
 #: Multiples of the slowest period after which a series has shown every phase.
 PERIODS = 1.6
 
@@ -214,15 +221,15 @@ class Basis:
     confidence_level: ConfidenceLevel = USUAL
     #: The look of a sequential measurement; None if the rounds are independent.
     look: Look | None = None
-    #: Length of the stretch that was cut into blocks; only of a sequential measurement.
+    #: Length of the stretch that was cut into blocks or rounds.
     seconds: float = 0.0
+    #: If the rounds are cells among those of other workloads.
+    interleaved: Interleaved | None = None
 
     @classmethod
     def of(cls, measured: Measured, confidence_level: ConfidenceLevel) -> Basis:
         """Return the basis for means, without the warm-up. The blocks of repeats follow each other as one series."""
-        return cls(
-            confidence_level, measured.look, sum(run.window_s for run in measured.runs) if measured.look else 0.0
-        )
+        return cls(confidence_level, measured.look, measured.observed_s, measured.interleaved)
 
     @classmethod
     def whole(cls, measured: Measured, confidence_level: ConfidenceLevel) -> Basis:
@@ -233,6 +240,9 @@ class Basis:
     def of_extremes(cls, measured: Measured, confidence_level: ConfidenceLevel) -> Basis:
         """Return the basis for the slowest I/Os and seconds: that of quantiles, at the looks' level for extremes."""
         whole = cls.whole(measured, confidence_level)
+        if whole.interleaved and whole.interleaved.extremes_level:
+            cells = whole.interleaved
+            return replace(whole, interleaved=replace(cells, level=cells.extremes_level or cells.level))
         if whole.look is None or whole.look.extremes_level is None:
             return whole
         return replace(whole, look=replace(whole.look, level=whole.look.extremes_level))
@@ -248,7 +258,8 @@ class Basis:
     @property
     def level(self) -> float:
         """Two-sided confidence at which intervals are computed; ``confidence_level.confidence`` is the stated one."""
-        return self.confidence_level.level(self.look.level if self.look else None)
+        at = self.look or self.interleaved
+        return self.confidence_level.level(at.level if at else None)
 
     def settled(self, rounds: Sequence[T]) -> Sequence[T]:
         """Return the rounds without the blocks that are warm-up."""
@@ -269,9 +280,14 @@ class Basis:
             raise TooFew("no I/O was counted")
         value = math.fsum(numerators) / math.fsum(denominators)
         residuals = [k - value * n for k, n in zip(numerators, denominators, strict=True)]
-        error = stdev(residuals) / fmean(denominators) / math.sqrt(count)
+        scatter = stdev(residuals) / fmean(denominators)
+        if self.interleaved:
+            scatter = max(scatter, self.interleaved.scatter * abs(value)) * widening(residuals)
+        error = scatter / math.sqrt(count)
         half = student_t(self.level, count - 1) * error
-        return Bounds(value, value - half, value + half, error, 0.0)
+        drift = self.interleaved.drift * abs(value) if self.interleaved else 0.0
+        low, high = value - half + min(0.0, FURTHER * drift), value + half + max(0.0, FURTHER * drift)
+        return Bounds(value, low, high, error, 2 * drift)
 
     def time_each(self, times: Sequence[float], counts: Sequence[float]) -> Bounds:
         """Time per item, Σ times / Σ counts, with its interval.
@@ -291,6 +307,19 @@ class Basis:
             error=rate.error / rate.value**2,
             drift=-rate.drift / rate.value**2,
         )
+
+
+def widening(residuals: Sequence[float]) -> float:
+    """Return the factor by which the correlation of neighbouring rounds widens an interval, at least 1.
+
+    √((1 + r)/(1 - r)), the factor of a first-order autoregressive series with the correlation r.
+    """
+    squares = math.fsum(each * each for each in residuals)
+    if not squares:
+        return 1.0
+    found = math.fsum(one * following for one, following in pairwise(residuals)) / squares
+    correlation = min(MOST_CORRELATED, max(0.0, found))
+    return math.sqrt((1 + correlation) / (1 - correlation))
 
 
 #: Independent rounds at the default confidence.

@@ -268,20 +268,28 @@ def decide(
 
 def _is_too_early(verdict: Verdict, measured: Measured, looks: SequentialRule | None) -> bool:
     """Return whether a decided verdict may be that of a plateau; never at the last look."""
-    look = measured.look
-    if looks is None or look is None or look.number == look.of or verdict.outcome is Outcome.INCONCLUSIVE:
+    if looks is None or measured.is_last or verdict.outcome is Outcome.INCONCLUSIVE:
         return False
-    seconds = look.shared.loaded_s + look_times(looks)[look.number - 1]
-    return is_too_early(seconds, verdict.estimate.value, verdict.limit.bound, looks)
+    return is_too_early(_loaded_s(measured, looks), verdict.estimate.value, verdict.limit.bound, looks)
+
+
+def _loaded_s(measured: Measured, looks: SequentialRule) -> float:
+    """Return the time under load of its class until now: before the measurement and in it."""
+    cells, look = measured.interleaved, measured.look
+    if cells:
+        return cells.loaded_s + cells.span_s
+    return (look.shared.loaded_s if look else 0.0) + _observed_s(measured, looks)
+
+
+def _observed_s(measured: Measured, looks: SequentialRule) -> float:
+    look = measured.look
+    return look_times(looks)[look.number - 1] if look else measured.observed_s
 
 
 def _not_observed(measured: Measured, looks: SequentialRule | None) -> Iterator[str]:
     """Yield a sentence while extremes were observed for less than ``observe_s``, however clear other figures are."""
-    look = measured.look
-    if looks and look and look.number < look.of:
-        seconds = look_times(looks)[look.number - 1]
-        if seconds < looks.observe_s:
-            yield f"slowest I/Os are observed for {format_duration(looks.observe_s)} at least"
+    if looks and not measured.is_last and _observed_s(measured, looks) < looks.observe_s:
+        yield f"slowest I/Os are observed for {format_duration(looks.observe_s)} at least"
 
 
 def _decision(undecided: list[str], sentence: str) -> Decision:

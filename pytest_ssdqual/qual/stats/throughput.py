@@ -46,7 +46,7 @@ def _rate(
     measured: Measured, count: Callable[[Interval], int], unit: Unit, confidence_level: ConfidenceLevel
 ) -> Estimate:
     rates = measured.round_rates(count)
-    if not measured.look:
+    if not measured.look and not measured.interleaved:
         run = measured.runs[0]
         least = run.workload.largest_bytes if unit is Unit.BYTES_PER_SECOND else 1
         return of_rounds(rates, run.window_s / run.rounds, unit, confidence_level, least)

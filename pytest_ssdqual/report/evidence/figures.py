@@ -119,7 +119,16 @@ def of_steady(state: SteadyState) -> Figures:
 
 def _look(measured: Measured) -> Figures:
     """Return the interim analysis that ended a sequential measurement: number, confidence level, warm-up."""
-    look = measured.look
+    look, rounds = measured.look, measured.interleaved
+    if rounds:
+        return {
+            "rounds": rounds.rounds,
+            "most_rounds": rounds.of,
+            "workloads_in_rounds": rounds.workloads,
+            "look_confidence_percent": 100 * rounds.level,
+            "cell_scatter_percent": 100 * rounds.scatter,
+            "span_s": rounds.span_s,
+        }
     if look is None:
         return {}
     return {

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.measured.alone import DrivesAlone
 from pytest_ssdqual.qual.measured.ceiling import Ceiling
+from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -105,6 +106,7 @@ class Shelf:
             reports=read.of_target,
             part_reports=part_reports,
             look=noted.look,
+            spell_length_s=noted.spell_length_s,
         )
 
 
@@ -114,7 +116,9 @@ Builder = Callable[[Mapping[str, Any], Shelf], object]
 
 def _measured(facts: Mapping[str, Any], shelf: Shelf) -> Measured:
     workload = from_plain(Workload, facts["asked"])
-    return Measured(tuple(_condensed(shelf, noted, workload) for noted in facts["runs"]))
+    runs = tuple(_condensed(shelf, noted, workload) for noted in facts["runs"])
+    in_rounds = facts.get("interleaved")
+    return Measured(runs, None if in_rounds is None else from_plain(Interleaved, in_rounds))
 
 
 def _alone(facts: Mapping[str, Any], shelf: Shelf) -> DrivesAlone:

@@ -49,6 +49,7 @@ from pytest_ssdqual.rig.measure import (
     sequential_verdict,
 )
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
+from pytest_ssdqual.rig.measure.interleaved import InterleavedRounds
 from pytest_ssdqual.rig.measure.probe import Probe
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
@@ -87,6 +88,10 @@ class Campaign:
     _standing: StandingArray = field(init=False)
     #: Number in the plan of the array that stands.
     _array_number: int | None = None
+    #: Steps whose cells depend on the cells before them.
+    _without_pause: set[CampaignStep] = field(default_factory=set)
+    #: Classes of workloads whose writes agreed with a measurement without a pause, the control.
+    _controlled: set[bool | None] = field(default_factory=set)
     #: By array and workload; in another boot of the machine they are measured again.
     _ceilings: dict[tuple[Geometry, Workload], Ceiling] = field(default_factory=dict)
 
@@ -375,10 +380,58 @@ class Campaign:
         if step.kind is StepKind.ALONE:
             return drives_alone.measure(self._of_members(), array, step.what)
         with self._standing.under_load(array, step.what):
-            return self._measured(array, step.what)
+            return self._in_rounds(array, step) or self._measured(array, step.what)
 
     def _of_members(self) -> Setup:
         return replace(self.setup, protocol=self.setup.protocol.of_members)
+
+    def _in_rounds(self, array: Array, step: CampaignStep) -> Measured | None:
+        """Return the step's result after rounds with the other workloads of its array, whose results are stored.
+
+        None if the step has to be measured without a pause: by the protocol, because too few workloads are left for
+        rounds, or because its cells depend on those before them.
+        """
+        rule, asked = self.setup.protocol.interleave, step.what
+        if rule is None or not isinstance(asked, Workload) or step in self._without_pause:
+            return None
+        steps = {asked: step, **{each.what: each for each in self._open(step) if isinstance(each.what, Workload)}}
+        if len(steps) < rule.workloads:
+            return None
+        most = min(steps, key=lambda each: (each.read_fraction, -each.qd_per_drive))
+        control = None
+        # Reads leave a drive as it is, and need no control.
+        if most.writes and step.is_random not in self._controlled:
+            try:
+                control = self._measured(array, most)
+            except InvalidMeasurement as error:
+                if most == asked:
+                    raise
+                self._store(steps[most], error)
+                return None
+        loaded_s = self._standing.known_of(array, asked).loaded_s
+        endings = InterleavedRounds(self.setup, array, rule, self.enough, loaded_s, control).measure(list(steps))
+        readopt_array.count(self.setup, array, "measured")
+        if control:
+            self._controlled.add(step.is_random)
+            endings[control.workload] = control
+        for each, found in endings.items():
+            if found is None:
+                self._without_pause.add(steps[each])
+            elif each != asked:
+                self._store(steps[each], found)
+        if isinstance(ending := endings[asked], InvalidMeasurement):
+            raise ending
+        return ending
+
+    def _store(self, step: CampaignStep, found: Measured | InvalidMeasurement) -> None:
+        if isinstance(found, Measured):
+            self.cache.put(step, found)
+        else:
+            self.cache.fail(step, found)
+
+    def _open(self, step: CampaignStep) -> list[CampaignStep]:
+        """Return the other steps that may take turns with ``step``, and have no result."""
+        return [each for each in self.plan.alike(step) if not self._is_known(each) and each not in self._without_pause]
 
     def _measured(self, array: Array, workload: Workload) -> Measured:
         rule = self.setup.protocol.sequential

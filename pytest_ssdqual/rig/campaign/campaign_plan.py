@@ -376,6 +376,22 @@ class CampaignPlan:
         """Return the steps with a result on one array; none without a number."""
         return () if number is None else self._with_result.get(number, ())
 
+    def alike(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
+        """Return the other measurements that may take turns with ``step``: of its array, its class and its direction.
+
+        Of drives side by side none: one that gives no figure is left out of one measurement, not of its neighbours.
+        """
+        if step.kind is not StepKind.MEASURED or step.geometry.is_side_by_side or not isinstance(step.what, Workload):
+            return ()
+        return tuple(
+            each
+            for each in self.on_array(self._arrays.get(step))
+            if each != step
+            and (each.kind, each.geometry, each.is_random) == (step.kind, step.geometry, step.is_random)
+            and isinstance(each.what, Workload)
+            and bool(each.what.writes) == bool(step.what.writes)
+        )
+
     def members_before(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
         """Return the measurements of bare drives that come before ``step``, which is on an array.
 

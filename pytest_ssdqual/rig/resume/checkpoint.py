@@ -25,6 +25,7 @@ REPEATABLE = ("run", "precondition", "confirm")
 REMARKS = (
     "environment",
     "looked",
+    "looked_at_rounds",
     "steady",
     "member",
     "alone",

@@ -145,7 +145,7 @@ def test_a_screen_that_cannot_be_used_is_refused(tmp_path: Path, table: str, sen
 
 def test_what_is_shipped() -> None:
     assert protocol.shipped() == (
-        "intel", "intel910", "quick", "screen", "sequential", "snia", "stec", "toms_s3500",
+        "intel", "intel910", "interleaved", "quick", "screen", "sequential", "snia", "stec", "toms_s3500",
     )  # fmt: skip
     quick, intel = protocol.load("quick"), protocol.load("intel")
     assert not quick.acceptance
@@ -153,7 +153,7 @@ def test_what_is_shipped() -> None:
     assert intel.acceptance
     # 12 minutes, the last 10 of which count, after two hours of writes, twice.
     assert (intel.ramp_s, intel.window_s, intel.precondition_s, intel.repeats) == (120, 600, 7200, 2)
-    with pytest.raises(ProtocolError, match="there are: intel, intel910, quick"):
+    with pytest.raises(ProtocolError, match="there are: intel, intel910, interleaved, quick"):
         protocol.load("slow")
 
 

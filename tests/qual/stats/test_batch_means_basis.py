@@ -47,7 +47,7 @@ def test_of_a_look_it_is_the_blocks_interval_at_the_looks_level() -> None:
 
 def test_a_measurement_knows_which_it_is() -> None:
     fixed = Measured((run([1_000] * 40, rounds=40),))
-    assert Basis.of(fixed, ConfidenceLevel(0.9)) == Basis(ConfidenceLevel(0.9))
+    assert Basis.of(fixed, ConfidenceLevel(0.9)) == Basis(ConfidenceLevel(0.9), seconds=40.0)
     looked = Measured(tuple(replace(each, look=LOOK) for each in fixed.runs * 2))
     assert Basis.of(looked, ConfidenceLevel(0.9)) == Basis(ConfidenceLevel(0.9), LOOK, 80.0)
 

@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol, SequentialRule, SteadyRule
+from pytest_ssdqual.qual.spec.protocol import ArraySettings, InterleaveRule, Protocol, SequentialRule, SteadyRule
 from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -33,6 +33,7 @@ from pytest_ssdqual.rig.md import members as degraded
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure import rounds, saturation, sequential_verdict
+from pytest_ssdqual.rig.measure.interleaved import Ending, InterleavedRounds
 from pytest_ssdqual.rig.measure.sequential_verdict import Decision, Enough
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
@@ -602,3 +603,112 @@ def test_a_rebuild_is_not_done_in_passing(rig: Rig, monkeypatch: pytest.MonkeyPa
     here.plan = CampaignPlan.of(sorted(steps, key=lambda step: step.geometry.width), here.setup.protocol)
     [here.measure(each, WRITE) for each in (RAID5X3, RAID5X4)]
     assert count(rig, "create") == 2
+
+
+# -- workloads that take turns
+
+
+MIXES = tuple(Workload("randrw", "4k", depth, read_percent=70) for depth in (1, 2, 4, 8))
+
+
+@dataclass
+class Turns:
+    """What was measured in rounds, and what without a pause."""
+
+    rounds: list[tuple[Workload, ...]] = field(default_factory=list)
+    alone: list[Workload] = field(default_factory=list)
+    controls: list[Workload | None] = field(default_factory=list)
+    #: Instead of a result.
+    endings: dict[Workload, InvalidMeasurement | None] = field(default_factory=dict)
+    refused: set[Workload] = field(default_factory=set)
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
+    turns = Turns()
+
+    def found(workload: Workload) -> Measured:
+        return Measured((strategies.run([1000] * 60, geometry="raid5x3", workload=workload),))
+
+    def in_rounds(self: InterleavedRounds, workloads: Sequence[Workload]) -> dict[Workload, Ending]:
+        turns.rounds.append(tuple(workloads))
+        turns.controls.append(self.control and self.control.workload)
+        return {each: turns.endings.get(each, found(each)) for each in workloads}
+
+    def without_a_pause(setup: Setup, array: Array, workload: Workload, *_: object, **more: object) -> Measured:
+        turns.alone.append(workload)
+        if workload in turns.refused:
+            raise InvalidMeasurement(f"{workload} is not valid")
+        return found(workload)
+
+    monkeypatch.setattr(InterleavedRounds, "measure", in_rounds)
+    monkeypatch.setattr(sequential_verdict, "measure", without_a_pause)
+    return turns
+
+
+def taking_turns(rig: Rig, *workloads: Workload, geometry: Geometry = RAID5X3) -> Campaign:
+    return campaign(rig, {geometry: workloads}, sequential=SequentialRule(), interleave=InterleaveRule())
+
+
+def test_writing_workloads_of_an_array_take_turns_and_one_of_them_is_the_control(rig: Rig, turns: Turns) -> None:
+    here = taking_turns(rig, *MIXES)
+    found = [here.measure(RAID5X3, each) for each in MIXES]
+    assert [each.workload for each in found] == [*MIXES]
+    assert turns.rounds == [MIXES]
+    # The one that writes most, at the deepest queue; its figure is the one without a pause.
+    assert turns.alone == turns.controls == [MIXES[3]]
+
+
+def test_a_control_is_needed_once_for_each_class(rig: Rig, turns: Turns) -> None:
+    here = campaign(
+        rig, {RAID5X3: MIXES, RAID5X4: MIXES}, sequential=SequentialRule(), interleave=InterleaveRule()
+    )  # fmt: skip
+    for geometry in (RAID5X3, RAID5X4):
+        here.measure(geometry, MIXES[0])
+    assert turns.controls == [MIXES[3], None]
+
+
+def test_reads_take_turns_among_themselves_without_a_control(rig: Rig, turns: Turns) -> None:
+    reads = tuple(Workload("randread", "4k", depth) for depth in (1, 2, 4))
+    here = taking_turns(rig, *reads, *MIXES[:2])
+    for each in (*reads, *MIXES[:2]):
+        here.measure(RAID5X3, each)
+    assert (turns.rounds, turns.controls) == ([reads], [None])
+    # Two that write are too few for rounds.
+    assert turns.alone == [*MIXES[:2]]
+
+
+def test_drives_side_by_side_take_no_turns(rig: Rig, turns: Turns) -> None:
+    shelf = Geometry(RaidLevel.DRIVE, 1)
+    here = taking_turns(rig, *MIXES, geometry=shelf)
+    for each in MIXES:
+        here.measure(shelf, each)
+    assert not turns.rounds
+    assert turns.alone == [*MIXES]
+
+
+def test_what_depends_on_its_neighbours_is_measured_without_a_pause(rig: Rig, turns: Turns) -> None:
+    turns.endings = {MIXES[0]: None, MIXES[1]: None}
+    here = taking_turns(rig, *MIXES)
+    assert [here.measure(RAID5X3, each).workload for each in MIXES] == [*MIXES]
+    assert len(turns.rounds) == 1
+    assert turns.alone == [MIXES[3], MIXES[0], MIXES[1]]
+
+
+def test_cells_that_are_not_valid_are_an_error_of_their_workload(rig: Rig, turns: Turns) -> None:
+    turns.endings = {MIXES[1]: InvalidMeasurement("no I/O"), MIXES[0]: InvalidMeasurement("none here")}
+    here = taking_turns(rig, *MIXES)
+    for odd in MIXES[:2]:
+        with pytest.raises(InvalidMeasurement, match="no"):
+            here.measure(RAID5X3, odd)
+    assert here.measure(RAID5X3, MIXES[2]).workload == MIXES[2]
+    assert len(turns.rounds) == 1
+
+
+def test_without_a_valid_control_nothing_takes_turns(rig: Rig, turns: Turns) -> None:
+    turns.refused = {MIXES[3]}
+    here = taking_turns(rig, *MIXES)
+    assert here.measure(RAID5X3, MIXES[0]).workload == MIXES[0]
+    with pytest.raises(InvalidMeasurement, match="qd8"):
+        here.measure(RAID5X3, MIXES[3])
+    assert turns.alone == [MIXES[3], MIXES[0]]

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders import strategies
+
+from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.spec import protocol
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
+from pytest_ssdqual.qual.spec.protocol import InterleaveRule
+from pytest_ssdqual.qual.stats import batch_means, group_sequential, interleaving, spread
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, student_t
+from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.interleaving import Cell
+from pytest_ssdqual.qual.stats.throughput import iops, throughput
+from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.workload import Workload
+
+PROTOCOL = protocol.load("interleaved")
+RULE = PROTOCOL.interleave
+assert RULE
+READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+SURE = ConfidenceLevel(0.95)
+
+
+def run(rates: list[int], workload: Workload = WRITES) -> Run:
+    return replace(strategies.run(rates, workload=workload, rounds=1), window_s=float(len(rates)), ramp_s=0.0)
+
+
+def cells(*rates: int, before: list[float] | None = None) -> list[Cell]:
+    """Cells of a minute, each at one rate."""
+    shares: list[float | None] = [None] * len(rates) if before is None else [*before]
+    return [Cell(run([rate] * 60).condensed(), 0.0, each) for rate, each in zip(rates, shares, strict=True)]
+
+
+def test_looks_grow_to_the_limit() -> None:
+    assert interleaving.looks(InterleaveRule(first=6, growth=1.2, rounds=14)) == (6, 7, 8, 10, 12, 14)
+    assert interleaving.looks(InterleaveRule(first=5, growth=1.05, rounds=8)) == (5, 6, 7, 8)
+    assert interleaving.looks(InterleaveRule(first=9, growth=2.0, rounds=9)) == (9,)
+
+
+def test_all_looks_together_hold_at_the_confidence() -> None:
+    rule = InterleaveRule(first=6, rounds=30)
+    times = tuple(map(float, interleaving.looks(rule)))
+    found = interleaving.level(rule, 0.95)
+    assert found == group_sequential.nominal_level(times, 0.95) > 0.95
+    # What only the later looks decide shares the error among fewer.
+    assert 0.95 < interleaving.level(rule, 0.95, 20 * rule.cell_s) < found
+    assert interleaving.level(rule, 0.95, 1e6) == 0.95
+
+
+def test_scatter_is_pooled_over_workloads_and_relative() -> None:
+    # 90, 100, 110 and ten times that: variances of 1 %² with two degrees of freedom each.
+    assert interleaving.scatter([cells(90, 100, 110), cells(900, 1000, 1100)]) == pytest.approx(0.1)
+    assert interleaving.scatter([cells(90, 100, 110), cells(50, 50, 50)]) == pytest.approx(0.1 / math.sqrt(2))
+    assert interleaving.scatter([cells(100), []]) == 0
+
+
+def test_the_interval_has_the_larger_scatter() -> None:
+    """Cells that happen to be alike do not hide what the cells of all workloads show."""
+    alike, wild = cells(*[1000, 1001] * 4), cells(*[900, 1100] * 4)
+    alone = iops(interleaving.among(alike, [alike], PROTOCOL, 3600.0), SURE)
+    among = interleaving.among(alike, [alike, wild, wild], PROTOCOL, 3600.0)
+    together = iops(among, SURE)
+    assert among.interleaved is not None
+    pooled = among.interleaved.scatter
+    half = student_t(interleaving.level(RULE, 0.95), 7) * pooled * 1000.5 / math.sqrt(8)
+    assert together.value == alone.value == pytest.approx(1000.5)
+    assert together.high - together.value == pytest.approx(half)
+    assert alone.high - alone.value < half / 10
+    # So does every other figure of the same cells.
+    bytes_per_s = throughput(among, SURE)
+    assert bytes_per_s.high / bytes_per_s.value == pytest.approx(together.high / together.value)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=30))
+def test_an_interval_is_never_narrowed(residuals: list[float]) -> None:
+    assert 1 <= batch_means.widening(residuals) <= math.sqrt(19) + 1e-9
+
+
+def test_neighbours_that_resemble_each_other_widen_an_interval() -> None:
+    assert batch_means.widening([1, -1] * 4) == 1
+    assert batch_means.widening([0.0] * 4) == 1
+    # r = 3/4 of (1, 1, 1, 1) without its mean.
+    assert batch_means.widening([1, 1, 1, 1]) == pytest.approx(math.sqrt(7))
+
+
+def test_first_seconds_that_differ_are_seen() -> None:
+    rng = random.Random(1)  # noqa: S311
+
+    def heads(factor: float) -> list[Cell]:
+        def rate(second: int) -> int:
+            return round((factor if second < 10 else 1.0) * 1000 * rng.uniform(0.98, 1.02))
+
+        return [interleaving.cell(run([rate(each) for each in range(60)]), None) for _ in range(8)]
+
+    assert "times as fast as the rest, in 8 cells" in interleaving.head_effect(heads(1.3))
+    assert interleaving.head_effect(heads(0.7))
+    assert not interleaving.head_effect(heads(1.0))
+    # Sure, but of no consequence: half a per cent of the cell.
+    assert not interleaving.head_effect(heads(1.03))
+    assert not interleaving.head_effect(heads(1.3)[:1])
+    # Without a rest there is nothing to compare.
+    assert interleaving.cell(run([1000] * 10), None).head is None
+
+
+def test_cells_after_writes_that_are_slower_are_seen() -> None:
+    rng = random.Random(2)  # noqa: S311
+
+    def after(effect: float) -> list[list[Cell]]:
+        found = []
+        for level in (1000, 3000, 9000):
+            shares = [rng.choice((0.0, 0.3, 1.0)) for _ in range(8)]
+            rates = [round(level * (1 - effect * share) * rng.uniform(0.99, 1.01)) for share in shares]
+            found.append(cells(*rates, before=shares))
+        return found
+
+    assert "% slower" in interleaving.carried_over(after(0.1))
+    assert "% faster" in interleaving.carried_over(after(-0.1))
+    assert not interleaving.carried_over(after(0.0))
+    assert not interleaving.carried_over([cells(1000, 1000), []])
+    # Without different neighbours nothing can be said.
+    assert not interleaving.carried_over([cells(*[1000, 900] * 4, before=[1.0] * 8)])
+
+
+def test_chance_alone_hardly_ever_looks_like_dependence() -> None:
+    """At 99.9 % sure, more than 4 of 400 are less likely than one in a thousand (binomial)."""
+    rng = random.Random(3)  # noqa: S311
+    found = 0
+    for _ in range(400):
+        shares = [rng.choice((0.0, 0.3, 1.0)) for _ in range(8)]
+        rates = [round(10_000 * rng.gauss(1, 0.05)) for _ in shares]
+        found += bool(interleaving.carried_over([cells(*rates, before=shares)]))
+    assert found <= 4
+
+
+def test_a_measurement_without_a_pause_has_to_agree() -> None:
+    among = interleaving.among(cells(*[990, 1010] * 4), [cells(*[990, 1010] * 4)], PROTOCOL, 3600.0)
+
+    def without_a_pause(rate: int) -> str:
+        alone = strategies.run([rate - 1, rate + 1] * 30, workload=WRITES, rounds=6)
+        return interleaving.disagreement(Measured((alone,)), among, SURE)
+
+    assert not without_a_pause(1000)
+    # Surely different, but by less than 3 %.
+    assert not without_a_pause(980)
+    assert "in rounds and" in without_a_pause(700)
+    assert "in rounds and" in without_a_pause(1500)
+
+
+def test_spells_are_those_of_measurements_without_a_pause() -> None:
+    """A cell of a minute would have spells of two seconds, and their usual maxima are lower."""
+    found = interleaving.cell(run([1000] * 60), None).run
+    assert (found.spell_s, len(found.spells)) == (10, 6)
+    among = interleaving.among([Cell(found, None, None)] * 40, [], PROTOCOL, 3600.0)
+    assert spread.SpellMaxima.of(among, SURE).seconds == 10
+    extremes = batch_means.Basis.of_extremes(among, SURE).level
+    assert extremes < batch_means.Basis.of(among, SURE).level
+    assert among.observed_s == 2400
+
+
+def test_a_plateau_is_excluded_by_the_time_since_the_first_round() -> None:
+    """Twice the limit is surely above it, and believed after the 35 minutes of a plateau only."""
+    one = cells(*[1999, 2001] * 3)
+    limit = Limit(Direction.AT_LEAST, 1000.0, Unit.IOPS, "test")
+
+    def is_done(span_s: float, loaded_s: float) -> bool:
+        found = interleaving.among(one, [one], PROTOCOL, span_s, loaded_s)
+        question = Question({Claim.STEADY_IOPS: limit})
+        return bool(group_sequential.decide(found, question, PROTOCOL.sequential, PROTOCOL.verdict))
+
+    assert [is_done(1000, 0), is_done(1000, 600), is_done(1000, 1200), is_done(2200, 0)] == [False, False, True, True]
+
+
+def test_slowest_ios_are_observed_in_all_cells_together() -> None:
+    def sentence(count: int) -> str:
+        one = cells(*[999, 1001] * (count // 2))
+        found = interleaving.among(one, [one], PROTOCOL, 9000.0)
+        question = Question(precision_percent=5.0, is_observed=True)
+        return group_sequential.decide(found, question, PROTOCOL.sequential, PROTOCOL.verdict).sentence
+
+    assert "slowest I/Os are observed" in sentence(26)
+    assert "slowest I/Os are observed" not in sentence(28)
+
+
+def test_only_protocols_with_turns_have_cells() -> None:
+    with pytest.raises(ValueError, match="do not take turns"):
+        interleaving.among(cells(1000), [], protocol.load("sequential"), 60.0)
