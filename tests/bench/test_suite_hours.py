@@ -37,7 +37,8 @@ PLAN = SuitePlan("two", steps, {(each, READS): frozenset({Claim.STEADY_IOPS}) fo
 def shortened(name: str) -> Protocol:
     """The protocol with few looks, so that a test takes a moment."""
     found = suite_plans.protocols()[name]
-    return replace(found, sequential=found.sequential and replace(found.sequential, growth=2.0))
+    rule = found.interleave and replace(found.interleave, growth=2.0, rounds=24, workloads=2)
+    return replace(found, sequential=found.sequential and replace(found.sequential, growth=2.0), interleave=rule)
 
 
 @pytest.mark.parametrize("name", ["sequential", "intel", "snia", "stec"])
@@ -51,6 +52,22 @@ def test_good_drives_pass_and_bad_ones_do_not(name: str) -> None:
     # Both arrays are filled and conditioned, whatever is measured on them.
     assert good.seconds > 2 * one.protocol.fill_passes * SATA.drive_bytes / 450e6
     assert good.bytes_written > 7 * SATA.drive_bytes
+
+
+def test_workloads_that_take_turns_are_judged_by_their_cells() -> None:
+    pair = [READS, READS.at(4)]
+
+    def of_pairs(settings: Protocol) -> Steps:
+        return order.in_order(CampaignStep(StepKind.MEASURED, each, one) for each in ARRAYS for one in pair)
+
+    asked = {(each, one): frozenset({Claim.STEADY_IOPS}) for each in ARRAYS for one in pair}
+    one = Simulation.of(
+        SuitePlan("four", of_pairs, asked, 4), SATA, shortened("interleaved"), 0.1, Pools(2, 1, ("flat",))
+    )
+    rng = np.random.default_rng(1)
+    good, bad = one.run(1.1, rng), one.run(0.9, rng)
+    assert set(good.outcomes) == {Outcome.PASS}
+    assert set(bad.outcomes) == {Outcome.FAIL}
 
 
 def test_a_level_takes_the_place_of_another() -> None:

@@ -43,8 +43,8 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         dest="ssd_protocol",
-        help="How to condition and measure: sequential, intel, intel910, snia, stec; not for acceptance: screen, "
-        f"toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+        help="How to condition and measure: sequential, interleaved, intel, intel910, snia, stec; not for acceptance: "
+        f"screen, toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
         "--ssd-arrays",

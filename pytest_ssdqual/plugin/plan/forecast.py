@@ -358,15 +358,16 @@ class Prices:
     def in_rounds(self, geometry: Geometry, workload: Workload, rule: InterleaveRule, workloads: int) -> StepPrice:
         """Return the price of a workload that takes turns with others, until it is decided."""
         simulated = self.durations or Durations(Promises(self.spec, self.protocol, {}))
-        every_s, per_s = rule.ramp_s + rule.cell_s + OVERHEAD_S, self.written(geometry, workload, 1.0)
+        busy_s = rule.ramp_s + rule.cell_s
+        every_s, written = busy_s + OVERHEAD_S, self.written(geometry, workload, busy_s)
         turns = Turns(self.protocol, rule, simulated.promises.family, workloads, every_s)
         rounds = simulated.rounds(geometry, workload, turns)
 
         def lasting(count: int) -> StepCost:
-            return StepCost(count * every_s, count * per_s * (rule.ramp_s + rule.cell_s))
+            return StepCost(count * every_s, count * written)
 
         beyond = tuple((each - rule.first) * every_s for each in rounds)
-        return StepPrice.varying(lasting(rule.first), beyond, per_s, lasting(rule.rounds))
+        return StepPrice.varying(lasting(rule.first), beyond, written / every_s, lasting(rule.rounds))
 
     def members(self, kind: StepKind, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of one workload on the bare drives: side by side, or on one after another."""

@@ -73,8 +73,13 @@ class BayStart:
                 f"the protocol {protocol.name} predicts arrays from bare drives, but ssd_members = false measures none"
             )
         sheets.load(settings.specs)
-        baseline = _baseline_of(settings)
-        return cls(config, settings, name, protocol, baseline, resume.asked_for(config, settings))
+        baseline, resumed = _baseline_of(settings), resume.asked_for(config, settings)
+        if protocol.interleave and resume.budget_s(settings, resumed):
+            raise pytest.UsageError(
+                f"--ssd-budget ends measurements one by one, but by the protocol {protocol.name} the workloads of an "
+                "array take turns: choose --ssd-protocol=sequential"
+            )
+        return cls(config, settings, name, protocol, baseline, resumed)
 
     def planned(self) -> BayRun:
         """Return the state of a run that only collects."""

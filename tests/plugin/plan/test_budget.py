@@ -158,4 +158,6 @@ def test_errors_of_the_option(inner: Inner) -> None:
     devices = "--ssd-devices=/dev/sdb"
     assert inner.refused(devices, "--ssd-budget=soon").startswith("--ssd-budget=soon: ")
     assert inner.refused(devices, "--ssd-budget=0s") == "--ssd-budget=0s: write a time above zero, e.g. 8h"
+    sentence = inner.refused(devices, "--ssd-budget=8h", "--ssd-protocol=interleaved")
+    assert sentence.startswith("--ssd-budget ends measurements one by one")
     assert inner.refused("--ssd-budget=8h") == "--ssd-budget needs drives: add --ssd-devices or --ssd-bays"

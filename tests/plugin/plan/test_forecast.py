@@ -156,6 +156,30 @@ def test_a_plan_has_the_range_of_its_sum() -> None:
     assert predicted(1.1, READS.at(32)) == one, "a forecast is the same each time"
 
 
+def test_workloads_that_take_turns_cost_the_time_of_their_cells() -> None:
+    ours, sheet = protocol.load("interleaved"), spec.load("intel-dc-s3500-480gb")
+    rule = ours.interleave
+    assert rule
+    ours = replace(ours, interleave=replace(rule, growth=2.0, rounds=24))
+    sheet = replace(sheet, promises=(Promise(claim=Claim.STEADY_IOPS, min_percent_of_spec=80),))
+
+    def array(*depths: int) -> PlannedArray:
+        workloads = [WRITES.at(depth) for depth in depths]
+        asked = {(RAID0X4, each): frozenset({Claim.STEADY_IOPS}) for each in workloads}
+        promises = Promises(sheet, ours, asked)
+        steps = planned({RAID0X4: workloads})
+        return forecast.predict(steps, ours, sheet, 4, 480 * GB, promises=promises).arrays[-1]
+
+    two, three = array(16, 32), array(8, 16, 32)
+    cell_s = rule.cell_s + rule.ramp_s + forecast.OVERHEAD_S
+    # Too few for rounds: without a pause, with the first look after seven minutes.
+    assert two.measure_s >= 2 * (420 + ours.ramp_s + forecast.OVERHEAD_S)
+    # No look before the rounds span an hour: after 24 rounds of three cells.
+    assert three.measure_s == pytest.approx(3 * 24 * cell_s)
+    assert array(1, 2, 4, 8, 16, 32).measure_s / 6 < three.measure_s / 3
+    assert (three.more_s, three.more_bytes) == (0, 0)
+
+
 def test_a_baseline_says_what_will_be_measured() -> None:
     sheet = spec.load("intel-dc-s3500-480gb")
     asked = {(RAID0X4, READS.at(32)): frozenset({Claim.STEADY_IOPS})}

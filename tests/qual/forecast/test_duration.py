@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.forecast import duration, simulated_drive
-from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps
+from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps, Turns
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import SequentialRule, SteadyRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol import InterleaveRule, SequentialRule, SteadyRule, VerdictRule
 from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.verdict.multiplicity import ALONE
 
 SEQUENTIAL = protocol.load("sequential")
 #: Few looks, so that a test takes a moment.
@@ -47,6 +48,35 @@ def test_what_is_asked_for_besides_never_shortens_a_measurement() -> None:
     for kind in simulated_drive.KINDS:
         each, both = (duration.durations(COARSE, asked, kind) for asked in ([alone], [alone, tail]))
         assert all(one <= other for one, other in zip(each, both, strict=True))
+
+
+INTERLEAVED = protocol.load("interleaved")
+RULE = replace(INTERLEAVED.interleave or InterleaveRule(), growth=2.0, rounds=24)
+TURNS = Turns(replace(INTERLEAVED, interleave=RULE), RULE, ALONE, workloads=12, every_s=68.0)
+
+
+def test_rounds_end_at_looks_and_a_smaller_margin_takes_more() -> None:
+    def rounds(margin: float, turns: Turns = TURNS) -> list[int]:
+        asked = [Asked(Claim.STEADY_IOPS, margin)]
+        return [each for kind in simulated_drive.KINDS for each in duration.rounds(turns, asked, kind)]
+
+    far, near = rounds(1.1), rounds(1.02)
+    assert set(far) | set(near) <= {6, 12, 24}
+    assert fmean(far) < 0.8 * fmean(near)
+    # Few workloads take more rounds for the same time.
+    assert min(rounds(1.1, replace(TURNS, workloads=3))) == 24
+
+
+@pytest.mark.parametrize("margin", [1.1, 4.0])
+def test_slowest_ios_take_the_cells_of_their_observation(margin: float) -> None:
+    asked = [Asked(Claim.LATENCY_SPREAD_OVER_TIME, margin, 10.0)]
+    looks = INTERLEAVED.sequential
+    assert looks
+    turns = replace(
+        TURNS, rule=replace(RULE, rounds=48), protocol=replace(INTERLEAVED, interleave=replace(RULE, rounds=48))
+    )
+    found = duration.rounds(turns, asked, "flat")
+    assert all(each * RULE.cell_s >= looks.observe_s for each in found)
 
 
 @pytest.mark.parametrize(
