@@ -49,25 +49,16 @@ class InterleavedRounds:
     _before: Run | None = None
 
     def measure(self, workloads: Sequence[Workload]) -> dict[Workload, Ending]:
-        """Measure until every workload has an ending; return it for each.
-
-        ``BudgetSpent`` if the time of the run is over before the first round; after that, what is undecided is recorded
-        as it is.
-        """
-        began_s, left = time.monotonic(), list(workloads)
+        """Measure until every workload has an ending; return it for each."""
+        began_s, left, looks = time.monotonic(), list(workloads), interleaving.looks(self.rule)
         self._cells = {each: [] for each in workloads}
         for number in range(1, self.rule.rounds + 1):
-            seconds = len(left) * (self.rule.ramp_s + self.rule.cell_s)
-            if number <= self.rule.first or seconds <= self.setup.left_s():
-                self._round(left, number)
-                is_last = number == self.rule.rounds
-            else:
-                is_last = True
-            span_s = time.monotonic() - began_s
-            if is_last or (number in interleaving.looks(self.rule) and span_s >= self.rule.span_s):
+            self._round(left, number)
+            span_s, is_last = time.monotonic() - began_s, number == self.rule.rounds
+            if is_last or (number in looks and span_s >= self.rule.span_s):
                 self._look(left, span_s, is_last=is_last)
             left = [each for each in left if each not in self.endings]
-            if not left or is_last:
+            if not left:
                 break
         return self.endings
 

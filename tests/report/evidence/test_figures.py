@@ -7,6 +7,7 @@ from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -70,6 +71,16 @@ def test_of_a_sequential_measurement_its_look_is_told() -> None:
     assert figures["look_confidence_percent"] == pytest.approx(99.5)
     fixed = of_measured(Measured((strategies.run([1_000] * 5),)))
     assert not {"look", "looks", "warmup_s"} & fixed.keys()
+
+
+def test_of_a_measurement_in_rounds_its_cells_are_told() -> None:
+    cells = tuple(strategies.run([1_000] * 60, rounds=1) for _ in range(8))
+    rounds = Interleaved(8, 120, workloads=12, level=0.993, scatter=0.02, drift=0.0, span_s=6000.0)
+    figures = dict(of_measured(Measured(cells, rounds)))
+    assert (figures["rounds"], figures["most_rounds"], figures["workloads_in_rounds"]) == (8, 120, 12)
+    assert (figures["look_confidence_percent"], figures["cell_scatter_percent"]) == (pytest.approx(99.3), 2)
+    assert figures["span_s"] == 6000
+    assert "look" not in figures
 
 
 def test_figures_of_an_exceedance() -> None:

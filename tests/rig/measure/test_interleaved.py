@@ -30,7 +30,6 @@ class Bench:
     rates: Callable[[Workload, int], list[int] | Exception] = lambda workload, number: [1000] * 60
     ran: list[Workload] = field(default_factory=list)
     notes: list[tuple[str, dict[str, object]]] = field(default_factory=list)
-    left_s: float = 1e9
     clock_s: float = 0.0
 
     def note(self, kind: str, **facts: object) -> None:
@@ -66,7 +65,6 @@ def rounds(bench: Bench, enough: Callable[[Measured], Decision] | None = None, *
     settings = replace(protocol.load("interleaved"), interleave=more.pop("rule", RULE))
     setup = SimpleNamespace(
         protocol=settings, logbook=bench, live=None, looked=None, progress=lambda what, seconds: None,
-        left_s=lambda: bench.left_s,
     )  # fmt: skip
     found = InterleavedRounds(setup, ARRAY, settings.interleave, enough or after(5), **more)  # type: ignore[arg-type]
     found.order = random.Random(5)  # noqa: S311
@@ -174,13 +172,3 @@ def test_a_control_that_agrees_is_not_recorded_again(bench: Bench) -> None:
     endings = rounds(bench, control=control).measure(MIXES)
     assert all(isinstance(each, Measured) for each in endings.values())
     assert sorted(bench.recorded()) == sorted(map(str, MIXES[1:]))
-
-
-def test_what_is_undecided_when_time_is_over_is_recorded_as_it_is(bench: Bench) -> None:
-    def enough(measured: Measured) -> Decision:
-        bench.left_s = 10.0
-        return Decision(done=False)
-
-    endings = rounds(bench, enough).measure(MIXES)
-    assert [bench.ran.count(each) for each in MIXES] == [5] * 3
-    assert all(isinstance(each, Measured) for each in endings.values())
