@@ -10,6 +10,7 @@ from pytest_ssdqual.qual.spec.protocol import (
     ArraySettings,
     ExploreRule,
     IntegrityRule,
+    InterleaveRule,
     ProtocolError,
     ScreenRule,
     SequentialRule,
@@ -245,6 +246,29 @@ def test_a_fixed_length_has_to_be_said(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_looks_that_cannot_be_are_refused(tmp_path: Path, table: str, sentence: str) -> None:
+    require_refused(tmp_path, SEQUENTIAL + table, sentence)
+
+
+def test_turns_are_sequential_with_rounds(tmp_path: Path) -> None:
+    interleaved, sequential = protocol.load("interleaved"), protocol.load("sequential")
+    assert interleaved.interleave == InterleaveRule()
+    assert sequential.interleave is None
+    looks = interleaved.sequential
+    assert looks
+    same = replace(interleaved, name="sequential", interleave=None, tail_window_s=sequential.tail_window_s)
+    assert replace(same, sequential=replace(looks, observe_s=2100.0)) == sequential
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("[interleave]\nrounds = 5", "the first look is after 6 rounds, and there are at most 5"),
+        ('[interleave]\ncell = "1 s"', "interleave.cell"),
+        ("[interleave]\nworkloads = 1", "interleave.workloads"),
+        ("[interleave]\n[screen]", "the table screen only some"),
+    ],
+)
+def test_turns_that_cannot_be_taken_are_refused(tmp_path: Path, table: str, sentence: str) -> None:
     require_refused(tmp_path, SEQUENTIAL + table, sentence)
 
 

@@ -33,9 +33,10 @@ def run(rates: list[int], workload: Workload = WRITES) -> Run:
 
 
 def cells(*rates: int, before: list[float] | None = None) -> list[Cell]:
-    """Cells of a minute, each at one rate."""
+    """Cells of a minute, each at one rate, which fio reported once."""
     shares: list[float | None] = [None] * len(rates) if before is None else [*before]
-    return [Cell(run([rate] * 60).condensed(), 0.0, each) for rate, each in zip(rates, shares, strict=True)]
+    runs = (replace(run([rate]), window_s=60.0, spell_length_s=10.0) for rate in rates)
+    return [Cell(each, 0.0, share) for each, share in zip(runs, shares, strict=True)]
 
 
 def test_looks_grow_to_the_limit() -> None:
@@ -184,8 +185,8 @@ def test_slowest_ios_are_observed_in_all_cells_together() -> None:
         question = Question(precision_percent=5.0, is_observed=True)
         return group_sequential.decide(found, question, PROTOCOL.sequential, PROTOCOL.verdict).sentence
 
-    assert "slowest I/Os are observed" in sentence(26)
-    assert "slowest I/Os are observed" not in sentence(28)
+    assert "slowest I/Os are observed" in sentence(28)
+    assert "slowest I/Os are observed" not in sentence(30)
 
 
 def test_only_protocols_with_turns_have_cells() -> None:
