@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.run import Interval, Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -25,6 +26,9 @@ from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
 #: Kinds of records that sum up a measurement; a rebuild's is that of the load beside it.
 KINDS = ("measured", "rebuild")
 
+#: Times in seconds, and the figure at each.
+DrawnSeries = tuple[list[float], list[float]]
+
 
 @dataclass(frozen=True, slots=True)
 class NotedMeasurement:
@@ -36,6 +40,8 @@ class NotedMeasurement:
     iops: float
     runs: tuple[RunRecord, ...]
     asked: Mapping[str, Any]
+    #: If the runs are cells of rounds with other workloads.
+    interleaved: Interleaved | None = None
 
     @property
     def drives(self) -> int:
@@ -58,14 +64,18 @@ class NotedMeasurement:
         """IOPS of one target: of the array, or of the average drive."""
         return self.iops / self.drives
 
+    @property
+    def basis(self) -> Basis:
+        """Basis of its intervals at 95 %, as of verdicts."""
+        seconds = sum(run.window_s for run in self.runs)
+        return Basis(look=self.runs[0].look, seconds=seconds, interleaved=self.interleaved)
+
     def interval(self) -> tuple[float, float] | None:
         """Interval of ``rate`` as in verdicts (95 %, from the rounds of all repeats); None with too few rounds."""
         rounds = [each for run in self.runs for each in run.round_iops]
         lengths = [run.window_s / len(run.round_iops) for run in self.runs for _ in run.round_iops]
-        look = self.runs[0].look
-        basis = Basis(look=look, seconds=sum(run.window_s for run in self.runs) if look else 0.0)
         try:
-            found = basis.bounds([rate * length for rate, length in zip(rounds, lengths, strict=True)], lengths)
+            found = self.basis.bounds([rate * length for rate, length in zip(rounds, lengths, strict=True)], lengths)
         except (TooFew, ValueError, ArithmeticError):
             return None
         return max(0.0, found.low) / self.drives, found.high / self.drives
@@ -165,8 +175,11 @@ def noted(record: Record) -> NotedMeasurement:
     runs = tuple(from_plain(RunRecord, each) for each in strict_json.array(facts["runs"]))
     if not runs:
         raise ValueError("nothing was measured")
-    geometry = Geometry.parse(str(facts["geometry"]))
-    return NotedMeasurement(geometry, workload, record.time, strict_json.number(facts["iops"]), runs, plain(workload))
+    geometry, rounds = Geometry.parse(str(facts["geometry"])), facts.get("interleaved")
+    return NotedMeasurement(
+        geometry, workload, record.time, strict_json.number(facts["iops"]), runs, plain(workload),
+        None if rounds is None else from_plain(Interleaved, rounds),
+    )  # fmt: skip
 
 
 #: Packed; a minute of one drive is 0.1 MB, a day of 24 drives gigabytes, and a page does not wait for that.
@@ -201,7 +214,7 @@ def saturation_of(folder: Path, facts: Mapping[str, Any]) -> Saturation | None:
     return found if isinstance(found, Saturation) else None
 
 
-def series(run: Run, figure: Callable[[Interval], float | None]) -> tuple[list[float], list[float]]:
+def series(run: Run, figure: Callable[[Interval], float | None]) -> DrawnSeries:
     """Return the figure of every counted interval by its end in seconds from the start of the window."""
     counted = run.counted
     found = [(each.end_s - counted[0].start_s, figure(each)) for each in counted]
@@ -226,7 +239,15 @@ def bytes_rate(interval: Interval) -> float | None:
     return (interval.read_bytes + interval.write_bytes) / interval.seconds if interval.seconds else None
 
 
-def noted_rounds(noted: NotedMeasurement, figures: Iterable[float | None]) -> tuple[list[float], list[float]]:
+def joined(parts: Sequence[DrawnSeries], length_s: float) -> DrawnSeries:
+    """Return the series of cells one behind the other, each so long; the time is that of observation."""
+    return (
+        [index * length_s + at for index, (times, _) in enumerate(parts) for at in times],
+        [value for _, values in parts for value in values],
+    )
+
+
+def noted_rounds(noted: NotedMeasurement, figures: Iterable[float | None]) -> DrawnSeries:
     """Return the same from a record: its rounds, each at its end."""
     run = noted.runs[0]
     values = list(figures)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range
@@ -17,7 +16,7 @@ from pytest_ssdqual.report.charts.chart import (
     sentence,
     slug,
 )
-from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family_name
+from pytest_ssdqual.report.charts.data import DrawnSeries, NotedMeasurement, Notes, family_name
 from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.charts.over_time import TimeCurve, curve_table, draw_curves, gaps_and_points
 from pytest_ssdqual.report.charts.palette import LIMIT, PUBLISHED, colour
@@ -54,8 +53,7 @@ def tail(notes: Notes, noted: NotedMeasurement) -> TailCurve | None:
     if not runs:
         return None
     rounds = tuple(chain.from_iterable(run.round_latency() for run in runs))
-    look = runs[0].look
-    basis = Basis(look=look, seconds=sum(run.window_s for run in runs) if look else 0.0).uncut
+    basis = noted.basis.uncut
     found: list[tuple[str, Estimate]] = []
     for name, q in QUANTILES:
         try:
@@ -153,7 +151,6 @@ def _stated(plate: Plate, at: int, each: Judged, words: str) -> list[float]:
 
 
 CLAIM = "latency_spread_between_widths"
-DrawnSeries = tuple[list[float], list[float]]
 
 
 def maxima_judged(notes: Notes, sweep: DrawnSweep, depth: int) -> tuple[Judged, ...]:
@@ -192,8 +189,9 @@ def maxima_chart(notes: Notes, sweep: DrawnSweep, depth: int, prefix: str = "max
 
 
 def maxima(notes: Notes, cell: NotedMeasurement) -> DrawnSeries:
-    """Return the maxima of the first run by fio's intervals; by rounds if its output is missing or too large."""
-    runs = data.runs_of(notes.story.folder, cell)
-    if runs:
-        return data.series(runs[0], data.slowest_ns)
-    return data.noted_rounds(cell, cell.runs[0].round_max_latency_ns)
+    """Return the maxima of the first run, or of all cells, by fio's intervals; by rounds if its output is not there."""
+    runs, count = data.runs_of(notes.story.folder, cell), None if cell.interleaved else 1
+    parts = [data.series(run, data.slowest_ns) for run in runs[:count]] or [
+        data.noted_rounds(cell, run.round_max_latency_ns) for run in cell.runs[:count]
+    ]
+    return data.joined(parts, cell.runs[0].window_s)

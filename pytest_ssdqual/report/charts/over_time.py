@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.measured.run import Interval, RunRecord
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import data, scales
 from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, condensed, condensing, extremes, gaps, parted, sentence
-from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
+from pytest_ssdqual.report.charts.data import DrawnSeries, NotedMeasurement, Notes
 from pytest_ssdqual.report.charts.figure import Plate, drawing
 from pytest_ssdqual.report.charts.palette import INK
 from pytest_ssdqual.report.evidence.evidence import Evidence
@@ -142,18 +142,24 @@ def chart(notes: Notes, noted: NotedMeasurement, judged: Judged, key: str) -> Ch
         further = _stated(plate, evidence, measure, curves)
         draw_curves(plate, axes, curves, measure.unit, further)
         svg = plate.svg(key, title, f"{measure.name} of {len(curves)} runs over time, with the limit.")
-    caption = f"{sentence(evidence.sentence)}{gaps_and_points(curves)}"
+    cells = " Cells of rounds with other workloads are drawn one behind the other." if noted.interleaved else ""
+    caption = f"{sentence(evidence.sentence)}{gaps_and_points(curves)}{cells}"
     table = curve_table(curves, "run", measure.name, measure.unit)
     return Chart(key, title, caption, svg, table, noted.geometry.level.value)
 
 
-def _curves(notes: Notes, noted: NotedMeasurement, measure: PlottedFigure) -> list[tuple[list[float], list[float]]]:
-    """Return the first repeats by seconds or else by rounds; of drives side by side the average drive."""
-    runs = data.runs_of(notes.story.folder, noted)[:MOST_RUNS]
+def _curves(notes: Notes, noted: NotedMeasurement, measure: PlottedFigure) -> list[DrawnSeries]:
+    """Return the first repeats by seconds or else by rounds, or all cells as one series; of drives side by side the
+    average drive.
+    """
+    most = None if noted.interleaved else MOST_RUNS
+    runs = data.runs_of(notes.story.folder, noted)[:most]
     if runs:
         found = [data.series(run, measure.of_interval) for run in runs]
     else:
-        found = [data.noted_rounds(noted, measure.of_record(run, noted)) for run in noted.runs[:MOST_RUNS]]
+        found = [data.noted_rounds(noted, measure.of_record(run, noted)) for run in noted.runs[:most]]
+    if noted.interleaved:
+        found = [data.joined(found, noted.runs[0].window_s)]
     drives = noted.drives if measure.adds else 1
     return [(xs, [y / drives for y in ys]) for xs, ys in found]
 

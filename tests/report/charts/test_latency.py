@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.builders import charted
 
+from pytest_ssdqual.qual.measured.interleaved import Interleaved
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.stats.estimate import student_t
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import chart_of, data, latency
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
@@ -81,6 +86,29 @@ def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, Not
     assert ys == [50_069_504.0] * 6
     assert xs == pytest.approx([1, 2, 3, 4, 5, 6], abs=0.01)
     assert data.series(run, data.rate)[1] == pytest.approx([20_000] * 6, rel=0.01)
+
+
+def test_cells_of_rounds_are_drawn_one_behind_the_other() -> None:
+    """With the interval that the verdict has: that of the pooled scatter."""
+    record = charted.measured("raid5x4", READ, 1000.0)
+    (run,) = record.facts["runs"]
+    cell = {**run, "window_s": 60.0, "round_iops": [1000.0], "round_max_latency_ns": [3e6]}
+    rounds = Interleaved(3, 120, workloads=12, level=0.99, scatter=0.1, drift=0.0, span_s=3600.0)
+
+    def notes(**more: object) -> Notes:
+        facts = {**record.facts, "runs": [cell] * 3, **more}
+        promise = charted.judged(Claim.STEADY_IOPS, "raid5x4", [READ], 1000, 900)
+        return Notes.of(charted.story(replace(record, facts=facts), promise))
+
+    together, apart = notes(interleaved=plain(rounds)), notes()
+    assert latency.maxima(together, together.measured[0]) == ([60.0, 120.0, 180.0], [3e6] * 3)
+    assert latency.maxima(apart, apart.measured[0]) == ([60.0], [3e6])
+    half = student_t(0.99, 2) * 0.1 * 1000 / math.sqrt(3)
+    assert together.measured[0].interval() == pytest.approx((1000 - half, 1000 + half))
+    chart = chart_of(together.story, together.judged[0])
+    assert chart is not None
+    assert "one behind the other" in chart.caption
+    assert [row[1] for row in chart.table.rows] == ["60.0 s", "120.0 s", "180.0 s"]
 
 
 def test_limits_that_differ_say_what_they_are_of(tmp_path: Path) -> None:
