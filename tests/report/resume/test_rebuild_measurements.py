@@ -23,7 +23,14 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.qual.spec.protocol import LoopRule, Protocol, SaturationRule, SequentialRule, SteadyRule
+from pytest_ssdqual.qual.spec.protocol import (
+    InterleaveRule,
+    LoopRule,
+    Protocol,
+    SaturationRule,
+    SequentialRule,
+    SteadyRule,
+)
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -37,6 +44,7 @@ from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time, saturation, sequential_verdict
 from pytest_ssdqual.rig.measure import rounds as looping
+from pytest_ssdqual.rig.measure.interleaved import InterleavedRounds
 from pytest_ssdqual.rig.measure.sequential_verdict import Decision
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment as surroundings
@@ -226,6 +234,27 @@ def test_a_loop_is_recalled(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch
     assert isinstance(recalled, RoundsResult)
     assert recalled == original
     assert len(recalled.rounds) == 5
+
+
+def test_what_took_turns_is_recalled_to_the_last_bit(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long cells, of which the spells are those of no fixed window."""
+    rule = InterleaveRule(cell_s=60.0, ramp_s=2.0, first=5, rounds=5, span_s=0.0)
+    bench.protocol = replace(PROTOCOL, sequential=SequentialRule(), interleave=rule)
+
+    def run(machine: object, job: Job, seconds: float) -> FinishedProcess:
+        depth = next(word for word in job.options if word.startswith("--iodepth="))
+        return bench.run(WRITE.at(int(depth.removeprefix("--iodepth="))), RAID5X3)(machine, job, seconds)
+
+    monkeypatch.setattr(process, "run", run)
+    pair = (WRITE, WRITE.at(4))
+    endings = InterleavedRounds(bench.setup, array_of(RAID5X3), rule, sequential_verdict.at_once).measure(pair)
+    memory = bench.memory()
+    for workload in pair:
+        original = endings[workload]
+        assert isinstance(original, Measured)
+        assert original.spell_s == 10
+        assert memory.recall(ResultKey("measured", RAID5X3, str(workload))) == original
+    assert bench.forgotten() == []
 
 
 def test_a_rebuild_is_recalled(bench: RecordedRuns) -> None:
