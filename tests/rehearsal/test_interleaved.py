@@ -29,9 +29,9 @@ rounds = 6
 span = "0 s"
 
 [sequential]
-first = "10 s"
+first = "20 s"
 growth = 1.5
-limit = "15 s"
+limit = "30 s"
 report = "1 s"
 slowest = "20 s"
 plateau = "5 s"

@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.run import SPELL_S, Interval, Measured, Run
 from pytest_ssdqual.qual.spec.protocol import InterleaveRule, Protocol
 from pytest_ssdqual.qual.stats import group_sequential
-from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, student_t
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, TooFew, student_t
 from pytest_ssdqual.qual.stats.throughput import iops
 
 #: Two-sided confidence from which cells depend on their neighbours: a hundred points are looked at several times each.
@@ -167,11 +167,11 @@ def _sure_slope(causes: Sequence[Sequence[float]], rates: Sequence[Sequence[floa
 
 
 def disagreement(control: Measured, in_rounds: Measured, confidence_level: ConfidenceLevel) -> str:
-    """Return a sentence if a workload has other IOPS in rounds than without a pause; empty if not.
-
-    ``TooFew`` if one of them has no interval.
-    """
-    alone, among = iops(control, confidence_level), iops(in_rounds, confidence_level)
+    """Return a sentence if a workload has other IOPS in rounds than without a pause, or no figure; empty if not."""
+    try:
+        alone, among = iops(control, confidence_level), iops(in_rounds, confidence_level)
+    except TooFew as error:
+        return f"{control.workload} cannot be compared with itself in rounds: {error}"
     is_disjoint = alone.high < among.low or among.high < alone.low
     if not is_disjoint or abs(among.value - alone.value) <= LEAST_DIFFERENCE * alone.value:
         return ""

@@ -152,6 +152,9 @@ def test_a_measurement_without_a_pause_has_to_agree() -> None:
     assert not without_a_pause(980)
     assert "in rounds and" in without_a_pause(700)
     assert "in rounds and" in without_a_pause(1500)
+    # A series that has no interval cannot confirm anything.
+    unsettled = strategies.run([1000] * 60, workload=WRITES, rounds=1)
+    assert "cannot be compared" in interleaving.disagreement(Measured((unsettled,)), among, SURE)
 
 
 def test_spells_are_those_of_measurements_without_a_pause() -> None:
