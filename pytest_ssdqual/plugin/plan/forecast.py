@@ -36,6 +36,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     Precondition,
     Preparation,
     StepKind,
+    control,
 )
 from pytest_ssdqual.rig.measure import precondition
 
@@ -170,6 +171,8 @@ class PricedPlan:
     measurements: list[tuple[str, float, float]] = field(default_factory=list)
     #: Duration of each step and preparation.
     sample_of: dict[CampaignStep | Preparation, Sample] = field(default_factory=dict)
+    #: Classes of workloads with a control.
+    _controlled: set[bool | None] = field(default_factory=set)
     _load: PlannedLoad = field(default_factory=PlannedLoad)
 
     @classmethod
@@ -181,7 +184,10 @@ class PricedPlan:
                 found._row(_name_of(each, step)).condition += price.expected
             row, begin_s = found._row(_name(step)), found._load.now_s
             loaded_s = found._load.loaded_s(step.what) if isinstance(step.what, Workload) else 0.0
-            price = found._priced(step, prices.step(step, loaded_s, len(plan.alike(step)) + 1))
+            turns = (step, *plan.alike(step))
+            if prices.in_turn(len(turns)):
+                found._add_control(turns, prices, row, loaded_s)
+            price = found._priced(step, prices.step(step, loaded_s, len(turns)))
             row.add(price)
             row.workloads += prices.workloads(step)
             row.is_loop = step.kind is StepKind.LOOP
@@ -191,6 +197,16 @@ class PricedPlan:
 
     def _row(self, name: str) -> CostRow:
         return self.rows.setdefault(name, CostRow())
+
+    def _add_control(self, turns: Sequence[CampaignStep], prices: Prices, row: CostRow, loaded_s: float) -> None:
+        """Add the measurement without a pause that the first rounds of a class of workloads need."""
+        chosen = control(each.what for each in turns if isinstance(each.what, Workload))
+        if chosen and turns[0].is_random not in self._controlled:
+            self._controlled.add(turns[0].is_random)
+            price = prices.measurement(turns[0].geometry, chosen, loaded_s)
+            row.add(price)
+            self.samples.append(price.sample)
+            self._load.load(chosen, price.expected.seconds)
 
     def _priced(self, what: CampaignStep | Preparation, price: StepPrice) -> StepPrice:
         sample, seconds = price.sample, price.expected.seconds
@@ -258,7 +274,7 @@ class Prices:
             return self.loop(geometry, what)
         if step.kind is StepKind.MEASURED and what:
             rule = self.protocol.interleave
-            if rule and self.durations and workloads >= rule.workloads:
+            if rule and self.in_turn(workloads):
                 return self.in_rounds(geometry, what, rule, workloads)
             return self.measurement(geometry, what, loaded_s)
         cost = StepCost()
@@ -273,6 +289,11 @@ class Prices:
         elif step.kind is StepKind.INTEGRITY:
             cost = self.lives(geometry)
         return StepPrice.fixed(cost)
+
+    def in_turn(self, workloads: int) -> bool:
+        """Return whether so many workloads of an array take turns."""
+        rule = self.protocol.interleave
+        return rule is not None and workloads >= rule.workloads
 
     def workloads(self, step: CampaignStep) -> int:
         """Return the number of workloads that a step measures."""

@@ -25,6 +25,7 @@ from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.campaign import campaign_plan
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     SHARING,
     CampaignPlan,
@@ -397,16 +398,14 @@ class Campaign:
         steps = {asked: step, **{each.what: each for each in self._open(step) if isinstance(each.what, Workload)}}
         if len(steps) < rule.workloads:
             return None
-        most = min(steps, key=lambda each: (each.read_fraction, -each.qd_per_drive))
-        control = None
-        # Reads leave a drive as it is, and need no control.
-        if most.writes and step.is_random not in self._controlled:
+        chosen, control = campaign_plan.control(steps), None
+        if chosen and step.is_random not in self._controlled:
             try:
-                control = self._measured(array, most)
+                control = self._measured(array, chosen)
             except InvalidMeasurement as error:
-                if most == asked:
+                if chosen == asked:
                     raise
-                self._store(steps[most], error)
+                self._store(steps[chosen], error)
                 return None
         loaded_s = self._standing.known_of(array, asked).loaded_s
         endings = InterleavedRounds(self.setup, array, rule, self.enough, loaded_s, control).measure(list(steps))

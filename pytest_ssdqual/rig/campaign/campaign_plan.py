@@ -307,6 +307,15 @@ def _after(
     return (now or ArrayCondition(step.geometry, fill)).used_for(step)
 
 
+def control(workloads: Iterable[Workload]) -> Workload | None:
+    """Return the one that is measured without a pause as well, if these take turns; None if they only read.
+
+    It is the one that writes most, of that the one with the deepest queue. Reads leave a drive as it is.
+    """
+    most = min(workloads, key=lambda each: (each.read_fraction, -each.qd_per_drive))
+    return most if most.writes else None
+
+
 @dataclass(frozen=True, slots=True)
 class CampaignPlan:
     """All steps of a run without duplicates, in the order of execution."""

@@ -174,10 +174,12 @@ def test_workloads_that_take_turns_cost_the_time_of_their_cells() -> None:
     cell_s = rule.cell_s + rule.ramp_s + forecast.OVERHEAD_S
     # Too few for rounds: without a pause, with the first look after seven minutes.
     assert two.measure_s >= 2 * (420 + ours.ramp_s + forecast.OVERHEAD_S)
-    # No look before the rounds span an hour: after 24 rounds of three cells.
-    assert three.measure_s == pytest.approx(3 * 24 * cell_s)
-    assert array(1, 2, 4, 8, 16, 32).measure_s / 6 < three.measure_s / 3
-    assert (three.more_s, three.more_bytes) == (0, 0)
+    # No look before the rounds span an hour: after 24 rounds of three cells. One workload is measured without a pause,
+    # too.
+    alone = array(32)
+    assert three.measure_s == pytest.approx(3 * 24 * cell_s + alone.measure_s, rel=0.02)
+    assert (array(1, 2, 4, 8, 16, 32).measure_s - alone.measure_s) / 6 < 24 * cell_s
+    assert three.more_s == pytest.approx(alone.more_s, rel=0.02)
 
 
 def test_a_baseline_says_what_will_be_measured() -> None:
