@@ -312,7 +312,7 @@ class Simulation:
                 load.passed(cost.seconds)
             return cost
 
-        plan = CampaignPlan.of(self.steps, self.protocol)
+        plan, controlled = CampaignPlan.of(self.steps, self.protocol), set[bool | None]()
         for preparations, step in plan.prepared():
             for each in preparations:
                 cost = prices.preparation(each).expected
@@ -322,8 +322,12 @@ class Simulation:
             if step.kind is not StepKind.MEASURED or not isinstance(step.what, Workload):
                 total += passed(step, prices.step(step).expected)
                 continue
-            turns = len(plan.alike(step)) + 1
-            ended = self._measured(step, step.what, factor, kind, (drives, rng), load.loaded_s(step.what), turns)
+            turns, drawn_by = len(plan.alike(step)) + 1, (drives, rng)
+            if prices.in_turn(turns) and step.what.writes and step.is_random not in controlled:
+                controlled.add(step.is_random)
+                alone = self._measured(step, step.what, factor, kind, drawn_by, load.loaded_s(step.what))
+                total += passed(step, StepCost(alone.seconds, prices.written(step.geometry, step.what, alone.seconds)))
+            ended = self._measured(step, step.what, factor, kind, drawn_by, load.loaded_s(step.what), turns)
             total += passed(step, StepCost(ended.seconds, prices.written(step.geometry, step.what, ended.seconds)))
             if self.promises.question(step.geometry, step.what).limits.keys() & {Claim.STEADY_IOPS}:
                 outcomes.append(ended.outcome)
@@ -345,9 +349,12 @@ class Simulation:
         kind: str,
         drawn_by: tuple[Drives, np.random.Generator],
         loaded_s: float,
-        workloads: int,
+        workloads: int = 1,
     ) -> Ended:
-        """Return the outcome of a measurement, of drives side by side the worst, after the time of the last one."""
+        """Return the outcome of a measurement, of drives side by side the worst, after the time of the last one.
+
+        So many workloads may take turns with it, itself included.
+        """
         geometry = step.geometry
         protocol, question = self.protocol, self.promises.question(geometry, workload)
         width = geometry.width if geometry.is_side_by_side else 1
