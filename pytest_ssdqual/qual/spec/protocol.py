@@ -259,6 +259,10 @@ class SequentialRule:
         return self
 
 
+#: Shortest cell for acceptance.
+LEAST_CELL_S = 20.0
+
+
 @dataclass(frozen=True, slots=True)
 class InterleaveRule:
     """Workloads of one array take turns: rounds of one cell each, until each is decided; see ``stats.interleaving``.
@@ -488,6 +492,11 @@ class SequentialDocument(CommonDocument):
     def _all_or_some(self) -> Self:
         if self.interleave and self.screen:
             raise ValueError("the table interleave measures all points of an array, and the table screen only some")
+        if self.interleave and self.acceptance and self.interleave.cell_s < LEAST_CELL_S:
+            raise ValueError(
+                f"interleave.cell ({self.interleave.cell_s:g} s) is {LEAST_CELL_S:g} s at least for acceptance, as its "
+                "first seconds are compared with the rest"
+            )
         return self
 
     @model_validator(mode="after")

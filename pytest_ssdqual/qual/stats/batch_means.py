@@ -51,6 +51,8 @@ MOST_CORRELATED = 0.9
 #: How far a drift of rounds leads, as a multiple of its way from their mean to the last round: a transient with the
 #: slowest expected time constant, 70 min, has 2.7 times that way to go after rounds of an hour.
 FURTHER = 3.0
+#: Two-sided confidence from which rounds drift.
+LIKELY = 0.95
 #: Multiples of the slowest period after which a series has shown every phase.
 PERIODS = 1.6
 
@@ -265,11 +267,12 @@ class Basis:
         """Return the rounds without the blocks that are warm-up."""
         return rounds[self.look.left_out + self.look.head :] if self.look else rounds
 
-    def bounds(self, numerators: Sequence[float], denominators: Sequence[float]) -> Bounds:
+    def bounds(self, numerators: Sequence[float], denominators: Sequence[float], *, are_rates: bool = False) -> Bounds:
         """Ratio Σ numerators / Σ denominators with its interval; both have one value a round.
 
         Ratio estimator: a round is weighted by its denominator. For independent rounds the standard error is that of
-        the residuals k_j - r·n_j, with Student's factor (Cochran 1977, section 6.4). ``TooFew`` below two rounds, or as
+        the residuals k_j - r·n_j, with Student's factor (Cochran 1977, section 6.4). ``are_rates``: a drift of the IOPS
+        moves the ratio to the same side; other ratios it may move to either. ``TooFew`` below two rounds, or as
         ``bounds`` raises it.
         """
         if self.look:
@@ -279,25 +282,36 @@ class Basis:
         if not sum(denominators) > 0:
             raise TooFew("no I/O was counted")
         value = math.fsum(numerators) / math.fsum(denominators)
-        residuals = [k - value * n for k, n in zip(numerators, denominators, strict=True)]
-        scatter = stdev(residuals) / fmean(denominators)
+        residuals = [(k - value * n) / fmean(denominators) for k, n in zip(numerators, denominators, strict=True)]
+        scatter = stdev(residuals)
         if self.interleaved:
             scatter = max(scatter, self.interleaved.scatter * abs(value)) * widening(residuals)
         error = scatter / math.sqrt(count)
         half = student_t(self.level, count - 1) * error
-        drift = self.interleaved.drift * abs(value) if self.interleaved else 0.0
-        low, high = value - half + min(0.0, FURTHER * drift), value + half + max(0.0, FURTHER * drift)
-        return Bounds(value, low, high, error, 2 * drift)
+        down, up = self._drifts(value, residuals, are_rates=are_rates)
+        return Bounds(value, value - half - FURTHER * down, value + half + FURTHER * up, error, 2 * (up - down))
+
+    def _drifts(self, value: float, residuals: Sequence[float], *, are_rates: bool) -> tuple[float, float]:
+        """Return how far rounds among those of other workloads fell, and rose, from their mean to the last one.
+
+        Their own drift counts, and the one that all workloads share; whichever is larger.
+        """
+        if not self.interleaved:
+            return 0.0, 0.0
+        shared = self.interleaved.drift * abs(value)
+        found = (own_drift(residuals), *((shared,) if are_rates else (shared, -shared)))
+        return max(0.0, -min(found)), max(0.0, *found)
 
     def time_each(self, times: Sequence[float], counts: Sequence[float]) -> Bounds:
         """Time per item, Σ times / Σ counts, with its interval.
 
-        At a look it is the reciprocal of counts per time: the allowance for what was not observed is lost work, which
-        makes every item take longer. ``TooFew`` as ``bounds``, or if nothing was counted.
+        At a look and in rounds it is the reciprocal of counts per time: the allowance for what was not observed is lost
+        work, which makes every item take longer, and a drift of IOPS is one of them. ``TooFew`` as ``bounds``, or if
+        nothing was counted.
         """
-        if not self.look:
+        if not self.look and not self.interleaved:
             return self.bounds(times, counts)
-        rate = self.bounds(counts, times)
+        rate = self.bounds(counts, times, are_rates=True)
         if rate.value <= 0:
             raise TooFew("no I/O was counted")
         return Bounds(
@@ -307,6 +321,19 @@ class Basis:
             error=rate.error / rate.value**2,
             drift=-rate.drift / rate.value**2,
         )
+
+
+def own_drift(residuals: Sequence[float]) -> float:
+    """Return the way from the mean of rounds to the last one along their least-squares line; 0 unless it is likely."""
+    count = len(residuals)
+    if count < 3 or not any(residuals):
+        return 0.0
+    times = [index - (count - 1) / 2 for index in range(count)]
+    power = math.fsum(each * each for each in times)
+    slope = math.fsum(time * each for time, each in zip(times, residuals, strict=True)) / power
+    rest = math.fsum((each - slope * time) ** 2 for time, each in zip(times, residuals, strict=True))
+    is_likely = abs(slope) > student_t(LIKELY, count - 2) * math.sqrt(rest / (count - 2) / power)
+    return slope * (count - 1) / 2 if is_likely else 0.0
 
 
 def widening(residuals: Sequence[float]) -> float:

@@ -42,7 +42,7 @@ class Cell:
     run: Run
     #: Logarithm of the IOPS of its first seconds over those of its rest; None if it has no rest.
     head: float | None
-    #: Share of writes of the cell before it, 0…1; None for the first cell of all.
+    #: Bytes per second that were written in the cell before it; None if there was none, or not without a pause.
     written_before: float | None
 
 
@@ -54,7 +54,8 @@ def cell(run: Run, before: Run | None) -> Cell:
     head = math.log(of_first / of_rest) if of_first and of_rest else None
     # Spells are those of measurements without a pause, so that claims about extremes mean the same.
     run = replace(run, spell_length_s=SPELL_S)
-    return Cell(run.condensed(), head, None if before is None else 1 - before.workload.read_fraction)
+    written = before.bytes_written / (before.ramp_s + before.window_s) if before else None
+    return Cell(run.condensed(), head, written)
 
 
 def _rate(part: Sequence[Interval]) -> float:
@@ -94,11 +95,13 @@ def scatter(cells: Sequence[Sequence[Cell]]) -> float:
 
 
 def among(
-    cells: Sequence[Cell], of_all: Sequence[Sequence[Cell]], protocol: Protocol, span_s: float, loaded_s: float = 0.0
-) -> Measured:
+    cells: Sequence[Cell], of_all: Sequence[Sequence[Cell]], protocol: Protocol, span_s: float, loaded_s: float = 0.0,
+    *, is_last: bool = False,
+) -> Measured:  # fmt: skip
     """Return what the cells of one workload, among those of all workloads, have shown until now.
 
     ``span_s``: from the beginning of the first round until now; ``loaded_s``: under load of the class before that.
+    ``is_last``: there is no further round, although cells may have been left out.
     ValueError if nothing takes turns by the protocol.
     """
     rule, confidence = protocol.interleave, protocol.verdict.confidence
@@ -106,7 +109,7 @@ def among(
         raise ValueError(f"by the protocol {protocol.name} workloads do not take turns")
     found = Interleaved(
         rounds=len(cells),
-        of=rule.rounds,
+        of=len(cells) if is_last else rule.rounds,
         workloads=len(of_all),
         level=level(rule, confidence),
         scatter=scatter(of_all),

@@ -52,7 +52,7 @@ def _rate(
         return of_rounds(rates, run.window_s / run.rounds, unit, confidence_level, least)
     basis = Basis.of(measured, confidence_level)
     length_s = basis.seconds / len(rates)
-    mean = basis.bounds([rate * length_s for rate in rates], [length_s] * len(rates))
+    mean = basis.bounds([rate * length_s for rate in rates], [length_s] * len(rates), are_rates=True)
     n = len(basis.settled(rates))
     return Estimate(mean.value, mean.low, mean.high, n, unit, confidence=confidence_level.confidence)
 

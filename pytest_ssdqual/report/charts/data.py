@@ -75,7 +75,8 @@ class NotedMeasurement:
         rounds = [each for run in self.runs for each in run.round_iops]
         lengths = [run.window_s / len(run.round_iops) for run in self.runs for _ in run.round_iops]
         try:
-            found = self.basis.bounds([rate * length for rate, length in zip(rounds, lengths, strict=True)], lengths)
+            done = [rate * length for rate, length in zip(rounds, lengths, strict=True)]
+            found = self.basis.bounds(done, lengths, are_rates=True)
         except (TooFew, ValueError, ArithmeticError):
             return None
         return max(0.0, found.low) / self.drives, found.high / self.drives

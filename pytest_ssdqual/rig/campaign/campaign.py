@@ -8,7 +8,7 @@ cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast
@@ -50,7 +50,7 @@ from pytest_ssdqual.rig.measure import (
     sequential_verdict,
 )
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
-from pytest_ssdqual.rig.measure.interleaved import InterleavedRounds
+from pytest_ssdqual.rig.measure.interleaved import Ended, Ending, InterleavedRounds
 from pytest_ssdqual.rig.measure.probe import Probe
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
@@ -89,10 +89,10 @@ class Campaign:
     _standing: StandingArray = field(init=False)
     #: Number in the plan of the array that stands.
     _array_number: int | None = None
-    #: Steps whose cells depend on the cells before them.
+    #: Steps that had their rounds; without a result they are measured without a pause.
     _without_pause: set[CampaignStep] = field(default_factory=set)
-    #: Classes of workloads whose writes agreed with a measurement without a pause, the control.
-    _controlled: set[bool | None] = field(default_factory=set)
+    #: Writes in rounds agreed with writes without a pause, the control.
+    _is_controlled: bool = False
     #: By array and workload; in another boot of the machine they are measured again.
     _ceilings: dict[tuple[Geometry, Workload], Ceiling] = field(default_factory=dict)
 
@@ -390,7 +390,7 @@ class Campaign:
         """Return the step's result after rounds with the other workloads of its array, whose results are stored.
 
         None if the step has to be measured without a pause: by the protocol, because too few workloads are left for
-        rounds, or because its cells depend on those before them.
+        rounds, or because its cells are no measure of it.
         """
         rule, asked = self.setup.protocol.interleave, step.what
         if rule is None or not isinstance(asked, Workload) or step in self._without_pause:
@@ -398,39 +398,50 @@ class Campaign:
         steps = {asked: step, **{each.what: each for each in self._open(step) if isinstance(each.what, Workload)}}
         if len(steps) < rule.workloads:
             return None
-        chosen, control = campaign_plan.control(steps), None
-        if chosen and step.is_random not in self._controlled:
-            try:
-                control = self._measured(array, chosen)
-            except InvalidMeasurement as error:
-                if chosen == asked:
-                    raise
-                self._store(steps[chosen], error)
-                return None
-        loaded_s = self._standing.known_of(array, asked).loaded_s
-        endings = InterleavedRounds(self.setup, array, rule, self.enough, loaded_s, control).measure(list(steps))
-        readopt_array.count(self.setup, array, "measured")
-        if control:
-            self._controlled.add(step.is_random)
-            endings[control.workload] = control
-        for each, found in endings.items():
-            if found is None:
-                self._without_pause.add(steps[each])
-            elif each != asked:
-                self._store(steps[each], found)
-        if isinstance(ending := endings[asked], InvalidMeasurement):
-            raise ending
-        return ending
+        endings: dict[Workload, Ending] = {}
 
-    def _store(self, step: CampaignStep, found: Measured | InvalidMeasurement) -> None:
-        if isinstance(found, Measured):
-            self.cache.put(step, found)
-        else:
-            self.cache.fail(step, found)
+        def ended(workload: Workload, ending: Ending) -> None:
+            if endings.setdefault(workload, ending) is not ending:
+                return  # the control has its figure
+            if isinstance(ending, Measured):
+                self.cache.put(steps[workload], ending)
+            elif ending and workload != asked:
+                self.cache.fail(steps[workload], ending)
+
+        # Whatever ends rounds early, the rest of this array has none.
+        self._without_pause.update(steps.values())
+        control = self._control(array, steps, ended)
+        if control or self._is_controlled or not asked.writes:
+            loaded_s = self._standing.known_of(array, asked).loaded_s
+            rounds = InterleavedRounds(self.setup, array, rule, self.enough, ended, loaded_s, control)
+            try:
+                rounds.measure(list(steps))
+            except RigError as error:
+                if error.ends_run or not isinstance(endings.get(asked), Measured):
+                    raise
+            self._is_controlled |= rounds.is_confirmed
+            readopt_array.count(self.setup, array, "measured")
+        found = endings.get(asked)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     def _open(self, step: CampaignStep) -> list[CampaignStep]:
         """Return the other steps that may take turns with ``step``, and have no result."""
         return [each for each in self.plan.alike(step) if not self._is_known(each) and each not in self._without_pause]
+
+    def _control(self, array: Array, steps: Mapping[Workload, CampaignStep], ended: Ended) -> Measured | None:
+        """Return the control of workloads that take turns, measured without a pause; None if they need or have none."""
+        chosen = campaign_plan.control(steps)
+        if chosen is None or self._is_controlled:
+            return None
+        try:
+            found = self._measured(array, chosen)
+        except InvalidMeasurement as error:
+            ended(chosen, error)
+            return None
+        ended(chosen, found)
+        return found
 
     def _measured(self, array: Array, workload: Workload) -> Measured:
         rule = self.setup.protocol.sequential

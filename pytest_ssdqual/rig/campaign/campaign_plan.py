@@ -386,18 +386,22 @@ class CampaignPlan:
         return () if number is None else self._with_result.get(number, ())
 
     def alike(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
-        """Return the other measurements that may take turns with ``step``: of its array, its class and its direction.
+        """Return the other measurements that may take turns with ``step``: random I/O of its array and its direction.
 
-        Of drives side by side none: one that gives no figure is left out of one measurement, not of its neighbours.
+        Sequential I/O begins at the first address with each process, so its cells would have the same minute of the
+        drives again. Of drives side by side one that gives no figure is left out of a measurement, not of others.
         """
-        if step.kind is not StepKind.MEASURED or step.geometry.is_side_by_side or not isinstance(step.what, Workload):
+        if step.kind is not StepKind.MEASURED or step.geometry.is_side_by_side:
+            return ()
+        if not isinstance(step.what, Workload) or not step.what.is_random:
             return ()
         return tuple(
             each
             for each in self.on_array(self._arrays.get(step))
             if each != step
-            and (each.kind, each.geometry, each.is_random) == (step.kind, step.geometry, step.is_random)
+            and (each.kind, each.geometry) == (step.kind, step.geometry)
             and isinstance(each.what, Workload)
+            and each.what.is_random
             and bool(each.what.writes) == bool(step.what.writes)
         )
 

@@ -1,14 +1,15 @@
 """Measurement in rounds: workloads of one array take turns, a fio process each, until every one is decided.
 
 The order is drawn anew for each round. A workload that is decided leaves the rounds and is recorded at once. One whose
-cells depend on the cells before them leaves without a result: it has to be measured without a pause.
+cells depend on the cells before them, or whose own numbers are doubtful, leaves without a result: it has to be measured
+without a pause. A cell that the rig disturbed is left out, and the next round has another one.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
@@ -18,7 +19,8 @@ from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel
 from pytest_ssdqual.qual.stats.interleaving import Cell
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
+from pytest_ssdqual.rig.drives.failed import DriveFailed
+from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
@@ -26,8 +28,15 @@ from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import live_stats
 from pytest_ssdqual.rig.observe.live_stats import Course
 
-#: The result of a workload; the objections to two cells in a row; None: it has to be measured without a pause.
-Ending = Measured | InvalidMeasurement | None
+#: The result of a workload, or what failed; None: it has to be measured without a pause.
+Ending = Measured | Exception | None
+#: Is called with each ending when it is known.
+Ended = Callable[[Workload, Ending], None]
+
+#: Cells that a workload may lack because the rig disturbed them; one more ends it.
+MOST_LEFT_OUT = 3
+#: Longest pause between two cells besides their own time; after a longer one the drives may have recovered.
+PAUSE_S = 120.0
 
 
 @dataclass(slots=True)
@@ -38,86 +47,146 @@ class InterleavedRounds:
     array: Array
     rule: InterleaveRule
     enough: Enough
+    ended: Ended
     #: Time under load of the same class before the first round, seconds.
     loaded_s: float = 0.0
     #: One of the workloads as it was measured without a pause; its cells have to agree.
     control: Measured | None = None
+    #: True once they agreed.
+    is_confirmed: bool = False
     #: The order of workloads in a round.
     order: random.Random = field(default_factory=random.Random)
-    endings: dict[Workload, Ending] = field(default_factory=dict)
+    _open: list[Workload] = field(default_factory=list)
     _cells: dict[Workload, list[Cell]] = field(default_factory=dict)
+    _left_out: dict[Workload, int] = field(default_factory=dict)
     _before: Run | None = None
+    _began_s: float = 0.0
+    _last_s: float = 0.0
 
-    def measure(self, workloads: Sequence[Workload]) -> dict[Workload, Ending]:
-        """Measure until every workload has an ending; return it for each."""
-        began_s, left, looks = time.monotonic(), list(workloads), interleaving.looks(self.rule)
+    def measure(self, workloads: Sequence[Workload]) -> None:
+        """Measure until every workload has an ending.
+
+        Raises what ends the run or all of its workloads: ``DriveFailed``, a lost machine or lease.
+        """
+        self._open, looks = list(workloads), interleaving.looks(self.rule)
         self._cells = {each: [] for each in workloads}
+        self._began_s = self._last_s = time.monotonic()
         for number in range(1, self.rule.rounds + 1):
-            self._round(left, number)
-            span_s, is_last = time.monotonic() - began_s, number == self.rule.rounds
+            self._round(number)
+            span_s, is_last = self._last_s - self._began_s, number == self.rule.rounds
             if is_last or (number in looks and span_s >= self.rule.span_s):
-                self._look(left, span_s, is_last=is_last)
-            left = [each for each in left if each not in self.endings]
-            if not left:
+                self._look(span_s, is_last=is_last)
+            if not self._open:
                 break
-        return self.endings
 
-    def _round(self, workloads: Sequence[Workload], number: int) -> None:
-        what = f"{self.array.geometry}: {len(workloads)} workloads in rounds"
-        self.setup.progress(what, len(workloads) * (self.rule.ramp_s + self.rule.cell_s))
-        for workload in self.order.sample(workloads, len(workloads)):
+    def _round(self, number: int) -> None:
+        what = f"{self.array.geometry}: {len(self._open)} workloads in rounds"
+        self.setup.progress(what, len(self._open) * (self.rule.ramp_s + self.rule.cell_s))
+        for workload in self.order.sample(self._open, len(self._open)):
+            if workload not in self._open:
+                continue  # the control ended the rounds of all
             live_stats.expect(self.setup.live, Course(number - 1, self.rule.rounds))
+            generation, before = self.setup.machine.generation, self._before
+            self._before = run = None
             try:
                 run = self._run(workload, number)
-            except InvalidMeasurement as error:
-                self._before, self.endings[workload] = None, error
+            except DriveFailed:
+                raise
+            except Exception as error:
+                if isinstance(error, RigError) and error.ends_run:
+                    raise
+                self._end(workload, error)
+            if self._paused(is_other=self.setup.machine.generation != generation) or run is None:
                 continue
-            self._cells[workload].append(interleaving.cell(run, self._before))
             self._before = run
+            self._cells[workload].append(interleaving.cell(run, before))
 
-    def _run(self, workload: Workload, number: int) -> Run:
-        """Return a valid cell; ``InvalidMeasurement`` with the objections to the last attempt."""
+    def _run(self, workload: Workload, number: int) -> Run | None:
+        """Return a valid cell; None if it is left out, or if the workload has to be measured without a pause."""
         window = fixed_time.ProcessWindow(self.rule.ramp_s, self.rule.cell_s, 1)
-        attempts, fault = self.setup.protocol.attempts, ""
-        for _ in range(attempts):
-            try:
-                run = fixed_time.run(self.setup, self.array, workload, "run", window)
-            except ClockSet as clock_set:
-                fault = str(clock_set)
-                continue
-            if not (objections := checks.objections(run)):
-                return run
-            fault = "; ".join(objections)
-        where = f"{workload} on {self.array.geometry} in round {number}"
-        raise InvalidMeasurement(f"{where} is not valid: {fault} (after {attempts} attempts)")
+        try:
+            run = fixed_time.run(self.setup, self.array, workload, "run", window)
+        except ClockSet as clock_set:
+            self._leave_out(workload, number, (str(clock_set),))
+            return None
+        disturbed = checks.objections_in(checks.of_environment(run))
+        if objections := [each for each in checks.objections(run) if each not in disturbed]:
+            # A cell with a stall must not make room for one without.
+            self._note_objections(workload, number, objections)
+            self._end(workload, None)
+            return None
+        if disturbed:
+            self._leave_out(workload, number, disturbed)
+        return None if disturbed else run
 
-    def _look(self, workloads: Sequence[Workload], span_s: float, *, is_last: bool) -> None:
+    def _leave_out(self, workload: Workload, number: int, objections: Sequence[str]) -> None:
+        """Leave a cell out that the rig disturbed; ``InvalidMeasurement`` if too many are."""
+        self._note_objections(workload, number, objections)
+        self._left_out[workload] = self._left_out.get(workload, 0) + 1
+        if self._left_out[workload] > MOST_LEFT_OUT:
+            where = f"{workload} on {self.array.geometry} in round {number}"
+            times = f"{self._left_out[workload]} cells were not"
+            raise InvalidMeasurement(f"{where} is not valid: {'; '.join(objections)} ({times})")
+
+    def _note_objections(self, workload: Workload, number: int, objections: Sequence[str]) -> None:
+        about = {"geometry": str(self.array.geometry), "workload": str(workload)}
+        self.setup.logbook.note("cell_left_out", **about, round=number, objections=list(objections))
+
+    def _paused(self, *, is_other: bool) -> bool:
+        """Return whether there was a pause, in which the drives may have recovered; then all begins anew."""
+        now_s, last_s = time.monotonic(), self._last_s
+        self._last_s = now_s
+        if not is_other and now_s - last_s <= self.rule.ramp_s + self.rule.cell_s + PAUSE_S:
+            return False
+        self._began_s, self.loaded_s = now_s, 0.0
+        for workload in self._open:
+            self._cells[workload].clear()
+        return True
+
+    def _end(self, workload: Workload, ending: Ending) -> None:
+        self._open = [each for each in self._open if each != workload]
+        is_control = self.control is not None and workload == self.control.workload and not self.is_confirmed
+        if is_control and not isinstance(ending, Measured):
+            # Without it nothing says that cells are a measure of the drives.
+            for each in self._open:
+                self.ended(each, None)
+            self._open = []
+        self.ended(workload, ending)
+
+    def _look(self, span_s: float, *, is_last: bool) -> None:
         """Decide which workloads leave the rounds, and record those that have a result."""
         of_all = [cells for cells in self._cells.values() if cells]
-        # The workloads that are in a round at once have as many cells; those that left had fewer, and count as well.
         dependence = self._disagreement(of_all, span_s) or interleaving.carried_over(of_all)
-        for workload in workloads:
-            if workload in self.endings:
-                continue
+        for workload in list(self._open):
             cells = self._cells[workload]
-            found = interleaving.among(cells, of_all, self.setup.protocol, span_s, self.loaded_s)
+            if workload not in self._open:
+                continue
+            if len(cells) < self.rule.first:
+                if is_last:
+                    self._end(workload, None)
+                continue
+            found = interleaving.among(cells, of_all, self.setup.protocol, span_s, self.loaded_s, is_last=is_last)
             why = dependence or interleaving.head_effect(cells)
             decision = self.enough(found)
             self._note(found, why, decision.sentence, is_decided=decision.done)
             if why:
-                self.endings[workload] = None
+                self._end(workload, None)
             elif decision.done or is_last:
                 if self.control is None or self.control.workload != workload:
                     fixed_time.record_measured(self.setup, found)
-                self.endings[workload] = found
+                self._end(workload, found)
 
     def _disagreement(self, of_all: Sequence[Sequence[Cell]], span_s: float) -> str:
         control, protocol = self.control, self.setup.protocol
-        if control is None or control.workload in self.endings:
+        if control is None or self.is_confirmed:
             return ""
         cells = self._cells[control.workload]
+        if len(cells) < self.rule.first:
+            return f"{control.workload} has too few cells to be compared"
         found = interleaving.among(cells, of_all, protocol, span_s, self.loaded_s)
-        return interleaving.disagreement(control, found, ConfidenceLevel(protocol.verdict.confidence))
+        different = interleaving.disagreement(control, found, ConfidenceLevel(protocol.verdict.confidence))
+        self.is_confirmed = not different
+        return different
 
     def _note(self, found: Measured, dependence: str, sentence: str, *, is_decided: bool) -> None:
         geometry, workload, number = str(found.geometry), str(found.workload), len(found.runs)

@@ -264,6 +264,7 @@ def test_turns_are_sequential_with_rounds(tmp_path: Path) -> None:
     [
         ("[interleave]\nrounds = 5", "the first look is after 6 rounds, and there are at most 5"),
         ('[interleave]\ncell = "1 s"', "interleave.cell"),
+        ('[interleave]\ncell = "10 s"', "interleave.cell (10 s) is 20 s at least for acceptance"),
         ("[interleave]\nworkloads = 1", "interleave.workloads"),
         ("[interleave]\n[screen]", "the table screen only some"),
     ],

@@ -44,7 +44,7 @@ from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time, saturation, sequential_verdict
 from pytest_ssdqual.rig.measure import rounds as looping
-from pytest_ssdqual.rig.measure.interleaved import InterleavedRounds
+from pytest_ssdqual.rig.measure.interleaved import Ending, InterleavedRounds
 from pytest_ssdqual.rig.measure.sequential_verdict import Decision
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment as surroundings
@@ -247,7 +247,11 @@ def test_what_took_turns_is_recalled_to_the_last_bit(bench: RecordedRuns, monkey
 
     monkeypatch.setattr(process, "run", run)
     pair = (WRITE, WRITE.at(4))
-    endings = InterleavedRounds(bench.setup, array_of(RAID5X3), rule, sequential_verdict.at_once).measure(pair)
+    endings: dict[Workload, Ending] = {}
+    rounds = InterleavedRounds(
+        bench.setup, array_of(RAID5X3), rule, sequential_verdict.at_once, endings.__setitem__
+    )  # fmt: skip
+    rounds.measure(pair)
     memory = bench.memory()
     for workload in pair:
         original = endings[workload]

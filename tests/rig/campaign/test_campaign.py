@@ -33,7 +33,7 @@ from pytest_ssdqual.rig.md import members as degraded
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure import rounds, saturation, sequential_verdict
-from pytest_ssdqual.rig.measure.interleaved import Ending, InterleavedRounds
+from pytest_ssdqual.rig.measure.interleaved import InterleavedRounds
 from pytest_ssdqual.rig.measure.sequential_verdict import Decision, Enough
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
@@ -619,8 +619,12 @@ class Turns:
     alone: list[Workload] = field(default_factory=list)
     controls: list[Workload | None] = field(default_factory=list)
     #: Instead of a result.
-    endings: dict[Workload, InvalidMeasurement | None] = field(default_factory=dict)
+    endings: dict[Workload, Exception | None] = field(default_factory=dict)
     refused: set[Workload] = field(default_factory=set)
+    #: The cells of the control agree.
+    agrees: bool = True
+    #: Raised behind the endings.
+    broken: RigError | None = None
 
 
 @pytest.fixture
@@ -630,10 +634,14 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     def found(workload: Workload) -> Measured:
         return Measured((strategies.run([1000] * 60, geometry="raid5x3", workload=workload),))
 
-    def in_rounds(self: InterleavedRounds, workloads: Sequence[Workload]) -> dict[Workload, Ending]:
+    def in_rounds(self: InterleavedRounds, workloads: Sequence[Workload]) -> None:
         turns.rounds.append(tuple(workloads))
         turns.controls.append(self.control and self.control.workload)
-        return {each: turns.endings.get(each, found(each)) for each in workloads}
+        self.is_confirmed = self.control is not None and turns.agrees
+        for each in workloads:
+            self.ended(each, turns.endings.get(each, found(each)) if turns.agrees else None)
+        if turns.broken:
+            raise turns.broken
 
     def without_a_pause(setup: Setup, array: Array, workload: Workload, *_: object, **more: object) -> Measured:
         turns.alone.append(workload)
@@ -666,6 +674,41 @@ def test_a_control_is_needed_once_for_each_class(rig: Rig, turns: Turns) -> None
     for geometry in (RAID5X3, RAID5X4):
         here.measure(geometry, MIXES[0])
     assert turns.controls == [MIXES[3], None]
+
+
+def test_after_a_control_that_disagreed_the_next_array_has_its_own(rig: Rig, turns: Turns) -> None:
+    turns.agrees = False
+    here = campaign(
+        rig, {RAID5X3: MIXES, RAID5X4: MIXES}, sequential=SequentialRule(), interleave=InterleaveRule()
+    )  # fmt: skip
+    for geometry in (RAID5X3, RAID5X4):
+        for each in MIXES:
+            assert here.measure(geometry, each).workload == each
+    assert turns.controls == [MIXES[3], MIXES[3]]
+    # The control has its figure; the others are measured without a pause, once.
+    assert turns.alone == [MIXES[3], *MIXES[:3]] * 2
+
+
+def test_sequential_workloads_take_no_turns(rig: Rig, turns: Turns) -> None:
+    """Each process of theirs begins at the first address."""
+    streams = tuple(Workload("write", "128k", depth) for depth in (1, 2, 4))
+    here = taking_turns(rig, *streams)
+    for each in streams:
+        here.measure(RAID5X3, each)
+    assert (turns.rounds, turns.alone) == ([], [*streams])
+
+
+def test_what_was_decided_when_rounds_break_off_has_its_result(rig: Rig, turns: Turns) -> None:
+    turns.broken = RigError("S1 failed")
+    here = taking_turns(rig, *MIXES)
+    assert [here.measure(RAID5X3, each).workload for each in MIXES] == [*MIXES]
+    assert len(turns.rounds) == 1
+
+
+def test_a_lost_machine_ends_what_was_decided_too(rig: Rig, turns: Turns) -> None:
+    turns.broken = MachineLost("no answer")
+    with pytest.raises(MachineLost):
+        taking_turns(rig, *MIXES).measure(RAID5X3, MIXES[0])
 
 
 def test_reads_take_turns_among_themselves_without_a_control(rig: Rig, turns: Turns) -> None:
