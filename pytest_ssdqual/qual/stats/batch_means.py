@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from functools import lru_cache
+from itertools import pairwise
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TypeVar
 
