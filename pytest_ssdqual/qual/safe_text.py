@@ -42,7 +42,9 @@ def name(raw: str) -> str:
     So it may be shown *and* compared, recorded and typed by a user. That a backslash is always part of an escape makes
     it exact; a name that is too long ends in its digest. No word of it is a command: it may be put first in a line.
     """
-    shown = "".join(_escaped(each) if each == "\\" or not each.isprintable() else each for each in raw)
+    shown = raw
+    if "\\" in raw or not raw.isprintable():
+        shown = "".join(_escaped(each) if each == "\\" or not each.isprintable() else each for each in raw)
     shown = _harmless(shown, _ANY_WORD)
     if len(shown) <= NAME_CHARACTERS:
         return shown

@@ -11,6 +11,7 @@ import math
 import re
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 
 _NUMBER = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)\s*([^\s0-9].*?)?\s*", re.ASCII)
 #: Commas only between thousands; "1,5" may mean one and a half.
@@ -68,6 +69,7 @@ def parse_number(text: str) -> tuple[Decimal, str]:
     return Decimal(found[1].replace(",", "")), found[2] or ""
 
 
+@lru_cache(maxsize=1024)  # a plan of all suites asks 700,000 times for some twenty sizes
 def parse_size(text: str) -> int:
     """Bytes of ``4k``, ``128KiB``, ``1m``, ``512`` (binary) or ``480 GB`` (decimal); ValueError otherwise.
 

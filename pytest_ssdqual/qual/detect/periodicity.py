@@ -92,14 +92,15 @@ def period(values: Sequence[float], step_s: float) -> Rhythm | None:
     if np.median(shown[longer]) <= _PERSISTENCE * shown[longer].mean():
         return None
     cycles_per_value, harmonics = found[0] / longer, min(_MOST_WAVES, found[1] * longer)
-    shorter = _common(_coefficients(flat, cycles_per_value, harmonics))
+    shorter = _common(_coefficients(flat, _waves(flat.size, cycles_per_value, harmonics)))
     alone = cycles_per_value * shorter, max(1, harmonics // shorter)
     return _rhythm(flat, *alone, float(series.mean()), joined * step_s)
 
 
 def _rhythm(flat: Floats, cycles_per_value: float, harmonics: int, mean: float, step_s: float) -> Rhythm | None:
-    coefficients = _coefficients(flat, cycles_per_value, harmonics)
-    pattern = _waves(flat.size, cycles_per_value, harmonics) @ coefficients
+    waves = _waves(flat.size, cycles_per_value, harmonics)
+    coefficients = _coefficients(flat, waves)
+    pattern = waves @ coefficients
     left = float(((flat - pattern) ** 2).sum()) / max(1, flat.size - coefficients.size - 1)
     strength = 1 - left / (float((flat**2).sum()) / (flat.size - 1))
     if strength < _LEAST_STRENGTH:
@@ -130,14 +131,18 @@ def _best(white: Floats) -> tuple[float, int] | None:
     size = white.size
     power = np.abs(np.fft.rfft(white, _FINE * size)) ** 2
     power = power / _background(power[::_FINE], np.arange(power.size) / _FINE)
-    last = _FINE * size // SHORTEST
+    last, summed, before = _FINE * size // SHORTEST, np.zeros(_FINE * size), 0
     best, unlikely = None, math.log(_CHANCE / len(_HARMONICS))
     for harmonics in _HARMONICS:
         trials = np.arange(_FINE, min(last, (power.size - 1) // harmonics) + 1)
         few = (CYCLES - 1) * _FINE
         if trials.size <= few:
             break
-        summed = sum((power[trials * multiple] for multiple in range(1, harmonics + 1)), np.zeros(trials.size))
+        # Of the lower harmonics the sum is known.
+        summed = summed[: trials.size]
+        for multiple in range(before + 1, harmonics + 1):
+            summed += power[trials[0] * multiple : trials[-1] * multiple + 1 : multiple]
+        before = harmonics
         highest = few + int(summed[few:].argmax())
         if summed[max(0, highest - _LOBES * _FINE) : highest].max() > summed[highest]:
             continue
@@ -184,11 +189,10 @@ def _waves(size: int, cycles_per_value: float, harmonics: int) -> Floats:
     return np.asarray(np.hstack([np.cos(angles), np.sin(angles)]), dtype=np.float64)
 
 
-def _coefficients(series: Floats, cycles_per_value: float, harmonics: int) -> Floats:
+def _coefficients(series: Floats, waves: Floats) -> Floats:
     """Least-squares coefficients of the waves in a series."""
     import numpy as np
 
-    waves = _waves(series.size, cycles_per_value, harmonics)
     return np.asarray(np.linalg.lstsq(waves.T @ waves, waves.T @ series, rcond=None)[0], dtype=np.float64)
 
 
@@ -203,7 +207,8 @@ def _shown(white: Floats, cycles_per_value: float, harmonics: int) -> Floats:
     """Projection of each whole cycle on the pattern."""
     import numpy as np
 
-    pattern = _waves(white.size, cycles_per_value, harmonics) @ _coefficients(white, cycles_per_value, harmonics)
+    waves = _waves(white.size, cycles_per_value, harmonics)
+    pattern = waves @ _coefficients(white, waves)
     cycle = np.floor(np.arange(white.size) * cycles_per_value).astype(int)
     shown = np.bincount(cycle, weights=white * pattern)[: int(white.size * cycles_per_value)]
     return shown.astype(np.float64)

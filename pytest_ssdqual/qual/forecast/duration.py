@@ -77,6 +77,10 @@ class Asked:
         return 0.0 if self.claim is None else abs(math.log(self.margin))
 
 
+#: Whatever is asked about a rate: the simulated I/Os are the same for every margin.
+RATE = Asked()
+
+
 @dataclass(frozen=True, slots=True)
 class Judging:
     """The settings of a protocol that decide how long a sequential measurement takes."""
@@ -113,15 +117,23 @@ def _durations(judging: Judging, asked: tuple[Asked, ...], kind: str) -> tuple[f
 @lru_cache(maxsize=200_000)
 def _is_decided(judging: Judging, asked: Asked, kind: str, number: int, look: int) -> bool:
     rule = judging.looks
-    drive, seconds = _drive(kind, number, rule.limit_s), group_sequential.look_times(rule)[look - 1]
-    if asked.claim in OF_SLOWEST and seconds < rule.observe_s:
+    if asked.claim in OF_SLOWEST and group_sequential.look_times(rule)[look - 1] < rule.observe_s:
         return False  # as ``decide`` does before its last look, which is not asked about
-    shared = SharedEvidence(judging.loaded_s, _shown(kind, number, judging) if judging.is_shown else ())
-    confidence = judging.verdict.confidence
-    run = group_sequential.at_look(_run(drive, seconds, asked, rule), look, rule, confidence, shared)
+    has_latencies = asked.claim in QUANTILES or asked.claim in OF_SLOWEST
+    measured = _measured(judging, asked if has_latencies else RATE, kind, number, look)
     precision = asked.precision_percent if asked.claim is None else None
     question = Question(_limits(asked), precision, asked.precision_side, is_observed=asked.claim in OF_SLOWEST)
-    return bool(group_sequential.decide(Measured((run,)), question, rule, judging.verdict, judging.family))
+    return bool(group_sequential.decide(measured, question, rule, judging.verdict, judging.family))
+
+
+@lru_cache(maxsize=1024)  # 20 kB each; of a rate a plan asks with many margins
+def _measured(judging: Judging, asked: Asked, kind: str, number: int, look: int) -> Measured:
+    """Return what a simulated drive has done up to a look; ``asked`` decides the latencies, `RATE` stands for none."""
+    rule = judging.looks
+    drive, seconds = _drive(kind, number, rule.limit_s), group_sequential.look_times(rule)[look - 1]
+    shared = SharedEvidence(judging.loaded_s, _shown(kind, number, judging) if judging.is_shown else ())
+    run = _run(drive, seconds, asked, rule)
+    return Measured((group_sequential.at_look(run, look, rule, judging.verdict.confidence, shared),))
 
 
 @lru_cache(maxsize=1024)
@@ -173,10 +185,8 @@ def _run(drive: SimulatedDrive, seconds: float, asked: Asked, rule: SequentialRu
 
 def _latency(count: int, slow_seconds_ios: float, asked: Asked) -> LatencyHistogram:
     """Latencies of a block: ordinary ones, those around the quantile, and those beyond the limit."""
-    if asked.claim is Claim.MAX_LATENCY:
-        return LatencyHistogram.from_bins({ORDINARY_NS: count})
     if asked.claim not in QUANTILES:
-        return NOTHING
+        return LatencyHistogram.from_bins({ORDINARY_NS: count}) if asked.claim is Claim.MAX_LATENCY else NOTHING
     beyond = 1 - QUANTILES[asked.claim]
     slower = min(count, round(beyond * asked.margin**-TAIL * slow_seconds_ios))
     around = min(count - slower, round(beyond * slow_seconds_ios))
@@ -188,6 +198,7 @@ def _latency(count: int, slow_seconds_ios: float, asked: Asked) -> LatencyHistog
     return LatencyHistogram.from_bins(bins)
 
 
+@lru_cache(maxsize=64)
 def _bucket(ns: float) -> int:
     """Return a latency in the middle of fio's bucket."""
     found = bucket_of(int(ns))

@@ -57,6 +57,11 @@ class Look:
 
 # A run of a day is condensed at each of its looks: attrgetter and map need a third of the time of generators.
 START_S, SECONDS, END_S = attrgetter("start_s"), attrgetter("seconds"), attrgetter("end_s")
+READ_IOS, WRITE_IOS = attrgetter("read_ios"), attrgetter("write_ios")
+READ_BYTES, WRITE_BYTES = attrgetter("read_bytes"), attrgetter("write_bytes")
+READ_LATENCY, WRITE_LATENCY = attrgetter("read_latency"), attrgetter("write_latency")
+MAX_NS, SLOWEST_LOW, SLOWEST_HIGH = attrgetter("max_ns"), attrgetter("slowest_low"), attrgetter("slowest_high")
+FASTEST_LOW, FASTEST_HIGH = attrgetter("fastest_low"), attrgetter("fastest_high")
 
 #: Shorter intervals do not count as a second when the slowest second of a run is determined…
 SHORTEST_RATE_S = 0.5
@@ -142,7 +147,7 @@ class Spell:
     @classmethod
     def of_interval(cls, interval: Interval) -> Spell:
         """Build from an interval, if no finer reports exist."""
-        reads, writes = interval.latencies
+        reads, writes = interval.read_latency, interval.write_latency
         max_ns = max(reads.max_ns if reads else 0, writes.max_ns if writes else 0)
         if interval.slowest is None:
             return cls.of(interval.start_s, interval.seconds, interval.read_bytes + interval.write_bytes, max_ns)
@@ -159,11 +164,11 @@ class Spell:
         return cls(
             start_s=part[0].start_s,
             seconds=sum(map(SECONDS, part)),
-            max_ns=max(map(attrgetter("max_ns"), part)),
-            slowest_low=min(map(attrgetter("slowest_low"), whole)),
-            slowest_high=min(map(attrgetter("slowest_high"), whole)),
-            fastest_low=max(map(attrgetter("fastest_low"), whole)),
-            fastest_high=max(map(attrgetter("fastest_high"), whole)),
+            max_ns=max(map(MAX_NS, part)),
+            slowest_low=min(map(SLOWEST_LOW, whole)),
+            slowest_high=min(map(SLOWEST_HIGH, whole)),
+            fastest_low=max(map(FASTEST_LOW, whole)),
+            fastest_high=max(map(FASTEST_HIGH, whole)),
         )
 
     @property
@@ -175,17 +180,18 @@ def merged(part: Sequence[Interval]) -> Interval:
     """Merge consecutive intervals into one; of their rates only the lowest and the highest remain."""
     # fio's first and last reports may cover a few milliseconds, whose rate is meaningless.
     whole = [each for each in part if each.seconds >= SHORTEST_RATE_S] or part
+    rates = [each.bytes_per_s for each in whole]
     return Interval(
         start_s=part[0].start_s,
         seconds=sum(map(SECONDS, part)),
-        read_ios=sum(map(attrgetter("read_ios"), part)),
-        write_ios=sum(map(attrgetter("write_ios"), part)),
-        read_bytes=sum(map(attrgetter("read_bytes"), part)),
-        write_bytes=sum(map(attrgetter("write_bytes"), part)),
-        read_latency=LatencyHistogram.merged(map(attrgetter("read_latency"), part)),
-        write_latency=LatencyHistogram.merged(map(attrgetter("write_latency"), part)),
-        slowest=min(each.slowest_bytes_per_s for each in whole),
-        fastest=max(each.fastest_bytes_per_s for each in whole),
+        read_ios=sum(map(READ_IOS, part)),
+        write_ios=sum(map(WRITE_IOS, part)),
+        read_bytes=sum(map(READ_BYTES, part)),
+        write_bytes=sum(map(WRITE_BYTES, part)),
+        read_latency=LatencyHistogram.merged(map(READ_LATENCY, part)),
+        write_latency=LatencyHistogram.merged(map(WRITE_LATENCY, part)),
+        slowest=min([rate if each.slowest is None else each.slowest for each, rate in zip(whole, rates, strict=True)]),
+        fastest=max([rate if each.fastest is None else each.fastest for each, rate in zip(whole, rates, strict=True)]),
     )
 
 
@@ -359,14 +365,17 @@ class Run:
         An interval that crosses rounds is divided as if its I/Os were evenly spread over it. A round's rate is its I/Os
         over the time that intervals cover of it; 0 if none does.
         """
-        counted, length = self.counted, self.window_s / self.rounds
-        totals, covered_s = [0.0] * self.rounds, [0.0] * self.rounds
+        counted, rounds, length = self.counted, self.rounds, self.window_s / self.rounds
+        totals, covered_s = [0.0] * rounds, [0.0] * rounds
+        begin_s = counted[0].start_s if counted else 0.0
         for each in counted:
-            start_s, end_s = each.start_s - counted[0].start_s, each.end_s - counted[0].start_s
-            for index in range(max(0, int(start_s / length)), min(self.rounds, int(end_s / length) + 1)):
-                part = min((index + 1) * length, end_s) - max(index * length, start_s)
+            start_s, end_s, amount = each.start_s - begin_s, each.end_s - begin_s, count(each)
+            for index in range(int(start_s / length), min(rounds, int(end_s / length) + 1)):
+                # Not ``min`` and ``max``: a plan of a suite comes here a million times.
+                low, high = index * length, (index + 1) * length
+                part = (end_s if end_s < high else high) - (start_s if start_s > low else low)
                 if part > 0:
-                    totals[index] += count(each) * part / each.seconds
+                    totals[index] += amount * part / each.seconds
                     covered_s[index] += part
         return tuple(amount / seconds if seconds else 0.0 for amount, seconds in zip(totals, covered_s, strict=True))
 
@@ -398,8 +407,9 @@ class Run:
         else:
             counted = tuple(map(Spell.of_interval, self.counted))
         spell_s, parts = self.spell_s, dict[int, list[Spell]]()
+        begin_s = counted[0].start_s if counted else 0.0
         for each in counted:
-            middle_s = each.start_s + each.seconds / 2 - counted[0].start_s
+            middle_s = each.start_s + each.seconds / 2 - begin_s
             parts.setdefault(int(middle_s / spell_s), []).append(each)
         return tuple(Spell.joined(parts[index]) for index in sorted(parts))
 
@@ -408,16 +418,21 @@ class Run:
 
         Totals and spells are preserved; rounds are exact to one of the original intervals.
         """
-        counted = self.counted
-        if not counted:
+        if not self.counted:
             return self
-        head = [interval for interval in self.intervals if interval.end_s <= counted[0].start_s]
-        shorter = tuple(merged(part) for part in (head, *self._shared_out(self.rounds)) if part)
         alone = [member.condensed() for member in self.of_members()] if self.parts else []
         return replace(
-            self, intervals=shorter, reports=self.spells,
+            self, intervals=self.in_rounds(), reports=self.spells,
             parts=tuple(each.intervals for each in alone), part_reports=tuple(each.reports for each in alone),
         )  # fmt: skip
+
+    def in_rounds(self) -> tuple[Interval, ...]:
+        """Return the intervals of ``condensed``: one for what was before the window, and one for each round."""
+        counted = self.counted
+        if not counted:
+            return self.intervals
+        head = [interval for interval in self.intervals if interval.end_s <= counted[0].start_s]
+        return tuple(merged(part) for part in (head, *self._shared_out(self.rounds)) if part)
 
     def of_members(self) -> tuple[Run, ...]:
         """One run for each drive side by side; for an array only the run itself."""
@@ -461,11 +476,13 @@ class Run:
 
     def _shared_out(self, count: int) -> list[list[Interval]]:
         """The counted intervals in ``count`` parts of equal length; each interval is in the part of its middle."""
-        counted = self.counted
+        counted, window_s, last = self.counted, self.window_s, count - 1
         parts: list[list[Interval]] = [[] for _ in range(count)]
+        begin_s = counted[0].start_s if counted else 0.0
         for interval in counted:
-            middle_s = interval.start_s + interval.seconds / 2 - counted[0].start_s
-            parts[min(max(int(middle_s / self.window_s * count), 0), count - 1)].append(interval)
+            # Not below 0: intervals are in order of time.
+            part = int((interval.start_s + interval.seconds / 2 - begin_s) / window_s * count)
+            parts[part if part < last else last].append(interval)
         return parts
 
     def _per_second(self, count: int) -> float:

@@ -220,6 +220,7 @@ def _parity_loads(width: int, parity: int, missing: int) -> tuple[MemberLoad, ..
     )
 
 
+@cache
 def costs(geometry: Geometry) -> SmallWrite:
     """Member I/Os of one small random host write.
 
@@ -245,6 +246,7 @@ def costs(geometry: Geometry) -> SmallWrite:
     )
 
 
+@cache
 def read_cost(geometry: Geometry) -> float:
     """Member reads per small random host read: 1 unless parity replaces a missing member."""
     return _total(each.reads_for_read for each in loads(geometry))

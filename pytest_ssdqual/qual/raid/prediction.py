@@ -260,12 +260,12 @@ class _Simulation:
                         return now_s - since_s, latencies
                 elif done == ramp:
                     since_s = now_s
-                    for each in self.members:
+                    for number, each in enumerate(self.members):
                         each.advance(now_s)
                         each.done, each.depth_s = 0, 0.0
-                        self._schedule(each)
+                        self._schedule(each, number)
                 self._begin(now_s)
-            self._schedule(member)
+            self._schedule(member, index)
 
     def _begin(self, now_s: float) -> None:
         self.reads_due += self.read_fraction
@@ -288,9 +288,8 @@ class _Simulation:
             self._schedule(member, index)
         return True
 
-    def _schedule(self, member: _Member, index: int | None = None) -> None:
-        """Replace the member's next event."""
-        index = self.members.index(member) if index is None else index
+    def _schedule(self, member: _Member, index: int) -> None:
+        """Replace the next event of the member of this index."""
         member.version += 1
         if member.queue:
             self.number += 1

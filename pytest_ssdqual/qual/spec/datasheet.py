@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
@@ -279,6 +279,7 @@ def repeated(figures: Iterable[DataSheetValue]) -> list[str]:
     return errors
 
 
+@lru_cache(maxsize=4096)  # a workload checks itself, and a plan of all suites asks for each of them a hundred times
 def _of_one_job(workload: Workload) -> Workload:
     depth = round(workload.depth_per_member(1))
     return replace(workload, qd_per_drive=depth, threads=None, streams_per_drive=1)

@@ -4,6 +4,9 @@ Neighbouring blocks of a series are not independent. So the standard error comes
 Schmeiser 1984), a remaining transient is extrapolated instead of averaged, and the interval is widened by what a series
 of this length may not have shown yet. Each step widens the interval. The constants were chosen on simulated drives and
 validated on different ones (``bench/verdict_power.py``). `Basis` selects between rounds and series.
+
+A plan simulates ten thousand looks and more. For 80 blocks the time of numpy's functions is that of calling them, so
+several series, or several fits of one, are rows of one array, and a mean is `_mean`.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TypeVar
@@ -37,6 +41,8 @@ LONGEST, CAP = 3.0, 2.0
 #: Longest warm-up, as a share of the series: beyond it the series changes its level. White (1997) calls a truncation
 #: beyond half "too short to say"; a third halves the false verdicts on drives that switch between regimes.
 LONGEST_WARMUP = 1 / 3
+#: What is left of a transient that is over.
+GONE = 1e-100
 #: Allowance for the extrapolated end of a transient, in its standard errors: little, because the interval has to hold
 #: as well.
 TREND = 0.9
@@ -118,48 +124,60 @@ def _require_settled(look: Look, count: int, block_s: float) -> None:
 
 def _bounds_of_series(top: Blocks, bottom: Blocks, block_s: float, look: Look, level: float) -> Bounds:
     """Bounds of one series, all of whose blocks count."""
-    import numpy as np
-
     count, seconds = len(top), len(top) * block_s
     if not bottom.sum() > 0:
         raise TooFew("no I/O was counted")
     value = float(top.sum() / bottom.sum())
     # Ratio estimator: a block is weighted by its denominator (Cochran 1977, section 6.4).
-    off = (top - value * bottom) / bottom.mean()
+    off = (top - value * bottom) / float(_mean(bottom))
     size = max(1, count // MEANS)
-    error, down, up = _scatter(off, size, level)
+    ((error, down, up),) = _scatter(off[None, :], size, level)
     unobserved = abs(value) * _unobserved(look, seconds)
-    time = (np.arange(count) + 0.5) / count
     low, high = value - down * error - unobserved, value + up * error + unobserved
-    longest = min(LONGEST, CAP * look.slowest_s / seconds)
-    for tau in (longest, longest / 2, longest / 4, longest / 8):
-        end, uncertain, falls = _end(value, off, np.exp(-time / tau), size)
+    for end, uncertain, falls in _ends(value, off, min(LONGEST, CAP * look.slowest_s / seconds), size):
         if falls:
             low = min(low, end - TREND * uncertain)
         else:
             high = max(high, end + TREND * uncertain)
-    return Bounds(value, low, high, error, 12 * float(((time - 0.5) * off).mean()))
+    return Bounds(value, low, high, error, 12 * float(_mean((_time(count) - 0.5) * off)))
 
 
 def standard_error(values: Blocks) -> float:
     """Return the standard error of the mean of a series, by overlapping batch means."""
-    return _error(values - values.mean(), max(1, len(values) // MEANS))
+    return float(_errors(values - _mean(values), max(1, len(values) // MEANS)))
 
 
-def miss(values: Blocks, level: float, error: float) -> float:
-    """Return by how much the interval of the mean of ``values`` fails to hold all of 1 ± ``error``.
+def miss(series: Blocks, level: float, error: float) -> float:
+    """Return by how much, at most, the interval of the mean of a row of ``series`` fails to hold all of 1 ± ``error``.
 
-    The interval is that of their scatter alone, at the two-sided ``level``; 0 if it holds it.
+    An interval is that of the scatter of its row alone, at the two-sided ``level``; 0 if all hold it.
     """
-    mean = float(values.mean())
-    own, down, up = _scatter(values - mean, max(1, len(values) // MEANS), level)
-    return max(0.0, mean - down * own - (1 - error), 1 + error - mean - up * own)
+    means = _mean(series)
+    scatter = _scatter(series - means[:, None], max(1, series.shape[1] // MEANS), level)
+    ends: list[tuple[float, float]] = [
+        (mean - down * own, mean + up * own) for mean, (own, down, up) in zip(means.tolist(), scatter, strict=True)
+    ]
+    return max(0.0, *(max(low - (1 - error), 1 + error - high) for low, high in ends))
 
 
-def _scatter(off: Blocks, size: int, level: float) -> tuple[float, float, float]:
-    """Return the standard error of a mean, and how many of it the interval goes down and up."""
-    error = _error(off, size)
-    return error, *_skewed(off, error, student_t(level, round(1.5 * (len(off) / size - 1))))
+def _mean(values: Blocks) -> Blocks:
+    """Mean of each row, as of ``values.mean(axis=-1)``."""
+    import numpy as np
+
+    return np.asarray(np.add.reduce(values, axis=-1) / values.shape[-1])
+
+
+def _scatter(off: Blocks, size: int, level: float) -> list[tuple[float, float, float]]:
+    """Return the standard error of the mean of each row, and how many of it the interval goes down and up."""
+    import numpy as np
+
+    t = student_t(level, round(1.5 * (off.shape[1] / size - 1)))
+    scatter = np.sqrt(_mean(off * off))
+    # The skewness of a row without scatter is not looked at.
+    scaled = off / np.where(scatter, scatter, 1.0)[:, None]
+    skews = _mean(scaled * scaled * scaled)
+    columns = (each.tolist() for each in (_errors(off, size), scatter, skews))
+    return [(error, *_skewed(spread, skew, error, t)) for error, spread, skew in zip(*columns, strict=True)]
 
 
 def _unobserved(look: Look, seconds: float) -> float:
@@ -172,45 +190,86 @@ def _unobserved(look: Look, seconds: float) -> float:
     return look.pause_s * max(0.0, 1 / seconds - 1 / (PERIODS * look.slowest_s))
 
 
-def _skewed(off: Blocks, error: float, t: float) -> tuple[float, float]:
+def _skewed(scatter: float, skewness: float, error: float, t: float) -> tuple[float, float]:
     """Standard errors to go down and up, for ``t`` of a symmetrical distribution; never less than ``t``.
+
+    ``scatter`` is the standard deviation of the blocks, ``skewness`` that of their distribution.
 
     Willink's adjustment for skewness (2005), as N-SKART uses it (Tafazzoli & Wilson 2011): a series that happens to
     lack a rare long dip makes the mean look better than it is. The number of independent blocks is the ratio of their
     variance to that of the mean.
     """
-    scatter = math.sqrt(float((off**2).mean()))
     if not error or not scatter:
         return t, t
-    skew = float(((off / scatter) ** 3).mean()) / (6 * max(1.0, scatter / error))
+    skew = skewness / (6 * max(1.0, scatter / error))
     if abs(skew) < SYMMETRICAL:
         return t, t
     down, up = ((math.cbrt(1 + 6 * skew * (side - skew)) - 1) / (2 * skew) for side in (t, -t))
     return max(t, down), max(t, -up)
 
 
-def _end(value: float, off: Blocks, shape: Blocks, size: int) -> tuple[float, float, bool]:
-    """Fit value + height × ``shape`` by least squares; return the end, its standard error, and whether it falls."""
-    excess = shape - shape.mean()
-    power = float((excess**2).mean())
-    height = float((excess * off).mean()) / power
-    error = _error(off - height * excess, size)
-    mean = float(shape.mean())
-    return value - height * mean, error * math.sqrt(1 + mean**2 / power), height > 0
+def _time(count: int) -> Blocks:
+    """Return the middles of blocks, as shares of the series."""
+    import numpy as np
+
+    return (np.arange(count) + 0.5) / count
 
 
-def _error(off: Blocks, size: int) -> float:
-    """Standard error of the mean of ``off``, by overlapping means of ``size`` blocks (Meketon & Schmeiser 1984).
+@dataclass(frozen=True, slots=True)
+class _Transients:
+    """Exponential transients of several time constants, a row each."""
+
+    #: Distance from their means.
+    excess: Blocks
+    means: Blocks
+    #: Mean of the squared distance.
+    power: Blocks
+    #: Standard errors of a fitted end, in those of what the fit leaves.
+    uncertain: Blocks
+
+
+@lru_cache(maxsize=1024)
+def _transients(count: int, longest: float) -> _Transients:
+    """Return transients of the time constant ``longest``, and of a half, a quarter and an eighth of it.
+
+    They depend on the number of blocks and the length of a series only, so all measurements have the same at a look.
+    """
+    import numpy as np
+
+    shapes = np.exp(-_time(count) / (longest / np.array([1.0, 2.0, 4.0, 8.0]))[:, None])
+    # What is over before the middle of the first block cannot be fitted.
+    shapes = shapes[shapes[:, 0] > GONE]
+    means = _mean(shapes)
+    excess = shapes - means[:, None]
+    power = _mean(excess * excess)
+    return _Transients(excess, means, power, np.sqrt(1 + means * means / power))
+
+
+def _ends(value: float, off: Blocks, longest: float, size: int) -> list[tuple[float, float, bool]]:
+    """Fit value + height × transient by least squares, for each of ``_transients``.
+
+    Return the end of each fit, its standard error, and whether it falls.
+    """
+    shapes = _transients(len(off), longest)
+    heights = _mean(shapes.excess * off) / shapes.power
+    errors = _errors(off - heights[:, None] * shapes.excess, size) * shapes.uncertain
+    ends = (value - heights * shapes.means).tolist()
+    return list(zip(ends, errors.tolist(), (heights > 0).tolist(), strict=True))
+
+
+def _errors(off: Blocks, size: int) -> Blocks:
+    """Standard error of the mean of each row, by overlapping means of ``size`` blocks (Meketon & Schmeiser 1984).
 
     It has 1.5 (n/size - 1) degrees of freedom, and holds if ``size`` is longer than the blocks' correlation.
     """
     import numpy as np
 
-    count = len(off)
-    sums = np.concatenate(([0.0], np.cumsum(off)))
-    moving = (sums[size:] - sums[:-size]) / size
-    variance = count * size / ((count - size) * (count - size + 1)) * float((moving**2).sum())
-    return math.sqrt(variance / count)
+    count = off.shape[-1]
+    sums = np.zeros((*off.shape[:-1], count + 1))
+    np.add.accumulate(off, axis=-1, out=sums[..., 1:])
+    moving = (sums[..., size:] - sums[..., :-size]) / size
+    variance = count * size / ((count - size) * (count - size + 1)) * np.add.reduce(moving * moving, axis=-1)
+    return np.asarray(np.sqrt(variance / count))
 
 
 T = TypeVar("T")

@@ -93,4 +93,4 @@ def _furthest(work: Values, step_s: float, seconds: float, level: float, error: 
     starts = np.arange(0.0, times[-1] - seconds + 1e-6, STRIDE * seconds)
     edges = starts[:, None] + np.linspace(0.0, seconds, batch_means.COUNT + 1)
     blocks = np.diff(np.interp(edges, times, work), axis=1) * (batch_means.COUNT / seconds)
-    return max(batch_means.miss(each, level, error) for each in blocks)
+    return batch_means.miss(blocks, level, error)

@@ -80,6 +80,7 @@ LEFT_OUT = 0.7
 PLATEAU = 1.12
 
 
+@lru_cache(maxsize=64)
 def look_times(rule: SequentialRule) -> tuple[float, ...]:
     """Times of the looks, seconds of stimulus after the ramp, growing geometrically; the last is the limit."""
     times = [rule.first_s]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated
 
 from pytest_ssdqual.qual.records import Added
@@ -282,6 +283,7 @@ def _one_spelling(bs: str) -> str:
     return ":".join(f"{format_size(size)}/{share}" for size, share in sizes)
 
 
+@lru_cache(maxsize=1024)
 def _sizes(bs: str) -> tuple[tuple[int, int], ...]:
     if "/" not in bs:
         return ((parse_size(bs), 100),)

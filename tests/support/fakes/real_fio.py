@@ -54,9 +54,9 @@ class Transfer:
         return self.offset + self.size
 
 
-def transfers(job: Job, folder: Path) -> list[Transfer]:
+def transfers(job: Job, folder: Path, more: Sequence[str] = ()) -> list[Transfer]:
     """Every I/O of ``job`` in order; of a process of one job, or they overwrite each other's log."""
     log = folder / "io.log"
-    run(job, folder, [f"--write_iolog={log}"])
+    run(job, folder, [f"--write_iolog={log}", *more])
     fields = [line.split() for line in log.read_text().splitlines()]
     return [Transfer(each[-3], int(each[-2]), int(each[-1])) for each in fields if each[-3:-2] in (["read"], ["write"])]
