@@ -26,6 +26,7 @@ REMARKS = (
     "environment",
     "looked",
     "looked_at_rounds",
+    "cell_left_out",
     "steady",
     "member",
     "alone",

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.strategies import run
 
+from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.stats import batch_means
-from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.batch_means import Basis, bounds, own_drift
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, TooFew
 
 LOOK = Look(3, 14, 0.99, 45.0)
@@ -104,3 +105,38 @@ def test_too_little_is_refused() -> None:
         Basis().bounds([1.0], [1.0])
     with pytest.raises(TooFew, match="at least 16 blocks, there are 15"):
         LONG.bounds([1.0] * 15, [1.0] * 15)
+
+
+def in_rounds(drift: float = 0.0) -> Basis:
+    return Basis(interleaved=Interleaved(8, 120, 3, 0.95, 0.001, drift, 6000.0))
+
+
+@pytest.mark.parametrize("drift", [-0.05, 0.05])
+def test_a_drift_of_rates_moves_times_the_other_way_and_shares_to_either_side(drift: float) -> None:
+    """IOPS that fall are latencies that rise, however even the cells of this workload happen to be."""
+    ones, even = [1.0] * 8, [100.0, 100.1] * 4
+    rate, time = in_rounds(drift).bounds(even, ones, are_rates=True), in_rounds(drift).time_each(ones, even)
+    share = in_rounds(drift).bounds(ones, even)
+    led = 3 * abs(drift)
+    below, above = (each / rate.value for each in (rate.value - rate.low, rate.high - rate.value))
+    assert (below > led, above > led) == (drift < 0, drift > 0)
+    below, above = (each / time.value for each in (time.value - time.low, time.high - time.value))
+    assert (below > led / (1 + led) - 0.01, above > led) == (drift > 0, drift < 0)
+    assert min(share.value - share.low, share.high - share.value) > led * share.value
+
+
+def test_the_drift_of_the_own_rounds_counts_where_others_have_none() -> None:
+    falling = [140.0, 131, 124, 118.5, 114, 111, 108, 106]
+    found = in_rounds().bounds(falling, [1.0] * 8, are_rates=True)
+    assert found.low < 100  # where it leads
+    assert own_drift([0.0, 0.0, 0.0]) == own_drift([1.0, -1.0]) == 0
+    assert own_drift([-1.5, -0.5, 0.6, 1.4]) == pytest.approx(1.47)
+    rng = random.Random(6)  # noqa: S311
+    likely = sum(own_drift([rng.gauss(0, 1) for _ in range(8)]) != 0 for _ in range(1000))
+    assert 20 < likely < 80  # 5 %; beyond that once in 10,000 (binomial)
+
+
+def test_a_transient_that_is_over_before_the_first_block_is_left_out() -> None:
+    short = replace(LOOK, slowest_s=1.0)
+    found = bounds([1000.0 + index % 2 for index in range(80)], [1.0] * 80, 1e6, short)
+    assert found.low <= 1000.5 <= found.high
