@@ -140,6 +140,7 @@ def predict(
     prices = Prices(protocol, spec, drive_bytes, tails, simulated, ends_s or {})
     found = PricedPlan.of(CampaignPlan.of(steps, protocol), prices)
     looks, runs = protocol.sequential, durations.summed(found.samples)
+    turns = protocol.interleave if found.takes_turns else None
     return PrintedPlan(
         tuple(row.printed(name) for name, row in found.rows.items()),
         drives=drives,
@@ -149,8 +150,9 @@ def predict(
         endurance_bytes=spec.endurance_bytes,
         drive_bytes=drive_bytes,
         most_rounds=protocol.loop.max_rounds if any(row.is_loop for row in found.rows.values()) else 0,
-        first_s=looks.first_s if looks else 0.0,
+        first_s=min(looks.first_s, turns.first * turns.cell_s if turns else math.inf) if looks else 0.0,
         limit_s=looks.limit_s if looks else 0.0,
+        cell_s=turns.cell_s if turns else 0.0,
         low_s=durations.quantile(runs, durations.LOW),
         high_s=durations.quantile(runs, durations.HIGH),
         ninety_s=durations.quantile(runs, 0.9),
@@ -171,6 +173,8 @@ class PricedPlan:
     measurements: list[tuple[str, float, float]] = field(default_factory=list)
     #: Duration of each step and preparation.
     sample_of: dict[CampaignStep | Preparation, Sample] = field(default_factory=dict)
+    #: Workloads of an array take turns.
+    takes_turns: bool = False
     #: Classes of workloads with a control.
     _controlled: set[bool | None] = field(default_factory=set)
     _load: PlannedLoad = field(default_factory=PlannedLoad)
@@ -186,6 +190,7 @@ class PricedPlan:
             loaded_s = found._load.loaded_s(step.what) if isinstance(step.what, Workload) else 0.0
             turns = (step, *plan.alike(step))
             if prices.in_turn(len(turns)):
+                found.takes_turns = True
                 found._add_control(turns, prices, row, loaded_s)
             price = found._priced(step, prices.step(step, loaded_s, len(turns)))
             row.add(price)

@@ -51,6 +51,8 @@ class PrintedPlan:
     #: Earliest and latest end of a measurement of a sequential protocol.
     first_s: float = 0.0
     limit_s: float = 0.0
+    #: Length of a cell if workloads of an array take turns, else 0.
+    cell_s: float = 0.0
     #: False if only a pattern determined the number of drives.
     is_expected: bool = True
     #: Nine of ten simulated runs take a time from the first to the second; nine of ten at most the third. 0: as
@@ -196,6 +198,11 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
         yield f"assumed: {assumed}"
     if more := _more(array for array in plan.arrays if array.is_loop):
         yield f"loops go on until they are steady, {plan.most_rounds} rounds at most: that is up to {more} more"
+    if plan.cell_s:
+        yield (
+            f"the random workloads of an array take turns, {format_duration(plan.cell_s)} each, so their verdicts come "
+            "after hours and close together"
+        )
     if more := _more(array for array in plan.arrays if not array.is_loop):
         yield (
             f"each workload is measured until its verdicts are certain, {format_duration(plan.first_s)} at least and "

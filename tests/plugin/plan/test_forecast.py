@@ -163,13 +163,18 @@ def test_workloads_that_take_turns_cost_the_time_of_their_cells() -> None:
     ours = replace(ours, interleave=replace(rule, growth=2.0, rounds=24))
     sheet = replace(sheet, promises=(Promise(claim=Claim.STEADY_IOPS, min_percent_of_spec=80),))
 
-    def array(*depths: int) -> PlannedArray:
+    def plan(*depths: int) -> PrintedPlan:
         workloads = [WRITES.at(depth) for depth in depths]
         asked = {(RAID0X4, each): frozenset({Claim.STEADY_IOPS}) for each in workloads}
         promises = Promises(sheet, ours, asked)
         steps = planned({RAID0X4: workloads})
-        return forecast.predict(steps, ours, sheet, 4, 480 * GB, promises=promises).arrays[-1]
+        return forecast.predict(steps, ours, sheet, 4, 480 * GB, promises=promises)
 
+    def array(*depths: int) -> PlannedArray:
+        return plan(*depths).arrays[-1]
+
+    assert (plan(32).cell_s, plan(32).first_s) == (0, 420)
+    assert (plan(8, 16, 32).cell_s, plan(8, 16, 32).first_s) == (60, 360)
     two, three = array(16, 32), array(8, 16, 32)
     cell_s = rule.cell_s + rule.ramp_s + forecast.OVERHEAD_S
     # Too few for rounds: without a pause, with the first look after seven minutes.
