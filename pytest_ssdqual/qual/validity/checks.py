@@ -74,6 +74,13 @@ def of_environment(run: Run) -> tuple[Check, ...]:
     )  # fmt: skip
 
 
+def of_rig(run: Run) -> tuple[Check, ...]:
+    """Checks of what disturbs drives from outside: I/O of others, work of md, the host; not heat and links, as those
+    are the drives' own in a way.
+    """
+    return (*foreign_io.of_run(run), *environment.of_array(run), *environment.of_host(run))
+
+
 def objections_in(found: Iterable[Check]) -> tuple[str, ...]:
     """The objections of checks."""
     return tuple(objection for check in found for objection in check.objections)

@@ -109,9 +109,9 @@ class InterleavedRounds:
         except ClockSet as clock_set:
             self._leave_out(workload, number, (str(clock_set),))
             return None
-        disturbed = checks.objections_in(checks.of_environment(run))
+        disturbed = checks.objections_in(checks.of_rig(run))
         if objections := [each for each in checks.objections(run) if each not in disturbed]:
-            # A cell with a stall must not make room for one without.
+            # A cell with a stall, or in which a drive throttled, must not make room for one without.
             self._note_objections(workload, number, objections)
             self._end(workload, None)
             return None

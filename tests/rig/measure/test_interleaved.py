@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from support.builders import strategies
 
+from pytest_ssdqual.qual.measured.environment import DriveTemperature, ProcessEnvironment
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol
@@ -33,6 +34,8 @@ class Bench:
     ran: list[Workload] = field(default_factory=list)
     notes: list[tuple[str, dict[str, object]]] = field(default_factory=list)
     clock_s: float = 0.0
+    #: Of a cell.
+    seen: Callable[[Workload, int], ProcessEnvironment | None] = lambda workload, number: None
     #: Number of the connection.
     generation: int = 1
 
@@ -47,7 +50,7 @@ class Bench:
         if isinstance(found, Exception):
             raise found
         run = strategies.run(found, geometry="raid5x3", workload=workload, rounds=1)
-        return replace(run, window_s=60.0)
+        return replace(run, window_s=60.0, seen=self.seen(workload, self.ran.count(workload)))
 
     def recorded(self) -> list[str]:
         return [str(facts["workload"]) for kind, facts in self.notes if kind == "measured"]
@@ -165,6 +168,23 @@ def test_a_cell_with_a_stall_makes_no_room_for_one_without(bench: Bench) -> None
     assert endings[odd] is None
     assert bench.ran.count(odd) == 3
     assert [facts["round"] for kind, facts in bench.notes if kind == "cell_left_out"] == [3]
+
+
+def test_a_cell_in_which_a_drive_throttled_makes_no_room_for_a_cool_one(bench: Bench) -> None:
+    odd, busy = MIXES[1], MIXES[2]
+
+    def seen(workload: Workload, number: int) -> ProcessEnvironment:
+        cool = strategies.seen_drive("S0", None, None)
+        hot = replace(cool, heat=DriveTemperature(75.0, 70.0, too_warm=True, too_warm_s=9, events=1))
+        busy_now = workload == busy and number == 2
+        return strategies.seen([hot if workload == odd and number == 3 else cool], cpu_busy=0.99 if busy_now else 0.3)
+
+    bench.seen = seen
+    endings = measured(bench)
+    assert (endings[odd], bench.ran.count(odd)) == (None, 3)
+    # A busy host is not the drives' doing: that cell is left out, and the workload has its result later.
+    assert isinstance(endings[busy], Measured)
+    assert bench.ran.count(busy) == 8
 
 
 @pytest.mark.parametrize("error", [RigError("fio did not end"), ValueError("math domain error")])
