@@ -393,7 +393,7 @@ class Campaign:
         rounds, or because its cells are no measure of it.
         """
         rule, asked = self.setup.protocol.interleave, step.what
-        if rule is None or not isinstance(asked, Workload) or step in self._without_pause:
+        if rule is None or not isinstance(asked, Workload) or not self._may_take_turns(step):
             return None
         steps = {asked: step, **{each.what: each for each in self._open(step) if isinstance(each.what, Workload)}}
         if len(steps) < rule.workloads:
@@ -428,7 +428,10 @@ class Campaign:
 
     def _open(self, step: CampaignStep) -> list[CampaignStep]:
         """Return the other steps that may take turns with ``step``, and have no result."""
-        return [each for each in self.plan.alike(step) if not self._is_known(each) and each not in self._without_pause]
+        return [each for each in self.plan.alike(step) if not self._is_known(each) and self._may_take_turns(each)]
+
+    def _may_take_turns(self, step: CampaignStep) -> bool:
+        return step not in self._without_pause and not self.cache.earlier.takes_no_turns(step.key)
 
     def _control(self, array: Array, steps: Mapping[Workload, CampaignStep], ended: Ended) -> Measured | None:
         """Return the control of workloads that take turns, measured without a pause; None if they need or have none."""

@@ -236,6 +236,10 @@ class EarlierResults(Interface):
         """Return the value of that kind (``Measured``, ``Saturation``, …), or None if it has to be measured."""
         ...
 
+    def takes_no_turns(self, key: ResultKey) -> bool:
+        """Return True if its cells were found to be no measure of it, so that it is measured without a pause."""
+        ...
+
     def left_array(self) -> Checkpoint | None:
         """Return the array that was left intact, or None."""
         ...
@@ -249,6 +253,9 @@ class NoEarlierResults:
 
     def recall(self, key: ResultKey) -> object | None:
         return None
+
+    def takes_no_turns(self, key: ResultKey) -> bool:
+        return False
 
     def left_array(self) -> Checkpoint | None:
         return None

@@ -261,6 +261,18 @@ def test_what_took_turns_is_recalled_to_the_last_bit(bench: RecordedRuns, monkey
     assert bench.forgotten() == []
 
 
+def test_what_depended_on_its_neighbours_is_remembered(bench: RecordedRuns) -> None:
+    for workload, dependence in ((WRITE, "its first 10 s are 1.3 times as fast"), (READ, "")):
+        bench.journal.note(
+            "looked_at_rounds", geometry=str(RAID5X3), workload=str(workload), rounds=6, of=120, iops=1.0,
+            sentence="", dependence=dependence,
+        )  # fmt: skip
+    memory = bench.memory()
+    keys = [ResultKey("measured", RAID5X3, str(each)) for each in (WRITE, READ)]
+    assert [memory.takes_no_turns(each) for each in keys] == [True, False]
+    assert not memory.takes_no_turns(ResultKey("measured", Geometry.parse("raid5x4"), str(WRITE)))
+
+
 def test_a_rebuild_is_recalled(bench: RecordedRuns) -> None:
     """As its record is defined; who rebuilds writes it so."""
     rebuilding = Geometry.parse("raid5x3-1rebuilding")

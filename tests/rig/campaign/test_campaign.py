@@ -38,6 +38,7 @@ from pytest_ssdqual.rig.measure.sequential_verdict import Decision, Enough
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume import readopt_array
+from pytest_ssdqual.rig.resume.checkpoint import NoEarlierResults, ResultKey
 
 RAID5X3, RAID5X4, RAID0X2 = Geometry(RaidLevel.RAID5, 3), Geometry(RaidLevel.RAID5, 4), Geometry(RaidLevel.RAID0, 2)
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
@@ -736,6 +737,19 @@ def test_what_depends_on_its_neighbours_is_measured_without_a_pause(rig: Rig, tu
     assert [here.measure(RAID5X3, each).workload for each in MIXES] == [*MIXES]
     assert len(turns.rounds) == 1
     assert turns.alone == [MIXES[3], MIXES[0], MIXES[1]]
+
+
+def test_what_depended_on_its_neighbours_in_an_earlier_session_takes_no_turns(rig: Rig, turns: Turns) -> None:
+    class Earlier(NoEarlierResults):
+        def takes_no_turns(self, key: ResultKey) -> bool:
+            return key.what == str(MIXES[0])
+
+    here = taking_turns(rig, *MIXES)
+    here.cache.earlier = Earlier()
+    for each in MIXES:
+        here.measure(RAID5X3, each)
+    assert turns.rounds == [MIXES[1:]]
+    assert turns.alone == [MIXES[0], MIXES[3]]
 
 
 def test_cells_that_are_not_valid_are_an_error_of_their_workload(rig: Rig, turns: Turns) -> None:

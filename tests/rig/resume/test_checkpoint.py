@@ -55,6 +55,9 @@ class Recalled:
     def has(self, key: ResultKey) -> bool:
         return key in self.known
 
+    def takes_no_turns(self, key: ResultKey) -> bool:
+        return False
+
     def recall(self, key: ResultKey) -> object | None:
         return self.known.get(key)
 
