@@ -26,8 +26,8 @@ from dataclasses import dataclass, replace
 
 from simulated_system import SimulatedRun, SimulatedSystem, Simulation, even_drives
 
-from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
+from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.raid.member_curve import QUANTILES, CurvePoint, MemberCurve

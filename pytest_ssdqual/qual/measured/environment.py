@@ -6,13 +6,17 @@ is one reading of the environment; there is one just before the process and one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
-from pytest_ssdqual.qual.measured.placement import DrivePlacement
+from pytest_ssdqual.qual.records import Added
 
 #: Names of the severities from warning upwards, by number (syslog(3)).
 LEVELS = "emergency", "alert", "critical", "error", "warning"
+#: A range of CPUs in the kernel's list format.
+RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,27 @@ class DeviceQueue:
             return None
         total_ns = self.read_iops * (self.read_wait_ns or 0) + self.write_iops * (self.write_wait_ns or 0)
         return total_ns / self.iops
+
+
+@dataclass(frozen=True, slots=True)
+class DrivePlacement:
+    """Where a drive sits in its host: its queue and write cache, NUMA node, and the CPUs of its interrupts."""
+
+    #: Name of the I/O scheduler in use, ``none`` included; "" if unknown.
+    scheduler: str
+    #: Requests that the block layer queues (nr_requests).
+    nr_requests: int | None
+    #: None if the host has one node, or does not say.
+    numa_node: int | None
+    #: CPUs that serve the interrupts of its controller, in the kernel's list format: ``0-7,16``; "" if unknown.
+    interrupt_cpus: str
+    #: The block layer's mode of its write cache, ``write back`` or ``write through``; "" if unknown.
+    write_cache: Annotated[str, Added()] = ""
+
+    @property
+    def cpus(self) -> frozenset[int]:
+        """Numbers of the CPUs that serve its interrupts; empty if unknown."""
+        return frozenset(parse_list(self.interrupt_cpus))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,3 +287,25 @@ def total(traffic: Sequence[Traffic]) -> Traffic:
         sum(each.read_bytes for each in traffic),
         sum(each.write_bytes for each in traffic),
     )
+
+
+def parse_list(text: str) -> list[int]:
+    """Parse the kernel's list format (cpuset(7)); ``ValueError`` if it is none."""
+    numbers: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        found = RANGE.fullmatch(part)
+        if not found:
+            raise ValueError(f"{part[:40]!r} is no range of CPUs")
+        numbers += range(int(found[1]), int(found[2] or found[1]) + 1)
+    return numbers
+
+
+def format_list(numbers: Iterable[int]) -> str:
+    """Format numbers in the kernel's list format: ``0-7,16``."""
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1] = ranges[-1][0], number
+        else:
+            ranges.append((number, number))
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)

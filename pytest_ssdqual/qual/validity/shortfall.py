@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from types import MappingProxyType
 
-from pytest_ssdqual.qual.measured.ceiling import Ceiling
-from pytest_ssdqual.qual.measured.environment import DeviceQueue, ProcessEnvironment
-from pytest_ssdqual.qual.measured.placement import format_list
+from pytest_ssdqual.qual.measured.environment import DeviceQueue, ProcessEnvironment, format_list
+from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid import prediction as prediction_of

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text, strict_json
-from pytest_ssdqual.qual.measured.alone import DrivesAlone
-from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
 from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry

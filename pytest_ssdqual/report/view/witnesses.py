@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pytest_ssdqual.qual.measured.environment import Cpu, DeviceQueue, ProcessEnvironment
-from pytest_ssdqual.qual.measured.placement import DrivePlacement
+from pytest_ssdqual.qual.measured.environment import Cpu, DeviceQueue, DrivePlacement, ProcessEnvironment
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity, format_latency
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from pytest_ssdqual.qual.measured.ceiling import Ceiling
+from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ssdqual.qual.measured.alone import DrivesAlone
+from pytest_ssdqual.qual.measured.references import DrivesAlone
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.workload.workload import Workload

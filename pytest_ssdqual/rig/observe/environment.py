@@ -16,12 +16,12 @@ from pytest_ssdqual.qual.measured.environment import (
     DeviceTraffic,
     DriveEnvironment,
     DriveLink,
+    DrivePlacement,
     KernelLog,
     ProcessEnvironment,
     StripeCache,
     Traffic,
 )
-from pytest_ssdqual.qual.measured.placement import DrivePlacement
 from pytest_ssdqual.qual.measured.run import Interval, Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Sequence
 
-from pytest_ssdqual.qual.measured.placement import DrivePlacement, format_list, parse_list
+from pytest_ssdqual.qual.measured.environment import DrivePlacement, format_list, parse_list
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.measured.ceiling import Ceiling
 from pytest_ssdqual.qual.measured.environment import DeviceQueue
+from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit

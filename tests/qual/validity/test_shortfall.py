@@ -10,10 +10,10 @@ from pytest_ssdqual.qual.measured.environment import (
     CpuUse,
     DeviceQueue,
     DeviceTraffic,
+    DrivePlacement,
     StripeCache,
     Traffic,
 )  # fmt: skip
-from pytest_ssdqual.qual.measured.placement import DrivePlacement
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit

@@ -10,11 +10,11 @@ from pytest_ssdqual.qual.measured.environment import (
     CpuUse,
     DeviceQueue,
     DeviceTraffic,
+    DrivePlacement,
     ProcessEnvironment,
     StripeCache,
     Traffic,
 )
-from pytest_ssdqual.qual.measured.placement import DrivePlacement
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.view import witnesses
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.fakes.scripted import ScriptedMachine
 
-from pytest_ssdqual.qual.measured.ceiling import Ceiling
+from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.workload.workload import Workload

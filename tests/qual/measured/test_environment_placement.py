@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.measured.placement import DrivePlacement, format_list, parse_list
+from pytest_ssdqual.qual.measured.environment import DrivePlacement, format_list, parse_list
 
 
 @given(st.sets(st.integers(0, 300)))
