@@ -392,9 +392,9 @@ class Run:
     @property
     def spell_s(self) -> float:
         """Length of a spell, seconds."""
-        if self.look or self.spell_length_s:
-            return self.look.spell_s if self.look else self.spell_length_s or SPELL_S
-        return min(SPELL_S, max(SHORTEST_SPELL_S, self.window_s / FEWEST_SPELLS))
+        if self.look:
+            return self.look.spell_s
+        return self.spell_length_s or min(SPELL_S, max(SHORTEST_SPELL_S, self.window_s / FEWEST_SPELLS))
 
     @property
     def spells(self) -> tuple[Spell, ...]:

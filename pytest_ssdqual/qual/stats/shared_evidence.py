@@ -9,6 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 
+#: Longest pause that does not end a load, seconds: array assembly, readings and health checks between two processes
+#: take less.
+PAUSE_S = 120.0
+
 
 @dataclass(frozen=True, slots=True)
 class Excursion:

@@ -75,8 +75,9 @@ def of_environment(run: Run) -> tuple[Check, ...]:
 
 
 def of_rig(run: Run) -> tuple[Check, ...]:
-    """Checks of what disturbs drives from outside: I/O of others, work of md, the host; not heat and links, as those
-    are the drives' own in a way.
+    """Checks of what disturbs the drives from outside: I/O of others, work of md, and the host.
+
+    Heat and the link are not among them: a drive that throttles, or whose link is narrower, is slower itself.
     """
     return (*foreign_io.of_run(run), *environment.of_array(run), *environment.of_host(run))
 

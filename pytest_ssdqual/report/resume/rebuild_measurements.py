@@ -208,8 +208,8 @@ class Recollection:
     #: Called with each recorded measurement that must be repeated, and the reason.
     forgotten: Callable[[ResultKey, str], None] = lambda key, why: None
     _noted: dict[ResultKey, Mapping[str, Any]] = field(default_factory=dict)
-    #: Array and workload of measurements whose cells depended on their neighbours.
-    _dependent: frozenset[tuple[object, object]] = frozenset()
+    #: Array and workload of measurements that take no turns.
+    _barred: frozenset[tuple[object, object]] = frozenset()
 
     @classmethod
     def of(
@@ -227,11 +227,8 @@ class Recollection:
         ran = (each.facts for each in records if each.kind == "ran" and {"raw", "sha256"} <= set(each.facts))
         digests = {str(facts["raw"]): str(facts["sha256"]) for facts in ran}
         memory = cls(Shelf(folder, {**sums, **digests}), forgotten)
-        memory._dependent = frozenset(
-            (each.facts.get("geometry"), each.facts.get("workload"))
-            for each in records
-            if each.kind == "looked_at_rounds" and each.facts.get("dependence")
-        )
+        barred = (each.facts for each in records if each.kind == "takes_no_turns")
+        memory._barred = frozenset((facts.get("geometry"), facts.get("workload")) for facts in barred)
         memory._noted = {key: dict(each.facts) for each in records for key in _keys(each)}
         for key, facts in list(memory._noted.items()):
             try:
@@ -266,7 +263,7 @@ class Recollection:
 
     def takes_no_turns(self, key: ResultKey) -> bool:
         """See ``EarlierResults.takes_no_turns``."""
-        return (str(key.geometry), key.what) in self._dependent
+        return (str(key.geometry), key.what) in self._barred
 
     def left_array(self) -> Checkpoint | None:
         """See ``EarlierResults.left_array``; reads the file now, as leftovers may have been stopped since."""

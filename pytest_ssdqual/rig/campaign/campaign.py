@@ -49,7 +49,7 @@ from pytest_ssdqual.rig.measure import (
     sequential_verdict,
 )
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
-from pytest_ssdqual.rig.measure.interleaved import Ended, Ending, InterleavedRounds
+from pytest_ssdqual.rig.measure.interleaved import Ended, Ending, InterleavedRounds, ends_all
 from pytest_ssdqual.rig.measure.probe import Probe
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
@@ -439,7 +439,9 @@ class Campaign:
             return None
         try:
             found = self._measured(array, chosen)
-        except InvalidMeasurement as error:
+        except Exception as error:
+            if ends_all(error):
+                raise
             ended(chosen, error)
             return None
         ended(chosen, found)

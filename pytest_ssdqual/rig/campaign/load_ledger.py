@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from pytest_ssdqual.qual.stats.shared_evidence import PAUSE_S
 from pytest_ssdqual.qual.workload.workload import Workload
-
-#: Longest pause that does not end a load: array assembly, readings and health checks between two processes take less.
-PAUSE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)

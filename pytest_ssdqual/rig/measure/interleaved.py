@@ -16,7 +16,9 @@ from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.spec.protocol import InterleaveRule
 from pytest_ssdqual.qual.stats import interleaving
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel
+from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.stats.interleaving import Cell
+from pytest_ssdqual.qual.stats.shared_evidence import PAUSE_S
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailed
@@ -33,10 +35,14 @@ Ending = Measured | Exception | None
 #: Is called with each ending when it is known.
 Ended = Callable[[Workload, Ending], None]
 
+
+def ends_all(error: Exception) -> bool:
+    """Return whether an error is not only about the workload that ran."""
+    return isinstance(error, DriveFailed) or (isinstance(error, RigError) and error.ends_run)
+
+
 #: Cells that a workload may lack because the rig disturbed them; one more ends it.
 MOST_LEFT_OUT = 3
-#: Longest pause between two cells besides their own time; after a longer one the drives may have recovered.
-PAUSE_S = 120.0
 
 
 @dataclass(slots=True)
@@ -64,10 +70,7 @@ class InterleavedRounds:
     _last_s: float = 0.0
 
     def measure(self, workloads: Sequence[Workload]) -> None:
-        """Measure until every workload has an ending.
-
-        Raises what ends the run or all of its workloads: ``DriveFailed``, a lost machine or lease.
-        """
+        """Measure until every workload has an ending; raises what ends all of them (`ends_all`)."""
         self._open, looks = list(workloads), interleaving.looks(self.rule)
         self._cells = {each: [] for each in workloads}
         self._began_s = self._last_s = time.monotonic()
@@ -90,10 +93,8 @@ class InterleavedRounds:
             self._before = run = None
             try:
                 run = self._run(workload, number)
-            except DriveFailed:
-                raise
             except Exception as error:
-                if isinstance(error, RigError) and error.ends_run:
+                if ends_all(error):
                     raise
                 self._end(workload, error)
             if self._paused(is_other=self.setup.machine.generation != generation) or run is None:
@@ -112,8 +113,7 @@ class InterleavedRounds:
         disturbed = checks.objections_in(checks.of_rig(run))
         if objections := [each for each in checks.objections(run) if each not in disturbed]:
             # A cell with a stall, or in which a drive throttled, must not make room for one without.
-            self._note_objections(workload, number, objections)
-            self._end(workload, None)
+            self._bar(workload, f"round {number}: {'; '.join(objections)}")
             return None
         if disturbed:
             self._leave_out(workload, number, disturbed)
@@ -121,16 +121,14 @@ class InterleavedRounds:
 
     def _leave_out(self, workload: Workload, number: int, objections: Sequence[str]) -> None:
         """Leave a cell out that the rig disturbed; ``InvalidMeasurement`` if too many are."""
-        self._note_objections(workload, number, objections)
-        self._left_out[workload] = self._left_out.get(workload, 0) + 1
-        if self._left_out[workload] > MOST_LEFT_OUT:
-            where = f"{workload} on {self.array.geometry} in round {number}"
-            times = f"{self._left_out[workload]} cells were not"
-            raise InvalidMeasurement(f"{where} is not valid: {'; '.join(objections)} ({times})")
-
-    def _note_objections(self, workload: Workload, number: int, objections: Sequence[str]) -> None:
         about = {"geometry": str(self.array.geometry), "workload": str(workload)}
         self.setup.logbook.note("cell_left_out", **about, round=number, objections=list(objections))
+        self._left_out[workload] = self._left_out.get(workload, 0) + 1
+        if self._left_out[workload] > MOST_LEFT_OUT:
+            disturbed = f"{self._left_out[workload]} cells were disturbed"
+            raise InvalidMeasurement(
+                f"{workload} on {self.array.geometry} is not valid: {'; '.join(objections)} ({disturbed})"
+            )
 
     def _paused(self, *, is_other: bool) -> bool:
         """Return whether there was a pause, in which the drives may have recovered; then all begins anew."""
@@ -143,15 +141,19 @@ class InterleavedRounds:
             self._cells[workload].clear()
         return True
 
+    def _bar(self, workload: Workload, why: str) -> None:
+        """End a workload that has to be measured without a pause, also by a session that resumes this one."""
+        about = {"geometry": str(self.array.geometry), "workload": str(workload)}
+        self.setup.logbook.note("takes_no_turns", **about, why=why)
+        self._end(workload, None)
+
     def _end(self, workload: Workload, ending: Ending) -> None:
         self._open = [each for each in self._open if each != workload]
+        self.ended(workload, ending)
         is_control = self.control is not None and workload == self.control.workload and not self.is_confirmed
         if is_control and not isinstance(ending, Measured):
-            # Without it nothing says that cells are a measure of the drives.
             for each in self._open:
-                self.ended(each, None)
-            self._open = []
-        self.ended(workload, ending)
+                self._bar(each, f"the control, {workload}, has no figure in rounds")
 
     def _look(self, span_s: float, *, is_last: bool) -> None:
         """Decide which workloads leave the rounds, and record those that have a result."""
@@ -163,14 +165,14 @@ class InterleavedRounds:
                 continue
             if len(cells) < self.rule.first:
                 if is_last:
-                    self._end(workload, None)
+                    self._bar(workload, f"{len(cells)} valid cells")
                 continue
             found = interleaving.among(cells, of_all, self.setup.protocol, span_s, self.loaded_s, is_last=is_last)
             why = dependence or interleaving.head_effect(cells)
             decision = self.enough(found)
-            self._note(found, why, decision.sentence, is_decided=decision.done)
+            self._note(found, decision, why)
             if why:
-                self._end(workload, None)
+                self._bar(workload, why)
             elif decision.done or is_last:
                 if self.control is None or self.control.workload != workload:
                     fixed_time.record_measured(self.setup, found)
@@ -188,7 +190,8 @@ class InterleavedRounds:
         self.is_confirmed = not different
         return different
 
-    def _note(self, found: Measured, dependence: str, sentence: str, *, is_decided: bool) -> None:
+    def _note(self, found: Measured, decision: Decision, why: str) -> None:
+        """Record a look; ``why`` it is the last one of a workload that takes no turns, else empty."""
         geometry, workload, number = str(found.geometry), str(found.workload), len(found.runs)
         self.setup.logbook.note(
             "looked_at_rounds",
@@ -197,11 +200,10 @@ class InterleavedRounds:
             rounds=number,
             of=self.rule.rounds,
             iops=found.iops,
-            decided=is_decided,
-            sentence=sentence,
-            dependence=dependence,
+            decided=decision.done,
+            sentence=decision.sentence,
         )
         if self.setup.looked:
-            end = "measured without a pause" if dependence else "decided" if is_decided else "goes on"
-            said = f"round {number} of {self.rule.rounds}: {dependence or sentence}: {end}"
-            self.setup.looked(f"{geometry} {workload}: {said}", 0.0)
+            end = "measured without a pause" if why else "decided" if decision.done else "goes on"
+            description = f"round {number} of {self.rule.rounds}: {why or decision.sentence}: {end}"
+            self.setup.looked(f"{geometry} {workload}: {description}", 0.0)

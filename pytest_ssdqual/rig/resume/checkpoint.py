@@ -27,6 +27,7 @@ REMARKS = (
     "looked",
     "looked_at_rounds",
     "cell_left_out",
+    "takes_no_turns",
     "steady",
     "member",
     "alone",

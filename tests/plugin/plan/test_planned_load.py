@@ -5,8 +5,8 @@ import pytest
 from pytest_ssdqual.plugin.plan.planned_load import PlannedLoad, counted_s
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats.shared_evidence import PAUSE_S
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.campaign.load_ledger import PAUSE_S
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 MIX = Workload("randrw", "4k", 8, read_percent=70)

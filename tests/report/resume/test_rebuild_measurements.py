@@ -261,12 +261,8 @@ def test_what_took_turns_is_recalled_to_the_last_bit(bench: RecordedRuns, monkey
     assert bench.forgotten() == []
 
 
-def test_what_depended_on_its_neighbours_is_remembered(bench: RecordedRuns) -> None:
-    for workload, dependence in ((WRITE, "its first 10 s are 1.3 times as fast"), (READ, "")):
-        bench.journal.note(
-            "looked_at_rounds", geometry=str(RAID5X3), workload=str(workload), rounds=6, of=120, iops=1.0,
-            sentence="", dependence=dependence,
-        )  # fmt: skip
+def test_what_takes_no_turns_is_remembered(bench: RecordedRuns) -> None:
+    bench.journal.note("takes_no_turns", geometry=str(RAID5X3), workload=str(WRITE), why="round 3: no I/O")
     memory = bench.memory()
     keys = [ResultKey("measured", RAID5X3, str(each)) for each in (WRITE, READ)]
     assert [memory.takes_no_turns(each) for each in keys] == [True, False]

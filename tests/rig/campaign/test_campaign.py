@@ -621,7 +621,7 @@ class Turns:
     controls: list[Workload | None] = field(default_factory=list)
     #: Instead of a result.
     endings: dict[Workload, Exception | None] = field(default_factory=dict)
-    refused: set[Workload] = field(default_factory=set)
+    refused: dict[Workload, Exception] = field(default_factory=dict)
     #: The cells of the control agree.
     agrees: bool = True
     #: Raised behind the endings.
@@ -647,7 +647,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     def without_a_pause(setup: Setup, array: Array, workload: Workload, *_: object, **more: object) -> Measured:
         turns.alone.append(workload)
         if workload in turns.refused:
-            raise InvalidMeasurement(f"{workload} is not valid")
+            raise turns.refused[workload]
         return found(workload)
 
     monkeypatch.setattr(InterleavedRounds, "measure", in_rounds)
@@ -762,10 +762,12 @@ def test_cells_that_are_not_valid_are_an_error_of_their_workload(rig: Rig, turns
     assert len(turns.rounds) == 1
 
 
-def test_without_a_valid_control_nothing_takes_turns(rig: Rig, turns: Turns) -> None:
-    turns.refused = {MIXES[3]}
+@pytest.mark.parametrize("error", [InvalidMeasurement("no control"), RigError("no control"), ValueError("no control")])
+def test_an_error_of_the_control_is_its_own(rig: Rig, turns: Turns, error: Exception) -> None:
+    """Without a control nothing takes turns, and the other workloads have their results."""
+    turns.refused = {MIXES[3]: error}
     here = taking_turns(rig, *MIXES)
-    assert here.measure(RAID5X3, MIXES[0]).workload == MIXES[0]
-    with pytest.raises(InvalidMeasurement, match="qd8"):
+    assert [here.measure(RAID5X3, each).workload for each in MIXES[:3]] == [*MIXES[:3]]
+    with pytest.raises(RigError, match="no control"):
         here.measure(RAID5X3, MIXES[3])
-    assert turns.alone == [MIXES[3], MIXES[0]]
+    assert (turns.rounds, turns.alone) == ([], [MIXES[3], *MIXES[:3]])

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_ssdqual.qual.stats.shared_evidence import PAUSE_S
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.campaign.load_ledger import PAUSE_S, LoadLedger
+from pytest_ssdqual.rig.campaign.load_ledger import LoadLedger
 
 READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
 MIX = Workload("randrw", "4k", 8, read_percent=70)
