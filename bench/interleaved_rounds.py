@@ -34,11 +34,12 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome
 
-#: Kinds by which the rule was chosen, and those that were held out.
+#: Kinds of drives by which rules were chosen, and those that were held out.
 KINDS = {**drive_kinds.KINDS, **held_out_kinds.KINDS}
 LIMIT_IOPS = 10_000.0
 #: True rates over the limit.
 FACTORS = (0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.2)
+#: Conditioning of bare drives before a measurement, seconds.
 CONDITIONED_S = 7200
 
 

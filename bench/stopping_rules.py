@@ -116,7 +116,7 @@ def judged(
     shared: SharedEvidence = NOTHING_KNOWN,
 ) -> Ending:
     """Return the outcome of the product's rule, and its look; each look has fio's reports up to its time."""
-    told, is_of_rates = Outcome.INCONCLUSIVE, question.limits.keys() <= {Claim.STEADY_IOPS} and not question.is_observed
+    is_of_rates = question.limits.keys() <= {Claim.STEADY_IOPS} and not question.is_observed
     for number, seconds in enumerate(group_sequential.look_times(looks), 1):
         seen = intervals[: bisect.bisect_right(intervals, seconds + 0.5, key=operator.attrgetter("end_s"))]
         found = group_sequential.at_look(run_of(seen, seconds), number, looks, rule.confidence, shared)
@@ -125,9 +125,8 @@ def judged(
         measured = Measured((shorter,))
         decided = group_sequential.decide(measured, question, looks, rule, family)
         if decided or seconds >= looks.limit_s:
-            told = outcome(measured, question, rule, family)
-            return Ending(told, seconds)
-    return Ending(told, looks.limit_s)
+            return Ending(outcome(measured, question, rule, family), seconds)
+    return Ending(Outcome.INCONCLUSIVE, looks.limit_s)
 
 
 def outcome(measured: Measured, question: Question, rule: VerdictRule, family: ErrorControl) -> Outcome:

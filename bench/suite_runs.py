@@ -10,13 +10,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import drive_kinds
-import held_out_kinds
 import interleaved_rounds
 import numpy as np
 import numpy.typing as npt
 import stopping_rules
 from drive_kinds import Series
+from interleaved_rounds import CONDITIONED_S, KINDS, LIMIT_IOPS
 from suite_plans import DRIVES, Model, SuitePlan
 
 from pytest_ssdqual.plugin.plan import forecast, stopping
@@ -40,11 +39,8 @@ from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, CampaignStep, Precondition, Preparation, StepKind
 from pytest_ssdqual.rig.measure import precondition
 
-#: Kinds of drives by which rules were chosen, and those that were held out.
-KINDS = {**drive_kinds.KINDS, **held_out_kinds.KINDS}
 #: Kinds of drives behind a conditioning that reached its volume.
 SETTLED = ("flat", "slowgc", "fastgc", "heavy", "drift", "wander")
-LIMIT_IOPS = 10_000.0
 LIMIT = Limit(Direction.AT_LEAST, LIMIT_IOPS, Unit.IOPS, "bench")
 FAST_NS, TAIL_LIMIT_NS, SLOW_NS = 1_003_520, 10_000_000, 50_069_504
 #: True share of I/Os beyond the limit of p99, of the allowed 1 %: p99 is at half of its limit if tails fall with the
@@ -57,8 +53,6 @@ ALIKE = 3
 Drives = npt.NDArray[np.int64]
 #: Longest conditioning that is simulated, in steps.
 MOST_STEPS = 10
-#: Conditioning of bare drives, whose series is known to the measurements after it, seconds.
-CONDITIONED_S = 7200
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +306,7 @@ class Simulation:
                 load.passed(cost.seconds)
             return cost
 
-        plan, controlled = CampaignPlan.of(self.steps, self.protocol), set[bool | None]()
+        plan, has_control = CampaignPlan.of(self.steps, self.protocol), False
         for preparations, step in plan.prepared():
             for each in preparations:
                 cost = prices.preparation(each).expected
@@ -323,8 +317,8 @@ class Simulation:
                 total += passed(step, prices.step(step).expected)
                 continue
             turns, drawn_by = len(plan.alike(step)) + 1, (drives, rng)
-            if prices.in_turn(turns) and step.what.writes and step.is_random not in controlled:
-                controlled.add(step.is_random)
+            if prices.in_turn(turns) and step.what.writes and not has_control:
+                has_control = True
                 alone = self._measured(step, step.what, factor, kind, drawn_by, load.loaded_s(step.what))
                 total += passed(step, StepCost(alone.seconds, prices.written(step.geometry, step.what, alone.seconds)))
             ended = self._measured(step, step.what, factor, kind, drawn_by, load.loaded_s(step.what), turns)

@@ -92,18 +92,21 @@ class Durations:
         asked = [self.asked(geometry, workload, looks, number) for number in range(ASSUMPTIONS)]
 
         def of_kind(kind: str, number: int) -> tuple[float, ...]:
-            key = stored_durations.key_of(turns, sorted(map(repr, asked[number])), kind)
-            if key not in self.stored:
-                self.stored[key] = tuple(map(float, duration.rounds(turns, asked[number], kind)))
-            return self.stored[key]
+            wanted = asked[number]
+            return self._stored(turns, wanted, kind, lambda: map(float, duration.rounds(turns, wanted, kind)))
 
         return self._drawn(of_kind)
 
     def of_kind(self, judging: Judging, asked: frozenset[Asked], kind: str) -> tuple[float, ...]:
         """Return seconds after the ramp on each simulated drive of a kind."""
-        key = stored_durations.key_of(judging, sorted(map(repr, asked)), kind)
+        return self._stored(judging, asked, kind, lambda: duration.durations(judging, asked, kind))
+
+    def _stored(
+        self, by: Judging | Turns, asked: frozenset[Asked], kind: str, simulate: Callable[[], Iterable[float]]
+    ) -> tuple[float, ...]:
+        key = stored_durations.key_of(by, sorted(map(repr, asked)), kind)
         if key not in self.stored:
-            self.stored[key] = duration.durations(judging, asked, kind)
+            self.stored[key] = tuple(simulate())
         return self.stored[key]
 
     def steps(self, asked: SteadySteps) -> tuple[int, ...]:

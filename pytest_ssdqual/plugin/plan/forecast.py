@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.forecast.duration import SteadySteps, Turns
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import AS_FOUND, InterleaveRule, Protocol
+from pytest_ssdqual.qual.spec.protocol import AS_FOUND, Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds
@@ -175,8 +175,7 @@ class PricedPlan:
     sample_of: dict[CampaignStep | Preparation, Sample] = field(default_factory=dict)
     #: Workloads of an array take turns.
     takes_turns: bool = False
-    #: Classes of workloads with a control.
-    _controlled: set[bool | None] = field(default_factory=set)
+    _has_control: bool = False
     _load: PlannedLoad = field(default_factory=PlannedLoad)
 
     @classmethod
@@ -204,10 +203,10 @@ class PricedPlan:
         return self.rows.setdefault(name, CostRow())
 
     def _add_control(self, turns: Sequence[CampaignStep], prices: Prices, row: CostRow, loaded_s: float) -> None:
-        """Add the measurement without a pause that the first rounds of a class of workloads need."""
+        """Add the measurement without a pause that the first rounds of workloads that write need."""
         chosen = control(each.what for each in turns if isinstance(each.what, Workload))
-        if chosen and turns[0].is_random not in self._controlled:
-            self._controlled.add(turns[0].is_random)
+        if chosen and not self._has_control:
+            self._has_control = True
             price = prices.measurement(turns[0].geometry, chosen, loaded_s)
             row.add(price)
             self.samples.append(price.sample)
@@ -278,9 +277,8 @@ class Prices:
         if isinstance(what, Rounds):
             return self.loop(geometry, what)
         if step.kind is StepKind.MEASURED and what:
-            rule = self.protocol.interleave
-            if rule and self.in_turn(workloads):
-                return self.in_rounds(geometry, what, rule, workloads)
+            if self.in_turn(workloads):
+                return self.in_rounds(geometry, what, workloads)
             return self.measurement(geometry, what, loaded_s)
         cost = StepCost()
         if step.kind in OF_MEMBERS and what:
@@ -381,12 +379,15 @@ class Prices:
         )
         return StepPrice.varying(lasting(window_s), beyond, per_s)
 
-    def in_rounds(self, geometry: Geometry, workload: Workload, rule: InterleaveRule, workloads: int) -> StepPrice:
-        """Return the price of a workload that takes turns with others, until it is decided."""
+    def in_rounds(self, geometry: Geometry, workload: Workload, workloads: int) -> StepPrice:
+        """Return the price of a workload that takes turns with others, until it is decided.
+
+        ValueError if nothing takes turns by the protocol.
+        """
         simulated = self.durations or Durations(Promises(self.spec, self.protocol, {}))
-        busy_s = rule.ramp_s + rule.cell_s
-        every_s, written = busy_s + OVERHEAD_S, self.written(geometry, workload, busy_s)
-        turns = Turns(self.protocol, rule, simulated.promises.family, workloads, every_s)
+        turns = Turns(self.protocol, simulated.promises.family, workloads, OVERHEAD_S)
+        rule, every_s = turns.rule, turns.every_s
+        written = self.written(geometry, workload, every_s - OVERHEAD_S)
         rounds = simulated.rounds(geometry, workload, turns)
 
         def lasting(count: int) -> StepCost:

@@ -119,11 +119,18 @@ def _is_decided(judging: Judging, asked: Asked, kind: str, number: int, look: in
     rule = judging.looks
     if asked.claim in OF_SLOWEST and group_sequential.look_times(rule)[look - 1] < rule.observe_s:
         return False  # as ``decide`` does before its last look, which is not asked about
-    has_latencies = asked.claim in QUANTILES or asked.claim in OF_SLOWEST
-    measured = _measured(judging, asked if has_latencies else RATE, kind, number, look)
+    measured = _measured(judging, _simulated(asked), kind, number, look)
+    return bool(group_sequential.decide(measured, _question(asked), rule, judging.verdict, judging.family))
+
+
+def _simulated(asked: Asked) -> Asked:
+    """Return what the simulated I/Os depend on: of a claim without latencies only that it is about a rate."""
+    return asked if asked.claim in QUANTILES or asked.claim in OF_SLOWEST else RATE
+
+
+def _question(asked: Asked) -> Question:
     precision = asked.precision_percent if asked.claim is None else None
-    question = Question(_limits(asked), precision, asked.precision_side, is_observed=asked.claim in OF_SLOWEST)
-    return bool(group_sequential.decide(measured, question, rule, judging.verdict, judging.family))
+    return Question(_limits(asked), precision, asked.precision_side, is_observed=asked.claim in OF_SLOWEST)
 
 
 @lru_cache(maxsize=1024)  # 20 kB each; of a rate a plan asks with many margins
@@ -228,23 +235,33 @@ class Turns:
     """What decides how many rounds workloads take that take turns: their protocol, number and the claims of a run."""
 
     protocol: Protocol
-    rule: InterleaveRule
     family: ErrorControl
-    #: Workloads that take turns, and the time from one cell to the next, seconds.
+    #: Workloads that take turns, and the time between two cells, seconds.
     workloads: int
-    every_s: float
+    overhead_s: float
+
+    @property
+    def every_s(self) -> float:
+        """Time from one cell to the next, seconds."""
+        return self.rule.ramp_s + self.rule.cell_s + self.overhead_s
+
+    @property
+    def rule(self) -> InterleaveRule:
+        """Rule of the protocol; ValueError if nothing takes turns by it."""
+        if self.protocol.interleave is None:
+            raise ValueError(f"by the protocol {self.protocol.name} workloads do not take turns")
+        return self.protocol.interleave
 
 
 def rounds(turns: Turns, asked: Iterable[Asked], kind: str) -> tuple[int, ...]:
     """Number of rounds until all of ``asked`` is decided, of each simulated drive of a kind."""
-    wanted = sorted(set(asked), key=lambda each: (each.nearness, str(each)))
-    numbers = [
-        each for each in interleaving.looks(turns.rule) if turns.workloads * turns.every_s * each >= turns.rule.span_s
-    ]
+    wanted, rule = sorted(set(asked), key=lambda each: (each.nearness, str(each))), turns.rule
+    round_s = turns.workloads * turns.every_s
+    numbers = [each for each in interleaving.looks(rule) if each * round_s >= rule.span_s]
     return tuple(
         next(
             (each for each in numbers[:-1] if all(_is_decided_in(turns, one, kind, drive, each) for one in wanted)),
-            turns.rule.rounds,
+            rule.rounds,
         )
         for drive in range(DRIVES)
     )
@@ -252,12 +269,10 @@ def rounds(turns: Turns, asked: Iterable[Asked], kind: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=200_000)
 def _is_decided_in(turns: Turns, asked: Asked, kind: str, number: int, rounds: int) -> bool:
-    protocol, cells = turns.protocol, _cells(turns, asked, kind, number)
+    protocol, cells = turns.protocol, _cells(turns, _simulated(asked), kind, number)
     span_s = rounds * turns.workloads * turns.every_s
     found = interleaving.among(cells[0][:rounds], [each[:rounds] for each in cells], protocol, span_s)
-    precision = asked.precision_percent if asked.claim is None else None
-    question = Question(_limits(asked), precision, asked.precision_side, is_observed=asked.claim in OF_SLOWEST)
-    return bool(group_sequential.decide(found, question, protocol.sequential, protocol.verdict, turns.family))
+    return bool(group_sequential.decide(found, _question(asked), protocol.sequential, protocol.verdict, turns.family))
 
 
 @lru_cache(maxsize=256)
@@ -272,7 +287,7 @@ def _cells(turns: Turns, asked: Asked, kind: str, number: int) -> tuple[tuple[Ce
     for index in range(rule.rounds):
         for cells, slot in zip(found, rng.permutation(turns.workloads)[:count], strict=True):
             begin_s = float(index * turns.workloads + slot) * turns.every_s
-            about = asked if cells is found[0] else Asked()
+            about = asked if cells is found[0] else RATE
             cells.append(Cell(_cell(drive, begin_s, about, rule.cell_s), None, None))
     return tuple(map(tuple, found))
 

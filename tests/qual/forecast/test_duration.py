@@ -52,7 +52,7 @@ def test_what_is_asked_for_besides_never_shortens_a_measurement() -> None:
 
 INTERLEAVED = protocol.load("interleaved")
 RULE = replace(INTERLEAVED.interleave or InterleaveRule(), growth=2.0, rounds=24)
-TURNS = Turns(replace(INTERLEAVED, interleave=RULE), RULE, ALONE, workloads=12, every_s=68.0)
+TURNS = Turns(replace(INTERLEAVED, interleave=RULE), ALONE, workloads=12, overhead_s=3.0)
 
 
 def test_rounds_end_at_looks_and_a_smaller_margin_takes_more() -> None:
@@ -72,9 +72,7 @@ def test_slowest_ios_take_the_cells_of_their_observation(margin: float) -> None:
     asked = [Asked(Claim.LATENCY_SPREAD_OVER_TIME, margin, 10.0)]
     looks = INTERLEAVED.sequential
     assert looks
-    turns = replace(
-        TURNS, rule=replace(RULE, rounds=48), protocol=replace(INTERLEAVED, interleave=replace(RULE, rounds=48))
-    )
+    turns = replace(TURNS, protocol=replace(INTERLEAVED, interleave=replace(RULE, rounds=48)))
     found = duration.rounds(turns, asked, "flat")
     assert all(each * RULE.cell_s >= looks.observe_s for each in found)
 

@@ -81,8 +81,8 @@ def test_what_a_measurement_may_take_beyond_its_first_look() -> None:
 def test_plan_announces_that_workloads_take_turns() -> None:
     array = PlannedArray("raid5x3", 16, 3600, 8192, 5 * 10**12, more_s=222_720)
     plain = PrintedPlan((array,), 4, "interleaved", acceptance=True, first_s=360, limit_s=14_400)
-    (told,) = set(plan_lines(replace(plain, cell_s=60.0))) - set(plan_lines(plain))
-    assert "take turns, 60 s each" in told
+    (line,) = set(plan_lines(replace(plain, cell_s=60.0))) - set(plan_lines(plain))
+    assert "take turns, 60 s each" in line
 
 
 def test_those_who_watch_are_told_when_each_array_is_begun() -> None:
