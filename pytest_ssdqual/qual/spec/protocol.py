@@ -278,7 +278,8 @@ class InterleaveRule:
     first: Annotated[int, Field(ge=5, le=1000)] = 6
     growth: Annotated[float, Field(ge=1.05, le=10)] = 1.2
     rounds: Annotated[int, Field(ge=5, le=1000)] = 120
-    #: Least time from the first round to a look: longer than what a drive remembers.
+    #: Least time from the first round to a look. Of few workloads the first rounds take minutes, in which levels that
+    #: wander hardly move.
     span_s: Annotated[Seconds, Field(alias="span", ge=0)] = 3600.0
     #: Fewest workloads that take turns.
     workloads: Annotated[int, Field(ge=2, le=1000)] = 3
