@@ -120,17 +120,21 @@ class Promises:
         if others or not (limits or sweeps):
             precision = finest
         elif sweeps:
-            precision, side = sweep_precision.coarse_percent(sweeps, finest), self._side(geometry, workload)
+            precision, side = self._of_width(geometry, workload, sweeps, finest)
         return Question(limits, precision, side, is_observed=bool(claims & OF_EXTREMES))
 
-    def _side(self, geometry: Geometry, workload: Workload) -> Side:
-        """Return the side on which a width's interval decides its sweeps.
+    def _of_width(
+        self, geometry: Geometry, workload: Workload, limits: Mapping[Claim, Limit], finest_percent: float
+    ) -> tuple[float, Side]:
+        """Return how precise a width has to be for its sweeps at first, per cent, and on which side.
 
         Widths fall short of the narrowest one. That wide arrays keep up depends on the lower ends of their intervals,
         and on the upper end of the narrowest one's.
         """
-        widths = [*self._alike(geometry, workload), geometry]
-        return Side.ABOVE if geometry == min(widths) and len(widths) > 1 else Side.BELOW
+        others = self._alike(geometry, workload)
+        is_narrowest = bool(others) and geometry < min(others)
+        percent = sweep_precision.coarse_percent(limits, finest_percent, len(others), is_narrowest=is_narrowest)
+        return percent, Side.ABOVE if is_narrowest else Side.BELOW
 
     def _decide(self, measured: Measured, question: Question) -> Decision:
         return group_sequential.decide(measured, question, self.protocol.sequential, self.protocol.verdict, self.family)

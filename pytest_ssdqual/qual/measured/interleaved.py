@@ -18,6 +18,9 @@ class Interleaved:
     level: float
     #: Standard deviation of the IOPS of a cell, as a share of its workload's mean, pooled over all workloads.
     scatter: float
+    #: Degrees of freedom that it is worth beside those of the workload's own cells: the more, the more alike workloads
+    #: vary.
+    scatter_degrees: float
     #: Change of the IOPS of all workloads from the mean of the rounds to the last one, as a share; 0 unless it is sure.
     drift: float
     #: Time from the beginning of the first round to the end of the last one, seconds.

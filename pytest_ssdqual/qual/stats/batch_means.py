@@ -342,13 +342,26 @@ class Basis:
             raise TooFew("no I/O was counted")
         value = math.fsum(numerators) / math.fsum(denominators)
         residuals = [(k - value * n) / fmean(denominators) for k, n in zip(numerators, denominators, strict=True)]
-        scatter = stdev(residuals)
-        if self.interleaved:
-            scatter = max(scatter, self.interleaved.scatter * abs(value)) * widening(residuals)
+        scatter, degrees = self._scatter(value, residuals, are_rates=are_rates)
         error = scatter / math.sqrt(count)
-        half = student_t(self.level, count - 1) * error
+        half = student_t(self.level, degrees) * error
         down, up = self._drifts(value, residuals, are_rates=are_rates)
         return Bounds(value, value - half - FURTHER * down, value + half + FURTHER * up, error, 2 * (up - down))
+
+    def _scatter(self, value: float, residuals: Sequence[float], *, are_rates: bool) -> tuple[float, int]:
+        """Return the standard deviation of a round, and its degrees of freedom.
+
+        Rounds among those of other workloads: of rates the moderated one (see ``interleaving``); of other ratios, which
+        may vary much more or less than rates, the larger of the two.
+        """
+        own, degrees, cells = stdev(residuals), len(residuals) - 1, self.interleaved
+        if not cells:
+            return own, degrees
+        shared, wider = cells.scatter * abs(value), widening(residuals)
+        if not are_rates:
+            return max(own, shared) * wider, degrees
+        whole = degrees + cells.scatter_degrees
+        return math.sqrt((degrees * own**2 + cells.scatter_degrees * shared**2) / whole) * wider, int(whole)
 
     def _drifts(self, value: float, residuals: Sequence[float], *, are_rates: bool) -> tuple[float, float]:
         """Return how far rounds among those of other workloads fell, and rose, from their mean to the last one.

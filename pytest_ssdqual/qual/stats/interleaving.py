@@ -1,10 +1,11 @@
 """Measurement in rounds: workloads of one array take turns, in random order, a cell each.
 
 The cells of one workload lie minutes apart and are spread over hours, so that they show what a drive does in hours for
-the price of minutes. Their number follows from planned looks, as in ``group_sequential``. The interval of a mean is
-Student's, with the larger of two scatters: that of its own cells, and that of the cells of all workloads. Eight cells
-may all miss what happens in one cell of ten; a hundred do not. Cells of neighbouring rounds may resemble each other,
-and their correlation widens the interval. A drift that all workloads share extends it to where the drift leads.
+the price of minutes. Their number follows from planned looks, as in ``group_sequential``. The interval of a mean rate
+is Student's with a moderated variance (Smyth 2004): that of its own cells, weighted by their degrees of freedom, and
+that of the cells of all workloads, weighted by how much the workloads resemble each other. Eight cells may all miss
+what happens in one cell of ten; a hundred do not. Cells of neighbouring rounds may resemble each other, and their
+correlation widens the interval. A drift that all workloads share extends it to where the drift leads.
 
 A cell may depend on the cell before it. `head_effect` looks for that in the first seconds of cells, `carried_over` in
 cells after those that write much or little. What lasts longer than a cell is found by `disagreement` with a measurement
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import fmean, stdev, variance
 
 from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.run import SPELL_S, Interval, Measured, Run
@@ -31,6 +32,10 @@ SURE = 0.999
 LEAST_EFFECT = 0.01
 #: The part of a cell that is compared with its rest, seconds.
 HEAD_S = 10.0
+#: Share of the other workloads' degrees of freedom that count: cells of one round show the same minutes of the drives.
+SHARED = 0.5
+#: Scatter below which variances are alike, as a share of the mean: counting of I/Os, and limits of rates.
+LEAST_SCATTER = 1e-4
 #: Difference from a measurement without a pause that counts, as a share of it, if the intervals are disjoint.
 LEAST_DIFFERENCE = 0.03
 
@@ -80,18 +85,47 @@ def level(rule: InterleaveRule, confidence: float, observe_s: float = 0.0) -> fl
     return group_sequential.nominal_level(times or (float(rule.rounds),), confidence)
 
 
-def scatter(cells: Sequence[Sequence[Cell]]) -> float:
-    """Return the standard deviation of a cell's IOPS over its workload's mean, pooled over workloads.
+def pooled(cells: Sequence[Sequence[Cell]]) -> tuple[float, float]:
+    """Return the standard deviation of a cell's IOPS over its workload's mean, pooled over workloads, and how many
+    degrees of freedom it is worth beside those of one workload.
 
-    0 unless a workload with I/O has two cells.
+    These are the prior of a moderated variance (Smyth 2004): logarithms of the variances of workloads that are alike
+    vary as chi-squares of their degrees of freedom do, and what they vary more takes from the prior. It is worth at
+    most half of the other workloads' degrees of freedom, because they share the drives. 0 and 0 unless a workload with
+    I/O has two cells.
     """
-    squares, degrees = 0.0, 0
-    for of_workload in cells:
-        rates = [each.run.iops for each in of_workload]
-        if len(rates) > 1 and fmean(rates) > 0:
-            squares += math.fsum((rate / fmean(rates) - 1) ** 2 for rate in rates)
-            degrees += len(rates) - 1
-    return math.sqrt(squares / degrees) if degrees else 0.0
+    rates = [[each.run.iops for each in of_workload] for of_workload in cells]
+    found = [(variance(each) / fmean(each) ** 2, len(each) - 1) for each in rates if len(each) > 1 and fmean(each) > 0]
+    degrees = sum(own for _, own in found)
+    if not degrees:
+        return 0.0, 0.0
+    scatter = math.sqrt(math.fsum(each * own for each, own in found) / degrees)
+    others = degrees * (1 - 1 / len(found))
+    return scatter, min(_prior_degrees(found), SHARED * others)
+
+
+def _prior_degrees(variances: Sequence[tuple[float, int]]) -> float:
+    """Return the degrees of freedom of the prior of variances with these degrees of freedom; infinite if they vary no
+    more than chance has it.
+
+    trigamma(d/2) is what the logarithms vary more than chi-squares (Smyth 2004, section 6.2); Newton's method as in its
+    appendix.
+    """
+    from scipy.special import digamma, polygamma
+
+    if len(variances) < 2:
+        return 0.0
+    logs = [
+        math.log(max(each, LEAST_SCATTER**2)) - float(digamma(own / 2)) + math.log(own / 2) for each, own in variances
+    ]
+    more = variance(logs) - fmean(float(polygamma(1, own / 2)) for _, own in variances)
+    if more <= 0:
+        return math.inf
+    half = 0.5 + 1 / more
+    for _ in range(20):
+        now = float(polygamma(1, half))
+        half += now * (1 - now / more) / float(polygamma(2, half))
+    return 2 * half
 
 
 def among(
@@ -107,12 +141,14 @@ def among(
     rule, confidence = protocol.interleave, protocol.verdict.confidence
     if rule is None or protocol.sequential is None:
         raise ValueError(f"by the protocol {protocol.name} workloads do not take turns")
+    scatter, degrees = pooled(of_all)
     found = Interleaved(
         rounds=len(cells),
         of=len(cells) if is_last else rule.rounds,
         workloads=len(of_all),
         level=level(rule, confidence),
-        scatter=scatter(of_all),
+        scatter=scatter,
+        scatter_degrees=degrees,
         drift=drift(of_all),
         span_s=span_s,
         loaded_s=loaded_s,

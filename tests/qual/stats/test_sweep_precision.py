@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import math
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.run import Measured
@@ -31,9 +35,21 @@ def test_a_tolerance_is_what_a_width_may_be_off(claim: Claim, limit: Limit, perc
 
 def test_the_tightest_claim_decides_and_never_more_than_the_protocol_asks() -> None:
     both = {Claim.SCALING_DEVIATION: DEVIATION, Claim.SCALING_SLOPE: SLOPE}
-    assert sweep_precision.coarse_percent(both, 0.5) == pytest.approx(1.5)
-    assert sweep_precision.coarse_percent(both, 3) == 3
-    assert sweep_precision.coarse_percent({}, 1) == 1
+    for is_narrowest in (True, False):
+        assert sweep_precision.coarse_percent(both, 0.5, 1, is_narrowest=is_narrowest) == pytest.approx(1.5)
+        assert sweep_precision.coarse_percent(both, 3, 1, is_narrowest=is_narrowest) == 3
+        assert sweep_precision.coarse_percent({}, 1, 1, is_narrowest=is_narrowest) == 1
+
+
+@given(st.integers(1, 40))
+def test_the_width_that_all_are_compared_with_gets_more_time(compared: int) -> None:
+    """By the square root of their number (Dunnett 1955); differences are as precise whatever their number is."""
+    limits = {Claim.SCALING_DEVIATION: DEVIATION}
+    narrowest, other = (
+        sweep_precision.coarse_percent(limits, 0.01, compared, is_narrowest=each) for each in (True, False)
+    )
+    assert (other / narrowest) ** 2 == pytest.approx(math.sqrt(compared), rel=1e-4)
+    assert math.hypot(narrowest, other) == pytest.approx(10 * sweep_precision.SHARE, rel=1e-4)
 
 
 def sweep(*iops: int) -> Sweep:

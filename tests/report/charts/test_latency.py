@@ -89,11 +89,11 @@ def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, Not
 
 
 def test_cells_of_rounds_are_drawn_one_behind_the_other() -> None:
-    """With the interval that the verdict has: that of the pooled scatter."""
+    """With the interval that the verdict has: with the moderated variance; that of equal cells is 0."""
     record = charted.measured("raid5x4", READ, 1000.0)
     (run,) = record.facts["runs"]
     cell = {**run, "window_s": 60.0, "round_iops": [1000.0], "round_max_latency_ns": [3e6]}
-    rounds = Interleaved(3, 120, workloads=12, level=0.99, scatter=0.1, drift=0.0, span_s=3600.0)
+    rounds = Interleaved(3, 120, workloads=12, level=0.99, scatter=0.1, scatter_degrees=9.0, drift=0.0, span_s=3600.0)
 
     def notes(**more: object) -> Notes:
         facts = {**record.facts, "runs": [cell] * 3, **more}
@@ -103,7 +103,7 @@ def test_cells_of_rounds_are_drawn_one_behind_the_other() -> None:
     together, apart = notes(interleaved=plain(rounds)), notes()
     assert latency.maxima(together, together.measured[0]) == ([60.0, 120.0, 180.0], [3e6] * 3)
     assert latency.maxima(apart, apart.measured[0]) == ([60.0], [3e6])
-    half = student_t(0.99, 2) * 0.1 * 1000 / math.sqrt(3)
+    half = student_t(0.99, 11) * math.sqrt(9 / 11) * 0.1 * 1000 / math.sqrt(3)
     assert together.measured[0].interval() == pytest.approx((1000 - half, 1000 + half))
     chart = chart_of(together.story, together.judged[0])
     assert chart is not None

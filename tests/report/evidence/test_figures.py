@@ -75,7 +75,9 @@ def test_of_a_sequential_measurement_its_look_is_told() -> None:
 
 def test_of_a_measurement_in_rounds_its_cells_are_told() -> None:
     cells = tuple(strategies.run([1_000] * 60, rounds=1) for _ in range(8))
-    rounds = Interleaved(8, 120, workloads=12, level=0.993, scatter=0.02, drift=0.0, span_s=6000.0)
+    rounds = Interleaved(
+        8, 120, workloads=12, level=0.993, scatter=0.02, scatter_degrees=30.0, drift=0.0, span_s=6000.0
+    )
     figures = dict(of_measured(Measured(cells, rounds)))
     assert (figures["rounds"], figures["most_rounds"], figures["workloads_in_rounds"]) == (8, 120, 12)
     assert (figures["look_confidence_percent"], figures["cell_scatter_percent"]) == (pytest.approx(99.3), 2)
