@@ -276,7 +276,7 @@ class InterleaveRule:
     ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
     #: Rounds at the first look, the factor to the next one, and the most.
     first: Annotated[int, Field(ge=5, le=1000)] = 6
-    growth: Annotated[float, Field(ge=1.05, le=10)] = 1.2
+    growth: Annotated[float, Field(ge=1.05, le=10)] = 1.25
     rounds: Annotated[int, Field(ge=5, le=1000)] = 120
     #: Least time from the first round to a look. Of few workloads the first rounds take minutes, in which levels that
     #: wander hardly move.
