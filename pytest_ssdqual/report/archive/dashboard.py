@@ -32,8 +32,8 @@ class ProductHistory:
     product: ModelFirmware
     runs: tuple[ArchivedRun, ...]
 
-    def count(self, fitness: Fitness) -> int:
-        return sum(run.view.verdict.fitness is fitness for run in self.runs)
+    def count(self, fitness: Fitness | None) -> int:
+        return sum(decided(run) is fitness for run in self.runs)
 
     @property
     def drives(self) -> int:
@@ -75,6 +75,12 @@ class DriveHistory:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return float(value)
         return None
+
+
+def decided(run: ArchivedRun) -> Fitness | None:
+    """Return the verdict of a run on its product; None if it is one by a protocol that is not for acceptance."""
+    verdict = run.view.verdict
+    return verdict.fitness if verdict.acceptance or verdict.fitness is Fitness.INCONCLUSIVE else None
 
 
 def products(runs: Sequence[ArchivedRun]) -> tuple[ProductHistory, ...]:

@@ -76,3 +76,18 @@ def test_a_chart_that_cannot_be_drawn_does_not_cost_the_page(archive: Path, monk
     page = dashboard_page.compose(archive, archive)
     assert "ZeroDivisionError" in page.charts_note
     assert len(page.runs.rows) == 6
+
+
+@pytest.mark.parametrize(("value", "word"), [(12_000, "Passed"), (5_000, "Failed")])
+def test_a_run_that_is_not_for_acceptance_is_neither_fit_nor_not_fit(tmp_path: Path, value: float, word: str) -> None:
+    KeptBay("quick", [KeptPromise(value)], acceptance=False).keep(tmp_path / "quick")
+    page = dashboard_page.compose(tmp_path, tmp_path)
+    assert (page.fit, page.unfit, page.inconclusive, page.rehearsed) == (0, 0, 0, 1)
+    (product,) = page.products.rows
+    row = dict(zip(page.products.columns, product, strict=True))
+    assert [row[name] for name in ("Fit", "Not fit", "Inconclusive", "Not for acceptance")] == ["0", "0", "0", "1"]
+    assert page.verdicts
+    assert f"{word.lower()}, not for acceptance" in page.verdicts.svg
+    assert ">fit<" not in page.verdicts.svg
+    assert main(["dashboard", str(tmp_path)]) == 0
+    assert "runs not for acceptance</dt><dd>1<" in (tmp_path / "dashboard.html").read_text()
