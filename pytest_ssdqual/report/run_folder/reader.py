@@ -81,12 +81,17 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
 
 
 def folders_below(folder: Path) -> Iterator[Path]:
-    """Yield run folders at any depth; hidden folders and links are skipped."""
-    for at, below, names in os.walk(folder):
+    """Yield run folders at any depth; hidden folders and links are skipped.
+
+    A folder that cannot be listed is among them: it may be the run of another user, which readers then report.
+    """
+    closed: list[OSError] = []
+    for at, below, names in os.walk(folder, onerror=closed.append):
         if RECORDS in names:
             below.clear()
             yield Path(at)
         below[:] = sorted(name for name in below if not name.startswith("."))
+    yield from (Path(error.filename) for error in closed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
@@ -91,3 +95,22 @@ def test_a_run_that_is_not_for_acceptance_is_neither_fit_nor_not_fit(tmp_path: P
     assert ">fit<" not in page.verdicts.svg
     assert main(["dashboard", str(tmp_path)]) == 0
     assert "runs not for acceptance</dt><dd>1<" in (tmp_path / "dashboard.html").read_text()
+
+
+@pytest.mark.parametrize("command", ["dashboard", "history"])
+def test_a_folder_that_another_user_owns_is_reported(
+    archive: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = archive / "deep" / "run2"
+    scandir, opened = os.scandir, os.open
+
+    def refuse(real: Callable[..., Any], at: Any, *more: Any, **named: Any) -> Any:  # noqa: ANN401
+        if Path(os.fsdecode(at)).is_relative_to(private):
+            raise PermissionError(13, "Permission denied", os.fsdecode(at))
+        return real(at, *more, **named)
+
+    monkeypatch.setattr(os, "scandir", partial(refuse, scandir))
+    monkeypatch.setattr(os, "open", partial(refuse, opened))
+    assert main([command, str(archive / "deep")]) == 0
+    said = capsys.readouterr().out if command == "history" else (archive / "deep" / "dashboard.html").read_text()
+    assert "run2 is skipped: Permission denied" in said
