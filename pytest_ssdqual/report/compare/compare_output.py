@@ -294,6 +294,8 @@ def _drawn_ratio(y: int, row: ComparedRow) -> DrawnRatio:
 
 
 SCHEMA = 1
+#: Characters of a cell of a CSV file, as of a workbook: the serial numbers of a whole rack are one cell.
+CELL_CHARACTERS = 32_000
 #: Characters that begin a formula in spreadsheets, also after blanks and as full-width characters.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
@@ -403,7 +405,7 @@ def _cell(value: object) -> str:
         return repr(value) if math.isfinite(value) else ""
     if value is None:
         return ""
-    text = safe_text.line(str(value))
+    text = safe_text.line(str(value), CELL_CHARACTERS)
     return f"'{text}" if text.lstrip(" '\"").startswith(FORMULA) else text
 
 

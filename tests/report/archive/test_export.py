@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -15,7 +16,7 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.archive import figure_table, table_files
+from pytest_ssdqual.report.archive import figure_table, runs, table_files
 from pytest_ssdqual.report.archive.figure_table import COLUMNS
 
 HOSTILE = ("=cmd|'/c calc'!A1", "@SUM(1)", "+1\t=2", "-2+3\x1b[31m", "S5")
@@ -90,6 +91,18 @@ def test_workbook_and_parquet_have_the_same_rows(folder: Path, tmp_path: Path) -
     assert [(run, safe_text.line(drive) or None, *rest) for run, drive, *rest in stored] == shown
     with paths["csv"].open(newline="") as file:
         assert len(list(csv.reader(file))) == len(lines) + 1 == len(stored) + 1
+
+
+def test_no_drive_of_a_rack_is_cut_off(folder: Path, tmp_path: Path) -> None:
+    serials = " ".join(f"SERIAL{number:014}" for number in range(300))
+    row = next(figure_table.rows(runs.read([folder / "a"])[0]))
+    paths = {"csv": tmp_path / "x.csv", "xlsx": tmp_path / "x.xlsx"}
+    table_files.write_csv(paths["csv"], [replace(row, cause_drives=serials)])
+    table_files.write_xlsx(paths["xlsx"], [replace(row, cause_drives=serials)])
+    with paths["csv"].open(newline="") as file:
+        assert next(csv.DictReader(file))["cause_drives"] == serials
+    _, line = openpyxl.load_workbook(paths["xlsx"])["figures"].iter_rows(values_only=True)
+    assert line[COLUMNS.index("cause_drives")] == serials
 
 
 def test_copies_and_damaged_folders_are_sentences(
