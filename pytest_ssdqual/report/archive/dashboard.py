@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.archive.runs import ArchivedDrive, ArchivedRun
+from pytest_ssdqual.report.archive.runs import ArchivedDrive, ArchivedRun, shown
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 
@@ -37,7 +37,7 @@ class ProductHistory:
 
     @property
     def drives(self) -> int:
-        return len({drive.serial for run in self.runs for drive in run.drives})
+        return len({drive.name for run in self.runs for drive in run.drives})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DriveHistory:
     @property
     def firmware(self) -> str:
         """Revisions in the order of time: ``A1, B2``."""
-        seen = [drive.firmware for run in self.runs for drive in run.drives if drive.serial == self.serial]
+        seen = [drive.firmware for run in self.runs for drive in run.drives if drive.name == self.last.name]
         return " → ".join(dict.fromkeys(seen))
 
     def health(self, name: str) -> float | None:
@@ -96,15 +96,20 @@ def product_of(run: ArchivedRun) -> ModelFirmware:
 
 
 def drives(runs: Sequence[ArchivedRun]) -> tuple[DriveHistory, ...]:
-    """Return the drives: those that are blamed most first, then the most tested."""
-    of_drive: dict[str, list[ArchivedRun]] = {}
-    last: dict[str, ArchivedDrive] = {}
+    """Return the drives: those that are blamed most first, then the most tested.
+
+    Two makers may use the same serial number, so the model is a part of a drive's name.
+    """
+    of_drive: dict[tuple[str, str], list[ArchivedRun]] = {}
+    last: dict[tuple[str, str], ArchivedDrive] = {}
+    blamed: Counter[tuple[str, str]] = Counter()
     for run in runs:
+        guilty = Counter(shown(serial) for each in _broken(run) if each.cause for serial in each.cause.drives)
         for drive in run.drives:
-            of_drive.setdefault(drive.serial, []).append(run)
-            last[drive.serial] = drive
-    blamed = Counter(serial for run in runs for each in _broken(run) if each.cause for serial in each.cause.drives)
-    found = [DriveHistory(name, tuple(of_drive[name]), last[name], blamed[name]) for name in of_drive]
+            of_drive.setdefault(drive.name, []).append(run)
+            last[drive.name] = drive
+            blamed[drive.name] += guilty[drive.serial]
+    found = [DriveHistory(name[0], tuple(of_drive[name]), last[name], blamed[name]) for name in of_drive]
     return tuple(sorted(found, key=lambda each: (-each.blamed, -len(each.runs), each.serial)))
 
 

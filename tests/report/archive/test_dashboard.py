@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.command import main
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.archive import dashboard, runs
 from pytest_ssdqual.report.html import dashboard_page
 from pytest_ssdqual.report.run_folder.reader import folders_below
@@ -114,3 +118,22 @@ def test_a_folder_that_another_user_owns_is_reported(
     assert main([command, str(archive / "deep")]) == 0
     said = capsys.readouterr().out if command == "history" else (archive / "deep" / "dashboard.html").read_text()
     assert "run2 is skipped: Permission denied" in said
+
+
+@pytest.mark.parametrize("serial", ["S4", "S4\x1b[2J", "L" * 120])
+def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tmp_path: Path, serial: str) -> None:
+    cause = Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,))
+    line = {"schema": 1, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
+    for day, model in enumerate(("ACME 9", "OTHER 1"), start=1):
+        folder = Kept([], model=model, serials=["S1", serial], started=f"2026-03-0{day}T12:00:00Z").keep(
+            tmp_path / model
+        )
+        if model == "ACME 9":
+            evidence = replace(KeptPromise(5_000).evidence(), cause=cause)
+            with (folder / "records.jsonl").open("a") as file:
+                file.write(json.dumps({**line, **plain(evidence)}) + "\n")
+    found = dashboard.drives(runs.read(folders_below(tmp_path))[0])
+    assert [(each.last.model, each.blamed, len(each.runs)) for each in found if each.serial != "S1"] == [
+        ("ACME 9", 1, 1),
+        ("OTHER 1", 0, 1),
+    ]
