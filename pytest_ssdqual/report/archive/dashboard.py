@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -133,14 +133,24 @@ def _percent(point: MarginPoint) -> float:
     return point.percent
 
 
-def outcomes(history: ProductHistory) -> dict[str, Counter[Finding]]:
+@dataclass(slots=True)
+class ClaimOutcomes:
+    """Verdicts of a promised claim by outcome, and those of the passed ones that were predicted."""
+
+    counts: Counter[Finding] = field(default_factory=Counter)
+    screened: int = 0
+
+
+def outcomes(history: ProductHistory) -> dict[str, ClaimOutcomes]:
     """Return the outcomes of each promised claim, in the order of the claims."""
     known = [claim.value for claim in Claim]
-    found: dict[str, Counter[Finding]] = {}
+    found: dict[str, ClaimOutcomes] = {}
     for run in history.runs:
         for judged in run.view.judged:
             if judged.evidence.is_promised:
-                found.setdefault(judged.evidence.claim, Counter())[judged.evidence.outcome] += 1
+                of_claim = found.setdefault(judged.evidence.claim, ClaimOutcomes())
+                of_claim.counts[judged.evidence.outcome] += 1
+                of_claim.screened += not judged.evidence.is_measured
     return dict(sorted(found.items(), key=lambda each: known.index(each[0]) if each[0] in known else len(known)))
 
 
