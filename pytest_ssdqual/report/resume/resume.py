@@ -252,9 +252,16 @@ class Verdicts:
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._times: dict[str, str] = {}
         self._judged: dict[str, str] = {}
+        passed: dict[str, set[str]] = {}
         for record in records:
             if record.kind in ("verdict", "observation"):
                 self._keep(record.facts, record.time)
+                if record.facts.get("outcome") in ("pass", "observed"):
+                    passed.setdefault(str(record.facts.get("test")), set()).add(subject_of(record.facts))
+            elif record.kind in ("error", "failed"):
+                # The test ended in an error afterwards: only a new record shows that it does not any more.
+                for about in passed.pop(str(record.facts.get("test")), ()):
+                    self._judged.pop(about, None)
 
     def news(self, facts: Mapping[str, object]) -> dict[str, object] | None:
         """Return what to record of a verdict: None if it is recorded already.
