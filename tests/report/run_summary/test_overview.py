@@ -135,7 +135,7 @@ def test_the_next_step_after_a_pass(write_run: WriteRun, claimed: Claimed) -> No
     kept = judged(claimed(value=1000))
     assert steps(write_run(kept, acceptance=False)) == [AGAIN]
     (certify,) = steps(write_run(kept))
-    assert certify.endswith("write the certificate: ssdqual certificate 20260101T000000Z-1")
+    assert certify.endswith("write the certificate: ssdqual certificate 20260101T000000Z-1 -o certificate.pdf")
 
 
 def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(write_run: WriteRun, claimed: Claimed) -> None:
