@@ -51,6 +51,13 @@ def test_health_is_no_measurement_of_single_drives() -> None:
     assert arrays_judged([Judged("t", "", healthy())]) == ""
 
 
+def test_health_and_figures_without_a_promise_make_no_product_fit(write_run: WriteRun, claimed: Claimed) -> None:
+    seen = replace(claimed(), outcome=Finding.OBSERVED, limit=None, margin_percent=None, source="")
+    verdict = RunView.read(write_run(judged(seen), judged(healthy(), "u"))).verdict
+    assert verdict.word == "Inconclusive"
+    assert verdict.gaps == ("Nothing but the health of the drives was judged.",)
+
+
 def first_screen(folder: Path) -> Overview:
     return overview(RunView.read(folder))
 
