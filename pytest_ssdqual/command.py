@@ -24,7 +24,7 @@ from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.reader import LAST, NoSuchRun, find, find_any
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.report.compare.compare import ComparedRun
+    from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison
     from pytest_ssdqual.report.view.tables import TextLine
 
 RUNS = "ssdqual-runs"
@@ -250,7 +250,6 @@ def certificate(given: argparse.Namespace) -> None:
 
 def compare(given: argparse.Namespace) -> int:
     """``ssdqual compare RUN RUN…``; return the exit status."""
-    from pytest_ssdqual.qual.verdict.ratio import ChangeKind
     from pytest_ssdqual.report.compare import compare as comparison
     from pytest_ssdqual.report.compare import compare_output
 
@@ -272,11 +271,24 @@ def compare(given: argparse.Namespace) -> int:
     else:
         write_lines(compare_output.table(found, _width(), every=given.all))
     _keep(given, lambda: compare_output.svg(found), lambda: compare_output.page(found))
-    if not given.fail_on_worse:
-        return 0
-    if not all(other.pairs for other in found.others):
-        raise Refused("no figure is in both runs, so --fail-on-worse has nothing to decide")
-    return WORSE if any(other.count(ChangeKind.WORSE) for other in found.others) else 0
+    return _gate(found) if given.fail_on_worse else 0
+
+
+def _gate(found: Comparison) -> int:
+    """Return the exit status of ``--fail-on-worse``; ``Refused`` if no figure is worse, but not all are compared."""
+    from pytest_ssdqual.qual.verdict.ratio import ChangeKind
+
+    if any(other.count(ChangeKind.WORSE) for other in found.others):
+        return WORSE
+    if found.first.unreadable:
+        raise Refused(f"{found.first.name} has unreadable verdicts, so --fail-on-worse does not pass what is missing")
+    for other in found.others:
+        if not other.pairs:
+            raise Refused("no figure is in both runs, so --fail-on-worse has nothing to decide")
+        if other.undecided:
+            of = f"{other.undecided:,} of {len(found.first.figures):,} figures of {found.first.name}"
+            raise Refused(f"{of} cannot be compared with {other.run.name}, so --fail-on-worse does not pass it")
+    return 0
 
 
 def _require_different(runs: Sequence[ComparedRun]) -> None:

@@ -135,6 +135,43 @@ def test_a_gate_does_not_pass_if_nothing_is_compared(runs: Path, capsys: Out) ->
     assert "nothing to decide" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([KeptMeasurement(9e5, Claim.P99_LATENCY)], []),
+        ([KeptMeasurement(1e8, Claim.SLOWEST_SECOND)], [KeptMeasurement(0, Claim.SLOWEST_SECOND)]),
+        (
+            [KeptMeasurement(9e4, geometry="drivex3", drives={"S1": 9e4, "S2": 9e4, "S3": 9e4})],
+            [KeptMeasurement(9e4, geometry="drivex2", drives={"S1": 9e4, "S2": 9e4})],
+        ),
+    ],
+    ids=["no measurement", "no ratio", "no drive"],
+)
+def test_a_gate_does_not_pass_a_run_that_lacks_a_figure(
+    runs: Path, capsys: Out, before: list[KeptMeasurement], after: list[KeptMeasurement]
+) -> None:
+    alike = KeptMeasurement(12_000)
+    Kept([alike, *before]).keep(runs / "old")
+    Kept([alike, *after]).keep(runs / "new")
+    assert command.main(["compare", "old", "new"]) == 0
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 4
+    said = capsys.readouterr().err
+    assert said == "ssdqual: 1 of 2 figures of old cannot be compared with new, so --fail-on-worse does not pass it\n"
+
+
+def test_a_gate_passes_figures_that_were_and_are_zero(runs: Path) -> None:
+    for name in ("old", "new"):
+        Kept([KeptMeasurement(12_000), KeptMeasurement(0, Claim.SLOWEST_SECOND)]).keep(runs / name)
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 0
+
+
+def test_a_gate_does_not_pass_what_an_unreadable_verdict_may_say(runs: Path, capsys: Out) -> None:
+    records = runs / "20260301T120000Z-aaaa" / "records.jsonl"
+    records.write_text(records.read_text().replace('"claim":"p99_latency"', '"claim":99'))
+    assert command.main(["compare", "20260301", "20260302", "--fail-on-worse"]) == 4
+    assert "20260301T120000Z-aaaa has unreadable verdicts" in capsys.readouterr().err
+
+
 def test_the_version(capsys: Out) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(["--version"])

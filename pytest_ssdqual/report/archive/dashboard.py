@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.archive.runs import ArchivedDrive, ArchivedRun
+from pytest_ssdqual.report.archive.runs import ArchivedDrive, ArchivedRun, shown
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 
@@ -32,12 +32,12 @@ class ProductHistory:
     product: ModelFirmware
     runs: tuple[ArchivedRun, ...]
 
-    def count(self, fitness: Fitness) -> int:
-        return sum(run.view.verdict.fitness is fitness for run in self.runs)
+    def count(self, fitness: Fitness | None) -> int:
+        return sum(decided(run) is fitness for run in self.runs)
 
     @property
     def drives(self) -> int:
-        return len({drive.serial for run in self.runs for drive in run.drives})
+        return len({drive.name for run in self.runs for drive in run.drives})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DriveHistory:
     @property
     def firmware(self) -> str:
         """Revisions in the order of time: ``A1, B2``."""
-        seen = [drive.firmware for run in self.runs for drive in run.drives if drive.serial == self.serial]
+        seen = [drive.firmware for run in self.runs for drive in run.drives if drive.name == self.last.name]
         return " → ".join(dict.fromkeys(seen))
 
     def health(self, name: str) -> float | None:
@@ -75,6 +75,12 @@ class DriveHistory:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return float(value)
         return None
+
+
+def decided(run: ArchivedRun) -> Fitness | None:
+    """Return the verdict of a run on its product; None if it is one by a protocol that is not for acceptance."""
+    verdict = run.view.verdict
+    return verdict.fitness if verdict.acceptance or verdict.fitness is Fitness.INCONCLUSIVE else None
 
 
 def products(runs: Sequence[ArchivedRun]) -> tuple[ProductHistory, ...]:
@@ -90,15 +96,20 @@ def product_of(run: ArchivedRun) -> ModelFirmware:
 
 
 def drives(runs: Sequence[ArchivedRun]) -> tuple[DriveHistory, ...]:
-    """Return the drives: those that are blamed most first, then the most tested."""
-    of_drive: dict[str, list[ArchivedRun]] = {}
-    last: dict[str, ArchivedDrive] = {}
+    """Return the drives: those that are blamed most first, then the most tested.
+
+    Two makers may use the same serial number, so the model is a part of a drive's name.
+    """
+    of_drive: dict[tuple[str, str], list[ArchivedRun]] = {}
+    last: dict[tuple[str, str], ArchivedDrive] = {}
+    blamed: Counter[tuple[str, str]] = Counter()
     for run in runs:
+        guilty = Counter(shown(serial) for each in _broken(run) if each.cause for serial in each.cause.drives)
         for drive in run.drives:
-            of_drive.setdefault(drive.serial, []).append(run)
-            last[drive.serial] = drive
-    blamed = Counter(serial for run in runs for each in _broken(run) if each.cause for serial in each.cause.drives)
-    found = [DriveHistory(name, tuple(of_drive[name]), last[name], blamed[name]) for name in of_drive]
+            of_drive.setdefault(drive.name, []).append(run)
+            last[drive.name] = drive
+            blamed[drive.name] += guilty[drive.serial]
+    found = [DriveHistory(name[0], tuple(of_drive[name]), last[name], blamed[name]) for name in of_drive]
     return tuple(sorted(found, key=lambda each: (-each.blamed, -len(each.runs), each.serial)))
 
 
@@ -122,14 +133,24 @@ def _percent(point: MarginPoint) -> float:
     return point.percent
 
 
-def outcomes(history: ProductHistory) -> dict[str, Counter[Finding]]:
+@dataclass(slots=True)
+class ClaimOutcomes:
+    """Verdicts of a promised claim by outcome, and those of the passed ones that were predicted."""
+
+    counts: Counter[Finding] = field(default_factory=Counter)
+    screened: int = 0
+
+
+def outcomes(history: ProductHistory) -> dict[str, ClaimOutcomes]:
     """Return the outcomes of each promised claim, in the order of the claims."""
     known = [claim.value for claim in Claim]
-    found: dict[str, Counter[Finding]] = {}
+    found: dict[str, ClaimOutcomes] = {}
     for run in history.runs:
         for judged in run.view.judged:
             if judged.evidence.is_promised:
-                found.setdefault(judged.evidence.claim, Counter())[judged.evidence.outcome] += 1
+                of_claim = found.setdefault(judged.evidence.claim, ClaimOutcomes())
+                of_claim.counts[judged.evidence.outcome] += 1
+                of_claim.screened += not judged.evidence.is_measured
     return dict(sorted(found.items(), key=lambda each: known.index(each[0]) if each[0] in known else len(known)))
 
 

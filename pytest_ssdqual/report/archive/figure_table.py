@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.archive.runs import ArchivedRun
-from pytest_ssdqual.report.evidence.evidence import Evidence, Figures, Part
+from pytest_ssdqual.report.evidence import inspection
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
 
 #: Figures of a part that are its value and its limit, not figures of their own.
@@ -146,14 +148,25 @@ def _beside(row: FigureRow, figures: Figures) -> Iterator[FigureRow]:
 
 def _parts(row: FigureRow, whole: Evidence, part: Part, kind: str) -> Iterator[FigureRow]:
     value = part.figures.get(VALUE)
-    limit = part.figures.get(LIMIT, whole.limit)
     if value is not None or part.outcome:
+        figure, unit, direction, limit = _of_parts(row, whole)
         yield replace(
-            _bare(row), part=kind, figure=whole.claim, value=value, unit=whole.unit.value, direction=row.direction,
-            limit_value=limit, verdict=part.outcome.value if part.outcome else "",
+            _bare(row), part=kind, figure=figure, value=value, unit=unit, direction=direction,
+            limit_value=part.figures.get(LIMIT, limit), verdict=part.outcome.value if part.outcome else "",
         )  # fmt: skip
     for each in _beside(row, part.figures):
         yield replace(each, part=kind)
+
+
+def _of_parts(row: FigureRow, whole: Evidence) -> tuple[str, str, str, float | None]:
+    """Return figure, unit, direction and limit of the parts: those of the whole, unless that counts drives."""
+    if whole.about is About.LOT and whole.group in set(Claim):
+        claim = Claim(whole.group)
+        return claim.value, claim.unit.value, claim.direction.value, None
+    if whole.claim.startswith(inspection.PREFIX):
+        name = whole.claim.removeprefix(inspection.PREFIX)
+        return name, unit_of(name), "", None
+    return whole.claim, whole.unit.value, row.direction, whole.limit
 
 
 def _bare(row: FigureRow) -> FigureRow:

@@ -26,6 +26,11 @@ class ArchivedDrive:
     #: WWN or serial number, by which records name it.
     identity: str
 
+    @property
+    def name(self) -> tuple[str, str]:
+        """What tells it from the drives of other runs."""
+        return self.serial, self.model
+
 
 @dataclass(frozen=True, slots=True)
 class ArchivedRun:
@@ -101,8 +106,13 @@ def _read(folder: Path) -> ArchivedRun | str:
 def _drive(noted: Mapping[str, object]) -> ArchivedDrive:
     serial = subject.text(noted, "serial") or subject.text(noted, "identity")
     names = (serial, subject.text(noted, "model"), subject.text(noted, "firmware"))
-    serial, model, firmware = (safe_text.line(each, 80) or UNKNOWN for each in names)
+    serial, model, firmware = map(shown, names)
     return ArchivedDrive(serial, model, firmware, subject.text(noted, "identity"))
+
+
+def shown(name: str) -> str:
+    """Return a name that a drive gave, as it is shown and compared."""
+    return safe_text.line(name, 80) or UNKNOWN
 
 
 def _joined(names: Iterable[str]) -> str:

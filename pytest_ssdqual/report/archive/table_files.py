@@ -17,12 +17,10 @@ from typing import Any, get_type_hints
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.archive.figure_table import COLUMNS, FigureRow
-from pytest_ssdqual.report.compare.compare_output import csv_text
+from pytest_ssdqual.report.compare.compare_output import CELL_CHARACTERS, csv_text
 
 #: Rows of a worksheet below its head.
 MOST_SHEET_ROWS = 1_048_575
-#: Characters of a cell of a workbook.
-CELL_CHARACTERS = 32_000
 #: Types of DuckDB by those of the fields, of which None is also allowed.
 SQL_TYPES = {"str": "VARCHAR", "float": "DOUBLE", "int": "BIGINT", "bool": "BOOLEAN", "datetime": "TIMESTAMPTZ"}
 

@@ -12,9 +12,10 @@ from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import checksums
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.overview import drive_marks, error_rates, run_seconds, utc
-from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.run_summary.run_view import KINDS, RunView
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.promise_matrix import MatrixRow, matrix
 
@@ -22,6 +23,8 @@ from pytest_ssdqual.report.view.promise_matrix import MatrixRow, matrix
 WRITTEN_AGAIN = frozenset({REPORT, markdown.NAME})
 #: Word of a claim without a failure in a run that is not certified.
 NOT_CERTIFIED = "not certified"
+#: Records of the drives that something was measured of.
+OF_MEMBERS = ("purging", "array_planned")
 #: Fields without a value, to fill in by hand.
 FIELDS = ("Order", "Lot", "Operator")
 SUM_OF_SUMS = f"SHA-256 of {checksums.SUMS}"
@@ -56,8 +59,11 @@ class Certificate:
     sentence: str
     #: Reasons why this is no certificate, a sentence each; empty for a certified run.
     reasons: tuple[str, ...]
+    #: What the run was not to judge, or did not, a sentence each.
+    remarks: tuple[str, ...]
     #: Name and value; an empty value is a line to write on.
     fields: tuple[tuple[str, str], ...]
+    #: Without those of which nothing was measured.
     drives: tuple[DriveGroup, ...]
     #: What speaks against single drives, a phrase each.
     charges: tuple[str, ...]
@@ -72,7 +78,8 @@ class Certificate:
 
 def certificate(folder: Path, given: Mapping[str, str]) -> Certificate:
     """Return the certificate of a run folder with these fields; ``OSError`` without records."""
-    run = RunView.read(folder)
+    story = RunReader.read(folder, *KINDS, *OF_MEMBERS)
+    run, idle = RunView.of(story), _not_measured(story)
     damage = checksums.changed(folder, WRITTEN_AGAIN, required=(RECORDS, MANIFEST))
     reasons = tuple(_reasons(run, damage))
     verdict = run.verdict
@@ -83,8 +90,9 @@ def certificate(folder: Path, given: Mapping[str, str]) -> Certificate:
         if reasons
         else verdict.sentence,
         reasons=reasons,
+        remarks=tuple(_remarks(run, idle)),
         fields=tuple((name, given.get(name, "")) for name in FIELDS),
-        drives=tuple(_drives(run)),
+        drives=tuple(_drives(run, idle)),
         charges=tuple(f"{each.serial}: {'; '.join(each.charges)}" for each in drive_marks(run) if each.charges),
         claims=tuple(_claim(row, is_certified=not reasons) for row in matrix(run.judged).rows),
         facts=tuple(_facts(run, damage)),
@@ -103,6 +111,24 @@ def _reasons(run: RunView, damage: tuple[str, ...]) -> Iterator[str]:
         yield f"The evidence cannot be verified: {sentence}."
 
 
+def _not_measured(story: RunReader) -> dict[str, str]:
+    """Return identities and names of the drives of which nothing was measured; empty if the run has no such record."""
+    members = [subject.texts(each.facts.get("members")) for each in story.of(*OF_MEMBERS)]
+    measured = {identity for each in members for identity in each}
+    drives = {subject.text(each, "identity"): each for each in subject.manifest_drives(story.manifest)}
+    idle = drives.keys() - measured if measured else set()
+    return {identity: subject.text(each, "serial") or identity for identity, each in drives.items() if identity in idle}
+
+
+def _remarks(run: RunView, idle: Mapping[str, str]) -> Iterator[str]:
+    if idle:
+        yield f"Nothing was measured of {subject.named_drives(tuple(idle.values()))}: not certified, and not listed."
+    if skipped := run.verdict.counts.skipped:
+        tests = "1 test was" if skipped == 1 else f"{skipped:,} tests were"
+        yield f"{tests} skipped; the report of the run has the reasons."
+    yield from (each for each in run.verdict.remarks if each not in run.verdict.gaps)
+
+
 def _claim(row: MatrixRow, *, is_certified: bool) -> CertifiedClaim:
     outcome = row.worst.outcome
     words = {Finding.PASS: "passed" if is_certified else NOT_CERTIFIED, Finding.FAIL: "failed"}
@@ -111,9 +137,11 @@ def _claim(row: MatrixRow, *, is_certified: bool) -> CertifiedClaim:
     )
 
 
-def _drives(run: RunView) -> Iterator[DriveGroup]:
+def _drives(run: RunView, idle: Mapping[str, str]) -> Iterator[DriveGroup]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for drive in subject.manifest_drives(run.manifest):
+        if subject.text(drive, "identity") in idle:
+            continue
         size = drive.get("size_bytes")
         capacity = format_capacity(size) if isinstance(size, int) and size >= 0 else "unknown"
         model, firmware = (subject.text(drive, name) or "unknown" for name in ("model", "firmware"))

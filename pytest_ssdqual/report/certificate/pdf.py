@@ -96,6 +96,8 @@ class _Sheet:
         for each in content.reasons[:MOST_REASONS]:
             self.words(f"! {each}", 8, OPEN, "B")
         self._left_out(len(content.reasons) - MOST_REASONS, "reasons")
+        for each in content.remarks:
+            self.words(each, 8, OPEN)
         self.pdf.ln(2)
 
     def fields(self, fields: Sequence[tuple[str, str]]) -> None:

@@ -10,7 +10,7 @@ from pytest_ssdqual.report.archive.dashboard import MarginPoint, ModelFirmware, 
 from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
 from pytest_ssdqual.report.charts.figure import WIDTH_IN, Plate, drawing
 from pytest_ssdqual.report.charts.palette import MARKERS, colour
-from pytest_ssdqual.report.run_summary.fitness import Fitness
+from pytest_ssdqual.report.run_summary.fitness import Fitness, word_of
 from pytest_ssdqual.report.view.tables import Table, label, short_margin
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MOST_PRODUCTS, MOST_SERIES = 24, 7
 #: Margins beyond this are drawn at the edge.
 MOST_PERCENT = 100.0
-#: Series of the palette by fitness; the marker differs as well.
-LOOKS = {Fitness.FIT: (2, "fit"), Fitness.INCONCLUSIVE: (6, "inconclusive"), Fitness.UNFIT: (1, "not fit")}
+#: Series of the palette by the word of a verdict; the marker differs as well.
+LOOKS = {"Fit": 2, "Inconclusive": 6, "Not fit": 1, word_of(Fitness.FIT, False): 5, word_of(Fitness.UNFIT, False): 3}
 
 
 def verdicts(products: Sequence[ProductHistory]) -> Chart:
@@ -33,14 +33,14 @@ def verdicts(products: Sequence[ProductHistory]) -> Chart:
     with drawing():
         plate = Plate.of(max(1.5, 0.75 + 0.36 * len(shown)))
         axes = plate.axes("", "")
-        for fitness, (index, words) in LOOKS.items():
+        for word, index in LOOKS.items():
             marks = [
                 (run.started, row, f"{run.name}: {run.view.verdict.word}. {run.view.verdict.sentence}")
                 for row, history in enumerate(shown)
                 for run in history.runs
-                if run.view.verdict.fitness is fitness
+                if run.view.verdict.word == word
             ]
-            _marks(plate, axes, marks, index, words)
+            _marks(plate, axes, marks, index, word[0].lower() + word[1:])
         axes.set_yticks(range(len(shown)), [printable(str(each.product), 26) for each in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
         _dates(axes, left_in=2.15)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import scales
 from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
@@ -37,7 +38,7 @@ def figure_of(evidence: Evidence, part: Part) -> tuple[float, Unit] | None:
 
 
 def _lot_unit(evidence: Evidence) -> Unit:
-    return Unit.NANOSECONDS if "latency" in evidence.group else Unit.IOPS if "iops" in evidence.group else Unit.COUNT
+    return Claim(evidence.group).unit if evidence.group in set(Claim) else Unit.COUNT
 
 
 def chart(judged: Judged, prefix: str = "drives") -> Chart | None:

@@ -19,6 +19,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet.view import BayView, FleetView
+from pytest_ssdqual.report.run_summary.fitness import Fitness
 
 if TYPE_CHECKING:
     import pytest
@@ -237,7 +238,7 @@ def _paragraph(evidence: Evidence) -> str:
     return "\n".join([evidence.sentence, *(f"  {name:<10}{text}" for name, text in rows(evidence) if text)])
 
 
-#: Name of the testcase for a bay that was not started or did not end.
+#: Name of the testcase for a bay that was not started, did not end, or is not fit for a reason that no test reports.
 WHOLE = "whole run"
 MESSAGE_CHARACTERS = 2_000
 
@@ -296,6 +297,9 @@ def _cases(bay: BayView) -> dict[str, JUnitCase]:
             cases.setdefault(test, JUnitCase()).skipped = reason
     if not run.manifest.get("ended"):
         cases[WHOLE] = JUnitCase(errors=[f"{bay.name} has not ended or was killed; how much is missing is unknown"])
+    elif run.verdict.fitness is not Fitness.FIT and not any(each.failures or each.errors for each in cases.values()):
+        # What no test reports, as the gate does in pytest's own file: an interruption, or a new defect of a drive.
+        cases[WHOLE] = JUnitCase(errors=[" ".join((f"{bay.name}: {run.verdict.sentence}", *run.verdict.gaps))])
     return cases
 
 

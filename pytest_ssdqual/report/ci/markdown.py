@@ -211,6 +211,8 @@ def _means(run: RunView) -> Iterator[str]:
     for name in ("protocol", "spec"):
         yield f"- {name}: {code(run.document(name))}"
     yield f"- number of drives: {words(subject.expected(run.manifest) or subject.NOT_EXPECTED)}"
+    if skipped := run.verdict.counts.skipped:
+        yield f"- skipped tests: {skipped:,}, with the reasons in report.html"
     if run.budget:
         yield f"- budget: {words(str(run.budget))}"
     if run.write_caches:

@@ -64,6 +64,8 @@ class Against:
     #: Number of figures of only one run.
     only_old: int
     only_new: int
+    #: Figures of the first run of which nothing is decided: missing, without a ratio, or of a drive that is missing.
+    undecided: int
     #: Number of single differences that the procedure of Benjamini and Yekutieli upholds.
     upheld: int
 
@@ -163,13 +165,16 @@ class _Draft:
         )
         p_values = [each.p_value for each in changes if each.p_value is not None]
         level = 1 - min((each.ratio.confidence for each in changes), default=1.0)
-        judged = sum(not each.ratio.is_reading for each in changes)
+        judged, compared = sum(not each.ratio.is_reading for each in changes), set(self.keys)
         return Against(
             run=self.run,
             pairs=pairs,
             left_out=self.left_out,
             only_old=len(first.figures.keys() - self.run.figures.keys()),
             only_new=len(self.run.figures.keys() - first.figures.keys()),
+            undecided=sum(
+                _is_undecided(old, self.run.figures.get(key), key in compared) for key, old in first.figures.items()
+            ),
             upheld=sum(benjamini_yekutieli(p_values, level, judged)) if p_values else 0,
         )
 
@@ -177,6 +182,18 @@ class _Draft:
 def _pairs(old: ComparedFigure, new: ComparedFigure) -> int:
     """Return the number of drives that are compared with themselves: all, or none."""
     return len(old.drives) if old.drives.keys() == new.drives.keys() else 0
+
+
+def _is_undecided(old: ComparedFigure, new: ComparedFigure | None, is_compared: bool) -> bool:
+    """Return whether a figure may be worse without being reported as such.
+
+    Two figures of zero are equal, although they have no ratio. A lot of other drives lacks none.
+    """
+    if new is None:
+        return True
+    if not is_compared:
+        return not old.estimate.value == new.estimate.value <= 0
+    return bool(old.drives.keys() & new.drives.keys()) and bool(old.drives.keys() - new.drives.keys())
 
 
 def _ratio(old: ComparedFigure, new: ComparedFigure, run_to_run_percent: float, share: float) -> Estimate:

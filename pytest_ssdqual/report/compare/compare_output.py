@@ -98,10 +98,15 @@ def _against(found: Comparison, other: Against, width: int, *, every: bool) -> I
         yield from paragraph(f"{hidden:,} without a shown difference are not listed: --all lists them", width)
     for why, count in other.left_out.items():
         yield from paragraph(f"{count:,} figure{_s(count)} not compared: {why}", width, ("yellow",))
-    if other.only_old or other.only_new:
-        text = f"{other.only_old:,} figures only in the first run, {other.only_new:,} only in {other.run.name}"
+    for text in _missing(other):
         yield from paragraph(text, width)
     yield TextLine("")
+
+
+def _missing(other: Against) -> Iterator[str]:
+    """Yield how many figures only one of the runs has, if there are any."""
+    if other.only_old or other.only_new:
+        yield f"{other.only_old:,} figures only in the first run, {other.only_new:,} only in {other.run.name}"
 
 
 def _row(pair: Pair) -> tuple[str, ...]:
@@ -224,10 +229,12 @@ def page(found: Comparison) -> str:
         rows = [(each.name, *_numbers(each.pair)) for each in _ordered([other.pairs])]
         more = (f"The table has the first {MOST_LISTED:,} of {len(rows):,}.",) if len(rows) > MOST_LISTED else ()
         columns = ("figure", *(run.name for run in (found.first, other.run)), "change", "interval", "shown")
-        words = (f"{counted(other)}.", *left_out, *more)
+        words = (f"{counted(other)}.", *left_out, *_missing(other), *more)
         sections.append(Section(f"{other.run.name}", words, table=Table(columns, tuple(rows[:MOST_LISTED]))))
     scatter = SCATTER if not found.run_to_run_percent else ""
     lead = [f"{other.run.name} against {found.first.name}: {counted(other)}." for other in found.others]
+    lead += [f"{run.name} has not ended." for run in runs if not run.has_ended]
+    lead += [f"{run.name}: {run.unreadable:,} verdicts are unreadable." for run in runs if run.unreadable]
     lead += [f"{fact.name} differs: {fact.meaning}." for fact in found.differences if fact.weight and fact.meaning]
     sections.append(Section("Confidence", (f"{caution(found)}.", *([scatter] if scatter else []))))
     return pages.sheet("Runs compared", lead, sections)
@@ -294,6 +301,8 @@ def _drawn_ratio(y: int, row: ComparedRow) -> DrawnRatio:
 
 
 SCHEMA = 1
+#: Characters of a cell of a CSV file, as of a workbook: the serial numbers of a whole rack are one cell.
+CELL_CHARACTERS = 32_000
 #: Characters that begin a formula in spreadsheets, also after blanks and as full-width characters.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
@@ -403,7 +412,7 @@ def _cell(value: object) -> str:
         return repr(value) if math.isfinite(value) else ""
     if value is None:
         return ""
-    text = safe_text.line(str(value))
+    text = safe_text.line(str(value), CELL_CHARACTERS)
     return f"'{text}" if text.lstrip(" '\"").startswith(FORMULA) else text
 
 

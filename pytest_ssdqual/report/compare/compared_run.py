@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.spec.claims import Direction
+from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
 from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.run_summary import write_caches
@@ -154,9 +154,14 @@ def _of_drives(evidence: Evidence) -> dict[str, float]:
     return {part.name: value for part in evidence.members if (value := part.figures.get(VALUE)) is not None}
 
 
+def _is_of_drives(evidence: Evidence) -> bool:
+    """Return whether the drives' figures are of the claim: a lot, an inspection and a drive's health count drives."""
+    return evidence.about is not About.LOT and evidence.claim in set(Claim)
+
+
 def _figure(evidence: Evidence, test: str) -> ComparedFigure:
     """Return a figure; ValueError if its interval does not contain it."""
-    drives = _of_drives(evidence)
+    drives = _of_drives(evidence) if _is_of_drives(evidence) else {}
     reported = estimate = Estimate(
         value=evidence.value,
         low=evidence.ends[0],

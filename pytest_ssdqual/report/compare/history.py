@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -63,8 +63,13 @@ class HistoryPoint:
     firmware: str
     protocol: str
     machine: str
-    #: True if the run is tested for a change.
-    counts: bool = True
+    #: Reason why the run is not tested for a change; empty if it is.
+    apart: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """True if the run is tested for a change."""
+        return not self.apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +106,7 @@ def read(folder: Path, choice: Choice) -> FigureHistory:
     key = _chosen(runs, choice)
     points = sorted(_points(runs, key), key=lambda point: (point.time, point.run))
     last = points[-1]
-    series = [_same(point, last) for point in points]
-    counted = tuple(_counted(point, counts) for point, counts in zip(points, series, strict=True))
+    counted = tuple(replace(point, apart=_apart(point, last)) for point in points)
     figures = [point.figure.estimate.value for point in counted if point.counts]
     return FigureHistory(
         key, last.figure.estimate.unit, counted, drift(figures), tuple(passed_over), len(runs) - len(points)
@@ -162,16 +166,13 @@ def _points(runs: Sequence[ComparedRun], key: FigureKey) -> Iterator[HistoryPoin
             yield HistoryPoint(run.name, time, figure, *facts)
 
 
-def _same(point: HistoryPoint, last: HistoryPoint) -> bool:
-    """Return True if product and protocol are those of the last point."""
-    same = (point.model, point.protocol, point.figure.estimate.unit)
-    # A figure of zero has no ratio.
-    return point.figure.estimate.value > 0 and same == (last.model, last.protocol, last.figure.estimate.unit)
-
-
-def _counted(point: HistoryPoint, counts: bool) -> HistoryPoint:
-    facts = (point.model, point.firmware, point.protocol, point.machine)
-    return HistoryPoint(point.run, point.time, point.figure, *facts, counts=counts)
+def _apart(point: HistoryPoint, last: HistoryPoint) -> str:
+    """Return why a point is not in one series with the last one; empty if it is."""
+    if (point.model, point.protocol) != (last.model, last.protocol):
+        return "another product or protocol"
+    if point.figure.estimate.unit is not last.figure.estimate.unit:
+        return "another unit"
+    return "" if point.figure.estimate.value > 0 else "not above zero, so without a ratio"
 
 
 def _time(run: ComparedRun) -> datetime | None:

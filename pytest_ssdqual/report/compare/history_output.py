@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ COLUMNS = (
 
 def table(found: FigureHistory, width: int = 80) -> list[TextLine]:
     """Return the figure of each run, changes between runs, and the result."""
-    runs = Table(HEAD, tuple(row(point, found.unit) for point in found.points), found.name)
+    runs = Table(HEAD, tuple(row(point) for point in found.points), found.name)
     colours = [() if point.counts else ("yellow",) for point in found.points]
     lines = list(text_table(runs, width, colours))
     for sentence in sentences(found):
@@ -40,7 +41,7 @@ def table(found: FigureHistory, width: int = 80) -> list[TextLine]:
     return lines
 
 
-def row(point: HistoryPoint, unit: Unit) -> tuple[str, ...]:
+def row(point: HistoryPoint) -> tuple[str, ...]:
     """Return ``2026-03-01 12:00 <run>`` and the figure."""
     estimate = point.figure.estimate
     drives = f", {len(point.figure.drives)} drives" if point.figure.drives else ""
@@ -49,7 +50,7 @@ def row(point: HistoryPoint, unit: Unit) -> tuple[str, ...]:
         format_value(estimate.value, estimate.unit),
         format_range(estimate.low, estimate.high, estimate.unit),
         point.firmware,
-        "" if point.counts else "another product or protocol" if estimate.unit is unit else "another unit",
+        point.apart,
     )
 
 
@@ -57,8 +58,9 @@ def sentences(found: FigureHistory) -> Iterator[str]:
     """Return the result, what else changed, and which runs were skipped."""
     yield from _shown(found)
     yield from _changes(found.series)
-    if others := len(found.points) - len(found.series):
-        yield f"{others} of the runs are of another product or protocol than the last one: shown, but not tested"
+    for apart, number in Counter(point.apart for point in found.points if point.apart).items():
+        what = f"of {apart} than the last one" if apart.startswith("another") else apart
+        yield f"{number} of the runs {'is' if number == 1 else 'are'} {what}: shown, but not tested"
     if found.without:
         yield f"{found.without} more runs match and have no such figure"
     yield from found.passed_over
@@ -196,7 +198,7 @@ def svg(found: FigureHistory) -> str:
 
 def page(found: FigureHistory) -> str:
     """Return a self-contained page: result, chart, table."""
-    rows = tuple(row(point, found.unit) for point in found.points)
+    rows = tuple(row(point) for point in found.points)
     lines = tuple(f"{each}." for each in sentences(found))
     head = ("run", *HEAD[1:-1], "remark")
     sections = [
@@ -208,9 +210,7 @@ def page(found: FigureHistory) -> str:
 
 def caption(found: FigureHistory) -> str:
     """Return the caption of the chart."""
-    others = (
-        " Hollow: another product or protocol than the last run's." if len(found.series) < len(found.points) else ""
-    )
+    others = " Hollow: not tested with the others, see the table." if len(found.series) < len(found.points) else ""
     return f"The figure of each run with its interval, by firmware.{others}"
 
 

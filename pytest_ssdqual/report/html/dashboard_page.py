@@ -37,10 +37,12 @@ class DashboardPage:
 
     title: str
     lead: str
-    #: Numbers of runs by fitness.
+    #: Numbers of runs by what they decided about their products.
     fit: int
     unfit: int
     inconclusive: int
+    #: Runs that passed or failed by a protocol that is not for acceptance.
+    rehearsed: int
     drives: int
     verdicts: Chart | None
     products: Table
@@ -61,13 +63,14 @@ def compose(folder: Path, place: Path) -> DashboardPage:
     runs, skipped = read(folders_below(folder))
     products, drives = dashboard.products(runs), dashboard.drives(runs)
     verdicts, margins, note = _charts(runs, products)
-    fitness = [run.view.verdict.fitness for run in runs]
+    fitness = list(map(dashboard.decided, runs))
     return DashboardPage(
         title=safe_text.line(folder.resolve().name or "runs"),
         lead=_lead(runs, products, drives),
         fit=fitness.count(Fitness.FIT),
         unfit=fitness.count(Fitness.UNFIT),
         inconclusive=fitness.count(Fitness.INCONCLUSIVE),
+        rehearsed=fitness.count(None),
         drives=len(drives),
         verdicts=verdicts,
         products=_products(products),
@@ -119,7 +122,10 @@ def _charts(
 
 
 def _products(products: Sequence[ProductHistory]) -> Table:
-    columns = ("Model", "Firmware", "Runs", "Drives", "Fit", "Not fit", "Inconclusive", "Last run", "Last verdict")
+    columns = (
+        "Model", "Firmware", "Runs", "Drives", "Fit", "Not fit", "Inconclusive", "Not for acceptance", "Last run",
+        "Last verdict",
+    )  # fmt: skip
     rows = [tuple(_product(each)) for each in products]
     return bounded(columns, rows, f"Models and firmware: {len(products):,}", MOST_CLAIMS, LEFT_OUT)
 
@@ -129,7 +135,7 @@ def _product(history: ProductHistory) -> Iterator[Cell]:
     yield history.product.firmware
     yield f"{len(history.runs):,}"
     yield f"{history.drives:,}"
-    yield from (f"{history.count(fitness):,}" for fitness in (Fitness.FIT, Fitness.UNFIT, Fitness.INCONCLUSIVE))
+    yield from (f"{history.count(fitness):,}" for fitness in (Fitness.FIT, Fitness.UNFIT, Fitness.INCONCLUSIVE, None))
     yield f"{history.runs[-1].started:%Y-%m-%d}"
     yield _state(history.runs[-1])
 
@@ -142,21 +148,26 @@ def _state(run: ArchivedRun) -> State:
 def _claims(products: Sequence[ProductHistory]) -> Table:
     """Return the promised claims of each product, those with fails first."""
     found = [
-        (history.product, claim, counts)
+        (history.product, claim, of_claim, of_claim.counts)
         for history in products
-        for claim, counts in dashboard.outcomes(history).items()
+        for claim, of_claim in dashboard.outcomes(history).items()
     ]
-    found.sort(key=lambda each: (-each[2][Finding.FAIL], -each[2][Finding.INCONCLUSIVE]))
+    found.sort(key=lambda each: (-each[3][Finding.FAIL], -each[3][Finding.INCONCLUSIVE]))
     rows = [
         (
-            label(claim), product.model, product.firmware, f"{counts[Finding.PASS]:,}", f"{counts[Finding.FAIL]:,}",
-            f"{counts[Finding.INCONCLUSIVE]:,}",
+            label(claim), product.model, product.firmware, _passed(counts[Finding.PASS], of_claim.screened),
+            f"{counts[Finding.FAIL]:,}", f"{counts[Finding.INCONCLUSIVE]:,}",
             next(each for each in (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS) if counts[each]),
         )
-        for product, claim, counts in found
+        for product, claim, of_claim, counts in found
     ]  # fmt: skip
     columns = ("Claim", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Worst")
     return bounded(columns, rows, f"Promises: {len(rows):,}", MOST_CLAIMS, LEFT_OUT)
+
+
+def _passed(count: int, screened: int) -> str:
+    """Return the number of passes, and how many of them were predicted and not measured."""
+    return f"{count:,} ({screened:,} screened)" if screened else f"{count:,}"
 
 
 def _runs(runs: Sequence[ArchivedRun], place: Path) -> Table:
@@ -177,7 +188,8 @@ def _run(run: ArchivedRun, place: Path) -> Iterator[Cell]:
     yield run.models
     yield run.firmware
     yield f"{len(run.drives):,}"
-    yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
+    yield _passed(counts.passed, counts.screened)
+    yield from (f"{each:,}" for each in (counts.failed, counts.inconclusive, counts.errors))
     yield run.view.document("protocol")
     yield run.machine
 

@@ -126,7 +126,7 @@ def steps(seen: FleetView) -> Iterator[Step]:
     yield from (replace(step, text=f"{named(names, MOST_NAMED)}: {step.text}") for step, names in few.items())
     yield from (step for step in about if step not in few)
     if seen.bays and not about:
-        certificate = f"ssdqual certificate {name}/{BAYS}/{seen.bays[0].name}"
+        certificate = f"ssdqual certificate {name}/{BAYS}/{seen.bays[0].name} -o certificate.pdf"
         yield Step("Keep the folder as a baseline, and write the certificate of each bay:", certificate)
 
 

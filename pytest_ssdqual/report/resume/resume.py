@@ -23,7 +23,7 @@ from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
-from pytest_ssdqual.report.run_folder.reader import LAST, Record, read_records
+from pytest_ssdqual.report.run_folder.reader import LAST, Record, read_records, subject_of
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -252,16 +252,23 @@ class Verdicts:
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._times: dict[str, str] = {}
         self._judged: dict[str, str] = {}
+        passed: dict[str, set[str]] = {}
         for record in records:
             if record.kind in ("verdict", "observation"):
                 self._keep(record.facts, record.time)
+                if record.facts.get("outcome") in ("pass", "observed"):
+                    passed.setdefault(str(record.facts.get("test")), set()).add(subject_of(record.facts))
+            elif record.kind in ("error", "failed"):
+                # The test ended in an error afterwards: only a new record shows that it does not any more.
+                for about in passed.pop(str(record.facts.get("test")), ()):
+                    self._judged.pop(about, None)
 
     def news(self, facts: Mapping[str, object]) -> dict[str, object] | None:
         """Return what to record of a verdict: None if it is recorded already.
 
         If it differs from a recorded one, the record has the time of that as ``supersedes``.
         """
-        about, judged = _about(facts), _judged(facts)
+        about, judged = subject_of(facts), _judged(facts)
         if self._judged.get(about) == judged:
             return None
         earlier = self._times.get(about)
@@ -269,12 +276,8 @@ class Verdicts:
         return {**facts, "supersedes": earlier} if earlier else dict(facts)
 
     def _keep(self, facts: Mapping[str, object], time: str) -> None:
-        about = _about(facts)
+        about = subject_of(facts)
         self._judged[about], self._times[about] = _judged(facts), time
-
-
-def _about(facts: Mapping[str, object]) -> str:
-    return json.dumps([facts.get(name) for name in ("test", "claim", "geometries", "workloads")])
 
 
 def _judged(facts: Mapping[str, object]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.report.evidence import evidence
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, SCHEMA, OtherSchema, require_schema
@@ -81,12 +81,17 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
 
 
 def folders_below(folder: Path) -> Iterator[Path]:
-    """Yield run folders at any depth; hidden folders and links are skipped."""
-    for at, below, names in os.walk(folder):
+    """Yield run folders at any depth; hidden folders and links are skipped.
+
+    A folder that cannot be listed is among them: it may be the run of another user, which readers then report.
+    """
+    closed: list[OSError] = []
+    for at, below, names in os.walk(folder, onerror=closed.append):
         if RECORDS in names:
             below.clear()
             yield Path(at)
         below[:] = sorted(name for name in below if not name.startswith("."))
+    yield from (Path(error.filename) for error in closed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +270,19 @@ class RunReader:
 def _last(records: Iterable[Record]) -> Iterable[Record]:
     found: dict[str, Record] = {}
     for record in records:
-        about = json.dumps([record.facts.get(name) for name in ("test", "claim", "geometries", "workloads")])
+        about = subject_of(record.facts)
         found.pop(about, None)
         found[about] = record
     return found.values()
+
+
+def subject_of(facts: Mapping[str, object]) -> str:
+    """Return what a verdict's record is about: equal of two records if the later one replaces the earlier one.
+
+    A lot has a verdict for each claim of its drives, which is the group; the group of a search is its result.
+    """
+    group = "" if facts.get("about") == About.SEARCH else facts.get("group", "")
+    return json.dumps([group, *(facts.get(name) for name in ("test", "claim", "geometries", "workloads"))])
 
 
 def _judged(record: Record) -> Judged | None:

@@ -50,7 +50,7 @@ class Counts:
     skipped: int = 0
     #: Drives that failed, or that report a new defect.
     worsened: int = 0
-    #: True if nothing but the health of the drives was judged.
+    #: True if nothing but the health of the drives was judged, whatever was observed.
     only_health: bool = False
     #: Drives whose health was not read.
     unread: int = 0
@@ -90,6 +90,7 @@ def count(
 ) -> Counts:
     """Return the counts of a run."""
     outcomes = [each.evidence.outcome for each in judged]
+    promised = [each.evidence for each in judged if each.evidence.is_promised]
     lost = [each for each in errors if each.drives]
     return Counts(
         passed=outcomes.count(Finding.PASS),
@@ -100,8 +101,8 @@ def count(
         skipped=skipped,
         worsened=worsened,
         unread=unread,
-        screened=sum(not each.evidence.is_measured for each in judged if each.evidence.is_promised),
-        only_health=bool(judged) and all(each.evidence.claim == HEALTH for each in judged),
+        screened=sum(not each.is_measured for each in promised),
+        only_health=bool(promised) and all(each.claim == HEALTH for each in promised),
         errors=sum(len(each.tests) for each in errors),
         lost=sum(len(each.tests) for each in lost),
         lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),

@@ -83,7 +83,10 @@ def _conclude(run: RunView) -> Step:
     if run.verdict.fitness is Fitness.FIT and run.verdict.acceptance:
         found = _fleet(run)
         name = f"{found.name}/{fleet.BAYS}/{run.folder.name}" if found else run.folder.name
-        return Step("Keep the run folder as a baseline, and write the certificate:", f"ssdqual certificate {name}")
+        return Step(
+            "Keep the run folder as a baseline, and write the certificate:",
+            f"ssdqual certificate {name} -o certificate.pdf",
+        )
     return Step("Read below what the run did not decide, and run those tests again.")
 
 

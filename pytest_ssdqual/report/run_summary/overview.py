@@ -191,10 +191,12 @@ def _beside_limit(closest: Evidence) -> str:
 
 
 def arrays_judged(judged: Iterable[Judged]) -> str:
-    """Return ``single drives, RAID 5 of 3 to 8 drives``; empty if no array and no drive was judged."""
+    """Return ``single drives, RAID 5 of 3 to 8 drives``, all of them measured; empty if none was judged."""
     widths: dict[tuple[str, str], set[int]] = {}
     for each in judged:
         for geometry in each.evidence.geometries if each.evidence.claim != HEALTH else ():
+            if geometry in each.evidence.predicted:
+                continue
             level, state, width = parse_geometry(geometry)
             if width:
                 widths.setdefault((level, state), set()).add(width)
@@ -211,8 +213,8 @@ def _arrays(level: str, state: str, widths: Iterable[int]) -> str:
 
 
 def least_margin(run: RunView) -> Evidence | None:
-    """Return the promise with the least margin, failed or not; None without one that has a margin."""
-    found = [each.evidence for each in run.judged if each.evidence.is_promised]
+    """Return the measured promise with the least margin, failed or not; None without one that has a margin."""
+    found = [each.evidence for each in run.judged if each.evidence.is_promised and each.evidence.is_measured]
     found = [each for each in found if each.about not in CONCLUDED and each.claim != HEALTH and each.limit]
     return min(found, key=margin, default=None)
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.command import main
+from pytest_ssdqual.qual.raid.screening import Agreement
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.archive import dashboard, runs
 from pytest_ssdqual.report.html import dashboard_page
 from pytest_ssdqual.report.run_folder.reader import folders_below
@@ -76,3 +85,68 @@ def test_a_chart_that_cannot_be_drawn_does_not_cost_the_page(archive: Path, monk
     page = dashboard_page.compose(archive, archive)
     assert "ZeroDivisionError" in page.charts_note
     assert len(page.runs.rows) == 6
+
+
+@pytest.mark.parametrize(("value", "word"), [(12_000, "Passed"), (5_000, "Failed")])
+def test_a_run_that_is_not_for_acceptance_is_neither_fit_nor_not_fit(tmp_path: Path, value: float, word: str) -> None:
+    KeptBay("quick", [KeptPromise(value)], acceptance=False).keep(tmp_path / "quick")
+    page = dashboard_page.compose(tmp_path, tmp_path)
+    assert (page.fit, page.unfit, page.inconclusive, page.rehearsed) == (0, 0, 0, 1)
+    (product,) = page.products.rows
+    row = dict(zip(page.products.columns, product, strict=True))
+    assert [row[name] for name in ("Fit", "Not fit", "Inconclusive", "Not for acceptance")] == ["0", "0", "0", "1"]
+    assert page.verdicts
+    assert f"{word.lower()}, not for acceptance" in page.verdicts.svg
+    assert ">fit<" not in page.verdicts.svg
+    assert main(["dashboard", str(tmp_path)]) == 0
+    assert "runs not for acceptance</dt><dd>1<" in (tmp_path / "dashboard.html").read_text()
+
+
+@pytest.mark.parametrize("command", ["dashboard", "history"])
+def test_a_folder_that_another_user_owns_is_reported(
+    archive: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    private = archive / "deep" / "run2"
+    scandir, opened = os.scandir, os.open
+
+    def refuse(real: Callable[..., Any], at: Any, *more: Any, **named: Any) -> Any:  # noqa: ANN401
+        if Path(os.fsdecode(at)).is_relative_to(private):
+            raise PermissionError(13, "Permission denied", os.fsdecode(at))
+        return real(at, *more, **named)
+
+    monkeypatch.setattr(os, "scandir", partial(refuse, scandir))
+    monkeypatch.setattr(os, "open", partial(refuse, opened))
+    assert main([command, str(archive / "deep")]) == 0
+    said = capsys.readouterr().out if command == "history" else (archive / "deep" / "dashboard.html").read_text()
+    assert "run2 is skipped: Permission denied" in said
+
+
+@pytest.mark.parametrize("serial", ["S4", "S4\x1b[2J", "L" * 120])
+def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tmp_path: Path, serial: str) -> None:
+    cause = Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,))
+    line = {"schema": 1, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
+    for day, model in enumerate(("ACME 9", "OTHER 1"), start=1):
+        folder = Kept([], model=model, serials=["S1", serial], started=f"2026-03-0{day}T12:00:00Z").keep(
+            tmp_path / model
+        )
+        if model == "ACME 9":
+            evidence = replace(KeptPromise(5_000).evidence(), cause=cause)
+            with (folder / "records.jsonl").open("a") as file:
+                file.write(json.dumps({**line, **plain(evidence)}) + "\n")
+    found = dashboard.drives(runs.read(folders_below(tmp_path))[0])
+    assert [(each.last.model, each.blamed, len(each.runs)) for each in found if each.serial != "S1"] == [
+        ("ACME 9", 1, 1),
+        ("OTHER 1", 0, 1),
+    ]
+
+
+def test_a_prediction_that_passed_is_counted_as_one(tmp_path: Path) -> None:
+    folder = KeptBay("quick", [KeptPromise(12_000)], acceptance=False).keep(tmp_path / "quick")
+    agreement = Agreement("raid5", 20, 6, 8, 12, 10.0, 0.95)
+    line = {"schema": 1, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
+    near = replace(KeptPromise(12_000, geometry="raid5x5").evidence(), screened=agreement, predicted=("raid5x5",))
+    with (folder / "records.jsonl").open("a") as file:
+        file.write(json.dumps({**line, **plain(near)}) + "\n")
+    page = dashboard_page.compose(tmp_path, tmp_path)
+    for table in (page.claims, page.runs):
+        assert dict(zip(table.columns, table.rows[0], strict=True))["Pass"] == "2 (1 screened)"  # noqa: S105

@@ -5,18 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import openpyxl
 import pytest
+from support.builders.kept_fleets import KeptPromise
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.archive import figure_table, table_files
+from pytest_ssdqual.report.archive import figure_table, runs, table_files
 from pytest_ssdqual.report.archive.figure_table import COLUMNS
+from pytest_ssdqual.report.evidence.evidence import Finding, Part
 
 HOSTILE = ("=cmd|'/c calc'!A1", "@SUM(1)", "+1\t=2", "-2+3\x1b[31m", "S5")
 FIGURES = (
@@ -90,6 +94,39 @@ def test_workbook_and_parquet_have_the_same_rows(folder: Path, tmp_path: Path) -
     assert [(run, safe_text.line(drive) or None, *rest) for run, drive, *rest in stored] == shown
     with paths["csv"].open(newline="") as file:
         assert len(list(csv.reader(file))) == len(lines) + 1 == len(stored) + 1
+
+
+def test_no_drive_of_a_rack_is_cut_off(folder: Path, tmp_path: Path) -> None:
+    serials = " ".join(f"SERIAL{number:014}" for number in range(300))
+    row = next(figure_table.rows(runs.read([folder / "a"])[0]))
+    paths = {"csv": tmp_path / "x.csv", "xlsx": tmp_path / "x.xlsx"}
+    table_files.write_csv(paths["csv"], [replace(row, cause_drives=serials)])
+    table_files.write_xlsx(paths["xlsx"], [replace(row, cause_drives=serials)])
+    with paths["csv"].open(newline="") as file:
+        assert next(csv.DictReader(file))["cause_drives"] == serials
+    _, line = openpyxl.load_workbook(paths["xlsx"])["figures"].iter_rows(values_only=True)
+    assert line[COLUMNS.index("cause_drives")] == serials
+
+
+@pytest.mark.parametrize(
+    ("more", "figure"),
+    [
+        ({"about": "lot", "group": "p99_latency"}, ("p99_latency", "ns", "at_most", None)),
+        ({"claim": "inspected_power_on_hours"}, ("power_on_hours", "", "", None)),
+    ],
+)
+def test_the_drives_of_a_count_have_their_own_figure_and_unit(
+    folder: Path, more: dict[str, object], figure: tuple[object, ...]
+) -> None:
+    promise = KeptPromise(2, 2, Claim.CONFORMING_DRIVES, "drivex2").evidence()
+    drives = tuple(Part(serial, {"value": 9e5}, Finding.PASS) for serial in ("S1", "S2"))
+    line = {"schema": 1, "time": "t", "writer": "main", "kind": "verdict", "test": "t"}
+    with (folder / "b" / "records.jsonl").open("a") as file:
+        file.write(json.dumps({**line, **plain(replace(promise, members=drives)), **more}) + "\n")
+    rows = [row for row in figure_table.rows(runs.read([folder / "b"])[0]) if row.part == "drive"]
+    assert [row.drive for row in rows] == ["S1", "S2"]
+    assert {(row.figure, row.unit, row.direction, row.limit_value) for row in rows} == {figure}
+    assert {(row.value, row.verdict) for row in rows} == {(9e5, "pass")}
 
 
 def test_copies_and_damaged_folders_are_sentences(

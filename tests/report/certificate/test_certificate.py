@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged
+from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
 
 from pytest_ssdqual.report.certificate import pdf
 from pytest_ssdqual.report.certificate.certificate import NOT_CERTIFIED, Certificate, certificate
@@ -73,6 +73,32 @@ def test_a_page_written_again_is_no_damage(write_run: WriteRun, kept: Evidence) 
     sealed(folder)
     (folder / "report.html").write_text("new")
     assert certificate(folder, {}).is_certified
+
+
+def test_drives_of_which_nothing_was_measured_are_not_certified(write_run: WriteRun, kept: Evidence) -> None:
+    drives = [{"identity": f"w{name}", "serial": name, "model": "ACME"} for name in ("S1", "S2", "S3", "S4")]
+    bays = [{"machine": "dut", "drives": drives}]
+    built = [
+        record("purging", geometry="raid5x3", members=["wS1", "wS2"]),
+        record("array_planned", geometry="raid5x3", members=["wS1", "wS2", "wS3"]),
+    ]
+    found = certificate(sealed(write_run(*built, judged(kept), manifest={**MANIFEST, "bays": bays})), {})
+    assert found.is_certified
+    assert [each.serials for each in found.drives] == [("S1", "S2", "S3")]
+    assert found.remarks == ("Nothing was measured of drive S4: not certified, and not listed.",)
+
+
+def test_what_was_not_judged_is_on_the_certificate(write_run: WriteRun, kept: Evidence) -> None:
+    drive = {"identity": "S1", "serial": "S1", "model": "ACME", "smart_type": "none"}
+    bays = [{"machine": "dut", "drives": [drive]}]
+    skipped = [record("skipped", test=f"t{number}", reason="no limit") for number in range(12)]
+    found = certificate(sealed(write_run(*skipped, judged(kept), manifest={**MANIFEST, "bays": bays})), {})
+    assert found.is_certified
+    assert found.remarks == (
+        "12 tests were skipped; the report of the run has the reasons.",
+        "The health of 1 drive was not read (--ssd-smart-type=none) and is not judged.",
+    )
+    assert len(document(found)) > len(document(replace(found, remarks=())))
 
 
 def test_any_text_fits_onto_one_page(write_run: WriteRun, kept: Evidence) -> None:

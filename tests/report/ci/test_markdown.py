@@ -56,6 +56,14 @@ def called(model: str) -> dict[str, object]:
     return {**MANIFEST, "bays": [{"machine": model, "facts": {}, "drives": [drive]}]}
 
 
+def test_a_summary_tells_how_many_tests_were_skipped(write_run: WriteRun, claimed: Claimed) -> None:
+    skipped = [record("skipped", test=f"t{number}", reason="no drives") for number in range(12)]
+    text = markdown.text(write_run(judged(claimed(value=1000), "t"), *skipped))
+    assert text.startswith("## Fit: ")
+    assert "\n- skipped tests: 12, with the reasons in report.html\n" in text
+    assert "skipped" not in markdown.text(write_run(judged(claimed(value=1000), "t")))
+
+
 def test_the_verdict_comes_first_then_what_is_broken_then_the_table(write_run: WriteRun, claimed: Claimed) -> None:
     broken, kept = claimed(), claimed(Claim.STEADY_IOPS, value=9412, bound=9000)
     text = markdown.text(

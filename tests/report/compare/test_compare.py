@@ -208,6 +208,31 @@ def test_lots_of_different_size_are_compared_by_their_typical_drives(tmp_path: P
     assert pair.change.ratio.value == pytest.approx(902.5 / 1003.5, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("claim", "more"),
+    [
+        ("conforming_drives", {"about": "lot", "group": "p99_latency"}),
+        ("inspected_power_on_hours", {"direction": "at_most"}),
+    ],
+)
+def test_a_number_of_drives_is_not_compared_by_figures_of_the_drives(
+    tmp_path: Path, claim: str, more: dict[str, object]
+) -> None:
+    """The latency of a lot's drives doubles: that is no better number of conforming drives."""
+    runs = []
+    for factor in (1, 2):
+        drives = {f"S{number}": factor * (1e5 + number) for number in range(1, 5)}
+        counted = KeptMeasurement(4, Claim.CONFORMING_DRIVES, "drivex4", is_reading=True, drives=drives)
+        folder = Kept([]).keep(tmp_path / f"run-{factor}")
+        line = {"schema": 1, "time": "t", "writer": "main", "kind": "observation", **counted.record()}
+        with (folder / "records.jsonl").open("a") as file:
+            file.write(json.dumps({**line, "claim": claim, **more}) + "\n")
+        runs.append(ComparedRun.read(folder))
+    ((pair,),) = [other.pairs for other in compare(runs).others]
+    assert (pair.old.estimate.value, pair.new.estimate.value) == (4, 4)
+    assert pair.change.shown is ChangeKind.OPEN
+
+
 def test_run_to_run_scatter_widens_every_interval(tmp_path: Path) -> None:
     runs = Kept([KeptMeasurement(12_000)]), Kept([KeptMeasurement(11_600)])
     assert shown(compared(tmp_path / "a", *runs)) == {"steady_iops": ChangeKind.WORSE}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -41,6 +42,17 @@ def test_the_page_needs_nothing_else_and_no_text_is_markup(tmp_path: Path) -> No
     assert not re.search(r"(src|href)=[\"']?(http|//)|@import|url\((?!#)", page)
     assert page.count("<svg") == 1
     assert page.index("What differs") < page.index("Ratios")
+
+
+def test_the_page_marks_a_run_that_has_not_ended_and_counts_what_only_one_has(tmp_path: Path) -> None:
+    both, more = KeptMeasurement(12_000), KeptMeasurement(9e5, Claim.P99_LATENCY)
+    folders = [Kept(each).keep(tmp_path / name) for each, name in (([both, more], "old"), ([both], "new"))]
+    path = folders[0] / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "ended": "then", "exit_status": 0}))
+    page = compare_output.page(compare([ComparedRun.read(folder) for folder in folders]))
+    assert "new has not ended." in page
+    assert "old has not ended." not in page
+    assert "1 figures only in the first run, 0 only in new" in page
 
 
 def test_of_many_figures_the_most_telling_are_drawn(tmp_path: Path) -> None:

@@ -89,6 +89,15 @@ def test_other_products_and_protocols_are_shown_and_not_counted(tmp_path: Path) 
     assert history.read(tmp_path, Choice(model="OLD")).drift.runs == 2
 
 
+def test_a_figure_of_zero_is_not_told_as_that_of_another_product(tmp_path: Path) -> None:
+    keep(tmp_path, (10.0, 11.0, 0.0, 12.0))
+    found = history.read(tmp_path, ANY)
+    assert [point.counts for point in found.points] == [True, True, False, True]
+    told = words(found)
+    assert "another product" not in told
+    assert "1 of the runs is not above zero, so without a ratio: shown, but not tested" in told
+
+
 def test_what_is_damaged_or_foreign_is_passed_over_with_a_sentence(tmp_path: Path) -> None:
     keep(tmp_path, (10.0, 11.0))
     (tmp_path / "foreign").mkdir()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -239,3 +240,32 @@ def test_junit_of_all_bays(tmp_path: Path) -> None:
     assert "INCONCLUSIVE" in next(iter(suites["dut3"])).result[0].message
     assert next(iter(suites["dut4"])).result[0].message == "fio lost"
     assert next(iter(suites["dut5"])).result[0].message == "dut5 was not started: cannot be \\x1b[2J reached"
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"exit_status": 2}, "The run was interrupted; the remaining tests were not run."),
+        ({"exit_status": 5, "judged": {"not_run": 3}}, "3 tests that the run planned did not run."),
+        ({"exit_status": 1}, "pytest reported failed tests that the run folder does not record"),
+    ],
+    ids=str,
+)
+def test_junit_of_a_bay_that_is_not_fit_is_never_green(
+    tmp_path: Path, changed: dict[str, object], sentence: str
+) -> None:
+    fleet = merged(tmp_path / "fleet", run(tmp_path, "dut1"), run(tmp_path, "dut2", changed=changed))
+    (tmp_path / "junit.xml").write_bytes(junit.text(fleet.path))
+    suites = {suite.name: suite for suite in JUnitXml.fromfile(str(tmp_path / "junit.xml"))}
+    assert {name: (suite.tests, suite.errors) for name, suite in suites.items()} == {"dut1": (1, 0), "dut2": (2, 1)}
+    (whole,) = [case for case in suites["dut2"] if case.name == "whole run"]
+    assert sentence in whole.result[0].message
+
+
+def test_junit_has_a_new_defect_that_no_test_reported(tmp_path: Path) -> None:
+    folder = run(tmp_path, "dut1")
+    worse = {"kind": "drive_worsened", "drive": "dut1-1", "name": "dut1-1", "findings": ["x"], "defects": ["x"]}
+    with (folder / "records.jsonl").open("a") as file:
+        file.write(json.dumps({"schema": 1, "time": "2026-03-01T12:59:00Z", "writer": "main", **worse}) + "\n")
+    (folder / "SHA256SUMS").write_bytes(checksums.text(folder))
+    assert b"1 drive failed or reported a new defect" in junit.text(merged(tmp_path / "fleet", folder).path)

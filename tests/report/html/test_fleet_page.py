@@ -104,7 +104,7 @@ def test_the_next_step_of_all_bays_names_none(tmp_path: Path) -> None:
     assert "dut" not in text
     ((text, command),) = next_steps(bay("dut3", GOOD), bay("dut4", GOOD), root=tmp_path / "good")
     assert "baseline" in text
-    assert command.endswith("/bays/dut3")
+    assert command.endswith("/bays/dut3 -o certificate.pdf")
 
 
 def test_a_damaged_fleet_json_leaves_the_bays_and_is_told(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.builders.report_page import Claimed, WriteRun, judged
 
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report import charts
 from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.run_page import Drawn, draw
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
@@ -85,3 +88,13 @@ def test_the_chart_of_a_failure_is_asked_for_with_its_verdict(
     found = drawn(write_run(judged(claimed(value=1000), "kept"), judged(claimed(), "broken")))
     assert [each.test for each in asked] == ["broken"]
     assert found.of_failures == {}
+
+
+def test_lots_judged_by_two_claims_have_a_chart_each_in_their_own_units(write_run: WriteRun, claimed: Claimed) -> None:
+    parts = tuple(Part(f"S{number}", {"value": number * 1e6}, Finding.FAIL) for number in (1, 2, 3))
+    lot = replace(claimed(arrays="drivex3"), claim="conforming_drives", unit=Unit.COUNT, about=About.LOT, members=parts)
+    groups = ("p99_latency", "throughput")
+    found = drawn(write_run(*(judged(replace(lot, group=each), each) for each in groups)))
+    assert found.shown_by == {}
+    tables = [chart.table.rows[0][1] for chart in found.of_failures.values()]
+    assert tables == ["1 ms", "1 MB/s"]

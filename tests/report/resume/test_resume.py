@@ -10,7 +10,8 @@ import pytest
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts, find
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest
-from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_summary.errors import troubles
 from pytest_ssdqual.rig.drives.topology import Drive
 
 FACTS = {
@@ -293,6 +294,21 @@ def test_a_verdict_is_noted_once() -> None:
     assert verdicts.news(VERDICT) is None
     assert verdicts.news({**VERDICT, "claim": "p99_latency"}) == {**VERDICT, "claim": "p99_latency"}
     assert verdicts.news({**VERDICT, "claim": "p99_latency"}) is None
+
+
+@pytest.mark.parametrize("kind", ["error", "failed"])
+def test_a_pass_is_noted_again_if_its_test_ended_in_an_error(kind: str, tmp_path: Path) -> None:
+    error = Record(kind, "later", {"test": VERDICT["test"], "message": "the machine was lost"})
+    again = Verdicts([noted(**VERDICT), error]).news(VERDICT)
+    assert again == {**VERDICT, "supersedes": "yesterday"}
+    assert troubles(RunReader(tmp_path, {}, (noted(**VERDICT), error)))
+    assert troubles(RunReader(tmp_path, {}, (noted(**VERDICT), error, noted(**again)))) == ()
+
+
+def test_an_inconclusive_verdict_with_its_own_error_is_noted_once() -> None:
+    open_one = {**VERDICT, "outcome": "inconclusive"}
+    error = Record("error", "", {"test": VERDICT["test"], "message": "it does not decide"})
+    assert Verdicts([noted(**open_one), error]).news(open_one) is None
 
 
 def test_a_verdict_that_differs_says_which_it_supersedes() -> None:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import Journal, OtherSchema
 from pytest_ssdqual.report.run_folder.reader import RunReader
 
@@ -51,6 +52,23 @@ def test_a_verdict_judged_again_takes_the_earlier_one_back(journal: Journal, cla
         ("a", "raid5x8", Finding.FAIL),
         ("a", "raid5x4", Finding.PASS),
     ]
+
+
+def test_verdicts_on_two_claims_of_one_lot_both_count(journal: Journal, claimed: Claimed) -> None:
+    bad = replace(claimed(), claim="conforming_drives", about=About.LOT, group="steady_iops")
+    good = replace(bad, outcome=Finding.PASS, margin_percent=10.0, group="p99_latency")
+    for each in (bad, good):
+        journal.note("verdict", test="test_lot", **plain(each))
+    outcomes = [each.evidence.outcome for each in RunReader.read(journal.path).evidence()]
+    assert outcomes == [Finding.FAIL, Finding.PASS]
+
+
+def test_the_result_of_a_search_is_no_part_of_what_it_is_about(journal: Journal, claimed: Claimed) -> None:
+    for sentence in ("2 of 30 workloads", "3 of 40 workloads"):
+        found = replace(claimed(), about=About.SEARCH, group=sentence)
+        journal.note("verdict", test="test_search", **plain(found))
+    (last,) = RunReader.read(journal.path).evidence()
+    assert last.evidence.group == "3 of 40 workloads"
 
 
 @pytest.mark.parametrize("schema", [0, 2, 99])

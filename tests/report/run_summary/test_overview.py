@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
 
+from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
@@ -28,6 +29,15 @@ def test_the_first_screen_says_what_was_tested(claimed: Claimed) -> None:
     )
 
 
+def test_the_first_screen_does_not_show_a_prediction_as_measured(write_run: WriteRun, claimed: Claimed) -> None:
+    kept = replace(claimed(arrays="raid5x3", value=100_000), outcome=Finding.PASS, margin_percent=80.0)
+    agreement = Agreement("raid5", 20, 6, 8, 12, 10.0, 0.95)
+    near = replace(kept, geometries=("raid5x4",), margin_percent=5.0, screened=agreement, predicted=("raid5x4",))
+    facts = dict(first_screen(write_run(judged(kept), judged(near, "u"))).facts)
+    assert facts["Tested"] == "RAID 5 of 3 drives"
+    assert facts["Least margin"].startswith("p99 latency of raid5x3")
+
+
 def test_without_an_array_nothing_is_said(claimed: Claimed) -> None:
     assert arrays_judged([Judged("t", "", replace(claimed(), geometries=("the lot",)))]) == ""
     assert arrays_judged([]) == ""
@@ -39,6 +49,13 @@ def healthy(about: str = "drivex3") -> Evidence:
 
 def test_health_is_no_measurement_of_single_drives() -> None:
     assert arrays_judged([Judged("t", "", healthy())]) == ""
+
+
+def test_health_and_figures_without_a_promise_make_no_product_fit(write_run: WriteRun, claimed: Claimed) -> None:
+    seen = replace(claimed(), outcome=Finding.OBSERVED, limit=None, margin_percent=None, source="")
+    verdict = RunView.read(write_run(judged(seen), judged(healthy(), "u"))).verdict
+    assert verdict.word == "Inconclusive"
+    assert verdict.gaps == ("Nothing but the health of the drives was judged.",)
 
 
 def first_screen(folder: Path) -> Overview:
@@ -125,7 +142,7 @@ def test_the_next_step_after_a_pass(write_run: WriteRun, claimed: Claimed) -> No
     kept = judged(claimed(value=1000))
     assert steps(write_run(kept, acceptance=False)) == [AGAIN]
     (certify,) = steps(write_run(kept))
-    assert certify.endswith("write the certificate: ssdqual certificate 20260101T000000Z-1")
+    assert certify.endswith("write the certificate: ssdqual certificate 20260101T000000Z-1 -o certificate.pdf")
 
 
 def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(write_run: WriteRun, claimed: Claimed) -> None:
