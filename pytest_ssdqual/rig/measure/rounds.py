@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, settled, states
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
+from pytest_ssdqual.rig.machine.machine import ClockSet
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import live_stats
 from pytest_ssdqual.rig.observe.live_stats import Course
 
+#: Cells that a loop repeats because the rig disturbed them. A loop takes hours, which one other program must not cost.
+MOST_LEFT_OUT = 3
+
 
 def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
     """Run rounds of all workloads in order, one process each without pauses, until steady.
 
-    At most as many rounds as the protocol allows; the result says whether the last of them were steady. ``RigError`` or
-    a child of it: ``InvalidMeasurement`` if a cell is not valid, because then the rounds before and after it are not
-    one experiment.
+    At most as many rounds as the protocol allows; the result says whether the last of them were steady. A cell that the
+    rig disturbed is repeated at once. ``RigError`` or a child of it: ``InvalidMeasurement`` if a cell is not valid
+    otherwise, because then the rounds before and after it are not one experiment.
     """
     rule = setup.protocol.steady
     # Fewer rounds than one window cannot be steady.
-    most = max(setup.protocol.loop.max_rounds, rule.window)
+    running = _RunningLoop(setup, array, loop, max(setup.protocol.loop.max_rounds, rule.window))
     rounds: list[Round] = []
-    while len(rounds) < most:
-        rounds.append(_round(setup, array, loop, len(rounds) + 1, most))
+    while len(rounds) < running.most:
+        rounds.append(running.round(len(rounds) + 1))
         found_states = states(loop, rounds, rule)
         setup.logbook.note(
             "loop_round",
@@ -61,23 +66,53 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
     return result
 
 
-def _round(setup: Setup, array: Array, loop: Rounds, number: int, most: int) -> Round:
-    # The course of each cell contains the round; a step of another name would count as another measurement.
-    setup.progress(f"{array.geometry}: {loop}", loop.cells * setup.protocol.loop.cell_s)
-    runs = [_process(setup, array, loop, workload, cells, number, most) for workload, cells in loop.processes]
-    return tuple(runs[-len(loop.workloads) :])
+@dataclass(slots=True)
+class _RunningLoop:
+    setup: Setup
+    array: Array
+    loop: Rounds
+    #: Most rounds.
+    most: int
+    #: Cells until now that the rig disturbed.
+    left_out: int = 0
 
+    def round(self, number: int) -> Round:
+        # The course of each cell contains the round; a step of another name would count as another measurement.
+        self.setup.progress(f"{self.array.geometry}: {self.loop}", self.loop.cells * self.setup.protocol.loop.cell_s)
+        runs = [self._cell(workload, cells, number) for workload, cells in self.loop.processes]
+        return tuple(runs[-len(self.loop.workloads) :])
 
-def _process(setup: Setup, array: Array, loop: Rounds, workload: Workload, cells: int, number: int, most: int) -> Run:
-    """Run one workload of one round, from its first I/O on: whole minutes count in the specification."""
-    window = fixed_time.ProcessWindow(0.0, cells * setup.protocol.loop.cell_s, 1)
-    live_stats.expect(setup.live, Course(number - 1, most))
-    measured = fixed_time.run(setup, array, workload, f"{loop}-{number:02}", window)
-    if objections := checks.objections(measured):
-        where = f"{workload} on {array.geometry} in round {number} of {loop}"
-        sentence = f"{where} is not valid: {'; '.join(objections)}"
-        raise fixed_time.of_some_drives(sentence, fixed_time.faults_of_drives(measured), array)
-    return measured.condensed()
+    def _cell(self, workload: Workload, cells: int, number: int) -> Run:
+        """Return a valid cell of one round; what the rig disturbed is repeated."""
+        while True:
+            try:
+                measured = self._process(workload, cells, number)
+            except ClockSet as clock_set:
+                if not self._leaves_out(workload, number, (str(clock_set),)):
+                    raise
+                continue
+            if not (objections := checks.objections(measured)):
+                return measured.condensed()
+            others = set(objections).difference(checks.objections_in(checks.of_rig(measured)))
+            if others or not self._leaves_out(workload, number, objections):
+                where = f"{workload} on {self.array.geometry} in round {number} of {self.loop}"
+                sentence = f"{where} is not valid: {'; '.join(objections)}"
+                raise fixed_time.of_some_drives(sentence, fixed_time.faults_of_drives(measured), self.array)
+
+    def _leaves_out(self, workload: Workload, number: int, objections: Sequence[str]) -> bool:
+        """Record a cell that is repeated; False if too many were."""
+        if self.left_out >= MOST_LEFT_OUT:
+            return False
+        self.left_out += 1
+        about = {"geometry": str(self.array.geometry), "workload": str(workload)}
+        self.setup.logbook.note("cell_left_out", **about, round=number, objections=list(objections))
+        return True
+
+    def _process(self, workload: Workload, cells: int, number: int) -> Run:
+        """Run one process, from its first I/O on: whole minutes count in the specification."""
+        live_stats.expect(self.setup.live, Course(number - 1, self.most))
+        window = fixed_time.ProcessWindow(0.0, cells * self.setup.protocol.loop.cell_s, 1)
+        return fixed_time.run(self.setup, self.array, workload, f"{self.loop}-{number:02}", window)
 
 
 def _require_no_odd_drive(result: RoundsResult, array: Array) -> None:

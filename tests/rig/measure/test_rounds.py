@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from support.builders import strategies
 
+from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
@@ -15,7 +16,7 @@ from pytest_ssdqual.qual.spec.protocol import LoopRule, Protocol
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
+from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure import rounds as looping
@@ -121,6 +122,59 @@ def test_a_cell_that_cannot_be_believed_ends_the_loop_by_its_name(bench: RoundsB
     with pytest.raises(InvalidMeasurement, match=r"^randread_4k_qd8 on raid5x4 in round 1 of test-loop is not valid: "):
         looping.run(bench.setup(), ARRAY, LOOP)
     assert len(bench.did) == 1
+    assert not list(bench.noted("loop"))
+
+
+@dataclass
+class Disturbed:
+    """Answers of a bench whose host is busy, whose drive throttles or whose clock is set in some of the processes."""
+
+    bench: RoundsBench
+    busy: range = range(0)
+    hot: range = range(0)
+    clock_set: range = range(0)
+
+    def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
+        number = len(self.bench.did)
+        found = self.bench.run(setup, array, workload, kind, window)
+        if number in self.clock_set:
+            raise ClockSet("the clock was set")
+        drive = strategies.seen_drive("S0", None, None)
+        if number in self.hot:
+            drive = replace(drive, heat=DriveTemperature(75.0, 70.0, too_warm=True, too_warm_s=9, events=1))
+        return replace(found, seen=strategies.seen([drive], cpu_busy=0.99 if number in self.busy else 0.3))
+
+
+@pytest.mark.parametrize("what", ["busy", "clock_set"])
+def test_a_cell_that_the_rig_disturbed_is_repeated(
+    monkeypatch: pytest.MonkeyPatch, bench: RoundsBench, what: str
+) -> None:
+    """A loop takes hours."""
+    bench.writes = [1000]
+    disturbed = Disturbed(bench, **{what: range(3, 6)})
+    monkeypatch.setattr(fixed_time, "run", disturbed.run)
+    found = looping.run(bench.setup(), ARRAY, LOOP)
+    assert found
+    assert [workload for workload, _, _ in bench.did] == [
+        *[str(READ), str(WRITE)] * 2, *[str(WRITE)] * 3, *[str(READ), str(WRITE)] * 3
+    ]  # fmt: skip
+    assert [len(runs) for runs in found.rounds] == [2] * 5
+    left_out = list(bench.noted("cell_left_out"))
+    assert [(each["workload"], each["round"]) for each in left_out] == [(str(WRITE), 2)] * 3
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "processes"),
+    [({"busy": range(3, 9)}, 7), ({"clock_set": range(3, 9)}, 7), ({"hot": range(3, 4), "busy": range(3, 4)}, 4)],
+)
+def test_a_cell_is_not_repeated_for_ever_nor_if_a_drive_throttled(
+    monkeypatch: pytest.MonkeyPatch, bench: RoundsBench, disturbed: dict[str, range], processes: int
+) -> None:
+    bench.writes = [1000]
+    monkeypatch.setattr(fixed_time, "run", Disturbed(bench, **disturbed).run)
+    with pytest.raises(InvalidMeasurement):
+        looping.run(bench.setup(), ARRAY, LOOP)
+    assert len(bench.did) == processes
     assert not list(bench.noted("loop"))
 
 
