@@ -290,11 +290,15 @@ class Spec:
         return self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
 
     def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> float | None:
-        """Published IOPS of one drive at each member's depth: a figure at depth 32 does not apply at 8."""
+        """Published IOPS of one drive at each member's depth: a figure at depth 32 does not apply at 8.
+
+        Nor does one whose depth is unpublished: the program's conditions are of that drive alone.
+        """
         depth = workload.depth_per_member(array.width)
         if depth != int(depth):
             return None
-        found = self.published(Claim.STEADY_IOPS, ONE_DRIVE, Workload(rw, workload.bs, int(depth)))
+        known = (each for each in self.figures if each.conditions is None)
+        found = datasheet.find(known, Claim.STEADY_IOPS, ONE_DRIVE, Workload(rw, workload.bs, int(depth)))
         return found.value if found else None
 
     def _by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:

@@ -235,6 +235,19 @@ def test_a_figure_without_published_conditions_holds_nowhere_else(tmp_path: Path
     assert acme.expected_iops(Geometry.parse("raid0x4"), Workload.parse(text)) is None
 
 
+@pytest.mark.parametrize("text", ["randread_4k_qd32", "randread_4k_t4xqd32", "randrw70_4k_qd32"])
+def test_no_array_is_calculated_from_a_sata_figure_without_published_conditions(tmp_path: Path, text: str) -> None:
+    """The program's conditions of a SATA drive are a plain depth, which the law of an array would find."""
+    writes = figure(rw="randwrite", bs="4k", conditions="unpublished", iops=30_000)
+    acme = load(tmp_path, PRODUCT + 'class = "sata"\n' + UNPUBLISHED + writes)
+    assert value(acme, "steady_iops", "drivex1", READ_8.at(32)) == 1_000_000
+    array = Geometry.parse("raid0x4")
+    assert acme.expected_iops(array, Workload.parse(text)) is None
+    assert acme.limit("steady_iops", array, Workload.parse(text)) is None
+    assert "publishes no figure for randread" in acme.why_no_limit("steady_iops", array, Workload.parse(text))
+    assert acme.limit("steady_iops", ONE, Workload.parse("randrw70_4k_qd32")) is None
+
+
 def test_a_latency_without_published_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", conditions="unpublished", p50_latency="80 us"))
     assert value(acme, "p50_latency", "drivex1", READ_8.at(1)) == 80_000
