@@ -15,6 +15,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 READ = figure(rw="randread", bs=["4k", "8k"], queue_depths=[8, 32], iops=1_000, mean_latency="8 ms")
 ONE, FOUR_ALONE = Geometry.parse("drivex1"), Geometry.parse("drivex4")
 READ_8 = Workload("randread", "4k", 8)
+_RANDOM = ("randread", "randwrite")
 
 
 def value(spec: Spec, claim: str, array: str, workload: Workload) -> float | None:
@@ -246,6 +247,16 @@ def test_no_array_is_calculated_from_a_sata_figure_without_published_conditions(
     assert acme.limit("steady_iops", array, Workload.parse(text)) is None
     assert "publishes no figure for randread" in acme.why_no_limit("steady_iops", array, Workload.parse(text))
     assert acme.limit("steady_iops", ONE, Workload.parse("randrw70_4k_qd32")) is None
+
+
+def test_what_is_calculated_from_an_approximate_figure_is_approximate(tmp_path: Path) -> None:
+    about = figure(rw="randwrite", bs="4k", queue_depths=[8], iops=500, approximate=True)
+    acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000) + about)
+    reads, writes = (acme.limit("steady_iops", Geometry.parse("raid0x4"), Workload(rw, "4k", 8)) for rw in _RANDOM)
+    assert reads is not None
+    assert writes is not None
+    assert "90 % of 4,000 IOPS" in reads.source
+    assert "90 % of about 2,000 IOPS" in writes.source
 
 
 def test_a_latency_without_published_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> None:
