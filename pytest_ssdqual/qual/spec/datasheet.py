@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidat
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_LATENCY, Claim, Published, Scope
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
-from pytest_ssdqual.qual.spec.toml import NUMBER, RATE, TIME, Depth, Name, Strict, read_bound, text_like
+from pytest_ssdqual.qual.spec.toml import LATENCY, NUMBER, RATE, Depth, Name, Strict, read_bound, text_like
 from pytest_ssdqual.qual.units import Unit, format_size, parse_size
 from pytest_ssdqual.qual.workload.workload import PATTERNS, Workload
 
@@ -81,7 +81,7 @@ _Arrays = Annotated[
 ]
 _Iops = Annotated[float | None, BeforeValidator(_quantity(Unit.IOPS), json_schema_input_type=_IOPS_TEXT)]
 _Latency = Annotated[
-    float | None, BeforeValidator(_quantity(Unit.NANOSECONDS), json_schema_input_type=text_like(TIME, "1.4 ms"))
+    float | None, BeforeValidator(_quantity(Unit.NANOSECONDS), json_schema_input_type=text_like(LATENCY, "1.4 ms"))
 ]
 _Rate = Annotated[
     float | None, BeforeValidator(_quantity(Unit.BYTES_PER_SECOND), json_schema_input_type=text_like(RATE, "2300 MB/s"))
