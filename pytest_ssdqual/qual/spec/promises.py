@@ -87,8 +87,8 @@ def _not_a_fraction(percent: float) -> float:
 _LeastPercent = Annotated[Percent, AfterValidator(_not_a_fraction)]
 
 _Classes = Annotated[
-    list[Annotated[DriveClass, Field(strict=False)]] | None,
-    BeforeValidator(_one_or_more, json_schema_input_type=DriveClass | list[DriveClass]),
+    Annotated[list[Annotated[DriveClass, Field(strict=False)]], Field(min_length=1)] | None,
+    BeforeValidator(_one_or_more, json_schema_input_type=DriveClass | Annotated[list[DriveClass], Field(min_length=1)]),
 ]
 
 
@@ -166,6 +166,7 @@ class Promise:
         float | None,
         Field(
             gt=0,
+            allow_inf_nan=False,
             description=f"How often the limit may be exceeded; {TIMES_PER_HOUR:g} if left out. Only of "
             f"{', '.join(sorted(OF_RARE_EVENTS))}",
         ),

@@ -263,6 +263,14 @@ BAD = {
         promise(claim="p99_latency", level="raid0", state="degraded", at_most="1 ms"),
         "promise[0]: raid0 has nothing left to measure when a member is missing",
     ),
+    "no class": (
+        "[[promise]]\nclaim = 'p99_latency'\nclass = []\nat_most = '1 ms'\n",
+        "promise[0].class: list should have at least 1 item after validation, not 0",
+    ),
+    "rate without end": (
+        promise(claim="max_latency", at_most="1 ms") + "times_per_hour = inf\n",
+        "promise[0].times_per_hour: should be a finite number, not inf",
+    ),
     "no members": (
         promise(claim="p99_latency", width=0, at_most="1 ms"),
         "promise[0].width: should be greater than or equal to 1, not 0",
