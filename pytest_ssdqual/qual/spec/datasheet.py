@@ -26,7 +26,10 @@ QUANTITIES = {
     if claim.scope in (Scope.RUN, Scope.SATURATION) and claim not in OF_COUNTERS
 }
 #: Workload ids of profiles, which have a name instead of pattern and size.
-PROFILE = re.compile(r"(?P<name>[a-z][a-z0-9]*)(?:_off\d+[kmg]?)?(?:_s\d+)?_(?:t\d+x)?qd\d+")
+PROFILE = re.compile(
+    r"(?P<name>[a-z][a-z0-9]*)(?:_zipf\d+)?(?:_off\d+[kmg]?)?(?:_gap\d+[kmg]?)?(?:_reg\d+)?(?:_align\d+[kmg]?)?"
+    r"(?:_sync)?(?:_fsync\d+)?(?:_comp\d+)?(?:_dedup\d+)?(?:_s\d+)?_(?:t\d+x)?qd\d+"
+)
 
 
 def _quantity(unit: Unit) -> Callable[[object], float]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.sheet import PRODUCT, errors, figure, load
@@ -102,6 +103,21 @@ def test_profiles_are_found_by_their_name(tmp_path: Path) -> None:
     assert value(acme, "steady_iops", "raid0x4", profile) == 50_000
     assert value(acme, "steady_iops", "raid0x4", Workload("randread", "4k", 32, threads=2, name="fileserver")) == 50_000
     assert value(acme, "steady_iops", "raid0x4", profile.at(4)) is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"align": "512"},
+        {"zipf": 120, "offset": "512"},
+        {"region_percent": 10, "sync": True, "fsync": 3},
+        {"compressible_percent": 50, "dedupe_percent": 50, "streams_per_drive": 2},
+    ],
+)
+def test_a_profile_is_found_by_its_name_whatever_else_its_id_has(tmp_path: Path, more: dict[str, Any]) -> None:
+    profile = Workload("randrw", "4k/60:64k/40", 8, read_percent=80, name="fileserver", **more)
+    acme = load(tmp_path, PRODUCT + figure(array="raid0x4", workload=str(profile), iops=50_000))
+    assert value(acme, "steady_iops", "raid0x4", profile) == 50_000
 
 
 def test_an_id_has_one_spelling(tmp_path: Path) -> None:
