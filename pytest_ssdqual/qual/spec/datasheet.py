@@ -41,7 +41,7 @@ def _quantity(unit: Unit) -> Callable[[object], float]:
     return read
 
 
-def _workload_id(given: str) -> str:
+def workload_id(given: str) -> str:
     """The canonical spelling of a workload's id; a profile's id, which is only a name, is unchanged."""
     profile = PROFILE.fullmatch(given)
     return given if profile and profile["name"] not in PATTERNS else str(Workload.parse(given))
@@ -78,7 +78,7 @@ _Texts = tuple[str, ...] | None
 _Sizes = Annotated[
     _Texts, BeforeValidator(_list_of(lambda text: format_size(parse_size(text))), json_schema_input_type=_ONE_OR_MORE)
 ]
-_Workloads = Annotated[_Texts, BeforeValidator(_list_of(_workload_id), json_schema_input_type=_ONE_OR_MORE)]
+_Workloads = Annotated[_Texts, BeforeValidator(_list_of(workload_id), json_schema_input_type=_ONE_OR_MORE)]
 _Arrays = Annotated[
     tuple[Geometry, ...] | None, PlainValidator(_list_of(_whole_array), json_schema_input_type=_ONE_OR_MORE)
 ]

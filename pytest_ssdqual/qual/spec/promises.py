@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self
@@ -31,7 +32,7 @@ from pytest_ssdqual.qual.spec.claims import (
     Direction,
     Scope,
 )
-from pytest_ssdqual.qual.spec.datasheet import QUANTITIES
+from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, workload_id
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import Name, Percent, parsed, read_bound
 from pytest_ssdqual.qual.units import Unit
@@ -92,6 +93,21 @@ _Classes = Annotated[
 ]
 
 
+#: What is not literal in a glob.
+_WILDCARDS = re.compile(r"\[[^\]]+\]|[*?]")
+#: All that an id consists of.
+_OF_IDS = re.compile(r"[a-z0-9_+]*")
+
+
+def _matches_ids(glob: str) -> str:
+    """Refuse a glob that matches no workload's id: its promise would be dead, and a wider one would decide."""
+    if not _OF_IDS.fullmatch(_WILDCARDS.sub("", glob)):
+        raise ValueError(f"{glob!r} matches no workload: ids have lower case letters, digits, _ and + only")
+    if not _WILDCARDS.search(glob) and workload_id(glob) != glob:
+        raise ValueError(f"{glob!r} matches no workload; write {workload_id(glob)!r}")
+    return glob
+
+
 def _no_key(given: object) -> str:
     """Refuse a key that has the name of ``Promise.source``, which ``spec.load`` sets."""
     raise ValueError("unknown key")
@@ -119,7 +135,8 @@ class Promise:
         Field(description="Of arrays in this state only; healthy if left out, of a rebuild's claims rebuilding"),
     ] = None
     workload: Annotated[
-        Name | None, Field(description="Glob on the workload's id", examples=["randwrite_*", "*_qd8"])
+        Annotated[Name, AfterValidator(_matches_ids)] | None,
+        Field(description="Glob on the workload's id", examples=["randwrite_*", "*_qd8"]),
     ] = None
     drive_classes: Annotated[
         _Classes,
