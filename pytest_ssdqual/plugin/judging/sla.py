@@ -224,6 +224,8 @@ class Sla:
                 rule = self.builder.rule
                 margin, family = rule.indifference_percent, self.builder.family
                 found = verdicts.judge_all(claim, judged, limit, rule.confidence, margin, family)
+                if not found:
+                    self._without_limit(claim, judged, limit)
                 # A fixed protocol is too short for such a promise; a group-sequential one would have measured longer.
                 if judged.look is None and all(each.is_unseen for each in found):
                     short = f"the protocol {self.builder.protocol} is too short for this promise"
@@ -239,6 +241,16 @@ class Sla:
             raise InvalidMeasurement(f"{claim.label} of {subject} cannot be judged: {error}") from error
         no_limit = self._spec.why_no_limit(claim, *place)
         return self._observe(claim, judged, f"{no_limit}; {why}" if why else no_limit)
+
+    def _without_limit(self, claim: Claim, judged: Judgeable, limit: Limit) -> NoReturn:
+        """Raise ``InvalidMeasurement`` if the drives with a limit were left out; skip the test if there is none."""
+        subject = judged.subject
+        if lost := [each for each in self.left_out(judged) if limit.of(each.serial)]:
+            why = describe(lost, subject.geometry.width)
+            raise InvalidMeasurement(
+                f"{claim.label} of {subject} cannot be judged: {why}, and the others have no limit"
+            )
+        self._observe(claim, judged, self._spec.why_no_limit(claim, subject.geometry, subject.workload))
 
     def _require_law(self, claim: Claim, subject: Subject) -> None:
         """Raise ``NotApplicable`` for a scaling promise if the level's scaling law does not cover the array."""
