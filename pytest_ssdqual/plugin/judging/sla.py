@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.screened import agreement_of, predicted_arrays
 from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.spec import spec as specs
-from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, Claim, Limit, Scope
+from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
@@ -305,7 +305,7 @@ class Sla:
 
         def both(share: float = 1.0) -> list[tuple[Subject, Estimate, BaselineReference]]:
             now, then = (builder.estimates(claim, each, share) for each in (judged, like))
-            pairs = [(subject, own, *_counterpart(subject, then)) for subject, own in now]
+            pairs = [(subject, own, *_counterpart(subject, then, claim.direction)) for subject, own in now]
             named = baseline.name, baseline.sha256
             return [
                 (subject, comparison.ratio(own, other, unit=Unit.PERCENT), BaselineReference(*named, own, other, drive))
@@ -359,11 +359,17 @@ def _ratio_of(several: Callable[[float], Sequence[tuple[Any, ...]]], index: int,
     return found
 
 
-def _counterpart(subject: Subject, then: Sequence[tuple[Subject, Estimate]]) -> tuple[Estimate, str]:
-    """Return the baseline's estimate of this drive, or of its median drive with the serial number."""
+def _counterpart(
+    subject: Subject, then: Sequence[tuple[Subject, Estimate]], direction: Direction
+) -> tuple[Estimate, str]:
+    """Return the baseline's estimate of this drive, or of its median drive with the serial number.
+
+    Of an even number it is the better one of the two in the middle: with the other one of two drives, the worst, a
+    promise would be easy.
+    """
     for earlier, found in then:
         if earlier.drive == subject.drive:
             return found, ""
     ordered = sorted(then, key=lambda each: each[1].value)
-    middle, found = ordered[len(ordered) // 2]
+    middle, found = ordered[(len(ordered) - (direction is Direction.AT_MOST)) // 2]
     return found, middle.drive
