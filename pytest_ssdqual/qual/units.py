@@ -35,6 +35,8 @@ _NS = {
     "d": 86400 * 10**9,
 }
 _TIMES = ("ns", "µs", "ms", "s")
+#: Longest unit of a latency, in ns; no I/O of a drive takes minutes, and "4 m" was meant as 4 ms.
+_LONGEST_LATENCY_UNIT = _NS["s"]
 
 
 class InBits(ValueError):
@@ -113,12 +115,12 @@ def format_capacity(size: int) -> str:
     return _scaled(size, 1000, ("B", "kB", "MB", "GB", "TB", "PB"))
 
 
-def _parse_time_ns(text: str, kind: str, example: str) -> Decimal:
+def _parse_time_ns(text: str, kind: str, example: str, longest: int = max(_NS.values())) -> Decimal:
     try:
         number, unit = parse_number(text)
     except ValueError:
         raise ValueError(f'"{text}" is not a {kind}; write e.g. {example}') from None
-    if unit not in _NS:
+    if _NS.get(unit, math.inf) > longest:
         raise ValueError(f'"{text}" is not a {kind}; write e.g. {example}')
     return number * _NS[unit]
 
@@ -129,8 +131,8 @@ def parse_duration(text: str) -> float:
 
 
 def parse_latency(text: str) -> int:
-    """Whole nanoseconds of ``1.4 ms``, ``200us``; ValueError when the text is no latency or is zero."""
-    latency_ns = round(_parse_time_ns(text, "latency", '"1.4 ms"'))
+    """Whole nanoseconds of ``1.4 ms``, ``200us``; ValueError when the text is no latency, in minutes, or zero."""
+    latency_ns = round(_parse_time_ns(text, "latency", '"1.4 ms"', _LONGEST_LATENCY_UNIT))
     if latency_ns < 1:
         raise ValueError(f'"{text}" is no valid latency; it must be above zero')
     return latency_ns

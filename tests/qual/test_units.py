@@ -99,7 +99,7 @@ def test_latencies_are_whole_nanoseconds(text: str, latency_ns: int) -> None:
     assert parse_latency(text) == latency_ns
 
 
-@pytest.mark.parametrize("text", ["fast", "0 ms", "0.1 ns", "1.4"])
+@pytest.mark.parametrize("text", ["fast", "0 ms", "0.1 ns", "1.4", "4 m", "4 min", "1 h", "1 d"])
 def test_what_is_no_latency_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="latency"):
         parse_latency(text)

@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.screened import agreement_of, predicted_arrays
 from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.spec import spec as specs
-from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, Claim, Limit, Scope
+from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
@@ -224,6 +224,8 @@ class Sla:
                 rule = self.builder.rule
                 margin, family = rule.indifference_percent, self.builder.family
                 found = verdicts.judge_all(claim, judged, limit, rule.confidence, margin, family)
+                if not found:
+                    self._without_limit(claim, judged, limit)
                 # A fixed protocol is too short for such a promise; a group-sequential one would have measured longer.
                 if judged.look is None and all(each.is_unseen for each in found):
                     short = f"the protocol {self.builder.protocol} is too short for this promise"
@@ -239,6 +241,16 @@ class Sla:
             raise InvalidMeasurement(f"{claim.label} of {subject} cannot be judged: {error}") from error
         no_limit = self._spec.why_no_limit(claim, *place)
         return self._observe(claim, judged, f"{no_limit}; {why}" if why else no_limit)
+
+    def _without_limit(self, claim: Claim, judged: Judgeable, limit: Limit) -> NoReturn:
+        """Raise ``InvalidMeasurement`` if the drives with a limit were left out; skip the test if there is none."""
+        subject = judged.subject
+        if lost := [each for each in self.left_out(judged) if limit.of(each.serial)]:
+            why = describe(lost, subject.geometry.width)
+            raise InvalidMeasurement(
+                f"{claim.label} of {subject} cannot be judged: {why}, and the others have no limit"
+            )
+        self._observe(claim, judged, self._spec.why_no_limit(claim, subject.geometry, subject.workload))
 
     def _require_law(self, claim: Claim, subject: Subject) -> None:
         """Raise ``NotApplicable`` for a scaling promise if the level's scaling law does not cover the array."""
@@ -293,7 +305,7 @@ class Sla:
 
         def both(share: float = 1.0) -> list[tuple[Subject, Estimate, BaselineReference]]:
             now, then = (builder.estimates(claim, each, share) for each in (judged, like))
-            pairs = [(subject, own, *_counterpart(subject, then)) for subject, own in now]
+            pairs = [(subject, own, *_counterpart(subject, then, claim.direction)) for subject, own in now]
             named = baseline.name, baseline.sha256
             return [
                 (subject, comparison.ratio(own, other, unit=Unit.PERCENT), BaselineReference(*named, own, other, drive))
@@ -347,11 +359,17 @@ def _ratio_of(several: Callable[[float], Sequence[tuple[Any, ...]]], index: int,
     return found
 
 
-def _counterpart(subject: Subject, then: Sequence[tuple[Subject, Estimate]]) -> tuple[Estimate, str]:
-    """Return the baseline's estimate of this drive, or of its median drive with the serial number."""
+def _counterpart(
+    subject: Subject, then: Sequence[tuple[Subject, Estimate]], direction: Direction
+) -> tuple[Estimate, str]:
+    """Return the baseline's estimate of this drive, or of its median drive with the serial number.
+
+    Of an even number it is the better one of the two in the middle: with the other one of two drives, the worst, a
+    promise would be easy.
+    """
     for earlier, found in then:
         if earlier.drive == subject.drive:
             return found, ""
     ordered = sorted(then, key=lambda each: each[1].value)
-    middle, found = ordered[len(ordered) // 2]
+    middle, found = ordered[(len(ordered) - (direction is Direction.AT_MOST)) // 2]
     return found, middle.drive

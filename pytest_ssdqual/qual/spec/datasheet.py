@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidat
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_LATENCY, Claim, Published, Scope
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
-from pytest_ssdqual.qual.spec.toml import NUMBER, RATE, TIME, Depth, Name, Strict, read_bound, text_like
+from pytest_ssdqual.qual.spec.toml import LATENCY, NUMBER, RATE, Depth, Name, Strict, read_bound, text_like
 from pytest_ssdqual.qual.units import Unit, format_size, parse_size
 from pytest_ssdqual.qual.workload.workload import PATTERNS, Workload
 
@@ -26,7 +26,10 @@ QUANTITIES = {
     if claim.scope in (Scope.RUN, Scope.SATURATION) and claim not in OF_COUNTERS
 }
 #: Workload ids of profiles, which have a name instead of pattern and size.
-PROFILE = re.compile(r"(?P<name>[a-z][a-z0-9]*)(?:_off\d+[kmg]?)?(?:_s\d+)?_(?:t\d+x)?qd\d+")
+PROFILE = re.compile(
+    r"(?P<name>[a-z][a-z0-9]*)(?:_zipf\d+)?(?:_off\d+[kmg]?)?(?:_gap\d+[kmg]?)?(?:_reg\d+)?(?:_align\d+[kmg]?)?"
+    r"(?:_sync)?(?:_fsync\d+)?(?:_comp\d+)?(?:_dedup\d+)?(?:_s\d+)?_(?:t\d+x)?qd\d+"
+)
 
 
 def _quantity(unit: Unit) -> Callable[[object], float]:
@@ -38,7 +41,7 @@ def _quantity(unit: Unit) -> Callable[[object], float]:
     return read
 
 
-def _workload_id(given: str) -> str:
+def workload_id(given: str) -> str:
     """The canonical spelling of a workload's id; a profile's id, which is only a name, is unchanged."""
     profile = PROFILE.fullmatch(given)
     return given if profile and profile["name"] not in PATTERNS else str(Workload.parse(given))
@@ -75,13 +78,13 @@ _Texts = tuple[str, ...] | None
 _Sizes = Annotated[
     _Texts, BeforeValidator(_list_of(lambda text: format_size(parse_size(text))), json_schema_input_type=_ONE_OR_MORE)
 ]
-_Workloads = Annotated[_Texts, BeforeValidator(_list_of(_workload_id), json_schema_input_type=_ONE_OR_MORE)]
+_Workloads = Annotated[_Texts, BeforeValidator(_list_of(workload_id), json_schema_input_type=_ONE_OR_MORE)]
 _Arrays = Annotated[
     tuple[Geometry, ...] | None, PlainValidator(_list_of(_whole_array), json_schema_input_type=_ONE_OR_MORE)
 ]
 _Iops = Annotated[float | None, BeforeValidator(_quantity(Unit.IOPS), json_schema_input_type=_IOPS_TEXT)]
 _Latency = Annotated[
-    float | None, BeforeValidator(_quantity(Unit.NANOSECONDS), json_schema_input_type=text_like(TIME, "1.4 ms"))
+    float | None, BeforeValidator(_quantity(Unit.NANOSECONDS), json_schema_input_type=text_like(LATENCY, "1.4 ms"))
 ]
 _Rate = Annotated[
     float | None, BeforeValidator(_quantity(Unit.BYTES_PER_SECOND), json_schema_input_type=text_like(RATE, "2300 MB/s"))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self
@@ -31,7 +32,7 @@ from pytest_ssdqual.qual.spec.claims import (
     Direction,
     Scope,
 )
-from pytest_ssdqual.qual.spec.datasheet import QUANTITIES
+from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, workload_id
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import Name, Percent, parsed, read_bound
 from pytest_ssdqual.qual.units import Unit
@@ -87,9 +88,24 @@ def _not_a_fraction(percent: float) -> float:
 _LeastPercent = Annotated[Percent, AfterValidator(_not_a_fraction)]
 
 _Classes = Annotated[
-    list[Annotated[DriveClass, Field(strict=False)]] | None,
-    BeforeValidator(_one_or_more, json_schema_input_type=DriveClass | list[DriveClass]),
+    Annotated[list[Annotated[DriveClass, Field(strict=False)]], Field(min_length=1)] | None,
+    BeforeValidator(_one_or_more, json_schema_input_type=DriveClass | Annotated[list[DriveClass], Field(min_length=1)]),
 ]
+
+
+#: What is not literal in a glob.
+_WILDCARDS = re.compile(r"\[[^\]]+\]|[*?]")
+#: All that an id consists of.
+_OF_IDS = re.compile(r"[a-z0-9_+]*")
+
+
+def _matches_ids(glob: str) -> str:
+    """Refuse a glob that matches no workload's id: its promise would be dead, and a wider one would decide."""
+    if not _OF_IDS.fullmatch(_WILDCARDS.sub("", glob)):
+        raise ValueError(f"{glob!r} matches no workload: ids have lower case letters, digits, _ and + only")
+    if not _WILDCARDS.search(glob) and workload_id(glob) != glob:
+        raise ValueError(f"{glob!r} matches no workload; write {workload_id(glob)!r}")
+    return glob
 
 
 def _no_key(given: object) -> str:
@@ -119,7 +135,8 @@ class Promise:
         Field(description="Of arrays in this state only; healthy if left out, of a rebuild's claims rebuilding"),
     ] = None
     workload: Annotated[
-        Name | None, Field(description="Glob on the workload's id", examples=["randwrite_*", "*_qd8"])
+        Annotated[Name, AfterValidator(_matches_ids)] | None,
+        Field(description="Glob on the workload's id", examples=["randwrite_*", "*_qd8"]),
     ] = None
     drive_classes: Annotated[
         _Classes,
@@ -166,6 +183,7 @@ class Promise:
         float | None,
         Field(
             gt=0,
+            allow_inf_nan=False,
             description=f"How often the limit may be exceeded; {TIMES_PER_HOUR:g} if left out. Only of "
             f"{', '.join(sorted(OF_RARE_EVENTS))}",
         ),

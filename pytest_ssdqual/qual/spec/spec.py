@@ -181,8 +181,8 @@ class Spec:
         if None in found.values():
             return None
         # The cost model multiplies the rate of an unused direction by zero.
-        reads, writes = (found.get(rw) for rw in ("randread", "randwrite"))
-        return expected_iops(array, workload.read_fraction, reads or 1.0, writes or 1.0)
+        reads, writes = (each.value if (each := found.get(rw)) else 1.0 for rw in ("randread", "randwrite"))
+        return expected_iops(array, workload.read_fraction, reads, writes)
 
     def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
         """Limit of the claim for this array and workload; None if none is promised in numbers.
@@ -289,17 +289,25 @@ class Spec:
         """What a percentage of the spec refers to: the published quantity, else what the level's cost model gives."""
         return self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
 
-    def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> float | None:
-        """Published IOPS of one drive at each member's depth: a figure at depth 32 does not apply at 8."""
+    def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> Published | None:
+        """Published IOPS of one drive at each member's depth: a figure at depth 32 does not apply at 8.
+
+        Nor does one whose depth is unpublished: the program's conditions are of that drive alone.
+        """
         depth = workload.depth_per_member(array.width)
         if depth != int(depth):
             return None
-        found = self.published(Claim.STEADY_IOPS, ONE_DRIVE, Workload(rw, workload.bs, int(depth)))
-        return found.value if found else None
+        known = (each for each in self.figures if each.conditions is None)
+        return datasheet.find(known, Claim.STEADY_IOPS, ONE_DRIVE, Workload(rw, workload.bs, int(depth)))
 
     def _by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
         iops = self.expected_iops(geometry, workload) if claim is Claim.STEADY_IOPS else None
-        return None if iops is None else Published(iops, Unit.IOPS, f"one drive's figures, by the law of {geometry}")
+        if iops is None:
+            return None
+        array = ONE_DRIVE if geometry.is_side_by_side else geometry
+        used = (self._of_one_drive(rw, array, workload) for rw in _needed(array, workload))
+        approximate = any(each.approximate for each in used if each)
+        return Published(iops, Unit.IOPS, f"one drive's figures, by the law of {geometry}", approximate)
 
 
 def _has_law(array: Geometry, workload: Workload) -> bool:

@@ -145,6 +145,7 @@ def _in_toml(detail: ErrorDetails) -> ErrorDetails:
 NUMBER = r"^\s*[0-9.,]+\s*"
 SIZE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*$"
 TIME = rf"{NUMBER}(ns|us|µs|μs|ms|s|m|min|h|d)\s*$"
+LATENCY = rf"{NUMBER}(ns|us|µs|μs|ms|s)\s*$"
 RATE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*/s$"
 
 

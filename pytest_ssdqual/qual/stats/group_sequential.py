@@ -253,7 +253,8 @@ def decide(
             continue
         except NotApplicable:
             continue  # more time does not help; the test reports the reason
-        sentence = sentence or _sentence(verdicts[0])
+        # None if the drives that have a limit were left out.
+        sentence = sentence or next(map(_sentence, verdicts), "")
         undecided += [_sentence(verdict) for verdict in verdicts if not verdict.is_settled]
         undecided += [
             f"{_sentence(verdict)} (too early)" for verdict in verdicts if _is_too_early(verdict, measured, looks)

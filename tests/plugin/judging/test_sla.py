@@ -14,6 +14,7 @@ from support.builders import strategies
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, determination
 from pytest_ssdqual.plugin.judging.sla import Inconclusive, Sla
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
+from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
@@ -21,6 +22,7 @@ from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.combined import combine
 from pytest_ssdqual.qual.spec.protocol import VerdictRule
 from pytest_ssdqual.qual.stats.estimate import student_t
 from pytest_ssdqual.qual.verdict.multiplicity import SHARES
@@ -93,6 +95,26 @@ def side_by_side(*iops: Sequence[int], workload: Workload = READS) -> Measured:
 
 def array(*iops: int, geometry: str = "raid5x4", workload: Workload = READS) -> Measured:
     return Measured((strategies.run(iops, geometry=geometry, workload=workload),))
+
+
+@pytest.mark.parametrize("lost", ["", "S1"])
+def test_drives_whose_sheet_has_no_limit_are_not_judged_by_that_of_another(bench: JudgingBench, lost: str) -> None:
+    (bench.folder / "one.toml").write_text(PRODUCT)
+    (bench.folder / "two.toml").write_text(PRODUCT + promise("steady_iops", 'at_least = "900 IOPS"'))
+    one, two = (spec.load(bench.folder / name) for name in ("one.toml", "two.toml"))
+    both = combine({"S0": one, lost or "S2": two})
+    measured = side_by_side([1000] * 5) if lost else side_by_side([1000] * 5, [500] * 5)
+    left_out = (LeftOutDrive(lost, 1, "has no valid figure", failed=False),) if lost else ()
+    builder = EvidenceBuilder("snia", acceptance=True, beside=one)
+    sla = Sla(both, "error", builder, bench.noted.append, bench._measure, promised=[Claim.STEADY_IOPS],
+              left_out=lambda judged: left_out)  # fmt: skip
+    if lost:
+        with pytest.raises(InvalidMeasurement, match=r"cannot be judged: .*S1 .has no valid figure.* have no limit"):
+            sla.judge(measured)
+        return
+    with pytest.raises(pytest.skip.Exception, match=r"measured 500 IOPS.* by drive S1; ACME 9 publishes no figure"):
+        sla.judge(measured)
+    assert [each.outcome for each in bench.noted] == [Finding.OBSERVED]
 
 
 def test_every_drive_is_judged_and_the_worst_is_told(bench: JudgingBench) -> None:

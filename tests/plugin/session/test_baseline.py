@@ -14,6 +14,7 @@ from support.builders.sheet import PRODUCT, promise
 from pytest_ssdqual.plugin.judging.sla import _counterpart
 from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -296,5 +297,9 @@ def test_other_drives_are_held_against_the_median_one_of_the_baseline() -> None:
         return Subject((Geometry.parse("drivex3"),), (Workload("randread", "4k", 8),), drive)
 
     then = [(of(name), Estimate(value, value, value, 5, Unit.IOPS)) for name, value in (("a", 9), ("b", 1), ("c", 5))]
-    assert _counterpart(of("b"), then) == (then[1][1], "")
-    assert _counterpart(of("new"), then) == (then[2][1], "c")
+    for direction in Direction:
+        assert _counterpart(of("b"), then, direction) == (then[1][1], "")
+        assert _counterpart(of("new"), then, direction) == (then[2][1], "c")
+    # Of the two in the middle the better one.
+    assert _counterpart(of("new"), then[:2], Direction.AT_LEAST)[1] == "a"
+    assert _counterpart(of("new"), then[:2], Direction.AT_MOST)[1] == "b"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.sheet import PRODUCT, errors, figure, load
@@ -15,6 +16,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 READ = figure(rw="randread", bs=["4k", "8k"], queue_depths=[8, 32], iops=1_000, mean_latency="8 ms")
 ONE, FOUR_ALONE = Geometry.parse("drivex1"), Geometry.parse("drivex4")
 READ_8 = Workload("randread", "4k", 8)
+_RANDOM = ("randread", "randwrite")
 
 
 def value(spec: Spec, claim: str, array: str, workload: Workload) -> float | None:
@@ -101,6 +103,21 @@ def test_profiles_are_found_by_their_name(tmp_path: Path) -> None:
     assert value(acme, "steady_iops", "raid0x4", profile) == 50_000
     assert value(acme, "steady_iops", "raid0x4", Workload("randread", "4k", 32, threads=2, name="fileserver")) == 50_000
     assert value(acme, "steady_iops", "raid0x4", profile.at(4)) is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"align": "512"},
+        {"zipf": 120, "offset": "512"},
+        {"region_percent": 10, "sync": True, "fsync": 3},
+        {"compressible_percent": 50, "dedupe_percent": 50, "streams_per_drive": 2},
+    ],
+)
+def test_a_profile_is_found_by_its_name_whatever_else_its_id_has(tmp_path: Path, more: dict[str, Any]) -> None:
+    profile = Workload("randrw", "4k/60:64k/40", 8, read_percent=80, name="fileserver", **more)
+    acme = load(tmp_path, PRODUCT + figure(array="raid0x4", workload=str(profile), iops=50_000))
+    assert value(acme, "steady_iops", "raid0x4", profile) == 50_000
 
 
 def test_an_id_has_one_spelling(tmp_path: Path) -> None:
@@ -233,6 +250,29 @@ def test_a_figure_without_published_conditions_holds_nowhere_else(tmp_path: Path
     acme = load(tmp_path, PRODUCT + UNPUBLISHED)
     assert acme.published("steady_iops", ONE, Workload.parse(text)) is None
     assert acme.expected_iops(Geometry.parse("raid0x4"), Workload.parse(text)) is None
+
+
+@pytest.mark.parametrize("text", ["randread_4k_qd32", "randread_4k_t4xqd32", "randrw70_4k_qd32"])
+def test_no_array_is_calculated_from_a_sata_figure_without_published_conditions(tmp_path: Path, text: str) -> None:
+    """The program's conditions of a SATA drive are a plain depth, which the law of an array would find."""
+    writes = figure(rw="randwrite", bs="4k", conditions="unpublished", iops=30_000)
+    acme = load(tmp_path, PRODUCT + 'class = "sata"\n' + UNPUBLISHED + writes)
+    assert value(acme, "steady_iops", "drivex1", READ_8.at(32)) == 1_000_000
+    array = Geometry.parse("raid0x4")
+    assert acme.expected_iops(array, Workload.parse(text)) is None
+    assert acme.limit("steady_iops", array, Workload.parse(text)) is None
+    assert "publishes no figure for randread" in acme.why_no_limit("steady_iops", array, Workload.parse(text))
+    assert acme.limit("steady_iops", ONE, Workload.parse("randrw70_4k_qd32")) is None
+
+
+def test_what_is_calculated_from_an_approximate_figure_is_approximate(tmp_path: Path) -> None:
+    about = figure(rw="randwrite", bs="4k", queue_depths=[8], iops=500, approximate=True)
+    acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000) + about)
+    reads, writes = (acme.limit("steady_iops", Geometry.parse("raid0x4"), Workload(rw, "4k", 8)) for rw in _RANDOM)
+    assert reads is not None
+    assert writes is not None
+    assert "90 % of 4,000 IOPS" in reads.source
+    assert "90 % of about 2,000 IOPS" in writes.source
 
 
 def test_a_latency_without_published_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> None:

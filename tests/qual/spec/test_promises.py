@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from support.builders.sheet import PRODUCT, errors, figure, load, promise
 from support.builders.strategies import geometries, workloads
 
+from pytest_ssdqual.qual.methods import intel_910, toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.spec.promises import STATES, Promise, Relation
@@ -263,6 +264,31 @@ BAD = {
         promise(claim="p99_latency", level="raid0", state="degraded", at_most="1 ms"),
         "promise[0]: raid0 has nothing left to measure when a member is missing",
     ),
+    "workload in capitals": (
+        promise(claim="p99_latency", workload="randread_4K_*", at_most="1 ms"),
+        "promise[0].workload: 'randread_4K_*' matches no workload: ids have lower case letters, digits, _ and + only",
+    ),
+    "workload in another spelling": (
+        promise(claim="p99_latency", workload="randread_4096_qd08", at_most="1 ms"),
+        "promise[0].workload: 'randread_4096_qd08' matches no workload; write 'randread_4k_qd8'",
+    ),
+    "misspelt workload": (
+        promise(claim="p99_latency", workload="randraed_4k_qd8", at_most="1 ms"),
+        "promise[0].workload: rw must be one of randread, randwrite, randrw, read, write, rw, randread+randwrite, "
+        "read+write, not 'randraed'",
+    ),
+    "workload without a size": (
+        promise(claim="p99_latency", workload="randread_qd8", at_most="1 ms"),
+        "promise[0].workload: 'randread_qd8' is not a workload; write e.g. randrw70_4k_qd8",
+    ),
+    "no class": (
+        "[[promise]]\nclaim = 'p99_latency'\nclass = []\nat_most = '1 ms'\n",
+        "promise[0].class: list should have at least 1 item after validation, not 0",
+    ),
+    "rate without end": (
+        promise(claim="max_latency", at_most="1 ms") + "times_per_hour = inf\n",
+        "promise[0].times_per_hour: should be a finite number, not inf",
+    ),
     "no members": (
         promise(claim="p99_latency", width=0, at_most="1 ms"),
         "promise[0].width: should be greater than or equal to 1, not 0",
@@ -273,6 +299,14 @@ BAD = {
 @pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
 def test_a_promise_that_makes_no_sense_says_so(tmp_path: Path, text: str, sentence: str) -> None:
     assert errors(tmp_path, PRODUCT + text) == [sentence]
+
+
+@pytest.mark.parametrize("workload", [READ, MIXED, *toms_s3700.ON_SECTORS, intel_910.STREAMS.workloads[0]], ids=str)
+@pytest.mark.parametrize("glob", ["{0}", "*_{0.qd_per_drive}", "*qd[0-9]*", "?*qd{0.qd_per_drive}", "[!x]*"])
+def test_a_promise_may_name_any_workload(tmp_path: Path, workload: Workload, glob: str) -> None:
+    named = glob.format(workload).replace("*_", "*_*qd")
+    acme = load(tmp_path, PRODUCT + promise(claim="p99_latency", workload=named, at_most="1 ms"))
+    assert bound(acme, "p99_latency", HEALTHY, workload) == 1e6
 
 
 @given(geometries, workloads, st.sampled_from(Claim))

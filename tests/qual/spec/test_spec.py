@@ -240,6 +240,7 @@ def test_no_ratio_is_without_a_value(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("claim", "text", "sentence"),
     [
+        ("p99_latency", "4 m", '"4 m" is not a latency; write e.g. "1.4 ms"'),
         ("rebuild_time", "0 h", '"0 h" is no valid time; it must be above zero'),
         ("rebuild_time", "2", '"2" is not a duration; write e.g. "10 s", "12 min" or "2 h"'),
         ("rebuild_rate", "20 MB", '"20 MB" is not a throughput; write e.g. "450 MB/s"'),

@@ -72,6 +72,7 @@ BAD = {
     "unknown claim": PRODUCT + promise(claim="speed", at_least="5 IOPS"),
     "unknown level": PRODUCT + promise(claim="qd_gain", level="raid7", at_least=1),
     "unknown state": PRODUCT + promise(claim="qd_gain", state="tired", at_least=1),
+    "no class": PRODUCT + "[[promise]]\nclaim = 'qd_gain'\nclass = []\nat_least = 1\n",
     "no limit": PRODUCT + promise(claim="qd_gain"),
     "two limits": PRODUCT + promise(claim="steady_iops", at_least="5 IOPS", min_percent_of_spec=90),
     "lot of one": PRODUCT + '[lot]\nsize = 1\nltpd = "10 %"\n',

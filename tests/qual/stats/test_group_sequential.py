@@ -182,6 +182,14 @@ def test_a_series_that_changes_its_level_decides_nothing() -> None:
     assert refused
 
 
+def test_drives_without_a_limit_of_their_own_ask_nothing() -> None:
+    measured = Measured((side_by_side([[1000] * 5, [500] * 5]),))
+    of_another = Limit(Direction.AT_LEAST, 900, Unit.IOPS, "test")
+    limit = replace(of_another, own={"S9": of_another})
+    question = Question({Claim.STEADY_IOPS: limit})
+    assert group_sequential.decide(measured, question, None, VerdictRule()).done
+
+
 def test_a_series_without_io_fails_a_promise_and_too_short_a_one_decides_nothing() -> None:
     nothing = [0.0] * int(RULE.limit_s / STEP_S)
     assert ended(nothing).outcome == "fail"

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders.kept_runs import Kept, KeptMeasurement
 
+from pytest_ssdqual.qual.methods import toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import Claim, Published
@@ -60,6 +61,12 @@ def test_a_figure_of_an_array_is_of_that_array(tmp_path: Path) -> None:
     sheet = written(tmp_path, Kept([KeptMeasurement(5000, geometry="raid5x4", workload=READS)]))
     assert published(sheet, Claim.STEADY_IOPS, Geometry.parse("raid5x4")).value == 5000
     assert sheet.published(Claim.STEADY_IOPS, ONE_DRIVE, READS) is None
+
+
+@pytest.mark.parametrize("profile", toms_s3700.ON_SECTORS, ids=str)
+def test_a_figure_of_a_profile_is_published_by_its_name(tmp_path: Path, profile: Workload) -> None:
+    sheet = written(tmp_path, Kept([KeptMeasurement(5000, geometry="raid0x4", workload=profile)]))
+    assert published(sheet, Claim.STEADY_IOPS, Geometry.parse("raid0x4"), profile).value == 5000
 
 
 def test_a_protocol_that_is_not_for_acceptance_makes_figures_approximate(tmp_path: Path) -> None:
