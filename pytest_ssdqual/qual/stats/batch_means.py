@@ -351,17 +351,18 @@ class Basis:
     def _scatter(self, value: float, residuals: Sequence[float], *, are_rates: bool) -> tuple[float, int]:
         """Return the standard deviation of a round, and its degrees of freedom.
 
-        Rounds among those of other workloads: of rates the moderated one (see ``interleaving``); of other ratios, which
-        may vary much more or less than rates, the larger of the two.
+        Rounds among those of other workloads: of rates the moderated one (see ``interleaving``), and never less than
+        what all workloads show; of other ratios, which may vary much more or less than rates, the larger of the own
+        and the shared one.
         """
         own, degrees, cells = stdev(residuals), len(residuals) - 1, self.interleaved
         if not cells:
             return own, degrees
-        shared, wider = cells.scatter * abs(value), widening(residuals)
-        if not are_rates:
-            return max(own, shared) * wider, degrees
-        whole = degrees + cells.scatter_degrees
-        return math.sqrt((degrees * own**2 + cells.scatter_degrees * shared**2) / whole) * wider, int(whole)
+        shared, whole = cells.scatter * abs(value), float(degrees)
+        if are_rates:
+            whole += cells.scatter_degrees
+            own = math.sqrt((degrees * own**2 + cells.scatter_degrees * shared**2) / whole)
+        return max(own, shared) * widening(residuals), int(whole)
 
     def _drifts(self, value: float, residuals: Sequence[float], *, are_rates: bool) -> tuple[float, float]:
         """Return how far rounds among those of other workloads fell, and rose, from their mean to the last one.

@@ -3,9 +3,10 @@
 The cells of one workload lie minutes apart and are spread over hours, so that they show what a drive does in hours for
 the price of minutes. Their number follows from planned looks, as in ``group_sequential``. The interval of a mean rate
 is Student's with a moderated variance (Smyth 2004): that of its own cells, weighted by their degrees of freedom, and
-that of the cells of all workloads, weighted by how much the workloads resemble each other. Eight cells may all miss
-what happens in one cell of ten; a hundred do not. Cells of neighbouring rounds may resemble each other, and their
-correlation widens the interval. A drift that all workloads share extends it to where the drift leads.
+that of the cells of all workloads, weighted by how much the workloads resemble each other; but never less than the
+latter. Eight cells may all miss what happens in one cell of ten; a hundred do not. Cells of neighbouring rounds may
+resemble each other, and their correlation widens the interval. A drift that all workloads share extends it to where the
+drift leads.
 
 A cell may depend on the cell before it. `head_effect` looks for that in the first seconds of cells, `carried_over` in
 cells after those that write much or little. What lasts longer than a cell is found by `disagreement` with a measurement

@@ -83,12 +83,13 @@ def test_the_interval_has_the_moderated_variance() -> None:
     """Smyth 2004, equation 4, and as many degrees of freedom as both variances together."""
     rng = random.Random(5)  # noqa: S311
     all_of_them = [normal(rng, 0.03) for _ in range(6)]
-    one = cells(*[9900, 10_100] * 4)
+    one = cells(*[9000, 11_000] * 4)
     found = interleaving.among(one, [one, *all_of_them], PROTOCOL, 3600.0)
     assert found.interleaved is not None
     prior, degrees = found.interleaved.scatter, found.interleaved.scatter_degrees
-    own, whole = 100 * math.sqrt(8 / 7), 7 + degrees
+    own, whole = 1000 * math.sqrt(8 / 7), 7 + degrees
     scatter = math.sqrt((7 * own**2 + degrees * (1e4 * prior) ** 2) / whole)
+    assert own > 1e4 * prior > 0
     half = student_t(interleaving.level(RULE, 0.95), int(whole)) * scatter / math.sqrt(8)
     figure = iops(found, SURE)
     assert figure.value == pytest.approx(1e4)
@@ -96,6 +97,17 @@ def test_the_interval_has_the_moderated_variance() -> None:
     # So does every other rate of the same cells.
     bytes_per_s = throughput(found, SURE)
     assert bytes_per_s.high / bytes_per_s.value == pytest.approx(figure.high / figure.value)
+
+
+def test_cells_that_happen_to_be_alike_do_not_hide_what_all_workloads_show() -> None:
+    rng = random.Random(7)  # noqa: S311
+    calm = cells(*[9999, 10_001] * 4)
+    found = interleaving.among(calm, [calm, *(normal(rng, 0.03) for _ in range(11))], PROTOCOL, 3600.0)
+    assert found.interleaved is not None
+    figure = iops(found, SURE)
+    pooled = 1e4 * found.interleaved.scatter / math.sqrt(8)
+    whole = int(7 + found.interleaved.scatter_degrees)
+    assert figure.high - figure.value == pytest.approx(student_t(interleaving.level(RULE, 0.95), whole) * pooled)
 
 
 def test_a_share_has_the_larger_scatter() -> None:
@@ -108,7 +120,7 @@ def test_a_share_has_the_larger_scatter() -> None:
     assert basis.bounds(smooth, [1e4] * 8).error == pytest.approx(basis.interleaved.scatter * 0.01 / math.sqrt(8))  # type: ignore[union-attr]
 
 
-def test_moderated_intervals_hold_and_are_narrower() -> None:
+def test_moderated_intervals_hold_and_are_narrower_than_with_the_own_degrees_of_freedom() -> None:
     """Of 720 intervals at 99.2 %, more than 15 that miss are less likely than one in a thousand (binomial)."""
     rng = random.Random(6)  # noqa: S311
     missed, narrower = 0, []
@@ -116,10 +128,15 @@ def test_moderated_intervals_hold_and_are_narrower() -> None:
         scatters = [0.04 * rng.lognormvariate(0, 0.3) for _ in range(12)]
         of_all = [normal(rng, each, count=6) for each in scatters]
         for one in of_all:
-            figure = iops(interleaving.among(one, of_all, PROTOCOL, 3600.0), SURE)
-            alone = iops(interleaving.among(one, [one], PROTOCOL, 3600.0), SURE)
+            found = interleaving.among(one, of_all, PROTOCOL, 3600.0)
+            assert found.interleaved is not None
+            figure = iops(found, SURE)
+            own = batch_means.Basis.of(
+                replace(found, interleaved=replace(found.interleaved, scatter_degrees=0.0)), SURE
+            )
+            wider = own.bounds([each.run.iops for each in one], [1.0] * 6, are_rates=True)
             missed += not figure.low <= 10_000 <= figure.high
-            narrower.append((figure.high - figure.low) / (alone.high - alone.low))
+            narrower.append((figure.high - figure.low) / (wider.high - wider.low))
     assert missed <= 15
     assert fmean(narrower) < 0.9
 

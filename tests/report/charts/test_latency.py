@@ -89,7 +89,7 @@ def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, Not
 
 
 def test_cells_of_rounds_are_drawn_one_behind_the_other() -> None:
-    """With the interval that the verdict has: with the moderated variance; that of equal cells is 0."""
+    """With the interval that the verdict has: of equal cells it is that of the pooled scatter."""
     record = charted.measured("raid5x4", READ, 1000.0)
     (run,) = record.facts["runs"]
     cell = {**run, "window_s": 60.0, "round_iops": [1000.0], "round_max_latency_ns": [3e6]}
@@ -103,7 +103,7 @@ def test_cells_of_rounds_are_drawn_one_behind_the_other() -> None:
     together, apart = notes(interleaved=plain(rounds)), notes()
     assert latency.maxima(together, together.measured[0]) == ([60.0, 120.0, 180.0], [3e6] * 3)
     assert latency.maxima(apart, apart.measured[0]) == ([60.0], [3e6])
-    half = student_t(0.99, 11) * math.sqrt(9 / 11) * 0.1 * 1000 / math.sqrt(3)
+    half = student_t(0.99, 11) * 0.1 * 1000 / math.sqrt(3)
     assert together.measured[0].interval() == pytest.approx((1000 - half, 1000 + half))
     chart = chart_of(together.story, together.judged[0])
     assert chart is not None
