@@ -231,8 +231,9 @@ class TetheredProcess:
     def _too_late(self, deadline_s: float) -> DeadlineExceeded:
         if self.work:
             return DeadlineExceeded(f"{self.work.what} did not end within {deadline_s:g} s and goes on")
-        self.cut()
-        return DeadlineExceeded(f"{self._argv[0]} did not end within {deadline_s:g} s and was ended")
+        said = self.cut().errors.split("\n")
+        last = next((f": {safe_text.line(each.strip())}" for each in reversed(said) if each.strip()), "")
+        return DeadlineExceeded(f"{self._argv[0]} did not end within {deadline_s:g} s and was ended{last}")
 
     def _finish(self) -> Completed:
         result = self._result

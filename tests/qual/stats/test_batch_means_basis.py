@@ -108,7 +108,7 @@ def test_too_little_is_refused() -> None:
 
 
 def in_rounds(drift: float = 0.0) -> Basis:
-    return Basis(interleaved=Interleaved(8, 120, 3, 0.95, 0.001, drift, 6000.0))
+    return Basis(interleaved=Interleaved(8, 120, 3, 0.95, 0.001, 14.0, drift, 6000.0))
 
 
 @pytest.mark.parametrize("drift", [-0.05, 0.05])

@@ -170,6 +170,23 @@ def test_heartbeats_keep_it_alive(tethered: Tether, monkeypatch: pytest.MonkeyPa
     assert process.wait(60).text == "done\n"
 
 
+def test_a_fio_that_lost_a_worker_is_ended_with_the_next_heartbeat(
+    tethered: Tether, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tethers, "HEARTBEAT_S", 1)
+    said = "echo fio: pid=7, got signal=9 >&2; exec sleep 600"
+    done = tethered(["sh", "-c", said]).wait(60)
+    assert (done.status, done.stderr) == (128 + 15, b"fio: pid=7, got signal=9\n")
+    goes_on = tethered(["sh", "-c", "echo fio: got a warning >&2; sleep 4; echo done"]).wait(60)
+    assert goes_on.text == "done\n"
+
+
+def test_a_deadline_tells_the_last_words(tethered: Tether) -> None:
+    process = tethered(["sh", "-c", "echo first >&2; echo stuck >&2; exec sleep 600"])
+    with pytest.raises(DeadlineExceeded, match=r"^sh did not end within 2 s and was ended: stuck$"):
+        process.wait(2)
+
+
 def test_a_lost_connection_costs_nothing(tethered: Tether, road: Road) -> None:
     process = tethered(
         ["sh", "-c", 'echo up; until [ -e "$1" ]; do sleep 0.1; done; echo done', "sh", str(road.place / "go")],
