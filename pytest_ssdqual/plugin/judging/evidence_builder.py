@@ -177,7 +177,7 @@ def determination(result: RoundsResult) -> Iterable[str]:
 
 
 def _value(estimate: Estimate) -> Figures:
-    return {"value": estimate.value}
+    return {"value": estimate.value, "low": evidence.finite(estimate.low), "high": evidence.finite(estimate.high)}
 
 
 def _part(verdict: Verdict) -> Part:

@@ -81,6 +81,22 @@ def at(estimate: Estimate, wider: Sequence[Widening], share: float) -> Estimate:
     return replace(estimate, low=estimate.value * math.exp(-down), high=estimate.value * _exp(up))
 
 
+def rescaled(of: Estimate, wider: Sequence[Widening], to: Estimate) -> tuple[Widening, ...]:
+    """Return the widenings of ``to``, whose interval grows in proportion to that of ``of``, of logarithms.
+
+    Empty where the proportion is unknown: without ``wider``, or if an end of ``of`` is at its figure or unbounded.
+    """
+    base, own = distances(of), distances(to)
+    if not wider or not all(0 < each < math.inf for each in base):
+        return ()
+    found = []
+    for each in wider:
+        grown = zip(own, _distances(of.value, each.low, each.high), base, strict=True)
+        down, up = (distance * far / near if distance else 0.0 for distance, far, near in grown)
+        found.append(Widening(each.share, to.value * math.exp(-down), to.value * _exp(up)))
+    return tuple(found)
+
+
 def distances(estimate: Estimate) -> tuple[float, float]:
     """Distances of both ends from the figure, of logarithms; infinite if an end is not above zero, or unbounded."""
     return _distances(estimate.value, estimate.low, estimate.high)

@@ -18,7 +18,7 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Pa
 from pytest_ssdqual.report.run_folder.reader import Judged
 
 #: Figures of a part that are its value and its limit, not figures of their own.
-VALUE, LIMIT = "value", "limit"
+VALUE, LOW, HIGH, LIMIT = "value", "low", "high", "limit"
 #: Units of figures by the end of their names, the longest first.
 SUFFIXES = {
     "_bytes_per_s": Unit.BYTES_PER_SECOND.value,
@@ -142,7 +142,7 @@ def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
 def _beside(row: FigureRow, figures: Figures) -> Iterator[FigureRow]:
     """Yield figures that nothing is promised of: only what names the measurement stays of the row."""
     for name, value in figures.items():
-        if value is not None and name not in (VALUE, LIMIT):
+        if value is not None and name not in (VALUE, LOW, HIGH, LIMIT):
             yield replace(_bare(row), part="beside", figure=name, value=float(value), unit=unit_of(name))
 
 
@@ -151,8 +151,9 @@ def _parts(row: FigureRow, whole: Evidence, part: Part, kind: str) -> Iterator[F
     if value is not None or part.outcome:
         figure, unit, direction, limit = _of_parts(row, whole)
         yield replace(
-            _bare(row), part=kind, figure=figure, value=value, unit=unit, direction=direction,
-            limit_value=part.figures.get(LIMIT, limit), verdict=part.outcome.value if part.outcome else "",
+            _bare(row), part=kind, figure=figure, value=value, low=part.figures.get(LOW), high=part.figures.get(HIGH),
+            unit=unit, direction=direction, limit_value=part.figures.get(LIMIT, limit),
+            verdict=part.outcome.value if part.outcome else "",
         )  # fmt: skip
     for each in _beside(row, part.figures):
         yield replace(each, part=kind)

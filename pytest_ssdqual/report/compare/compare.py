@@ -5,7 +5,7 @@ A comparison reports that figures differ, by how much, and with which confidence
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,6 +34,8 @@ __all__ = [
 
 #: Variance of a change of the same drives, in units of the variance of one run.
 OF_BOTH = 2**0.5
+#: Why drives side by side are only compared as a whole.
+NO_INTERVALS = "drive by drive, because a run of an older version recorded no interval of each drive"
 
 
 class NotComparable(ValueError):
@@ -51,6 +53,8 @@ class Pair:
     change: Change
     #: Number of drives compared with themselves; 0 if the figures are compared as they are.
     paired: int = 0
+    #: Serial number, if it is the figure of one of several drives side by side.
+    drive: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +116,13 @@ def compare(
     drafts = [_Draft.of(first, other, run_to_run_percent) for other in others]
     changes = comparison.changes(
         [ratio for draft in drafts for ratio in draft.ratios],
-        [first.figures[key].direction for draft in drafts for key in draft.keys],
+        [figures.old.direction for draft in drafts for figures in draft.compared],
         control,
     )
     judged_figures, at = [], 0
     for draft in drafts:
-        judged_figures.append(draft.judged(first, changes[at : at + len(draft.keys)]))
-        at += len(draft.keys)
+        judged_figures.append(draft.judged(first, changes[at : at + len(draft.compared)]))
+        at += len(draft.compared)
     judged = sum(not each.ratio.is_reading for each in changes)
     return Comparison(first, tuple(judged_figures), found, judged, run_to_run_percent)
 
@@ -129,22 +133,47 @@ def _forbids(fact: Circumstance, runs: Sequence[ComparedRun]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class _Figures:
+    """A figure of both runs, before it is judged."""
+
+    key: FigureKey
+    old: ComparedFigure
+    new: ComparedFigure
+    drive: str = ""
+
+    @property
+    def lacks_intervals(self) -> bool:
+        """Return whether drives are in both runs and cannot be compared one by one."""
+        return (
+            bool(self.old.drives.keys() & self.new.drives.keys()) and not self.old.alone.keys() & self.new.alone.keys()
+        )
+
+    def each_drive(self) -> Iterator[_Figures]:
+        """Yield the figures of the drives that are in both: among many, one that is worse hides in their mean."""
+        for serial in sorted(self.old.alone.keys() & self.new.alone.keys()):
+            yield _Figures(self.key, self.old.of_drive(serial), self.new.of_drive(serial), serial)
+
+
+@dataclass(frozen=True, slots=True)
 class _Draft:
     """Ratios of one run to the first, before error control over all of them."""
 
     run: ComparedRun
-    keys: tuple[FigureKey, ...]
+    compared: tuple[_Figures, ...]
     ratios: tuple[Callable[[float], Estimate], ...]
-    paired: tuple[int, ...]
     left_out: Mapping[str, int]
 
     @classmethod
     def of(cls, first: ComparedRun, run: ComparedRun, run_to_run_percent: float) -> _Draft:
-        keys, ratios, paired = [], [], []
-        left_out: dict[str, int] = {}
-        for key in sorted(first.figures.keys() & run.figures.keys()):
-            why = _why_not(key, first, run)
-            again = partial(_ratio, first.figures[key], run.figures[key], run_to_run_percent)
+        wholes = [
+            _Figures(key, first.figures[key], run.figures[key])
+            for key in sorted(first.figures.keys() & run.figures.keys())
+        ]
+        compared, ratios = [], []
+        left_out = {NO_INTERVALS: missing} if (missing := sum(each.lacks_intervals for each in wholes)) else {}
+        for figures in (one for whole in wholes for one in (whole, *whole.each_drive())):
+            why = _why_not(figures, first, run)
+            again = partial(_ratio, figures.old, figures.new, run_to_run_percent)
             try:
                 again(1.0)
             except ValueError as error:
@@ -153,19 +182,19 @@ class _Draft:
             if why:
                 left_out[why] = left_out.get(why, 0) + 1
                 continue
-            keys.append(key)
+            compared.append(figures)
             ratios.append(again)
-            paired.append(_pairs(first.figures[key], run.figures[key]))
-        return cls(run, tuple(keys), tuple(ratios), tuple(paired), left_out)
+        return cls(run, tuple(compared), tuple(ratios), left_out)
 
     def judged(self, first: ComparedRun, changes: Sequence[Change]) -> Against:
         pairs = tuple(
-            Pair(key, first.figures[key].direction, first.figures[key], self.run.figures[key], change, paired)
-            for key, change, paired in zip(self.keys, changes, self.paired, strict=True)
+            Pair(each.key, each.old.direction, each.old, each.new, change, _pairs(each.old, each.new), each.drive)
+            for each, change in zip(self.compared, changes, strict=True)
         )
         p_values = [each.p_value for each in changes if each.p_value is not None]
         level = 1 - min((each.ratio.confidence for each in changes), default=1.0)
-        judged, compared = sum(not each.ratio.is_reading for each in changes), set(self.keys)
+        judged = sum(not each.ratio.is_reading for each in changes)
+        compared = {each.key for each in self.compared if not each.drive}
         return Against(
             run=self.run,
             pairs=pairs,
@@ -225,10 +254,12 @@ def shortfall_as_whole(estimate: Estimate, direction: Direction) -> Estimate:
     return replace(estimate, value=100 + estimate.value, low=max(0.0, 100 + estimate.low), high=100 + estimate.high)
 
 
-def _why_not(key: FigureKey, first: ComparedRun, run: ComparedRun) -> str:
+def _why_not(figures: _Figures, first: ComparedRun, run: ComparedRun) -> str:
     """Return the reason why a figure of both runs is not compared; else an empty text."""
-    old, new = first.figures[key], run.figures[key]
-    if any(first.asked.get(each) != run.asked.get(each) for each in key.workloads if _both_asked(each, first, run)):
+    old, new = figures.old, figures.new
+    if any(
+        first.asked.get(each) != run.asked.get(each) for each in figures.key.workloads if _both_asked(each, first, run)
+    ):
         return "the workload of this name is defined differently"
     if old.estimate.unit is not new.estimate.unit or old.direction is not new.direction:
         return "the units differ: the limit is relative in one run and absolute in another"

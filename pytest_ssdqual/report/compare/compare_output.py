@@ -89,7 +89,7 @@ def _against(found: Comparison, other: Against, width: int, *, every: bool) -> I
     for claim in dict.fromkeys(pair.key.claim for pair in other.pairs):
         pairs = [pair for pair in other.pairs if pair.key.claim == claim and pair.change.shown in show]
         if pairs:
-            pairs.sort(key=lambda pair: (list(COLOUR).index(pair.change.shown), pair.key))
+            pairs.sort(key=lambda pair: (list(COLOUR).index(pair.change.shown), pair.key, pair.drive))
             colours = [COLOUR[pair.change.shown] for pair in pairs]
             yield from text_table(Table(HEAD, tuple(map(_row, pairs)), label(claim)), width, colours)
             yield TextLine("")
@@ -116,6 +116,8 @@ def _row(pair: Pair) -> tuple[str, ...]:
         name = f"{name} ({pair.key.group})"
     if pair.paired:
         name = f"{name}, {pair.paired} drives paired"
+    elif pair.drive:
+        name = f"{name}, {pair.drive}"
     elif pair.old.drives:
         name = f"{name}, {len(pair.old.drives)} and {len(pair.new.drives)} drives"
     return (
@@ -260,7 +262,8 @@ def _ordered(several: Sequence[Sequence[Pair]], names: Sequence[str] = ()) -> li
 
 def _named(pair: Pair) -> str:
     group = f" ({pair.key.group})" if pair.key.group else ""
-    return f"{label(pair.key.claim)} {pair.key.geometry} {pair.key.workload}{group}"
+    drive = f", {pair.drive}" if pair.drive else ""
+    return f"{label(pair.key.claim)} {pair.key.geometry} {pair.key.workload}{group}{drive}"
 
 
 def _telling(pair: Pair) -> float:
@@ -309,7 +312,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 COLUMNS = (
     "run", "against", "claim", "geometry", "workload", "about", "group", "unit", "first", "first_low", "first_high",
     "now", "now_low", "now_high", "ratio", "ratio_low", "ratio_high", "confidence", "shown", "p_value", "is_reading",
-    "drives_paired",
+    "drives_paired", "drive",
 )  # fmt: skip
 
 
@@ -373,6 +376,7 @@ def _pair(pair: Pair) -> dict[str, object]:
         "shown": pair.change.shown.value,
         "p_value": pair.change.p_value,
         "drives_paired": pair.paired,
+        "drive": pair.drive,
     }
 
 
@@ -391,7 +395,7 @@ def rows(found: Comparison) -> Iterator[tuple[object, ...]]:
             yield (
                 other.run.name, found.first.name, key.claim, key.geometry, key.workload, key.about, key.group,
                 pair.old.estimate.unit.value, *numbers, change.ratio.confidence, change.shown.value, change.p_value,
-                change.ratio.is_reading, pair.paired,
+                change.ratio.is_reading, pair.paired, pair.drive,
             )  # fmt: skip
 
 

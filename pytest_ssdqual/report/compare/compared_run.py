@@ -6,8 +6,9 @@ A run folder may be old, damaged or foreign. What cannot be read is counted and 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
@@ -23,7 +24,7 @@ from pytest_ssdqual.report.run_summary import write_caches
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"
 #: Of a drive's part in evidence: the figure of that drive. Of claims about the drives' likeness there is none.
-VALUE = "value"
+VALUE, LOW, HIGH = "value", "low", "high"
 #: Records that something is taken from.
 KINDS = ("run_started", "verdict", "observation", "measured", "health", "load", "write_cache")
 
@@ -65,6 +66,8 @@ class ComparedFigure:
     wider: tuple[Widening, ...] = ()
     #: Of drives side by side: that of the drive that is reported, which ``wider`` is of.
     reported: Estimate | None = None
+    #: Of drives side by side: that of each drive, by serial number. Older runs recorded no intervals of drives.
+    alone: Mapping[str, Estimate] = field(default_factory=dict)
 
     def at(self, share: float) -> Estimate:
         """Return the estimate with an interval for this share of the error rate."""
@@ -75,6 +78,16 @@ class ComparedFigure:
     def of_one(self, share: float) -> Estimate:
         """Return the estimate of one of several drives side by side, from its rounds; else as ``at``."""
         return multiplicity.at(self.reported or self.estimate, self.wider, share)
+
+    def of_drive(self, serial: str) -> ComparedFigure:
+        """Return the figure of one of several drives; ``KeyError`` without an interval of that drive.
+
+        Its interval widens with the share of the error rate as that of the drive that is reported, which has as many
+        rounds.
+        """
+        own = self.alone[serial]
+        wider = multiplicity.rescaled(self.reported, self.wider, own) if self.reported else ()
+        return replace(self, estimate=own, drives={}, wider=wider, reported=None, alone={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +194,19 @@ def _figure(evidence: Evidence, test: str) -> ComparedFigure:
     return ComparedFigure(
         estimate, evidence.direction, drives, evidence.outcome.value, published, test, evidence.wider,
         reported if drives else None,
+        _alone(evidence, reported) if drives else {},
     )  # fmt: skip
+
+
+def _alone(evidence: Evidence, reported: Estimate) -> dict[str, Estimate]:
+    """Return the estimate of each drive whose interval is recorded; ValueError if it does not contain the figure."""
+    found = {}
+    for part in evidence.members:
+        value, low, high = (part.figures.get(name) for name in (VALUE, LOW, HIGH))
+        if value is not None and (low is not None or high is not None):
+            ends = -math.inf if low is None else low, math.inf if high is None else high
+            found[part.name] = replace(reported, value=value, low=ends[0], high=ends[1])
+    return found
 
 
 def _asked(measured: Iterable[Record]) -> dict[str, str]:

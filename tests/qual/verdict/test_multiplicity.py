@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, student_t
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.verdict.multiplicity import SHARES, Widening, at, of
+from pytest_ssdqual.qual.verdict.multiplicity import SHARES, Widening, at, of, rescaled
 
 ROUNDS = [990.0, 1010.0, 1000.0, 1005.0, 995.0]
 
@@ -23,6 +23,25 @@ def of_rounds(share: float) -> Estimate:
 def test_between_what_is_known_it_is_as_wide_as_if_it_was_reckoned(share: float) -> None:
     found, true = at(of_rounds(1.0), of(of_rounds), share), of_rounds(share)
     assert 0.98 < (found.high - found.value) / (true.high - true.value) < 1.15
+
+
+@pytest.mark.parametrize("share", [1.0, 0.1, 1e-3])
+def test_another_figure_of_as_many_rounds_widens_alike(share: float) -> None:
+    other = [330.0, 336.0, 333.0, 335.0, 331.0]
+    once = mean_of_rounds(other, Unit.IOPS)
+    true = mean_of_rounds(other, Unit.IOPS, ConfidenceLevel(share=share))
+    found = at(once, rescaled(of_rounds(1.0), of(of_rounds), once), share)
+    assert math.log(found.high / found.value) == pytest.approx(math.log(true.high / true.value), rel=0.05)
+    assert math.log(found.value / found.low) == pytest.approx(math.log(true.value / true.low), rel=0.05)
+
+
+def test_without_a_proportion_nothing_is_known_of_its_widening() -> None:
+    once = of_rounds(1.0)
+    at_its_end = Estimate(1000, 1000, 1010, 5, Unit.IOPS)
+    assert rescaled(once, (), once) == ()
+    assert rescaled(at_its_end, of(of_rounds), once) == ()
+    (open_end,) = rescaled(once, (Widening(0.1, -math.inf, math.inf),), once)
+    assert (open_end.low, open_end.high) == (0, math.inf)
 
 
 def test_beyond_what_is_known_it_goes_on_growing() -> None:

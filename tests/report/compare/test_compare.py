@@ -166,6 +166,46 @@ def test_drives_that_moved_by_one_bucket_do_not_differ(tmp_path: Path) -> None:
     assert shown(compared(tmp_path, run(old), run(new))) == {"p90_latency": ChangeKind.OPEN}
 
 
+def test_one_of_many_drives_that_is_worse_does_not_hide_in_their_mean(tmp_path: Path) -> None:
+    drives = {f"S{index}": 10_000.0 + 10 * index for index in range(8)}
+    worse = {**drives, "S3": 3_300.0}
+
+    def run(values: dict[str, float], percent: float | None) -> Kept:
+        figure = KeptMeasurement(min(values.values()), geometry="drivex8", drives=values, drives_percent=percent)
+        return Kept([figure], serials=tuple(values))
+
+    (other,) = compared(tmp_path, run(drives, 2.0), run(worse, 2.0)).others
+    whole, *each = other.pairs
+    assert (whole.paired, whole.drive, whole.change.shown) == (8, "", ChangeKind.OPEN)
+    assert {pair.drive: pair.change.shown for pair in each if pair.change.shown is not ChangeKind.OPEN} == {
+        "S3": ChangeKind.WORSE
+    }
+    assert [pair.drive for pair in each] == list(drives)
+    assert other.undecided == 0
+
+
+def test_drives_without_intervals_are_compared_as_a_whole_and_that_is_told(tmp_path: Path) -> None:
+    drives = {f"S{index}": 10_000.0 for index in range(4)}
+    runs = [
+        Kept([KeptMeasurement(10_000, geometry="drivex4", drives=drives, drives_percent=percent)])
+        for percent in (None, 1.0)
+    ]
+    (other,) = compared(tmp_path, *runs).others
+    assert [pair.drive for pair in other.pairs] == [""]
+    assert list(other.left_out.values()) == [1]
+
+
+def test_a_drive_is_as_unsure_as_its_own_rounds_among_many_comparisons(tmp_path: Path) -> None:
+    """Alone at 95 % a change of 3 % of one drive with ±2 % is shown; among forty drives it is not."""
+    drives = {f"S{index}": 10_000.0 for index in range(40)}
+    runs = [
+        Kept([KeptMeasurement(min(values.values()), geometry="drivex40", drives=values, drives_percent=2.0)])
+        for values in (drives, {**drives, "S7": 9_600.0})
+    ]
+    (other,) = compared(tmp_path, *runs).others
+    assert {pair.change.shown for pair in other.pairs if pair.drive == "S7"} == {ChangeKind.WORSE_ALONE}
+
+
 def test_what_buckets_leave_open_is_added_to_what_drives_scatter_by(tmp_path: Path) -> None:
     old, times = {f"S{index}": 1e6 for index in range(4)}, (1.1, 1.2, 1.3, 1.4)
     new = {name: value * each for (name, value), each in zip(old.items(), times, strict=True)}

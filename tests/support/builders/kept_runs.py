@@ -33,6 +33,8 @@ class KeptMeasurement:
     is_reading: bool = False
     #: Of drives side by side.
     drives: Mapping[str, float] = field(default_factory=dict)
+    #: Interval of each of them, to either side; None before it was recorded.
+    drives_percent: float | None = None
 
     def record(self) -> dict[str, object]:
         half = abs(self.value) * self.half_percent / 100
@@ -41,8 +43,12 @@ class KeptMeasurement:
         )
         subject = Subject((Geometry.parse(self.geometry),), (self.workload,))
         found = of_observation(self.claim, subject, estimate, protocol="quick", acceptance=False)
-        parts = tuple(Part(name, {"value": each}, Finding.OBSERVED) for name, each in self.drives.items())
+        parts = tuple(Part(name, self._drive(each), Finding.OBSERVED) for name, each in self.drives.items())
         return {"test": f"t.py::{self.claim}[{subject}]", **plain(replace(found, members=parts))}
+
+    def _drive(self, value: float) -> dict[str, float]:
+        half = value * (self.drives_percent or 0) / 100
+        return {"value": value, **({"low": value - half, "high": value + half} if half else {})}
 
 
 @dataclass(frozen=True)
