@@ -6,6 +6,7 @@ drives cannot form there is a skipped test whose reason has the numbers. Tests w
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -296,7 +297,7 @@ def own_claims(item: pytest.Item) -> frozenset[Claim]:
 
 def require_promises(items: Iterable[pytest.Item]) -> None:
     """Raise ``pytest.UsageError`` for a test that judges without ``ssd_promise``, from which the plan computes drive
-    time.
+    time, or that has the mark and nothing to judge with.
     """
     for item in filter(needs_drives, items):
         names = set(getattr(item, "fixturenames", ()))
@@ -309,6 +310,18 @@ def require_promises(items: Iterable[pytest.Item]) -> None:
                 f"{item.nodeid}: a test with the fixture {judge} must declare its claims: "
                 'add for example @pytest.mark.ssd_promise("p99_latency")'
             )
+        if own_claims(item) and "ssd_sla" not in names and not is_exempt and not _asks_later(item):
+            raise pytest.UsageError(
+                f"{item.nodeid}: the mark ssd_promise names {', '.join(sorted(own_claims(item)))}, but the test has "
+                "neither ssd_sla nor ssd_lot, so it would pass without judging; add ssd_sla to its arguments, and "
+                "assert ssd_sla.judge(ssd_run)"
+            )
+
+
+def _asks_later(item: pytest.Item) -> bool:
+    """Return whether a test may get a fixture while it runs; then ``outcome.require_judged`` sees whether it judged."""
+    function = getattr(item, "function", None)
+    return function is None or "request" in inspect.signature(function).parameters
 
 
 def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> Sequence[Widths | ArrayRequest]:

@@ -123,6 +123,11 @@ UNJUDGED = {
         def test_iops(ssd_run, ssd_sla):
             assert ssd_sla.judge("steady_iops", ssd_run)
     """,
+    "with request": """
+        @pytest.mark.ssd_promise("steady_iops")
+        def test_iops(ssd_run, request):
+            assert ssd_run.iops > 0
+    """,
 }
 
 
@@ -132,6 +137,17 @@ def test_a_test_that_does_not_judge_what_it_declares_is_an_error(inner: Inner, b
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     case = inner.cases()[TEST]
     assert (case.outcome, "without judging" in case.message) == ("error", True)
+
+
+def test_a_test_that_declares_and_has_nothing_to_judge_with_is_refused_before_a_drive_is_touched(inner: Inner) -> None:
+    body = """
+        @pytest.mark.ssd_promise("steady_iops")
+        def test_iops(ssd_run):
+            assert ssd_run.iops > 0
+    """
+    result = inner.run("--ssd-devices=lab:3", write(inner, body, KEPT))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "has neither ssd_sla nor ssd_lot" in result.stderr.str()
 
 
 def test_tests_of_a_module_that_declares_for_all_judge_one_claim_each(inner: Inner) -> None:
