@@ -116,7 +116,11 @@ class EvidenceBuilder:
         """Return a remark if drives with different sheets were judged: each by its own, or an array by the slowest."""
         if self.promised is None or not (assignment := self.promised.assignment):
             return ()
-        how = "each drive is judged by its own sheet" if subject.geometry.is_side_by_side else "judged by the slowest"
+        how = (
+            "each drive is judged by its own sheet"
+            if subject.geometry.is_side_by_side
+            else "judged by the slowest of its members"
+        )
         return (f"{how}: {assignment}",)
 
     def _remarks(self, claim: Claim, judged: Judgeable) -> tuple[str, ...]:

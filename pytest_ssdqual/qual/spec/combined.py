@@ -20,16 +20,22 @@ FoundT = TypeVar("FoundT")
 @dataclass(frozen=True, slots=True)
 class CombinedSpec(Spec):
     """The specs of several drives. A claim about drives side by side has a limit of each drive's own; one about an
-    array has the limit that the slowest of them can keep, and none if one of them promises nothing.
+    array has the limit that the slowest of its members can keep, and none if one of them promises nothing.
     """
 
-    #: By serial number, as verdicts name the drives.
+    #: By serial number, as verdicts name the drives, in the order of the bay: the first ones are an array's members.
     own: Mapping[str, Spec] = field(default_factory=dict)
 
     @property
     def different(self) -> tuple[Spec, ...]:
         """Each spec once."""
         return tuple({(spec.key, spec.drive_class): spec for spec in self.own.values()}.values())
+
+    def _members(self, geometry: Geometry) -> tuple[Spec, ...]:
+        """Each spec of the array's members once; of drives side by side those of all drives."""
+        if geometry.is_side_by_side:
+            return self.different
+        return tuple({(spec.key, spec.drive_class): spec for spec in [*self.own.values()][: geometry.width]}.values())
 
     def of(self, drive: str) -> Spec:
         return self.own.get(drive, self)
@@ -47,11 +53,12 @@ class CombinedSpec(Spec):
         return any(spec.fits(model) for spec in self.different)
 
     def published(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Published | None:
-        """None: figures are of one model; ``of(drive)`` has those of a drive."""
-        return None
+        """Return the figure of an array of one model; ``of(drive)`` has those of drives side by side."""
+        members = () if geometry.is_side_by_side else self._members(geometry)
+        return members[0].published(claim, geometry, workload) if len(members) == 1 else None
 
     def expected_iops(self, geometry: Geometry, workload: Workload) -> float | None:
-        found = self._of_all(lambda spec: spec.expected_iops(geometry, workload))
+        found = self._of_all(geometry, lambda spec: spec.expected_iops(geometry, workload))
         return min(found, default=None)
 
     def limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Limit | None:
@@ -65,7 +72,8 @@ class CombinedSpec(Spec):
             spec.relation(*place) or spec.of_baseline(*place) for spec in self.different
         ):
             return None
-        limits = {drive: spec.limit(claim, geometry, workload) for drive, spec in self.own.items()}
+        members = self.own.items() if geometry.is_side_by_side else [*self.own.items()][: geometry.width]
+        limits = {drive: spec.limit(claim, geometry, workload) for drive, spec in members}
         own = {drive: limit for drive, limit in limits.items() if limit is not None}
         if not own or (len(own) < len(limits) and not geometry.is_side_by_side):
             return None
@@ -74,23 +82,23 @@ class CombinedSpec(Spec):
         return replace(slowest, own=own) if geometry.is_side_by_side else slowest
 
     def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
-        return next(iter(self._of_all(lambda spec: spec.relation(claim, geometry, workload))), None)
+        return next(iter(self._of_all(geometry, lambda spec: spec.relation(claim, geometry, workload))), None)
 
     def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:
-        return next(iter(self._of_all(lambda spec: spec.of_baseline(claim, geometry, workload))), None)
+        return next(iter(self._of_all(geometry, lambda spec: spec.of_baseline(claim, geometry, workload))), None)
 
     def promises_heat(self, geometry: Geometry, workload: Workload) -> bool:
-        return all(spec.promises_heat(geometry, workload) for spec in self.different)
+        return all(spec.promises_heat(geometry, workload) for spec in self._members(geometry))
 
     def subject(self, claim: Claim, geometry: Geometry, workload: Workload) -> Accountable:
-        found = {spec.subject(claim, geometry, workload) for spec in self.different}
+        found = {spec.subject(claim, geometry, workload) for spec in self._members(geometry)}
         return found.pop() if len(found) == 1 else Accountable.DRIVE
 
     def is_by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
-        return any(spec.is_by_law(claim, geometry, workload) for spec in self.different)
+        return any(spec.is_by_law(claim, geometry, workload) for spec in self._members(geometry))
 
     def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
-        found = self._of_all(lambda spec: spec.times_per_hour(claim, geometry, workload))
+        found = self._of_all(geometry, lambda spec: spec.times_per_hour(claim, geometry, workload))
         return max(found, default=None)
 
     def why_no_limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> str:
@@ -99,12 +107,13 @@ class CombinedSpec(Spec):
         return next(self._without(Claim(claim), geometry, workload)).why_no_limit(claim, geometry, workload)
 
     def _without(self, claim: Claim, geometry: Geometry, workload: Workload) -> Iterator[Spec]:
-        yield from (spec for spec in self.different if spec.limit(claim, geometry, workload) is None)
-        yield from self.different
+        members = self._members(geometry)
+        yield from (spec for spec in members if spec.limit(claim, geometry, workload) is None)
+        yield from members
 
-    def _of_all(self, ask: Callable[[Spec], FoundT | None]) -> list[FoundT]:
-        """Return the answer of every spec; an empty list if one has none."""
-        answers = [ask(spec) for spec in self.different]
+    def _of_all(self, geometry: Geometry, ask: Callable[[Spec], FoundT | None]) -> list[FoundT]:
+        """Return the answer of the spec of every member; an empty list if one has none."""
+        answers = [ask(spec) for spec in self._members(geometry)]
         found = [answer for answer in answers if answer is not None]
         return found if len(found) == len(answers) else []
 

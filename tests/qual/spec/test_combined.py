@@ -52,6 +52,19 @@ def test_an_array_has_the_limit_of_its_slowest_drive(
     assert (limit.bound, limit.of("S1")) == (bound, limit)
 
 
+def test_drives_that_an_array_does_not_have_do_not_lower_its_limits(tmp_path: Path) -> None:
+    fast, slow = (
+        replace(load(tmp_path, PRODUCT + rate + promise(claim="steady_iops", at_least=least)), key=key)
+        for rate, least, key in ((RATE, "900 IOPS", "fast"), (RATE.replace("1000", "400"), "400 IOPS", "slow"))
+    )
+    three = combine({"S1": fast, "S2": fast, "S3": slow})
+    wider = Geometry.parse("raid0x3")
+    bounds = [limit.bound for each in (ARRAY, wider) if (limit := three.limit("steady_iops", each, READS))]
+    assert bounds == [900, 400]
+    assert three.expected_iops(ARRAY, READS) == pytest.approx(2_000)
+    assert three.expected_iops(wider, READS) == pytest.approx(1_200)
+
+
 def test_an_array_is_calculated_from_its_slowest_drive(tmp_path: Path) -> None:
     both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
     assert both.expected_iops(ARRAY, READS) == pytest.approx(800)
