@@ -28,12 +28,19 @@ sub loops {
     }
 }
 
+# md and dm stay on their members, so that waiting does not help; of a run on an array that is each member, each time.
+sub is_held {
+    (my $name = substr $_[0], 5) =~ s{/}{!}g;
+    opendir(my $holders, "/sys/class/block/$name/holders") or return 0;
+    return scalar grep { !/^\./ } readdir $holders;
+}
+
 # Is a device claimed (mount of any namespace, swap, md, dm, ZFS)? The kernel answers EBUSY to O_EXCL, for a disk also
 # when one of its partitions is claimed. Read-only, non-blocking, in three rounds: udev's claims are short.
 sub exclusive {
     my %error;
     for my $round (1 .. 3) {
-        my @busy = grep { !defined $error{$_} || $error{$_} == EBUSY } @_;
+        my @busy = grep { !defined $error{$_} || $error{$_} == EBUSY && !is_held($_) } @_;
         select(undef, undef, undef, 0.2) if @busy && $round > 1;
         for my $path (@busy) {
             $error{$path} = sysopen(my $device, $path, O_RDONLY | O_EXCL | O_NONBLOCK) ? 0 : $! + 0;

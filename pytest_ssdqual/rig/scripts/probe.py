@@ -35,11 +35,19 @@ def loops(paths: "list[str]") -> None:
                 emit("over", path[5:], format(major, "x"), format(minor, "x"))
 
 
+def is_held(path: str) -> bool:
+    """md and dm stay on their members, so that waiting does not help."""
+    try:
+        return bool(os.listdir("/sys/class/block/{}/holders".format(path[5:].replace("/", "!"))))
+    except OSError:
+        return False
+
+
 def exclusive(paths: "list[str]") -> None:
     """O_EXCL is EBUSY if a device or a partition of it is claimed; udev's claims are short."""
     errors = dict.fromkeys(paths, errno.EBUSY)
     for pause in (0, 0.2, 0.2):
-        busy = [path for path in errors if errors[path] == errno.EBUSY]
+        busy = [path for path in errors if errors[path] == errno.EBUSY and not (pause and is_held(path))]
         time.sleep(pause if busy else 0)
         for path in busy:
             try:
