@@ -2,7 +2,8 @@
 
 The first and the last MiB are read page by page (4 KiB), and ``SPOTS`` pages in between, at positions that are spread
 evenly, jittered and always the same. A page is blank if all its bytes are equal: zeroes, or any other value that the
-drive returns for a range that was discarded. The script (scripts/sample.sh) reads with O_DIRECT and writes nothing.
+drive returns for a range that was discarded. Of a drive with a label only the first MiB is read. The script
+(scripts/sample.sh) reads with O_DIRECT and writes nothing.
 """
 
 from __future__ import annotations

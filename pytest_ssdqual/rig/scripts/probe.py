@@ -36,9 +36,10 @@ def loops(paths: "list[str]") -> None:
 
 
 def is_held(path: str) -> bool:
-    """md and dm stay on their members, so that waiting does not help."""
+    """Return whether md or dm have the device; they stay on their members, so that waiting does not help."""
     try:
-        return bool(os.listdir("/sys/class/block/{}/holders".format(path[5:].replace("/", "!"))))
+        with os.scandir("/sys/class/block/{}/holders".format(path[5:].replace("/", "!"))) as holders:
+            return any(holders)
     except OSError:
         return False
 

@@ -46,12 +46,14 @@ sub sample {
         }
     };
     my $count = sub { $found++; $first_found = $_[0] unless defined $first_found };
-    my $first = $size < $MIB ? $size : $MIB;
+    my ($first, $is_labelled) = ($size < $MIB ? $size : $MIB, 0);
     $pages->(0, $first, sub {
         my ($at, $page) = @_;
         $say->(join " ", "page", $at, unpack("H*", substr($page, 0, 16)), unpack("H*", substr($page, -16)));
-        $say->("label " . unpack("H*", $page)) if $at == 0 && $page =~ /^pytest-ssdq/;
+        $is_labelled = 1 if $at == 0 && $page =~ /^pytest-ssdq/;
+        $say->("label " . unpack("H*", $page)) if $is_labelled && $at == 0;
     });
+    return $say->("read $read") if $is_labelled;
     my $last = $size - $MIB > $first ? $size - $MIB : $first;
     my ($blocks, $random) = (($last - $first) / $PAGE, 1);
     for my $number (0 .. ($blocks > 0 ? $spots : 0) - 1) {

@@ -46,11 +46,15 @@ class Sample:
         every = [(at + place, data[place : place + PAGE]) for place in range(0, len(data), PAGE)]
         return [(place, page) for place, page in every if page.count(page[:1]) != len(page)]
 
-    def head(self, first: int) -> None:
+    def head(self, first: int) -> bool:
+        """Read the first MiB; return whether it begins with a label."""
+        is_labelled = False
         for at, page in self.pages(0, first):
             self.say(f"page {at} {page[:16].hex()} {page[-16:].hex()}")
             if at == 0 and page.startswith(b"pytest-ssdq"):
+                is_labelled = True
                 self.say("label " + page.hex())
+        return is_labelled
 
     def look(self, at: int, length: int) -> None:
         for place, _ in self.pages(at, length):
@@ -78,8 +82,8 @@ class Sample:
             # O_DIRECT wants memory that begins on a page.
             self.memory = mmap.mmap(-1, MIB)
             first = min(self.size, MIB)
-            self.head(first)
-            self.rest(first, spots)
+            if not self.head(first):
+                self.rest(first, spots)
         if self.found:
             self.say(f"data {self.first_found} {self.found}")
         self.say(f"read {self.count}")

@@ -2,6 +2,8 @@
 #
 # Arguments: $1 and $2 the texts of sample.pl and sample.py; $3 the number of spots; of each device its path and its
 #   size in bytes.
+# What is behind a label is not read after the first MiB: the label says whose it is, or else is foreign data itself. A
+# drive in a run is labelled and full, and is looked at before every step.
 # Output: of each device the records `drive PATH`, `page OFFSET HEAD TAIL` of each page of the first MiB that is not
 #   blank, `label HEX`, `error OFFSET REASON`, `data OFFSET COUNT`, `read COUNT`, each ended by NUL; at last `end`.
 # Exit status: not used; an answer without `end` was cut short.
@@ -40,7 +42,7 @@ why() {
 }
 sample() {
     said "drive $1"
-    count=0 found=0 at='' failed=0
+    count=0 found=0 at='' failed=0 labelled=
     first=$mib
     [ "$2" -ge "$first" ] || first=$2
     look "$1" 0 "$first"
@@ -57,13 +59,14 @@ sample() {
                 said "page $page $(printf %.32s "$all") ${all#"${all%????????????????????????????????}"}"
                 [ "$page" -gt 0 ] || said "label $all"
                 # Only behind a label it matters what else is there.
-                case $page/$all in 0/7079746573742d73736471*) ;; 0/*) break ;; esac
+                case $page/$all in 0/7079746573742d73736471*) labelled=yes ;; 0/*) break ;; esac
             fi
             page=$((page + length))
         done
         ;;
     esac
     count=$((count + 1))
+    [ -z "$labelled" ] || { said "read $count"; return; }
     last=$(($2 - mib)) random=1 number=0
     [ "$last" -ge "$first" ] || last=$first
     blocks=$(((last - first) / 4096))

@@ -111,6 +111,17 @@ def test_a_label_is_read_and_what_is_behind_it(sample: Callable[..., dict[str, D
     assert not label.is_owned(found, [label.of_drive("S1")])
 
 
+def test_behind_a_label_only_the_first_mib_is_read(
+    sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path
+) -> None:
+    """It is a labelled drive's own load, or else the label itself is foreign data."""
+    full = os.urandom(8 * MIB)
+    of_another = label.page(label.of_drive("S2"))
+    (found,) = sample(file(tmp_path, at_0=of_another, at_4194304=full)).values()
+    assert (found.read, found.data_at, found.first_data) == (1, None, 0)
+    assert not label.is_owned(found, [label.of_drive("S1")])
+
+
 def test_what_cannot_be_read_is_told(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
     good, gone = file(tmp_path), tmp_path / "gone"
     found = sample(good, gone)
