@@ -243,6 +243,26 @@ def test_without_perl_and_python_the_plan_names_what_is_not_seen(tree: Tree, she
     assert "\n" not in sentence
 
 
+@every_shell
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_signatures_are_those_of_each_device_also_if_one_cannot_be_read(
+    tree: Tree, shell: str, tmp_path: Path, is_gone: bool
+) -> None:
+    """wipefs prints nothing of any if one of them cannot be read."""
+    if not (shutil.which("wipefs") and shutil.which("mkswap")):
+        pytest.skip("there is no wipefs or no mkswap")
+    nodes = [tmp_path / "a" / name for name in ("blank", "swap one", "swap")]
+    nodes[0].parent.mkdir()
+    for node in nodes:
+        with node.open("wb") as file:
+            file.truncate(1 << 20)
+    for node in nodes[1:]:
+        subprocess.run(["mkswap", node], check=True, capture_output=True, timeout=60)
+    gone = [str(tmp_path / "gone")] if is_gone else []
+    found = tree.survey(shell, *gone, *map(str, nodes))["signature"]
+    assert [(path, text.split()[0]) for path, text in found] == [(str(node), "swap") for node in nodes[1:]]
+
+
 WHOLE = "mounts\0\0swaps\0\0mdstat\0\0scanned\0"
 
 
