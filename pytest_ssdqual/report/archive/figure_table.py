@@ -41,6 +41,8 @@ class FigureRow:
 
     run: str
     started: datetime
+    #: ``fit``, ``unfit`` or ``inconclusive``, as that of an interrupted run.
+    run_verdict: str
     machine: str
     #: Of the drive, or of all drives of the run.
     model: str
@@ -106,6 +108,7 @@ def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
     return FigureRow(
         run=run.name,
         started=run.started,
+        run_verdict=run.view.verdict.fitness.value,
         machine=run.machine,
         model=run.models,
         firmware=run.firmware,

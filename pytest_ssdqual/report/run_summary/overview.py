@@ -24,6 +24,8 @@ from pytest_ssdqual.report.view.tables import label, margin, parse_geometry, spa
 
 #: Lines about causes, and drives; the sections below have all of them.
 MOST_CAUSES, MOST_DRIVES = 3, 24
+#: Drives that are named in a sentence.
+MOST_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ def overview(run: RunView) -> Overview:
     shown = sorted(marks, key=lambda drive: not drive.charges)[:MOST_DRIVES] if len(marks) > MOST_DRIVES else marks
     failed, accused = failed_drives(run), [each.serial for each in marks if each.is_cause]
     steps = next_steps(run, failed, [each for each in accused if each not in failed])
-    unmarked = _unmarked(run) if not all(each.charges for each in marks) else ""
+    clean = [each.serial for each in marks if not each.charges]
+    unmarked = _unmarked(run, clean) if clean else ""
     return Overview(tuple(_causes(run)), steps, tuple(shown), len(marks) - len(shown), unmarked, tuple(_facts(run)))
 
 
@@ -100,10 +103,15 @@ def _charge(guilty: int, alone: int) -> str:
     return f"fails {alone:,} {'promise' if alone == 1 else 'promises'} of its own" if alone else ""
 
 
-def _unmarked(run: RunView) -> str:
-    """Return what a drive without a mark was judged by."""
-    if any(each.claim != FAILED and each.members for each in _promises(run)):
-        return "no failed promise of its own"
+def _unmarked(run: RunView, drives: Sequence[str]) -> str:
+    """Return what these drives without a mark were judged by."""
+    judged = {part.name for each in _promises(run) if each.claim != FAILED for part in each.members}
+    if judged:
+        others = [drive for drive in drives if drive not in judged]
+        named = ", ".join(others[:MOST_NAMED]) + (
+            f" and {len(others) - MOST_NAMED:,} more" * (len(others) > MOST_NAMED)
+        )
+        return f"no failed promise of its own{f'; not judged: {named}' if others else ''}"
     is_health_judged = any(each.evidence.claim == HEALTH for each in run.judged)
     return "no new defect; no figure of a single drive was judged" if is_health_judged else "not judged by itself"
 

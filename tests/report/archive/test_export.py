@@ -27,7 +27,10 @@ FIGURES = (
     KeptMeasurement(1000.0),
     KeptMeasurement(2.5e6, Claim.P99_LATENCY),
     KeptMeasurement(
-        900.0, geometry="drivex5", drives=dict(zip(HOSTILE, (900.0, 901.0, 902.5, 903.0, 904.0), strict=True))
+        900.0,
+        geometry="drivex5",
+        drives=dict(zip(HOSTILE, (900.0, 901.0, 902.5, 903.0, 904.0), strict=True)),
+        drives_percent=2.0,
     ),
 )
 
@@ -58,7 +61,7 @@ def test_every_figure_is_a_row(folder: Path, tmp_path: Path) -> None:
     drives = [row for row in rows if row["part"] == "drive"]
     assert [float(row["value"]) for row in drives] == [900.0, 901.0, 902.5, 903.0, 904.0]
     assert [row["drive"][:1] for row in drives] == ["'", "'", "'", "'", "S"]
-    assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in wholes)
+    assert all(float(row["low"]) < float(row["value"]) < float(row["high"]) for row in (*wholes, *drives))
 
 
 def test_no_cell_is_a_formula(folder: Path, tmp_path: Path) -> None:

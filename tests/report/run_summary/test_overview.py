@@ -109,6 +109,12 @@ def test_a_drive_without_a_mark_failed_no_promise_if_it_was_judged(write_run: Wr
     assert found.unmarked == "no failed promise of its own"
 
 
+def test_a_drive_without_a_figure_is_named_beside_those_that_were_judged(write_run: WriteRun, claimed: Claimed) -> None:
+    members = tuple(Part(each, {}, Finding.PASS) for each in ("S1", "S3"))
+    found = first_screen(write_run(judged(replace(claimed(), geometries=("drivex2",), members=members)), bays=BAYS))
+    assert found.unmarked == "no failed promise of its own; not judged: S2"
+
+
 @pytest.mark.parametrize(
     ("claim", "value", "bound", "fact"),
     [
