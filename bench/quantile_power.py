@@ -25,7 +25,7 @@ from drive_kinds import Series, events
 from stopping_rules import Ending, cells
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.run import Interval
+from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats.group_sequential import Question

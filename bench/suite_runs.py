@@ -24,7 +24,8 @@ from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.planned_load import PlannedLoad, counted_s
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec

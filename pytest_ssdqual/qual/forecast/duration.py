@@ -16,7 +16,8 @@ from functools import lru_cache
 from pytest_ssdqual.qual.forecast import simulated_drive
 from pytest_ssdqual.qual.forecast.simulated_drive import SimulatedDrive
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.run import SPELL_S, Interval, Measured, Run, Spell
+from pytest_ssdqual.qual.measured.interval import Interval, Spell
+from pytest_ssdqual.qual.measured.run import SPELL_S, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import InterleaveRule, Protocol, SequentialRule, SteadyRule, VerdictRule

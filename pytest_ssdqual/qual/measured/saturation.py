@@ -10,8 +10,9 @@ from statistics import fmean, median
 from typing import ClassVar
 
 from pytest_ssdqual.qual.detect.change_point import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
+from pytest_ssdqual.qual.measured.interval import JITTER_S, Interval
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
-from pytest_ssdqual.qual.measured.run import JITTER_S, Interval, Measured, Run
+from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.spec.protocol import SteadyRule

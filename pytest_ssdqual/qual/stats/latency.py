@@ -24,7 +24,8 @@ from operator import attrgetter
 from statistics import stdev, variance
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.run import Measured, Spell
+from pytest_ssdqual.qual.measured.interval import Spell
+from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.batch_means import ROUNDS, Basis, require_rounds
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, format_confidence, student_t
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value

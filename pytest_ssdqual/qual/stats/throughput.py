@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 
-from pytest_ssdqual.qual.measured.run import Interval, Measured
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, NotApplicable, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit

@@ -12,7 +12,8 @@ from typing import Any
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interleaved import Interleaved
-from pytest_ssdqual.qual.measured.run import Interval, Run, RunRecord
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain

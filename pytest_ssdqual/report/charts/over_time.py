@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual.measured.run import Interval, RunRecord
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import RunRecord
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import data, scales
 from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, condensed, condensing, extremes, gaps, parted, sentence

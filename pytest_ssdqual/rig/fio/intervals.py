@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.run import Interval, Spell
+from pytest_ssdqual.qual.measured.interval import Interval, Spell
 from pytest_ssdqual.rig.machine.machine import ClockSet
 
 #: Scheduling noise between the request of a status and its time stamp.

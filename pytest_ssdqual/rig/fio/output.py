@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_ssdqual.qual.measured.run import Interval, Spell
+from pytest_ssdqual.qual.measured.interval import Interval, Spell
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.fio import intervals as counters
 from pytest_ssdqual.rig.fio import status_stream

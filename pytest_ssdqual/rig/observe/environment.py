@@ -22,7 +22,8 @@ from pytest_ssdqual.qual.measured.environment import (
     StripeCache,
     Traffic,
 )
-from pytest_ssdqual.qual.measured.run import Interval, Run
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults
 from pytest_ssdqual.rig.drives import temperature

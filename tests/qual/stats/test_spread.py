@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from support.builders.strategies import EMPTY, histogram, interval, run, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
-from pytest_ssdqual.qual.measured.run import Interval, Look, Measured, Run, Spell
+from pytest_ssdqual.qual.measured.interval import Interval, Spell
+from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, student_t
 from pytest_ssdqual.qual.stats.spread import (

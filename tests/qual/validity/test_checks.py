@@ -18,7 +18,8 @@ from support.builders.strategies import (
 )
 
 from pytest_ssdqual.qual.measured.environment import DriveTemperature
-from pytest_ssdqual.qual.measured.run import Interval, Run
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.validity.checks import (

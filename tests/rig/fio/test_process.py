@@ -13,7 +13,7 @@ from support.builders import fio_documents
 from support.fakes.scripted import completed
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.run import Interval
+from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import JobTarget, measurement

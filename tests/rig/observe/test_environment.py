@@ -14,7 +14,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_surroundings import Surroundings, of_members, traffic
 
 from pytest_ssdqual.qual.measured.environment import DriveLink, DrivePlacement, KernelLog, ProcessEnvironment, Traffic
-from pytest_ssdqual.qual.measured.run import Interval
+from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.intervals import IoDirection

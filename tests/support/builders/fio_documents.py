@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.run import Interval
+from pytest_ssdqual.qual.measured.interval import Interval
 
 EPOCH_MS = 1_795_262_515_000
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Interval, Measured, Run
+from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.protocol import Fill

@@ -31,9 +31,10 @@ from pytest_ssdqual import lab
 from pytest_ssdqual.lab import drives as media  # imported late by options, it would bring a fresh ``lab``
 from pytest_ssdqual.plugin.searches import integrity
 from pytest_ssdqual.qual.integrity.array_state import Abilities
+from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling
-from pytest_ssdqual.qual.measured.run import Interval, Run
+from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.units import parse_size

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pytest_ssdqual.qual.measured.environment import Traffic, total
-from pytest_ssdqual.qual.measured.run import Interval
+from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry, loads
 from pytest_ssdqual.qual.validity.drive_failure import FailureAttribution, FailureOrigin
 from pytest_ssdqual.rig.md.mdadm import Array

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.builders.strategies import interval
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.run import Interval, merged
+from pytest_ssdqual.qual.measured.interval import Interval, merged
 
 reports = st.lists(
     st.builds(
