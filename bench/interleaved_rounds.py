@@ -26,7 +26,8 @@ from pytest_ssdqual.plugin.plan import forecast
 from pytest_ssdqual.qual.measured.run import SPELL_S, Run
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
-from pytest_ssdqual.qual.spec.protocol import InterleaveRule, Protocol
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule
 from pytest_ssdqual.qual.stats import group_sequential, interleaving
 from pytest_ssdqual.qual.stats.group_sequential import Question
 from pytest_ssdqual.qual.stats.interleaving import Cell

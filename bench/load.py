@@ -17,7 +17,7 @@ from statistics import median
 
 from pytest_ssdqual import lab
 from pytest_ssdqual.plugin.bay.bay import lab_target
-from pytest_ssdqual.qual.spec.protocol import LoadRule
+from pytest_ssdqual.qual.spec.protocol_rules import LoadRule
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO, Load, LoadTrial
 from pytest_ssdqual.rig.machine import local, ssh

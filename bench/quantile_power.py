@@ -27,7 +27,7 @@ from stopping_rules import Ending, cells
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
-from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats.group_sequential import Question
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import Outcome

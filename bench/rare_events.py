@@ -30,7 +30,7 @@ from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
-from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.group_sequential import Question
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl

@@ -27,7 +27,7 @@ from simulated_system import SimulatedSystem, even_drives
 from pytest_ssdqual.qual.raid import prediction, screening
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol
-from pytest_ssdqual.qual.spec.protocol import ScreenRule
+from pytest_ssdqual.qual.spec.protocol_rules import ScreenRule
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID

@@ -23,7 +23,7 @@ from drive_kinds import Kind
 
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
-from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import excursions
 from pytest_ssdqual.qual.stats.group_sequential import Question
 from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence

@@ -15,7 +15,8 @@ from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
-from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, SteadyRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, SteadyRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_state
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.stats.group_sequential import Question

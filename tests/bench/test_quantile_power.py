@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from quantile_power import ALLOWED, TailLaw, binomial, ours, point, table, tail
 
-from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.verdict.verdict import Outcome
 
 HOURS = 4 * 3600

@@ -8,7 +8,7 @@ from stopping_rules import CLASSICAL, Ending, cells, fio, fixed, intel, ours, ru
 
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.group_sequential import Decision, Question
 from pytest_ssdqual.qual.verdict.verdict import Outcome

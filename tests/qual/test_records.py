@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import Added, HighEnd, LowEnd, from_plain, plain
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 
 ARRAY = Geometry.parse("raid5x4")
 

@@ -11,7 +11,7 @@ from support.lab.bare_drives import MIB, Bench, bench
 from support.lab.rehearsed import Lab
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.write_counters import Written

@@ -15,7 +15,8 @@ from support.lab.rehearsed import SERIALS, Lab, Server
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops, read_cost
-from pytest_ssdqual.qual.spec.protocol import Protocol, RebuildRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives

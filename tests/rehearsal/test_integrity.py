@@ -18,7 +18,8 @@ from pytest_ssdqual.qual.integrity import steps as history
 from pytest_ssdqual.qual.integrity.reference_model import MismatchKind
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Write
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, IntegrityRule, Protocol
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, IntegrityRule
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.integrity.md_target import MdTarget

@@ -10,7 +10,8 @@ from support.lab.bare_drives import Book, bench
 from support.lab.rehearsed import Lab, Server
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.measure import array_lifecycle

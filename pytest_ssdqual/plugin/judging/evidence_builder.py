@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.screened import agreement_of, predicted_arrays
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Published, Scope
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.steady_state import SteadyState

@@ -23,7 +23,8 @@ from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.units import Unit, format_duration

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.forecast import duration, simulated_drive
 from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps, Turns
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, OF_LATENCY, Claim, Direction, Limit, Scope
-from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Simulated runs; each fifth has drives of one kind, and each quarter of these one assumption.

@@ -20,7 +20,8 @@ from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.forecast.duration import SteadySteps, Turns
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import AS_FOUND, Protocol
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds

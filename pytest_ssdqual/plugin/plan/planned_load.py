@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.load_ledger import LoadLedger

@@ -18,7 +18,8 @@ from pytest_ssdqual.qual.raid import member_curve, screened, screening
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import Protocol, ScreenRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import ScreenRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload

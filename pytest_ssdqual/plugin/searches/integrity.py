@@ -42,7 +42,7 @@ from pytest_ssdqual.qual.integrity.steps import (
     Write,
 )
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry
-from pytest_ssdqual.qual.spec.protocol import IntegrityRule
+from pytest_ssdqual.qual.spec.protocol_rules import IntegrityRule
 from pytest_ssdqual.report.evidence.integrity import of_survival
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.rig.campaign.campaign import Campaign

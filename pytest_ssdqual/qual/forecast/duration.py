@@ -20,7 +20,8 @@ from pytest_ssdqual.qual.measured.interval import Interval, Spell
 from pytest_ssdqual.qual.measured.run import SPELL_S, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Limit
-from pytest_ssdqual.qual.spec.protocol import InterleaveRule, Protocol, SequentialRule, SteadyRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, SequentialRule, SteadyRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means, excursions, group_sequential, interleaving, steady_state
 from pytest_ssdqual.qual.stats.group_sequential import Question, Side
 from pytest_ssdqual.qual.stats.interleaving import Cell

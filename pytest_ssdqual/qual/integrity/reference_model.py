@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.integrity import stamp
 from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
 
 #: Largest region. A region is a stripe and one unit, so that the border between two neighbours lies inside a stripe;

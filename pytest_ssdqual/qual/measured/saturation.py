@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit

@@ -1,8 +1,8 @@
 """Protocol: how drives are conditioned, and for how long they are measured.
 
-`Protocol` and its rules are what the program uses, in seconds and bytes. A rule is also the type of its table in a
-protocol file: pydantic validates the table, by the key that a field's ``alias`` gives, into the rule itself. Rules made
-by code are not validated.
+`Protocol` and the rules of `protocol_rules` are what the program uses, in seconds and bytes. A rule is also the type of
+its table in a protocol file: pydantic validates the table, by the key that a field's ``alias`` gives, into the rule
+itself. Rules made by code are not validated.
 """
 
 from __future__ import annotations
@@ -11,11 +11,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from pytest_ssdqual.qual.spec import toml
-from pytest_ssdqual.qual.spec.toml import TABLE, BlockSize, Percent, Percentage, Seconds, Strict, Throughput, quoted
-from pytest_ssdqual.qual.units import format_size, parse_duration, parse_size
+from pytest_ssdqual.qual.spec.protocol_rules import (
+    AS_FOUND,
+    LEAST_CELL_S,
+    ArraySettings,
+    ExploreRule,
+    IntegrityRule,
+    InterleaveRule,
+    LoadRule,
+    LoopRule,
+    MemberRule,
+    RebuildRule,
+    SaturationRule,
+    ScreenRule,
+    SequentialRule,
+    SteadyRule,
+    VerdictRule,
+    WriteCacheRule,
+)
+from pytest_ssdqual.qual.spec.toml import TABLE, BlockSize, Seconds, Strict
 
 #: Default of ``ExploreRule.measurement_s`` in a protocol of fixed length, at most.
 LONGEST_PROBE_S = 60.0
@@ -23,272 +40,6 @@ LONGEST_PROBE_S = 60.0
 
 #: Attempts of a sequential measurement: one more than needed, in case the rig fails.
 SEQUENTIAL_ATTEMPTS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class SteadyRule:
-    """The SNIA PTS steady-state rule (SSS PTS 2.0.2) over the last ``window`` rounds.
-
-    max - min <= ``range_percent`` of the average, and the rise or fall of the least-squares line inside the window <=
-    ``slope_percent`` of the average.
-    """
-
-    window: Annotated[int, Field(ge=3, le=1000)] = 5
-    range_percent: Percent = 20.0
-    slope_percent: Percent = 10.0
-
-
-#: Place of md's write-intent bitmap.
-Bitmap = Literal["none", "internal"]
-
-
-def _power_of_two(chunk: str) -> str:
-    size = parse_size(chunk)
-    if size < 4096 or size & (size - 1):
-        raise ValueError(f'"{chunk}" is not a power of two of at least 4k')
-    return chunk
-
-
-@dataclass(frozen=True, slots=True)
-class ArraySettings:
-    """md settings that change performance; all are recorded with every run."""
-
-    chunk: Annotated[BlockSize, AfterValidator(_power_of_two)] = "64k"
-    bitmap: Bitmap = "none"
-    stripe_cache_pages: Annotated[int, Field(ge=17, le=32768)] = 4096
-    #: Kernel threads for RAID 5 and 6; 0: one per CPU of the machine.
-    group_threads: Annotated[int, Field(ge=0, le=1024)] = 0
-    #: Layout of RAID 5 and 6.
-    raid5_layout: Literal["left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric"] = "left-symmetric"
-    #: Only layouts with two copies: capacity, scaling and prediction count two.
-    raid10_layout: Annotated[str, Field(pattern="^[nfo]2$")] = "n2"
-
-
-#: State of the drives' volatile write caches during a run: as they are, or switched where the drive lets it.
-WriteCacheRule = Literal["as found", "on", "off"]
-AS_FOUND: WriteCacheRule = "as found"
-
-#: Value of a setting that the program chooses by itself.
-AUTO: Literal["auto"] = "auto"
-
-
-@dataclass(frozen=True, slots=True)
-class LoadRule:
-    """How fio puts I/O on the drives.
-
-    ``auto`` is what a short calibration on a drive finds, so that fio is not the bound; in a protocol that is not for
-    acceptance it is libaio and one job.
-    """
-
-    engine: Literal["auto", "libaio", "io_uring"] = AUTO
-    #: Jobs that share the queue depth of random I/O to one drive.
-    jobs: Annotated[Annotated[int, Field(ge=1, le=64)] | Literal["auto"], Field(union_mode="left_to_right")] = AUTO
-    #: Run the jobs of a drive on the CPUs of its NUMA node.
-    numa: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class MemberRule:
-    """Measurements of the bare drives before arrays, from which arrays are predicted; none with a window of 0."""
-
-    #: Counted time of each, cut into the rounds of the steady-state rule.
-    window_s: Annotated[Seconds, Field(alias="window", ge=0)] = 30.0
-    ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenRule:
-    """Predict, then confirm: of each level only some points are measured, the others are predicted.
-
-    Measured are the points closest to their limits, and a random sample; see ``qual.raid.screening``.
-    """
-
-    #: How far a measured figure may be from its prediction.
-    tolerance_percent: Annotated[Percentage, Field(alias="tolerance", gt=0, le=50)] = 10.0
-    #: The sample is large enough to show that fewer of the points of a level are beyond the tolerance.
-    outside_percent: Annotated[Percentage, Field(alias="outside", gt=0, le=90)] = 15.0
-    #: Points of each level with the smallest predicted margins, all of which are measured.
-    worst: Annotated[int, Field(ge=0, le=10_000)] = 4
-
-
-@dataclass(frozen=True, slots=True)
-class LoopRule:
-    """Rounds of many workloads in sequence (SNIA PTS), each ``cell_s`` long, until steady."""
-
-    cell_s: Annotated[Seconds, Field(alias="cell", ge=1)] = 60.0
-    max_rounds: Annotated[int, Field(ge=3, le=1000)] = 25
-
-
-@dataclass(frozen=True, slots=True)
-class SaturationRule:
-    """Writes from the purged state, until this many user capacities are written or ``limit_s`` is over."""
-
-    capacities: Annotated[float, Field(gt=0, le=100)] = 4.0
-    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 6 * 3600.0
-    #: Length of one point of the curve.
-    sample_s: Annotated[Seconds, Field(alias="sample", ge=1)] = 60.0
-
-    def validated(self) -> Self:
-        """Raise ``ValueError`` without room for a curve."""
-        if self.limit_s < 10 * self.sample_s:
-            raise ValueError(
-                f"the limit ({self.limit_s:g} s) has room for fewer than 10 samples of {self.sample_s:g} s"
-            )
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class RebuildRule:
-    """A rebuild under load. Rates are md's ``sync_speed_min`` and ``sync_speed_max``; None: the kernel's own."""
-
-    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 24 * 3600.0
-    min_bytes_per_s: Annotated[Annotated[Throughput, Field(gt=0)] | None, Field(alias="min_rate")] = None
-    max_bytes_per_s: Annotated[Annotated[Throughput, Field(gt=0)] | None, Field(alias="max_rate")] = None
-
-    def validated(self) -> Self:
-        """Raise ``ValueError`` for rates in the wrong order."""
-        least, most = self.min_bytes_per_s, self.max_bytes_per_s
-        if least and most and most < least:
-            raise ValueError(f"max_rate ({most} B/s) is below min_rate ({least} B/s)")
-        return self
-
-
-@dataclass(frozen=True, slots=True)
-class ExploreRule:
-    """A search for a workload that breaks a promise; see ``qual.explore.dimensions``."""
-
-    #: Drive time of search and shrinking together, for each array and class of workloads.
-    budget_s: Annotated[Seconds, Field(alias="budget", gt=0)] = 4 * 3600.0
-    #: Time of one workload without the ramp: its window, or in a sequential protocol its last look. None for the
-    #: protocol's own window up to a minute, or twice the first look.
-    measurement_s: Annotated[Annotated[Seconds, Field(ge=1)] | None, Field(alias="measurement")] = None
-    #: Most different workloads.
-    workloads: Annotated[int, Field(ge=1, le=100_000)] = 200
-    #: Most suspects that are measured a second time, by the protocol itself, until one is confirmed; not part of the
-    #: budget.
-    confirmations: Annotated[int, Field(ge=1, le=100)] = 3
-
-
-#: Least ``integrity.member``: room for all regions of the widest stripes.
-LEAST_MEMBER_BYTES = 16 << 20
-
-
-def _member_bytes(text: str) -> int:
-    size = parse_size(text)
-    if size < LEAST_MEMBER_BYTES or size % (1 << 20):
-        raise ValueError(f'"{text}" is not a whole number of MiB, at least {format_size(LEAST_MEMBER_BYTES)}')
-    return size
-
-
-@dataclass(frozen=True, slots=True)
-class IntegrityRule:
-    """Integrity test: number and length of the step sequences that an array's data must survive."""
-
-    histories: Annotated[int, Field(ge=1, le=10_000)] = 20
-    #: Steps of each history.
-    steps: Annotated[int, Field(ge=1, le=1000)] = 40
-    #: Drive time of the test on one array; as much again to shrink a failing history.
-    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 4 * 3600.0
-    #: Regions of the array that are written: pairs of neighbours from its first byte to its last.
-    regions: Annotated[int, Field(ge=2, le=64)] = 16
-    #: Bytes that the array uses of each member; the time of a rebuild is proportional to it.
-    member_bytes: Annotated[int, BeforeValidator(quoted(_member_bytes)), Field(alias="member")] = 4 << 30
-    #: Unit that the drives never tear when the power fails: their ``logical`` or ``physical`` block.
-    atomic: Literal["logical", "physical"] = "logical"
-    #: Also cut the power during writes to a degraded RAID 5 or 6, which need not survive that (write hole).
-    write_hole: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictRule:
-    """Confidence and error control of verdicts."""
-
-    #: Two-sided confidence of the interval that a promise is judged by.
-    confidence: Annotated[Percentage, Field(ge=50, lt=100), AfterValidator(lambda percent: percent / 100)] = 0.95
-    #: Indifference margin: an interval within it on both sides of the limit counts as on the limit, and no more time is
-    #: spent on it.
-    indifference_percent: Annotated[Percentage, Field(alias="indifference", le=50)] = 1.0
-    #: Correction for many claims in one run: ``none`` or ``bonferroni`` (of failures only).
-    family: Literal["none", "bonferroni"] = "none"
-
-
-#: Fewest reports at the first look; with fewer an interval would be a guess.
-FEWEST_REPORTS = 10
-
-
-def _whole_seconds(text: str) -> int:
-    seconds = parse_duration(text)
-    if seconds != int(seconds):
-        raise ValueError(f"fio reports after whole seconds, not every {seconds:g} s")
-    return int(seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class SequentialRule:
-    """Group-sequential measurement: looks at ``first_s``, then each ``growth`` times later, up to ``limit_s``.
-
-    Times count from the end of the ramp.
-    """
-
-    first_s: Annotated[Seconds, Field(alias="first", gt=0)] = 420.0
-    growth: Annotated[float, Field(ge=1.05, le=10)] = 1.1
-    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 5 * 3600.0
-    #: Interval between fio's reports.
-    report_s: Annotated[int, BeforeValidator(quoted(_whole_seconds)), Field(alias="report", ge=1)] = 5
-    #: Half width of the interval of IOPS, in per cent, at which a figure without a limit is precise enough.
-    precision_percent: Annotated[Percentage, Field(alias="precision", le=50)] = 1.0
-    #: Slowest expected period of a drive: within 1.6 times this every period of garbage collection has occurred, and
-    #: transients with up to twice this time constant are fitted.
-    slowest_s: Annotated[Seconds, Field(alias="slowest", gt=0)] = 2100.0
-    #: Longest plateau, of a cache or of spare blocks: until then figures far from their limit are not accepted.
-    plateau_s: Annotated[Seconds, Field(alias="plateau", ge=0)] = 2100.0
-    #: Minimum observation of the slowest I/Os and seconds, if a claim depends on them.
-    observe_s: Annotated[Seconds, Field(alias="observe", ge=0)] = 2100.0
-    #: Work lost in one pause for garbage collection that a short series may not contain yet, in seconds of full speed.
-    pause_s: Annotated[Seconds, Field(alias="pause", ge=0)] = 60.0
-
-    def validated(self) -> Self:
-        """Raise ``ValueError`` unless the first look is before the limit and has enough reports."""
-        if self.limit_s < self.first_s:
-            raise ValueError(f"the limit ({self.limit_s:g} s) is before the first look ({self.first_s:g} s)")
-        if self.first_s < FEWEST_REPORTS * self.report_s:
-            raise ValueError(
-                f"the first look ({self.first_s:g} s) would see fewer than {FEWEST_REPORTS} reports, one comes every "
-                f"{self.report_s:g} s"
-            )
-        return self
-
-
-#: Shortest cell for acceptance.
-LEAST_CELL_S = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class InterleaveRule:
-    """Workloads of one array take turns: rounds of one cell each, until each is decided; see ``stats.interleaving``.
-
-    Reads and workloads that write have rounds of their own. What has too few workloads for rounds is measured without
-    a pause, by ``SequentialRule``.
-    """
-
-    #: Counted time of a cell, and the ramp before it.
-    cell_s: Annotated[Seconds, Field(alias="cell", ge=2)] = 60.0
-    ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
-    #: Rounds at the first look, the factor to the next one, and the most.
-    first: Annotated[int, Field(ge=5, le=1000)] = 6
-    growth: Annotated[float, Field(ge=1.05, le=10)] = 1.25
-    rounds: Annotated[int, Field(ge=5, le=1000)] = 120
-    #: Least time from the first round to a look. Of few workloads the first rounds take minutes, in which levels that
-    #: wander hardly move.
-    span_s: Annotated[Seconds, Field(alias="span", ge=0)] = 3600.0
-    #: Fewest workloads that take turns.
-    workloads: Annotated[int, Field(ge=2, le=1000)] = 3
-
-    def validated(self) -> Self:
-        """Raise ``ValueError`` unless the first look is before the last round."""
-        if self.rounds < self.first:
-            raise ValueError(f"the first look is after {self.first} rounds, and there are at most {self.rounds}")
-        return self
 
 
 @dataclass(frozen=True, slots=True)

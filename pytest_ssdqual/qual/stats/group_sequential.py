@@ -20,7 +20,7 @@ from itertools import pairwise
 
 from pytest_ssdqual.qual.measured.run import FEWEST_SPELLS, SPELL_S, Look, Measured, Run
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim, Limit
-from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable, TooFew
 from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence

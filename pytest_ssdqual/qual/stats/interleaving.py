@@ -23,7 +23,8 @@ from statistics import fmean, stdev, variance
 from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import SPELL_S, Measured, Run
-from pytest_ssdqual.qual.spec.protocol import InterleaveRule, Protocol
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, TooFew, student_t
 from pytest_ssdqual.qual.stats.throughput import iops

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import Unit, format_value
 
 if TYPE_CHECKING:  # it loads pydantic, which `ssdqual --help` does without
-    from pytest_ssdqual.qual.spec.protocol import SteadyRule
+    from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 
 #: Relative tolerance: "at most 20 %" must not fail in the last bit of a float.
 _ROUNDING = 1e-9

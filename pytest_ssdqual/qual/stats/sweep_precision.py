@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
-from pytest_ssdqual.qual.spec.protocol import VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule
 from pytest_ssdqual.qual.stats.estimate import NotApplicable, TooFew
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import judge_all

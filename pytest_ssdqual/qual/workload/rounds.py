@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state as steady
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.steady_state import SteadyState

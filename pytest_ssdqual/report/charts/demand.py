@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.measured.demand import DemandPoint
 from pytest_ssdqual.qual.measured.run import RunRecord
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.report.charts import scales
 from pytest_ssdqual.report.charts.chart import Chart, slug

@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import safe_files

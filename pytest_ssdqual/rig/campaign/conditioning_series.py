@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.measured.run import Run
-from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.qual.stats import excursions, steady_state
 from pytest_ssdqual.qual.stats.shared_evidence import Excursion
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from pytest_ssdqual.qual.spec.protocol import AS_FOUND, WriteCacheRule
+from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND, WriteCacheRule
 from pytest_ssdqual.rig.drives import write_cache
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched

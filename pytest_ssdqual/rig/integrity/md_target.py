@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.integrity.steps import StepSequence
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import Bitmap
+from pytest_ssdqual.qual.spec.protocol_rules import Bitmap
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, process, stamped_io

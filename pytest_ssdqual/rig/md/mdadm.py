@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from pytest_ssdqual.qual.integrity.reference_model import stripe_bytes
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.fencing import Checked

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from pytest_ssdqual.qual.spec.protocol import RebuildRule
+from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
 from pytest_ssdqual.rig.machine.machine import Machine, RigError, count
 from pytest_ssdqual.rig.md import mdadm
 

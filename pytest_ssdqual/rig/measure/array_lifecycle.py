@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, Fill
+from pytest_ssdqual.qual.spec.protocol import Fill
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, process

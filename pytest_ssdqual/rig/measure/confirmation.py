@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from pytest_ssdqual.qual.raid.geometry import costs
-from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import parse_size

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.spec.protocol import InterleaveRule
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule
 from pytest_ssdqual.qual.stats import interleaving
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel
 from pytest_ssdqual.qual.stats.group_sequential import Decision

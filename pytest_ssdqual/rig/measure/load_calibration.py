@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
-from pytest_ssdqual.qual.spec.protocol import AUTO, LoadRule
+from pytest_ssdqual.qual.spec.protocol_rules import AUTO, LoadRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.drives.fencing import Checked

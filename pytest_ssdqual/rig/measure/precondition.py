@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 
 from pytest_ssdqual.qual.measured.run import Run
-from pytest_ssdqual.qual.spec.protocol import Protocol, SteadyRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload

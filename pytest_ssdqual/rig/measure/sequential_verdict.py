@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential, steady_state
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence

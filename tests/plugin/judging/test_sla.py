@@ -23,7 +23,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.combined import combine
-from pytest_ssdqual.qual.spec.protocol import VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule
 from pytest_ssdqual.qual.stats.estimate import student_t
 from pytest_ssdqual.qual.verdict.multiplicity import SHARES
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked

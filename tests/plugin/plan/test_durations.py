@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.forecast.duration import Asked
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.qual.stats.group_sequential import Side
 from pytest_ssdqual.qual.workload.workload import Workload
 

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.promises import Promise
-from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan

@@ -20,7 +20,8 @@ from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import OF_EXTREMES, Claim
-from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.group_sequential import Side

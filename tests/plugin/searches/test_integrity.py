@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.integrity.reference_model import MismatchKind
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Cut, Grow, ReAdd, Restart, StepSequence, Trim, Write
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, IntegrityRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, IntegrityRule
 from pytest_ssdqual.qual.units import format_size
 from pytest_ssdqual.rig.integrity.runner import IntegrityOutcome, run_steps
 from pytest_ssdqual.rig.integrity.target import TargetLayout

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.explore import dimensions as spaces
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
 from pytest_ssdqual.qual.spec import protocol as protocols
-from pytest_ssdqual.qual.spec.protocol import ExploreRule
+from pytest_ssdqual.qual.spec.protocol_rules import ExploreRule
 from pytest_ssdqual.qual.workload.workload import Workload
 
 RANDOM, SEQUENTIAL = Space.of(Workload("randread", "4k", 1)), Space.of(Workload("read", "128k", 1))

@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.forecast import duration, simulated_drive
 from pytest_ssdqual.qual.forecast.duration import Asked, Judging, SteadySteps, Turns
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import InterleaveRule, SequentialRule, SteadyRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, SequentialRule, SteadyRule, VerdictRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE
 

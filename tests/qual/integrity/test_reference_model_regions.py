@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 
 SETTINGS = ArraySettings(chunk="64k")
 

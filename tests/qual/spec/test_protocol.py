@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.qual.spec import protocol
-from pytest_ssdqual.qual.spec.protocol import (
+from pytest_ssdqual.qual.spec.protocol import ProtocolError
+from pytest_ssdqual.qual.spec.protocol_rules import (
     ArraySettings,
     ExploreRule,
     IntegrityRule,
     InterleaveRule,
-    ProtocolError,
     ScreenRule,
     SequentialRule,
     SteadyRule,

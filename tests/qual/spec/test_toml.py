@@ -7,7 +7,7 @@ import pytest
 from support.builders.sheet import PRODUCT, load
 
 from pytest_ssdqual.qual.spec import protocol, toml
-from pytest_ssdqual.qual.spec.protocol import InterleaveRule, ScreenRule, SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, ScreenRule, SequentialRule
 from pytest_ssdqual.qual.spec.toml import DocumentError
 
 MANUAL = Path(__file__).parents[3] / "docs" / "specs.md"

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_ssdqual.qual.measured.run import Look
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.qual.stats import excursions
 from pytest_ssdqual.qual.stats.shared_evidence import Excursion, SharedEvidence
 

@@ -15,7 +15,7 @@ from support.builders.strategies import run, side_by_side
 
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
-from pytest_ssdqual.qual.spec.protocol import SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.stats.group_sequential import Question, Side

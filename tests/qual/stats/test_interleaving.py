@@ -13,7 +13,7 @@ from support.builders import strategies
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
-from pytest_ssdqual.qual.spec.protocol import InterleaveRule
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule
 from pytest_ssdqual.qual.stats import batch_means, group_sequential, interleaving, spread
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, student_t
 from pytest_ssdqual.qual.stats.group_sequential import Question

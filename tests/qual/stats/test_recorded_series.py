@@ -11,7 +11,7 @@ import pytest
 from pytest_ssdqual.qual.detect import periodicity
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.stats.steady_state import series

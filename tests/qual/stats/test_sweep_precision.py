@@ -10,7 +10,7 @@ from support.builders import strategies
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
-from pytest_ssdqual.qual.spec.protocol import VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule
 from pytest_ssdqual.qual.stats import sweep_precision
 from pytest_ssdqual.qual.units import Unit
 

@@ -11,7 +11,7 @@ from support.builders.strategies import run, side_by_side
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, Tracked, settled, states
 from pytest_ssdqual.qual.workload.workload import Workload

@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import USUAL
 from pytest_ssdqual.qual.stats.latency import slower_than
 from pytest_ssdqual.qual.stats.steady_state import judge

@@ -23,14 +23,8 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.qual.spec.protocol import (
-    InterleaveRule,
-    LoopRule,
-    Protocol,
-    SaturationRule,
-    SequentialRule,
-    SteadyRule,
-)
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, LoopRule, SaturationRule, SequentialRule, SteadyRule
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload

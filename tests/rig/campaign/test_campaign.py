@@ -15,7 +15,8 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, InterleaveRule, Protocol, SequentialRule, SteadyRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, InterleaveRule, SequentialRule, SteadyRule
 from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload

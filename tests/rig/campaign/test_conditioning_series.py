@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from support.builders.strategies import side_by_side
 
-from pytest_ssdqual.qual.spec.protocol import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
 from pytest_ssdqual.rig.campaign.conditioning_series import ConditioningSeries
 
 #: Twenty values suffice for it.

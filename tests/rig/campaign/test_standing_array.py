@@ -11,7 +11,7 @@ from support.builders.strategies import side_by_side
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache

@@ -9,7 +9,7 @@ from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_caches import Caches
 
-from pytest_ssdqual.qual.spec.protocol import WriteCacheRule
+from pytest_ssdqual.qual.spec.protocol_rules import WriteCacheRule
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_cache import SCRIPT, CacheState
 from pytest_ssdqual.rig.guard import cache_changes

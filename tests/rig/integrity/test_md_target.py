@@ -14,7 +14,8 @@ from support.fakes.scripted import ScriptedMachine, completed
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.integrity.steps import StepSequence
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import IntegrityRule, Protocol
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import IntegrityRule
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard import label

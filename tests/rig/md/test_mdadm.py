@@ -15,7 +15,7 @@ from support.builders.strategies import geometries
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label

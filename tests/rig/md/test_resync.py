@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.fakes.scripted import completed
 
-from pytest_ssdqual.qual.spec.protocol import RebuildRule
+from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
 from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, RigError, Tethered
 from pytest_ssdqual.rig.md import resync
 

@@ -10,7 +10,7 @@ import pytest
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard import label

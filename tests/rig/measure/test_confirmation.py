@@ -8,7 +8,7 @@ import pytest
 from support.builders.drives import drive
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload

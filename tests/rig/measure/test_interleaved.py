@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.measured.environment import DriveTemperature, ProcessEn
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol
-from pytest_ssdqual.qual.spec.protocol import InterleaveRule
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.qual.workload.workload import Workload

@@ -12,7 +12,7 @@ from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.spec import protocol as protocols
-from pytest_ssdqual.qual.spec.protocol import LoadRule
+from pytest_ssdqual.qual.spec.protocol_rules import LoadRule
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import DriveLoad, Load, LoadTrial

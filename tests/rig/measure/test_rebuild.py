@@ -21,7 +21,8 @@ from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.qual.spec.protocol import Protocol, RebuildRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import acceptance, process

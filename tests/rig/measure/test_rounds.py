@@ -12,7 +12,8 @@ from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.qual.spec.protocol import LoopRule, Protocol
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import LoopRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided

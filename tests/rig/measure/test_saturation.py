@@ -11,7 +11,8 @@ from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.qual.spec.protocol import Protocol, SaturationRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import SaturationRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array

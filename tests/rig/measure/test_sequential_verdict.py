@@ -15,7 +15,8 @@ from support.simulator.simulated_fio import UnderWay
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
-from pytest_ssdqual.qual.spec.protocol import Protocol, SequentialRule, VerdictRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats import group_sequential as looks
 from pytest_ssdqual.qual.stats.group_sequential import Question

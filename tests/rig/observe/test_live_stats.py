@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.progress_events import BytesWritten, LoadBegun, News, Now, Steadiness
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.channel import Channel

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pytest_ssdqual
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.reader import Record

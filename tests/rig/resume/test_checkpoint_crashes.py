@@ -19,7 +19,8 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator import simulated_surroundings
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, Fill, Protocol
+from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import Journal, read_checkpoint
 from pytest_ssdqual.rig.drives import write_counters

@@ -12,7 +12,8 @@ from support.fakes.scripted import ScriptedMachine
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.spec.protocol import ArraySettings, Protocol, SteadyRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import write_counters

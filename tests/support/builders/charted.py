@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim, Limit, Published
-from pytest_ssdqual.qual.spec.protocol import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
