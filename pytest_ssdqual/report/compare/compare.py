@@ -144,9 +144,10 @@ class _Figures:
     @property
     def lacks_intervals(self) -> bool:
         """Return whether drives are in both runs and cannot be compared one by one."""
-        return (
-            bool(self.old.drives.keys() & self.new.drives.keys()) and not self.old.alone.keys() & self.new.alone.keys()
-        )
+        if any(each.reported and each.reported.is_reading for each in (self.old, self.new)):
+            return False
+        in_both = self.old.drives.keys() & self.new.drives.keys()
+        return bool(in_both - self.old.alone.keys() or in_both - self.new.alone.keys())
 
     def each_drive(self) -> Iterator[_Figures]:
         """Yield the figures of the drives that are in both: among many, one that is worse hides in their mean."""

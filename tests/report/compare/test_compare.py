@@ -148,11 +148,17 @@ def test_the_same_drives_are_compared_in_pairs(tmp_path: Path) -> None:
 def test_readings_of_the_same_drives_stay_readings(tmp_path: Path) -> None:
     def run(*values: float) -> Kept:
         drives = {f"S{index}": value for index, value in enumerate(values)}
-        return Kept([KeptMeasurement(values[0], Claim.MAX_LATENCY, "drivex3", is_reading=True, drives=drives)])
+        figure = KeptMeasurement(
+            values[0], Claim.MAX_LATENCY, "drivex3", is_reading=True, drives=drives, drives_percent=5.0
+        )
+        return Kept([figure])
 
     found = compared(tmp_path, run(3e7, 3.1e7, 2.9e7), run(4e7, 4.1e7, 3.9e7))
     assert shown(found) == {"max_latency": ChangeKind.WORSE_READ}
     assert found.judged == 0
+    (other,) = found.others
+    assert [pair.drive for pair in other.pairs] == [""]
+    assert other.left_out == {}
 
 
 def test_drives_that_moved_by_one_bucket_do_not_differ(tmp_path: Path) -> None:
