@@ -31,6 +31,7 @@ from pytest_ssdqual.report.run_folder.reader import (
     worsened_drives,
 )
 from pytest_ssdqual.report.run_summary import time_budget, write_caches
+from pytest_ssdqual.report.run_summary.errors import troubles
 from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, WorsenedDrive, changed_drives
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.terminal import summary
@@ -172,6 +173,7 @@ class Recorder:
                 story = RunReader.read(self._journal.path, *kinds)
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
                 self._close_gate(not_run, [each for each in changed_drives(story) if each.is_defective])
+                self._close_gate_for_earlier(story)
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
@@ -195,6 +197,26 @@ class Recorder:
         for each in defective:
             findings = "; ".join(each.findings)
             found.close(bay, f"{each.name} failed or has a new defect, which no test reported: {findings}")
+
+    def _close_gate_for_earlier(self, story: RunReader) -> None:
+        """Let a resumed run not end with status 0 for tests of earlier sessions that this one did not repeat."""
+        found, bay = gate.of(self._config), self.run.qualification.name
+        left = set(tests_in(story.records)) - found.tests(bay).ran
+        failed, undecided = dict[str, None](), dict[str, None]()
+        for judged in story.evidence():
+            if judged.evidence.outcome is Finding.FAIL:
+                failed[judged.test] = None
+            elif judged.evidence.outcome is Finding.INCONCLUSIVE:
+                undecided[judged.test] = None
+        if self.run.qualification.settings.inconclusive == "skip":
+            undecided.clear()
+        for trouble in troubles(story):
+            (failed if trouble.is_failure else undecided).update(dict.fromkeys(trouble.tests))
+        for tests, how in ((failed, "failed"), (undecided, "ended without a verdict")):
+            if named := [test for test in tests if test in left]:
+                more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
+                sentence = f"tests {how} in an earlier session, and this one did not repeat them: {named[0]}{more}"
+                found.close(bay, sentence, is_finding=tests is failed)
 
     def _add_used(self, budget: BudgetUse | None, caches: str) -> None:
         self._add(budget.facts() if budget else ())

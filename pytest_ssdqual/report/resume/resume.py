@@ -53,8 +53,13 @@ USAGE_ERROR = 4
 #: A longer time from one record to the next is taken for a clock that was set. Passes of a fill, the longest steps of
 #: most runs, take hours.
 LONGEST_STEP = timedelta(days=1)
-#: Kinds of records that begin a session.
-BEGINNINGS = ("run_started", "run_resumed")
+#: Kinds of records that begin a session, or come before its beginning.
+BEGINNINGS = ("run_started", "run_resumed", "resume_refused", "leftovers_removed")
+
+
+def _is_beginning(record: Record) -> bool:
+    """Return True for a record that follows the time between two sessions, such as of what the earlier one left."""
+    return record.kind in BEGINNINGS or record.facts.get("leftover") is True
 
 
 def _time(record: Record) -> datetime | None:
@@ -126,8 +131,8 @@ class Past:
         Records have the time of day. Where the clock was set, by an operator or by NTP after a boot, the step from one
         record to the next is negative or longer than ``LONGEST_STEP``, and counts as zero.
         """
-        timed = [(record.kind, at) for record in self.records if (at := _time(record))]
-        steps = (at - before for (_, before), (kind, at) in pairwise(timed) if kind not in BEGINNINGS)
+        timed = [(record, at) for record in self.records if (at := _time(record))]
+        steps = (at - before for (_, before), (record, at) in pairwise(timed) if not _is_beginning(record))
         return sum(step.total_seconds() for step in steps if timedelta() < step <= LONGEST_STEP)
 
     def drives_in_order(self, drives: Sequence[Drive]) -> tuple[Drive, ...]:

@@ -75,6 +75,19 @@ def test_tests_that_ran_may_be_left_out_of_a_later_session(inner: Inner, suite: 
     assert json.loads((inner.folder() / "manifest.json").read_text())["judged"]["not_run"] == 0
 
 
+def test_what_failed_in_an_earlier_session_and_is_left_out_is_not_green(inner: Inner, suite: str) -> None:
+    assert inner.run(DRIVES, QUICK, suite).ret == FAILED
+    args = (DRIVES, QUICK, suite, "--ssd-resume=last")
+    result = inner.run(*args, "-k", "iops", "-o", "ssd_require_verdicts=false")
+    assert result.ret == FAILED
+    said = " ".join(result.stdout.str().split())
+    assert "tests failed in an earlier session, and this one did not repeat them: test_promises.py::test_p99" in said
+    assert inner.all_cases()["not green"].outcome == "error"
+    assert json.loads((inner.folder() / "manifest.json").read_text())["exit_status"] == FAILED
+    # What passed may be left out.
+    assert "earlier session" not in inner.run(*args, "-k", "p99").stdout.str()
+
+
 def test_a_site_may_permit_it(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_LOST_AT", "1")
     inner.run(DRIVES, QUICK, suite)

@@ -200,6 +200,21 @@ def test_the_time_between_two_sessions_is_not_spent(journal: Journal) -> None:
     assert replace(Past.read(journal.path), records=records).spent_s == 2 * 2 * 3600
 
 
+@pytest.mark.parametrize(
+    ("kind", "facts"),
+    [("resume_refused", {}), ("leftovers_removed", {}), ("array_stopped", {"leftover": True})],
+)
+def test_the_time_before_a_refusal_or_a_removal_is_not_spent(
+    journal: Journal, kind: str, facts: dict[str, object]
+) -> None:
+    kinds = ("run_started", "run_ended", kind, "run_resumed", "run_ended")
+    records = tuple(
+        Record(each, f"2026-11-25T{8 + 2 * hour:02}:00:00+00:00", facts if each == kind else {})
+        for hour, each in enumerate(kinds)
+    )
+    assert replace(Past.read(journal.path), records=records).spent_s == 2 * 2 * 3600
+
+
 def test_other_default_promises_are_refused_unless_the_run_has_not_recorded_them(journal: Journal) -> None:
     past, now = Past.read(journal.path), replace(NOW, defaults=Document("default", "a = 2\n"))
     assert past.refusals(now) == []
