@@ -145,6 +145,8 @@ def test_a_leftover_that_was_used_since_is_not_erased(server: Server, start: Sta
     (array,) = server.arrays()
     paths = server.ask("sh", "-c", "ls -d /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ000[1-3]").split()
     server.ask("mke2fs", "-q", "-F", f"/dev/{array}")
+    # md writes to its superblocks when nothing was written for safe_mode_delay (0.2 s).
+    server.ask("sh", "-c", f'until grep -qx clean "/sys/block/{array}/md/array_state"; do sleep 0.1; done; sync')
     digests = server.digest(*SERIALS[:3])
     said: list[list[str]] = []
     for more in ((), ("--collect-only",)):
