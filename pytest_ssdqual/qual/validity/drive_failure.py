@@ -31,10 +31,11 @@ DROPPED = re.compile(
 REQUEST = re.compile(r"I/O error|critical (target|nexus) error|time(d )?out|reset(ting)? controller", re.IGNORECASE)
 #: Data was damaged between drive and host: the cable, the slot or the drive's interface.
 TRANSFER = re.compile(r"\b(ICRC|BadCRC|UDMA CRC)\b|interface (fatal )?error|CRC error", re.IGNORECASE)
-#: Faults of HBA, IOMMU and host, whatever drive the message names.
+#: Faults of HBA, IOMMU and host, whatever drive the message names. ``[Hardware Error]`` is the host's (HW_ERR of
+#: include/linux/printk.h); ``Sense Key : Hardware Error`` is a drive's.
 HOST = re.compile(
     r"\b(DMAR|IOMMU|AMD-Vi|SMMU)\b|IO_PAGE_FAULT|(diag|host|adapter|firmware) reset|reset(ting)? (adapter|host)"
-    r"|fault_state|non-operational|host adapter abort|scsi_recover_host|Hardware Error",
+    r"|fault_state|non-operational|host adapter abort|scsi_recover_host|\[Hardware Error\]",
     re.IGNORECASE,
 )
 #: Kernel messages that a sentence quotes.

@@ -64,6 +64,14 @@ def test_failed_assessment_blames_the_drive_whatever_the_host_reports() -> None:
     assert [each.serial for each in found.drives] == ["S1"]
 
 
+def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> None:
+    lines = said("sd 1:0:0:0: [sdb] tag#12 Sense Key : Hardware Error [current]", "critical target error, dev sdb")
+    (drive,) = attribute(ERROR, [sata(1), sata(2)], lines).drives
+    assert drive.serial == "S1"
+    of_host = said("mce: [Hardware Error]: Machine check events logged")
+    assert attribute(ERROR, [sata(1, present=False), sata(2)], of_host).origin is FailureOrigin.PATH
+
+
 def test_several_failing_drives_with_media_errors_are_all_named() -> None:
     lines = said("critical medium error, dev sdb, sector 1", "critical medium error, dev sdc, sector 1")
     assert [each.serial for each in attribute(ERROR, [sata(1), sata(2)], lines).drives] == ["S1", "S2"]
