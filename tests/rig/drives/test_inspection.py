@@ -15,6 +15,9 @@ from support.builders import inspected
 from support.documents.wrong_deliveries import drive
 from support.fakes.scripted import ScriptedMachine
 
+from pytest_ssdqual.qual.inspection import checks
+from pytest_ssdqual.qual.inspection.checks import Answer
+from pytest_ssdqual.qual.inspection.limits import InspectionTable
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, Sanitizing
 from pytest_ssdqual.rig.drives.inspection import SCRIPT, read, record, sections
 from pytest_ssdqual.rig.machine.machine import CommandFailed
@@ -202,3 +205,18 @@ def test_no_answer_breaks_the_reader(kind: str, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([each for each in answers if each != "smart"]))
     answers[name] = data.draw(st.text() | JSON.map(json.dumps))
     assert record(found, answers).serial == "S1"
+
+
+@pytest.mark.parametrize(
+    ("own", "kernels", "answer"),
+    [
+        ("AA 000  S/1", "AA_000_S_1", Answer.CONFORMS),
+        ("AA 000  S/1", "AA 000  S/1", Answer.CONFORMS),
+        ("AA_000_S_1", "AA_000_S_2", Answer.DEVIATES),
+        ("aa1", "AA1", Answer.DEVIATES),
+    ],
+)
+def test_a_serial_that_udev_spells_otherwise_is_the_same(own: str, kernels: str, answer: Answer) -> None:
+    of_drive = replace(of("sata"), own_serial=own, serial=kernels)
+    (found,) = checks.check("identity", [of_drive], InspectionTable())
+    assert found.answer is answer
