@@ -97,6 +97,20 @@ def test_fault_of_the_host_beside_one_lost_drive_is_the_paths(words: str) -> Non
     assert words in found.why
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "nvme 0000:01:00.0: Removing from iommu group 12",
+        "pci 0000:01:00.0: Adding to iommu group 12",
+        "iommu: Removing device 0000:01:00.0 from group 12",
+        "iommu: Adding device 0000:01:00.0 to group 12",
+    ],
+)
+def test_a_lost_drive_that_leaves_its_iommu_group_is_no_fault_of_the_host(words: str) -> None:
+    (drive,) = attribute(ERROR, [nvme(1, present=False), nvme(2)], said(words)).drives
+    assert (drive.serial, drive.findings) == ("S1", ("it dropped out",))
+
+
 def test_checksum_errors_of_the_link_blame_no_drive() -> None:
     lines = said("ata1.00: error: { ICRC ABRT }", "I/O error, dev sdb, sector 8 op 0x1:(WRITE)")
     assert attribute(ERROR, [sata(1, is_faulty=True), sata(2)], lines).origin is FailureOrigin.UNKNOWN
