@@ -21,10 +21,10 @@ MEDIA = re.compile(
     r"|error: \{ (\w+ )*UNC",
     re.IGNORECASE,
 )
-#: The kernel gave up a drive, or removed it.
+#: The kernel gave up a drive, or removed it. libata of older kernels says ``disabled``.
 DROPPED = re.compile(
     r"disabling device|device not ready|controller is down|removing after|offline(d| device)|reset fail"
-    r"|^ata\S+: disable device|link down|card not present",
+    r"|^ata\S+: (disable device|disabled$)|link down|card not present",
     re.IGNORECASE,
 )
 #: A request failed or was not answered in time.

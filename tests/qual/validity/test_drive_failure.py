@@ -42,6 +42,14 @@ def test_kernel_messages_about_one_drive_name_it(words: str, finding: str) -> No
     assert words in drive.sentence
 
 
+@pytest.mark.parametrize("words", ["ata1.00: disable device", "ata1.00: disabled"])
+def test_libata_gives_a_drive_up_in_words_that_depend_on_its_version(words: str) -> None:
+    (drive,) = attribute(ERROR, [sata(1), sata(2)], said(words)).drives
+    assert (drive.serial, drive.findings) == ("S1", ("the kernel gave it up",))
+    of_ncq = said("ata1.00: NCQ disabled due to excessive errors")
+    assert attribute(ERROR, [sata(1), sata(2)], of_ncq).origin is FailureOrigin.UNKNOWN
+
+
 def test_drive_that_is_gone_has_dropped_out() -> None:
     (drive,) = attribute(ERROR, [nvme(0), nvme(1, present=False)], ()).drives
     assert (drive.serial, drive.findings) == ("S1", ("it dropped out",))
