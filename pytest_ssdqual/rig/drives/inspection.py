@@ -226,7 +226,8 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
     log = (_bytes(answers.get("sanitize", "")), _bytes(answers.get("self-test", "")))
     format_index = _any_whole(namespace, "flbas")
     formats = list(items(namespace, "lbafs"))
-    index = None if format_index is None else format_index & 0x0F
+    # FLBAS: bits 3:0 of the index, and above them bits 6:5, which a drive with more than 16 formats has.
+    index = None if format_index is None else format_index & 0x0F | (format_index & 0x60) >> 1
     found: dict[str, Any] = {
         "spare_percent": _whole(smart, "nvme_smart_health_information_log", "available_spare"),
         "spare_threshold_percent": _whole(smart, "nvme_smart_health_information_log", "available_spare_threshold"),

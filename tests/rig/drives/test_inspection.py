@@ -220,3 +220,8 @@ def test_a_serial_that_udev_spells_otherwise_is_the_same(own: str, kernels: str,
     of_drive = replace(of("sata"), own_serial=own, serial=kernels)
     (found,) = checks.check("identity", [of_drive], InspectionTable())
     assert found.answer is answer
+
+
+def test_metadata_of_a_format_beyond_the_sixteenth() -> None:
+    formats = [{"ms": 0, "ds": 9}] * 16 + [{"ms": 8, "ds": 12}]
+    assert of("nvme", **{"id-ns": json.dumps({"flbas": 0x20, "lbafs": formats})}).metadata_bytes == 8
