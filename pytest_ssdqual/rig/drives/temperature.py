@@ -107,12 +107,16 @@ def _nvme(log: dict[str, Any], plain: dict[str, Any]) -> Warmth:
 
 
 def _ata(plain: dict[str, Any]) -> Warmth:
-    """Parse smartctl's answer: SATA drives report SCT status, SAS drives a trip temperature."""
+    """Parse smartctl's answer: SATA drives report SCT status, SAS drives a trip temperature.
+
+    Of drives without a temperature log page smartctl 7.3 has it in ``scsi_temperature``; 7.2, 7.4 and 7.5 do not.
+    """
     temperature = plain.get("temperature")
     temperature = temperature if isinstance(temperature, dict) else {}
     status = plain.get("ata_sct_status")
     counted = status.get("temperature") if isinstance(status, dict) else None
-    highest = [limit(_number(temperature.get(name))) for name in ("op_limit_max", "drive_trip")]
+    trip = smart_answer.at(plain, "scsi_temperature", "drive_trip")
+    highest = [limit(_number(each)) for each in (temperature.get("op_limit_max"), temperature.get("drive_trip"), trip)]
     return Warmth(
         temperature_c=smart_answer.temperature_c(plain),
         limit_c=next((value for value in highest if value is not None), None),

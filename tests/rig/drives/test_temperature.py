@@ -81,6 +81,8 @@ def test_a_sata_drive_that_is_too_old_for_sct() -> None:
 
 
 def test_a_sas_drive_has_a_trip_temperature() -> None:
+    newer = smartctl(temperature={"current": 45}, scsi_temperature={"drive_trip": 70})
+    assert parse(newer)[0].limit_c == 70
     (warmth, link) = parse(smartctl(temperature={"current": 45, "drive_trip": 70}))
     assert (warmth.temperature_c, warmth.limit_c, link) == (45, 70, None)
 
