@@ -225,3 +225,14 @@ def test_a_serial_that_udev_spells_otherwise_is_the_same(own: str, kernels: str,
 def test_metadata_of_a_format_beyond_the_sixteenth() -> None:
     formats = [{"ms": 0, "ds": 9}] * 16 + [{"ms": 8, "ds": 12}]
     assert of("nvme", **{"id-ns": json.dumps({"flbas": 0x20, "lbafs": formats})}).metadata_bytes == 8
+
+
+@pytest.mark.parametrize(("version", "failed"), [([7, 2], None), ([7, 3], 0), ([7, 5], 0), ([8, 0], 0), (None, None)])
+def test_an_old_smartctl_does_not_report_the_self_tests_of_a_sas_drive(
+    version: list[int] | None, failed: int | None
+) -> None:
+    answer = inspected.smart_of_sas("S1", "ACME 900")
+    answer["smartctl"] = {"version": version, "exit_status": 0}
+    assert of("sas", smart=json.dumps(answer)).failed_self_tests == failed
+    answer["scsi_self_test_0"] = {"result": {"value": 7}}
+    assert of("sas", smart=json.dumps(answer)).failed_self_tests == 1
