@@ -6,6 +6,7 @@ have is ``ABSENT``; what neither the spec nor the defaults limit is ``UNLIMITED`
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -141,9 +142,14 @@ def _identity(drive: InspectionRecord, _: InspectionTable, drives: Sequence[Insp
             wrong.append(f"at {drive.path} has the same {what} {value} as {', '.join(others)}")
     # A SAS drive's serial in lsblk up to util-linux 2.36 may be its WWN (util-linux#1143), so only two serials differ.
     both = [drive.serial, drive.own_serial]
-    if all(both) and drive.kind is not DriveKind.SCSI and len({str(each).strip() for each in both}) > 1:
+    if all(both) and drive.kind is not DriveKind.SCSI and len({_as_udev_spells(str(each)) for each in both}) > 1:
         wrong.append(f"reports the serial {drive.own_serial} itself, but the kernel knows it by {drive.serial}")
     return _result(not wrong, " and ".join(wrong) or f"is identified by {drive.serial} and {drive.wwn}")
+
+
+def _as_udev_spells(serial: str) -> str:
+    """A serial in a common spelling: udev writes an underscore for blanks and for characters such as a slash."""
+    return re.sub(r"[^0-9A-Za-z#+.:=@-]+", "_", serial.strip())
 
 
 #: What must be the same of all drives, by its words.

@@ -21,20 +21,23 @@ MEDIA = re.compile(
     r"|error: \{ (\w+ )*UNC",
     re.IGNORECASE,
 )
-#: The kernel gave up a drive, or removed it.
+#: The kernel gave up a drive, or removed it. libata of older kernels says ``disabled``.
 DROPPED = re.compile(
     r"disabling device|device not ready|controller is down|removing after|offline(d| device)|reset fail"
-    r"|^ata\S+: disable device|link down|card not present",
+    r"|^ata\S+: (disable device|disabled$)|link down|card not present",
     re.IGNORECASE,
 )
 #: A request failed or was not answered in time.
 REQUEST = re.compile(r"I/O error|critical (target|nexus) error|time(d )?out|reset(ting)? controller", re.IGNORECASE)
 #: Data was damaged between drive and host: the cable, the slot or the drive's interface.
 TRANSFER = re.compile(r"\b(ICRC|BadCRC|UDMA CRC)\b|interface (fatal )?error|CRC error", re.IGNORECASE)
-#: Faults of HBA, IOMMU and host, whatever drive the message names.
+#: Faults of HBA, IOMMU and host, whatever drive the message names. ``[Hardware Error]`` is the host's (HW_ERR of
+#: include/linux/printk.h); ``Sense Key : Hardware Error`` is a drive's. A device that comes or goes is added to
+#: its IOMMU group or removed from it, which is no fault (drivers/iommu/iommu.c; older kernels say it in other words).
 HOST = re.compile(
-    r"\b(DMAR|IOMMU|AMD-Vi|SMMU)\b|IO_PAGE_FAULT|(diag|host|adapter|firmware) reset|reset(ting)? (adapter|host)"
-    r"|fault_state|non-operational|host adapter abort|scsi_recover_host|Hardware Error",
+    r"\b(DMAR|IOMMU(?! group|: (Adding|Removing) device)|AMD-Vi|SMMU)\b|IO_PAGE_FAULT"
+    r"|(diag|host|adapter|firmware) reset|reset(ting)? (adapter|host)|fault_state"
+    r"|non-operational|host adapter abort|scsi_recover_host|\[Hardware Error\]",
     re.IGNORECASE,
 )
 #: Kernel messages that a sentence quotes.

@@ -48,6 +48,8 @@ SELF_TEST_HEADER, SELF_TEST_ENTRY, SELF_TESTS = 4, 28, 20
 NVME_FAILURES = (5, 6, 7)
 #: SPC-4, Self-Test Results log page: 3 is an unknown error, 4 to 7 are failed segments.
 SCSI_FAILURES = (3, 4, 5, 6, 7)
+#: First version of smartctl whose JSON has the self-tests of SCSI drives (scsiprint.cpp of 7.2 and 7.3).
+SCSI_SELF_TESTS_SINCE = [7, 3]
 #: SSTAT bits 2:0 of log page 81h; 4 is a success without deallocation.
 SANITIZE_STATES = {
     0: Sanitizing.NEVER,
@@ -206,7 +208,10 @@ def _of_counters(smart: object, kind: DriveKind | None) -> dict[str, Any]:
 
 
 def _failed_self_tests(smart: object) -> int | None:
-    """Return the failed entries of the self-test log of an ATA or SCSI drive; None if there is no log."""
+    """Return the failed entries of the self-test log of an ATA or SCSI drive; None if there is no log.
+
+    smartctl before 7.3 has a SCSI drive's log in its text only, so its JSON does not show that there are no failures.
+    """
     for log in ("extended", "standard"):
         own = at(smart, "ata_smart_self_test_log", log)
         if isinstance(own, dict):
@@ -215,7 +220,8 @@ def _failed_self_tests(smart: object) -> int | None:
     known = [result for result in results if result is not None]
     if known:
         return sum(result in SCSI_FAILURES for result in known)
-    return 0 if at(smart, "device", "protocol") == "SCSI" else None
+    version = [number for number in items(smart, "smartctl", "version") if isinstance(number, int)]
+    return 0 if at(smart, "device", "protocol") == "SCSI" and version >= SCSI_SELF_TESTS_SINCE else None
 
 
 def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
@@ -226,7 +232,8 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
     log = (_bytes(answers.get("sanitize", "")), _bytes(answers.get("self-test", "")))
     format_index = _any_whole(namespace, "flbas")
     formats = list(items(namespace, "lbafs"))
-    index = None if format_index is None else format_index & 0x0F
+    # FLBAS: bits 3:0 of the index, and above them bits 6:5, which a drive with more than 16 formats has.
+    index = None if format_index is None else format_index & 0x0F | (format_index & 0x60) >> 1
     found: dict[str, Any] = {
         "spare_percent": _whole(smart, "nvme_smart_health_information_log", "available_spare"),
         "spare_threshold_percent": _whole(smart, "nvme_smart_health_information_log", "available_spare_threshold"),

@@ -75,7 +75,10 @@ def _growth(before: int | None, after: int | None) -> int | None:
 
 
 def _nvme_cli(plain: dict[str, Any]) -> Warmth:
-    """Parse nvme-cli's answer: kelvin; some versions print numbers as text or as 323.0, some flags as a structure."""
+    """Parse nvme-cli's answer: kelvin; some versions print numbers as text or as 323.0, some flags as a structure.
+
+    A drive that does not report its temperature, as those of clouds, has 0 K.
+    """
     warning = plain.get("critical_warning")
     if isinstance(warning, dict):
         warning = warning.get("value")
@@ -84,7 +87,7 @@ def _nvme_cli(plain: dict[str, Any]) -> Warmth:
     seconds = [_number(plain.get(f"thm_temp{level}_total_time")) for level in (1, 2)]
     counts = [_number(plain.get(f"thm_temp{level}_trans_count")) for level in (1, 2)]
     return Warmth(
-        temperature_c=None if kelvin is None else kelvin - KELVIN,
+        temperature_c=kelvin - KELVIN if kelvin else None,
         too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
         too_warm_s=_sum([value and value * 60 for value in minutes] + seconds),
         events=_sum(counts),
@@ -104,12 +107,16 @@ def _nvme(log: dict[str, Any], plain: dict[str, Any]) -> Warmth:
 
 
 def _ata(plain: dict[str, Any]) -> Warmth:
-    """Parse smartctl's answer: SATA drives report SCT status, SAS drives a trip temperature."""
+    """Parse smartctl's answer: SATA drives report SCT status, SAS drives a trip temperature.
+
+    Of drives without a temperature log page smartctl 7.3 has it in ``scsi_temperature``; 7.2, 7.4 and 7.5 do not.
+    """
     temperature = plain.get("temperature")
     temperature = temperature if isinstance(temperature, dict) else {}
     status = plain.get("ata_sct_status")
     counted = status.get("temperature") if isinstance(status, dict) else None
-    highest = [limit(_number(temperature.get(name))) for name in ("op_limit_max", "drive_trip")]
+    trip = smart_answer.at(plain, "scsi_temperature", "drive_trip")
+    highest = [limit(_number(each)) for each in (temperature.get("op_limit_max"), temperature.get("drive_trip"), trip)]
     return Warmth(
         temperature_c=smart_answer.temperature_c(plain),
         limit_c=next((value for value in highest if value is not None), None),

@@ -16,7 +16,6 @@ from __future__ import annotations
 import getpass
 import hashlib
 import json
-import math
 import os
 import re
 import socket
@@ -41,6 +40,8 @@ UNFINISHED = "~unfinished"
 HELD = scripts.text("lock_holders.sh")
 #: The most drives named in a sentence.
 MOST_NAMED = 8
+#: The longest plan that is believed; an integer may be larger than any float.
+LONGEST_PLAN_S = 1e9
 #: The longest text that is quoted from a note.
 WORD_CHARACTERS = 120
 
@@ -167,7 +168,7 @@ def _read(note: str) -> tuple[str, float | None, str]:
         planned_s, work = noted.get("planned_s"), noted.get("work", "")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return safe_text.line(note.strip(), WORD_CHARACTERS) or "an unknown process", None, ""
-    is_number = isinstance(planned_s, int | float) and math.isfinite(planned_s) and planned_s >= 0
+    is_number = isinstance(planned_s, int | float) and 0 <= planned_s <= LONGEST_PLAN_S
     run = f", run {run}" if run else ""
     work = safe_text.line(str(work), WORD_CHARACTERS) if work else ""
     return safe_text.line(f"{who}, process {pid}{run}", WORD_CHARACTERS), float(planned_s) if is_number else None, work

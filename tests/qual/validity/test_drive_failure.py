@@ -42,6 +42,14 @@ def test_kernel_messages_about_one_drive_name_it(words: str, finding: str) -> No
     assert words in drive.sentence
 
 
+@pytest.mark.parametrize("words", ["ata1.00: disable device", "ata1.00: disabled"])
+def test_libata_gives_a_drive_up_in_words_that_depend_on_its_version(words: str) -> None:
+    (drive,) = attribute(ERROR, [sata(1), sata(2)], said(words)).drives
+    assert (drive.serial, drive.findings) == ("S1", ("the kernel gave it up",))
+    of_ncq = said("ata1.00: NCQ disabled due to excessive errors")
+    assert attribute(ERROR, [sata(1), sata(2)], of_ncq).origin is FailureOrigin.UNKNOWN
+
+
 def test_drive_that_is_gone_has_dropped_out() -> None:
     (drive,) = attribute(ERROR, [nvme(0), nvme(1, present=False)], ()).drives
     assert (drive.serial, drive.findings) == ("S1", ("it dropped out",))
@@ -62,6 +70,14 @@ def test_failed_assessment_blames_the_drive_whatever_the_host_reports() -> None:
     drives = [nvme(0, present=False), nvme(1, smart=("its own SMART health assessment is now FAILED",))]
     found = attribute(ERROR, drives, said("DMAR: [DMA Write] Request device [01:00.0] fault addr 0"))
     assert [each.serial for each in found.drives] == ["S1"]
+
+
+def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> None:
+    lines = said("sd 1:0:0:0: [sdb] tag#12 Sense Key : Hardware Error [current]", "critical target error, dev sdb")
+    (drive,) = attribute(ERROR, [sata(1), sata(2)], lines).drives
+    assert drive.serial == "S1"
+    of_host = said("mce: [Hardware Error]: Machine check events logged")
+    assert attribute(ERROR, [sata(1, present=False), sata(2)], of_host).origin is FailureOrigin.PATH
 
 
 def test_several_failing_drives_with_media_errors_are_all_named() -> None:
@@ -87,6 +103,20 @@ def test_fault_of_the_host_beside_one_lost_drive_is_the_paths(words: str) -> Non
     found = attribute(ERROR, [sata(1, present=False), sata(2)], said(words))
     assert found.origin is FailureOrigin.PATH
     assert words in found.why
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "nvme 0000:01:00.0: Removing from iommu group 12",
+        "pci 0000:01:00.0: Adding to iommu group 12",
+        "iommu: Removing device 0000:01:00.0 from group 12",
+        "iommu: Adding device 0000:01:00.0 to group 12",
+    ],
+)
+def test_a_lost_drive_that_leaves_its_iommu_group_is_no_fault_of_the_host(words: str) -> None:
+    (drive,) = attribute(ERROR, [nvme(1, present=False), nvme(2)], said(words)).drives
+    assert (drive.serial, drive.findings) == ("S1", ("it dropped out",))
 
 
 def test_checksum_errors_of_the_link_blame_no_drive() -> None:

@@ -15,6 +15,9 @@ from support.builders import inspected
 from support.documents.wrong_deliveries import drive
 from support.fakes.scripted import ScriptedMachine
 
+from pytest_ssdqual.qual.inspection import checks
+from pytest_ssdqual.qual.inspection.checks import Answer
+from pytest_ssdqual.qual.inspection.limits import InspectionTable
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, Sanitizing
 from pytest_ssdqual.rig.drives.inspection import SCRIPT, read, record, sections
 from pytest_ssdqual.rig.machine.machine import CommandFailed
@@ -202,3 +205,34 @@ def test_no_answer_breaks_the_reader(kind: str, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([each for each in answers if each != "smart"]))
     answers[name] = data.draw(st.text() | JSON.map(json.dumps))
     assert record(found, answers).serial == "S1"
+
+
+@pytest.mark.parametrize(
+    ("own", "kernels", "answer"),
+    [
+        ("AA 000  S/1", "AA_000_S_1", Answer.CONFORMS),
+        ("AA 000  S/1", "AA 000  S/1", Answer.CONFORMS),
+        ("AA_000_S_1", "AA_000_S_2", Answer.DEVIATES),
+        ("aa1", "AA1", Answer.DEVIATES),
+    ],
+)
+def test_a_serial_that_udev_spells_otherwise_is_the_same(own: str, kernels: str, answer: Answer) -> None:
+    of_drive = replace(of("sata"), own_serial=own, serial=kernels)
+    (found,) = checks.check("identity", [of_drive], InspectionTable())
+    assert found.answer is answer
+
+
+def test_metadata_of_a_format_beyond_the_sixteenth() -> None:
+    formats = [{"ms": 0, "ds": 9}] * 16 + [{"ms": 8, "ds": 12}]
+    assert of("nvme", **{"id-ns": json.dumps({"flbas": 0x20, "lbafs": formats})}).metadata_bytes == 8
+
+
+@pytest.mark.parametrize(("version", "failed"), [([7, 2], None), ([7, 3], 0), ([7, 5], 0), ([8, 0], 0), (None, None)])
+def test_an_old_smartctl_does_not_report_the_self_tests_of_a_sas_drive(
+    version: list[int] | None, failed: int | None
+) -> None:
+    answer = inspected.smart_of_sas("S1", "ACME 900")
+    answer["smartctl"] = {"version": version, "exit_status": 0}
+    assert of("sas", smart=json.dumps(answer)).failed_self_tests == failed
+    answer["scsi_self_test_0"] = {"result": {"value": 7}}
+    assert of("sas", smart=json.dumps(answer)).failed_self_tests == 1

@@ -43,6 +43,11 @@ def test_other_versions_write_whole_numbers_as_floats() -> None:
     assert parse(json.dumps(plain | {"temperature": 323.7}))[0].temperature_c is None
 
 
+def test_a_drive_of_zero_kelvin_does_not_report_its_temperature() -> None:
+    assert parse(json.dumps(json.loads(NVME_CLI) | {"temperature": 0}))[0].temperature_c is None
+    assert parse(json.dumps(json.loads(NVME_CLI) | {"temperature": 268}))[0].temperature_c == -5
+
+
 def test_a_sas_drive_of_zero_degrees_is_asked_for_its_environmental_reports() -> None:
     sas = {"device": {"protocol": "SCSI"}, "temperature": {"current": 0, "drive_trip": 65}}
     assert parse(smartctl(**sas))[0].temperature_c is None
@@ -76,6 +81,8 @@ def test_a_sata_drive_that_is_too_old_for_sct() -> None:
 
 
 def test_a_sas_drive_has_a_trip_temperature() -> None:
+    newer = smartctl(temperature={"current": 45}, scsi_temperature={"drive_trip": 70})
+    assert parse(newer)[0].limit_c == 70
     (warmth, link) = parse(smartctl(temperature={"current": 45, "drive_trip": 70}))
     assert (warmth.temperature_c, warmth.limit_c, link) == (45, 70, None)
 

@@ -70,6 +70,7 @@ def test_drives_of_one_holder_stand_together_and_many_are_counted() -> None:
         "", "  ", "anna@ctl1 pid 77 since 2026-11-21", "{", "[]", "7", '"x"', '{"who": "x"}', "\x1b[2J\x07",
         '{"who": {"a": 1}, "pid": [], "planned_s": "soon"}', '{"who": "x", "pid": 1, "planned_s": NaN}',
         '{"who": "x", "pid": 1, "planned_s": -5}', "[" * 100_000,
+        f'{{"who": "x", "pid": 1, "planned_s": 1{"0" * 400}}}',
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("age", ["75", "", "x", "-3"])
