@@ -18,9 +18,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
-#: Drives of each suite: the arrays of toms_s3500 have six. With more than two drives the emulated processor bounds the
-#: transfers of 1 MiB in snia, and no cell of them is valid.
-SUITES = {"intel_s3500": 4, "toms_s3500": 6, "stec": 4, "toms_s3700": 4, "intel_910": 4, "snia": 2}
+#: Drives of each suite: the arrays of toms_s3500 have six.
+SUITES = {"intel_s3500": 4, "toms_s3500": 6, "stec": 4, "toms_s3700": 4, "intel_910": 4, "snia": 4}
 #: More arguments of pytest. Demand variation has 32 processes of fio for each drive, which report every 3.4 s on an
 #: emulated machine instead of each second: its cells are not valid there.
 MORE = {"snia": ("-k", "not demand")}

@@ -32,12 +32,11 @@ class Bus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScaleModel:
-    """One emulated drive: a cap on its I/Os per second, and how long each of them takes.
+    """One emulated drive: a cap on its I/Os and bytes per second, and how long each I/O takes.
 
     Without a latency a drive answers every I/O at once up to the cap, at any queue depth. With a latency, every I/O
-    takes
-        that long, so the rate grows with the depth up to the knee at ``iops`` × ``latency_ns`` outstanding I/Os. Such a
-        drive keeps no data (it reads as zeros), so it cannot be a member of an array: md would not find its superblock.
+    takes that long, so the rate grows with the depth up to the knee at ``iops`` × ``latency_ns`` outstanding I/Os. Such
+    a drive keeps no data (it reads as zeros), so it cannot be a member of an array: md would not find its superblock.
     """
 
     serial: str
@@ -47,6 +46,8 @@ class ScaleModel:
     #: 0: the drive answers at once and keeps its data.
     latency_ns: int = 0
     bus: Bus = Bus.NVME
+    #: Reads, writes, discards and zeroed ranges together; 0: no limit.
+    bytes_per_s: int = 0
 
     #: Fixed in QEMU's NVMe controller.
     MODEL = "QEMU NVMe Ctrl"
@@ -110,14 +111,18 @@ def shelf(
     first: int = 1,
     bus: Bus = Bus.NVME,
     slow: int = 0,
+    bytes_per_s: int = 0,
 ) -> tuple[ScaleModel, ...]:
     """Return drives with the serial numbers SSDQ0001 (``first``), SSDQ0002, …; raises as ``check_count``.
 
-    They are equal, except that the drive at position ``slow``, counted from 1, has ``SLOW`` times the IOPS.
+    They are equal, except that the drive at position ``slow``, counted from 1, has ``SLOW`` times the speed.
     """
-    speeds = [round(iops * SLOW) if number == slow else iops for number in range(1, check_count(count) + 1)]
+    speeds = [SLOW if position == slow else 1 for position in range(1, check_count(count) + 1)]
     return tuple(
-        ScaleModel(f"SSDQ{number:04}", size_bytes, speed, latency_ns, bus) for number, speed in enumerate(speeds, first)
+        ScaleModel(
+            f"SSDQ{number:04}", size_bytes, round(iops * speed), latency_ns, bus, bytes_per_s=round(bytes_per_s * speed)
+        )
+        for number, speed in enumerate(speeds, first)
     )
 
 
@@ -157,7 +162,7 @@ def drive_argv(position: int, drive: ScaleModel, directory: Path) -> list[str]:
         "-blockdev",
         _media(names, drive, directory),
         "-object",
-        f"throttle-group,id={names.limit},x-iops-total={drive.iops}",
+        f"throttle-group,id={names.limit},x-iops-total={drive.iops},x-bps-total={drive.bytes_per_s}",
         "-blockdev",
         _option(throttle_options(names, names.media_node)),
         *(["-device", port] if drive.bus is Bus.NVME else []),

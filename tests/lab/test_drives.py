@@ -47,7 +47,7 @@ def test_a_drive_is_a_file_behind_its_own_limit_in_its_own_port() -> None:
         "-blockdev",
         "driver=file,node-name=media1,filename=/lab/SSDQ0002.raw,cache.no-flush=on,discard=unmap",
         "-object",
-        "throttle-group,id=limit1,x-iops-total=150",
+        "throttle-group,id=limit1,x-iops-total=150,x-bps-total=0",
         "-blockdev",
         "driver=throttle,node-name=drive1,file=media1,throttle-group=limit1,discard=unmap,detect-zeroes=unmap",
         "-device",
@@ -55,6 +55,12 @@ def test_a_drive_is_a_file_behind_its_own_limit_in_its_own_port() -> None:
         "-device",
         "driver=nvme,bus=port1,id=ssd1,drive=drive1,serial=SSDQ0002",
     ]
+
+
+def test_a_slow_drive_has_less_of_both_speeds() -> None:
+    fast, slow = shelf(2, iops=300, bytes_per_s=50_000_000, slow=2)
+    assert "throttle-group,id=limit0,x-iops-total=300,x-bps-total=50000000" in drive_argv(0, fast, Path("/lab"))
+    assert "throttle-group,id=limit1,x-iops-total=180,x-bps-total=30000000" in drive_argv(1, slow, Path("/lab"))
 
 
 def test_scsi_drives_share_an_adapter_and_are_ssds() -> None:
