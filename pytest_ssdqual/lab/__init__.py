@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 #: The largest transfer that a drive does at its full IOPS; larger ones are bound by its bandwidth. Without a bound,
-#: transfers of 1 MiB to several drives are bound by QEMU's one thread: of 128 to each of four, 71 % were outstanding.
-LARGEST_AT_FULL_IOPS = 256 << 10
+#: transfers of 1 MiB to several drives are bound by the emulated processor: of 128 to each of four, 57 to 71 % were
+#: outstanding, and Little's law refused them.
+LARGEST_AT_FULL_IOPS = 128 << 10
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def start(
 ) -> Iterator[Vm]:
     """Boot a machine with ``count`` drives; stop and remove it when the block is left.
 
-    A drive has ``iops``, and the bandwidth of as many transfers of 256 KiB. With a latency, drives keep no data, see
+    A drive has ``iops``, and the bandwidth of as many transfers of 128 KiB. With a latency, drives keep no data, see
     ``drives.ScaleModel``; ``first`` is the number of the first drive, ``slow`` the position of a slow one; ``release``
     is a release of Debian as in ``image.release``, else the host's. The first call on a host downloads the guest's
     packages into ``cache``. Raises ``ValueError`` for a count that cannot be emulated, ``LabUnavailable`` if this host

@@ -139,9 +139,9 @@ def _question(asked: Asked) -> Question:
 def _measured(judging: Judging, asked: Asked, kind: str, number: int, look: int) -> Measured:
     """Return what a simulated drive has done up to a look; ``asked`` decides the latencies, `RATE` stands for none."""
     rule = judging.looks
-    drive, seconds = _drive(kind, number, rule.limit_s), group_sequential.look_times(rule)[look - 1]
+    seconds = group_sequential.look_times(rule)[look - 1]
     shared = SharedEvidence(judging.loaded_s, _shown(kind, number, judging) if judging.is_shown else ())
-    run = _run(drive, seconds, asked, rule)
+    run = _run(kind, number, seconds, asked, rule)
     return Measured((group_sequential.at_look(run, look, rule, judging.verdict.confidence, shared),))
 
 
@@ -176,10 +176,18 @@ def _limits(asked: Asked) -> dict[Claim, Limit]:
     return {claim: Limit(claim.direction, bound, claim.unit, "simulated", asked.per_hour)}
 
 
-def _run(drive: SimulatedDrive, seconds: float, asked: Asked, rule: SequentialRule) -> Run:
+@lru_cache(maxsize=256)
+def _whole_spells(kind: str, number: int, asked: Asked, rule: SequentialRule) -> tuple[Spell, ...]:
+    """Return the spells of the longest measurement, which begins with those of a shorter one."""
+    drive, limit_s = _drive(kind, number, rule.limit_s), float(rule.limit_s)
+    return _spells(drive, limit_s, asked, group_sequential.spell_s(rule))
+
+
+def _run(kind: str, number: int, seconds: float, asked: Asked, rule: SequentialRule) -> Run:
     """Return the first ``seconds`` of a drive, one report for each block."""
     import numpy as np
 
+    drive = _drive(kind, number, rule.limit_s)
     edges = np.linspace(0.0, seconds, batch_means.COUNT + 1)
     done, slow = (each.tolist() for each in drive.between(edges))
     block_s = seconds / batch_means.COUNT
@@ -188,7 +196,7 @@ def _run(drive: SimulatedDrive, seconds: float, asked: Asked, rule: SequentialRu
         count = round(IOPS * ios)
         latency = _latency(count, IOPS * slower, asked)
         intervals.append(Interval(index * block_s, block_s, count, 0, 4096 * count, 0, latency, NOTHING))
-    spells = _spells(drive, seconds, asked, group_sequential.spell_s(rule))
+    spells = _whole_spells(kind, number, asked, rule)[: int(seconds / group_sequential.spell_s(rule))]
     return Run(READS, TARGET, ("simulated",), tuple(intervals), 0.0, seconds, batch_means.COUNT, "", reports=spells)
 
 

@@ -250,11 +250,13 @@ class Run:
             counted = inside(self.reports, self.ramp_s, self.window_s)
         else:
             counted = tuple(map(Spell.of_interval, self.counted))
-        spell_s, parts = self.spell_s, dict[int, list[Spell]]()
-        begin_s = counted[0].start_s if counted else 0.0
-        for each in counted:
-            middle_s = each.start_s + each.seconds / 2 - begin_s
-            parts.setdefault(int(middle_s / spell_s), []).append(each)
+        spell_s, begin_s = self.spell_s, counted[0].start_s if counted else 0.0
+        indexes = [int((each.start_s + each.seconds / 2 - begin_s) / spell_s) for each in counted]
+        if len(set(indexes)) == len(indexes):  # one report for each spell, as in a condensed run
+            return tuple(counted)
+        parts: dict[int, list[Spell]] = {}
+        for index, each in zip(indexes, counted, strict=True):
+            parts.setdefault(index, []).append(each)
         return tuple(Spell.joined(parts[index]) for index in sorted(parts))
 
     def condensed(self) -> Run:
