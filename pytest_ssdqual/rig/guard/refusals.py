@@ -48,6 +48,15 @@ OPEN = {
     UseKind.GENERIC: "is open through a character device (sg, bsg or ng) by {}",
     UseKind.RESERVED: "is reserved by, or registered with, a host ({})",
 }
+#: Likely causes of a capacity of 0, by transport, and what to do. The kernel gives none to a namespace with metadata
+#: that its block layer cannot use (nvme_update_disk_info, drivers/nvme/host/core.c), nor to a SCSI disk with another
+#: size of blocks ("Unsupported sector size", drivers/scsi/sd.c).
+NO_CAPACITY = {
+    "nvme": "the controller does not answer, or the namespace is formatted with metadata or blocks that the kernel "
+    "cannot use; see `nvme id-ns -H {0}`, and `nvme format` chooses a format without metadata and erases the drive",
+    "sas": "the drive does not answer, or it has blocks of 520 or 528 bytes, which the kernel cannot use; see "
+    "`sg_readcap -l {0}`, and `sg_format --format --size=512` formats and erases the drive",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +314,8 @@ def _shape(topology: Topology, node: Node) -> Iterator[str]:
     if node.read_only:
         yield "is read-only"
     if node.size_bytes <= 0:
-        yield "has no capacity (0 bytes)"
+        hint = NO_CAPACITY.get(node.transport or "", "").format(node.path)
+        yield f"has no capacity (0 bytes){hint and ': '}{hint}"
     for use in node.uses:
         if use.kind is UseKind.UNOPENABLE:
             yield f"cannot be opened ({use.detail})"

@@ -111,7 +111,15 @@ def test_a_mistyped_consent_is_told() -> None:
     ("disk", "reason"),
     [
         (ssd(read_only=True), "is read-only"),
-        (ssd(size=0), "has no capacity (0 bytes)"),
+        (ssd(size=0), "has no capacity (0 bytes)."),
+        (
+            ssd(size=0, transport="nvme"),
+            "with metadata or blocks that the kernel cannot use; see `nvme id-ns -H /dev/sdb`",
+        ),
+        (
+            ssd(size=0, transport="sas"),
+            "of 520 or 528 bytes, which the kernel cannot use; see `sg_readcap -l /dev/sdb`",
+        ),
         (
             ssd(serial=None, wwn=None),
             "has neither a serial number nor a WWN, so it cannot be distinguished from another drive",
