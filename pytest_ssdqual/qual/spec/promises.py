@@ -23,6 +23,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import (
+    LEAST_FACTOR,
     NEAR_ONE,
     OF_RARE_EVENTS,
     RATIO_IN_PER_CENT,
@@ -31,6 +32,7 @@ from pytest_ssdqual.qual.spec.claims import (
     Claim,
     Direction,
     Scope,
+    require_factor,
 )
 from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, workload_id
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
@@ -236,7 +238,10 @@ class Promise:
             return _not_a_fraction(bound)
         if unit is Unit.RATIO and claim in NEAR_ONE and bound >= RATIO_IN_PER_CENT:
             raise ValueError(f"{claim} is a ratio, not a percentage: write {bound / 100:g} for {bound:g} %")
-        return bound
+        if claim is Claim.FRESH_TO_STEADY and bound < LEAST_FACTOR:
+            words = f"write {1 / bound:.3g} for a drive that settles at {100 * bound:g} % of its fresh IOPS"
+            raise ValueError(f"{claim} is {claim.label}: {words}")
+        return require_factor(given, bound) if claim is Claim.FRESH_TO_STEADY else bound
 
     @field_validator("min_percent_of_spec", "max_percent_of_spec", mode="after")
     @classmethod

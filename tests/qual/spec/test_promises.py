@@ -199,6 +199,15 @@ BAD = {
         promise(claim="member_spread", at_least=95),
         "promise[0].at_least: member_spread is a ratio, not a percentage: write 0.95 for 95 %",
     ),
+    "factor in per cent": (
+        promise(claim="fresh_to_steady", at_most=150),
+        "promise[0].at_most: fresh_to_steady is a factor: write 1.5 for 150 %, or '150 x' if it is 150",
+    ),
+    "factor upside down": (
+        promise(claim="fresh_to_steady", at_most=0.25),
+        "promise[0].at_most: fresh_to_steady is fresh over settled IOPS: write 4 for a drive that settles at 25 % of "
+        "its fresh IOPS",
+    ),
     "reference of a sweep": (
         promise(claim="scaling_slope", relative_to="randread_4k_qd8", at_least="40 %"),
         "promise[0].relative_to: scaling_slope is not about one workload, so it cannot be relative to another",
@@ -299,6 +308,12 @@ BAD = {
 @pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
 def test_a_promise_that_makes_no_sense_says_so(tmp_path: Path, text: str, sentence: str) -> None:
     assert errors(tmp_path, PRODUCT + text) == [sentence]
+
+
+@pytest.mark.parametrize(("given", "factor"), [(0.9, 0.9), (3, 3), (99, 99), ("99 x", 99), ("150 x", 150)])
+def test_a_factor_may_be_large_if_it_says_so(tmp_path: Path, given: object, factor: float) -> None:
+    acme = load(tmp_path, PRODUCT + promise(claim="fresh_to_steady", at_most=given))
+    assert acme.promises[0].at_most == factor
 
 
 @pytest.mark.parametrize("workload", [READ, MIXED, *toms_s3700.ON_SECTORS, intel_910.STREAMS.workloads[0]], ids=str)
