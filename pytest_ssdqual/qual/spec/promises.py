@@ -110,6 +110,22 @@ def _matches_ids(glob: str) -> str:
     return glob
 
 
+#: The part of a glob that names streams: ``_s4_qd8``, ``_s*_qd8``.
+_STREAMS = re.compile(r"s[\d*?\[][^_]*_qd")
+
+
+def _covers(glob: str, workload: Workload) -> bool:
+    """Return whether a promise with this glob is about the workload.
+
+    A glob that does not end with ``*`` is about a queue depth. Several jobs of that depth have more I/Os outstanding,
+    so it has to name them: ``*_qd8`` is not about ``randread_4k_s4_qd8``, nor ``*qd8`` about ``randread_4k_t8xqd8``.
+    """
+    if not fnmatchcase(str(workload), glob):
+        return False
+    is_named = (workload.threads or 1) == 1 or "xqd" in glob, workload.streams_per_drive == 1 or _STREAMS.search(glob)
+    return glob.endswith("*") or all(is_named)
+
+
 def _no_key(given: object) -> str:
     """Refuse a key that has the name of ``Promise.source``, which ``spec.load`` sets."""
     raise ValueError("unknown key")
@@ -307,9 +323,14 @@ class Promise:
             and self.width in (None, geometry.width)
             # A rebuild claim applies to the rebuilding state, whatever the array's id.
             and (claim.scope is Scope.REBUILD or (self.state or "healthy") == geometry.state)
-            and (self.workload is None or fnmatchcase(str(workload), self.workload))
+            and (self.workload is None or _covers(self.workload, workload))
             and self.relative_to != workload
         )
+
+    def leaves_out_jobs(self, workload: Workload) -> bool:
+        """Return whether the workload's id matches, but has several jobs that the glob does not name."""
+        glob = self.workload
+        return glob is not None and fnmatchcase(str(workload), glob) and not _covers(glob, workload)
 
     @property
     def place(self) -> str:

@@ -324,6 +324,53 @@ def test_a_promise_may_name_any_workload(tmp_path: Path, workload: Workload, glo
     assert bound(acme, "p99_latency", HEALTHY, workload) == 1e6
 
 
+@pytest.mark.parametrize(
+    ("glob", "workload", "does_match"),
+    [
+        ("*_qd8", "randread_4k_qd8", True),
+        ("*_qd8", "randread_4k_s4_qd8", False),
+        ("*qd8", "randread_4k_t1xqd8", True),
+        ("*qd8", "randread_4k_t8xqd8", False),
+        ("*qd[1248]", "randread_4k_t2xqd4", False),
+        ("*qd[!1]", "randread_4k_t2xqd4", False),
+        ("*qd?", "randread_4k_t2xqd4", False),
+        ("randread_*8", "randread_4k_t8xqd8", False),
+        ("randread_*8", "randread_4k_qd8", True),
+        # Jobs are named, or any depth is meant.
+        ("*t8xqd8", "randread_4k_t8xqd8", True),
+        ("*_t*xqd8", "randread_4k_t8xqd8", True),
+        ("*_t[48]xqd8", "randread_4k_t8xqd8", True),
+        ("*_t?xqd[1248]", "randread_4k_t8xqd8", True),
+        ("*_s4_qd8", "randread_4k_s4_qd8", True),
+        ("*_s?_qd8", "randread_4k_s4_qd8", True),
+        ("*_s*_qd8", "randwrite_4k_sync_s4_qd8", True),
+        ("*_sync_qd8", "randwrite_4k_sync_qd8", True),
+        ("*_sync*_qd8", "randwrite_4k_sync_s4_qd8", False),
+        ("randread_*", "randread_4k_t8xqd8", True),
+        ("randread_*qd*", "randread_4k_s4_qd8", True),
+        ("randread_4k_*qd[0-9]*", "randread_4k_t8xqd8", True),
+        ("randread_4k_t8xqd8", "randread_4k_t8xqd8", True),
+        ("randread_4k_s4_qd8", "randread_4k_s4_qd8", True),
+    ],
+)
+def test_a_glob_with_a_depth_reaches_several_jobs_only_if_it_names_them(
+    glob: str, workload: str, does_match: bool
+) -> None:
+    promise = Promise(claim=Claim.P99_LATENCY, workload=glob, at_most=1e6)
+    assert promise.matches(Claim.P99_LATENCY, HEALTHY, Workload.parse(workload)) is does_match
+
+
+def test_a_test_without_a_limit_says_that_a_glob_names_no_jobs(tmp_path: Path) -> None:
+    text = promise(claim="p99_latency", level="raid5", workload="*qd8", at_most="1 ms")
+    acme = load(tmp_path, PRODUCT + text)
+    several, raid0 = Workload("randread", "4k", 8, threads=8), Geometry.parse("raid0x4")
+    assert acme.why_no_limit("p99_latency", Geometry.parse("raid5x4"), several) == (
+        "ACME 9 promises no p99 latency for raid5x4 randread_4k_t8xqd8; '*qd8' (acme.toml promise[0]) is about one job "
+        "of that depth; to include several, name them, as in '*_t*xqd8'"
+    )
+    assert acme.why_no_limit("p99_latency", raid0, several).endswith("for raid0x4 randread_4k_t8xqd8")
+
+
 @given(geometries, workloads, st.sampled_from(Claim))
 def test_a_promise_without_conditions_is_about_every_whole_array(
     geometry: Geometry, workload: Workload, claim: Claim
