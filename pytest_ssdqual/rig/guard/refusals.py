@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Topology, Use, UseKind, plain_uuid
 from pytest_ssdqual.rig.guard import consent, content
@@ -282,8 +283,8 @@ def _reasons(
         for use in uses(topology, other.kname, known_uuids):
             used.append(use)
             yield f"{same}, which {use.text}"
-    if node.type == "disk" and not node.wwn and not node.serial:
-        yield "has neither a serial number nor a WWN, so it cannot be distinguished from another drive"
+    if node.type == "disk" and not node.wwn:
+        yield from _indistinct(node.serial)
     if node.rotational and node.transport in BUSES_THAT_TELL:
         yield "is a hard disk, not an SSD"
     if node.kname not in topology.candidates:
@@ -293,6 +294,17 @@ def _reasons(
         free = all(use.by_leftover for use in used)
         yield from consent.missing(topology, (node, *twins), wipe, known_uuids, free=free)
         yield from _other_hosts((node, *twins), wipe, free=free)
+
+
+def _indistinct(serial: str | None) -> Iterator[str]:
+    """A reason for a drive without WWN whose serial number, if it has one, does not identify it."""
+    if not serial:
+        yield "has neither a serial number nor a WWN, so it cannot be distinguished from another drive"
+    elif is_generic(serial):
+        yield (
+            f"has no WWN, and its serial number {serial} is one that many drives have, so it cannot be distinguished "
+            "from another drive; connect it without a bridge, or ask its maker for a firmware that has a serial number"
+        )
 
 
 def _other_hosts(nodes: Sequence[Node], wipe: Collection[str], *, free: bool) -> Iterator[str]:

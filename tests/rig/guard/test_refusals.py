@@ -95,6 +95,10 @@ def test_consent_tells_what_to_type_and_is_by_serial() -> None:
     assert "carries a signature (ext4)" in refused(ssd(fstype="ext4"), ssd("c"), wipe=("SERc",))
 
 
+def test_a_generic_serial_beside_a_wwn_is_no_reason() -> None:
+    assert refused(ssd(serial="123456789012")) == ""
+
+
 def test_consent_never_helps_a_drive_in_use_and_is_not_offered() -> None:
     text = refused(ssd(fstype="ext4", mountpoint="/data"), wipe=("SERb",))
     assert text == "/dev/sdb (ACME SSD 9, serial SERb): is mounted at /data."
@@ -123,6 +127,10 @@ def test_a_mistyped_consent_is_told() -> None:
         (
             ssd(serial=None, wwn=None),
             "has neither a serial number nor a WWN, so it cannot be distinguished from another drive",
+        ),
+        (
+            ssd(serial="123456789012", wwn=None),
+            "has no WWN, and its serial number 123456789012 is one that many drives have, so it cannot be",
         ),
         (ssd(rotational=True), "is a hard disk, not an SSD"),
         (ssd(use="writer"), "is open for writing by qemu kvm (pid 4711)"),
