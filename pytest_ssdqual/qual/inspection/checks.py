@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, InspectionTable, matches
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, Sanitizing
+from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.qual.units import format_capacity
 
 
@@ -131,6 +132,8 @@ def _identity(drive: InspectionRecord, _: InspectionTable, drives: Sequence[Insp
     wrong = []
     if not drive.serial:
         wrong.append("has no serial number")
+    elif is_generic(drive.serial):
+        wrong.append(f"has the serial {drive.serial}, a placeholder that many drives have")
     if not drive.wwn:
         wrong.append("has no WWN")
     for what, value, all_values in (

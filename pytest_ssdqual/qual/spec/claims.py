@@ -187,6 +187,10 @@ NEAR_ONE = frozenset(
 )
 #: Lowest ratio that is refused for such a claim.
 RATIO_IN_PER_CENT = 20
+#: The same of ``fresh_to_steady``, for a bare number: a drive that settles at less than a hundredth is rare.
+FACTOR_IN_PER_CENT = 100
+#: Lowest limit of it. A drive hardly gets faster by being full, so a third means that it settles at a third.
+LEAST_FACTOR = 0.5
 
 _LATENCY = (Unit.NANOSECONDS, Direction.AT_MOST, Scope.RUN)
 _SHAPES = {
@@ -241,6 +245,15 @@ _SHAPES = {
 
 #: Claims about the latency of I/Os; of a saturation it is that of its response times.
 OF_LATENCY = frozenset(claim for claim in Claim if claim.unit is Unit.NANOSECONDS)
+
+
+def require_factor(given: object, factor: float) -> float:
+    """Return the value of ``fresh_to_steady``; ``ValueError`` if ``given``, as it is written, was meant in per cent."""
+    is_explicit = isinstance(given, str) and given.strip()[-1:].lower() in ("x", "×")
+    if factor >= FACTOR_IN_PER_CENT and not is_explicit:
+        words = f"write {factor / 100:g} for {factor:g} %, or '{factor:g} x' if it is {factor:g}"
+        raise ValueError(f"{Claim.FRESH_TO_STEADY} is a factor: {words}")
+    return factor
 
 
 @dataclass(frozen=True, slots=True)

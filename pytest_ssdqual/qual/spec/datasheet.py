@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_LATENCY, Claim, Published, Scope
+from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_LATENCY, Claim, Published, Scope, require_factor
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import LATENCY, NUMBER, RATE, Depth, Name, Strict, read_bound, text_like
 from pytest_ssdqual.qual.units import Unit, format_size, parse_size
@@ -39,6 +39,10 @@ def _quantity(unit: Unit) -> Callable[[object], float]:
         return read_bound(given, unit)
 
     return read
+
+
+def _factor(given: object) -> float:
+    return require_factor(given, read_bound(given, Unit.RATIO))
 
 
 def workload_id(given: str) -> str:
@@ -90,6 +94,7 @@ _Rate = Annotated[
     float | None, BeforeValidator(_quantity(Unit.BYTES_PER_SECOND), json_schema_input_type=text_like(RATE, "2300 MB/s"))
 ]
 _Ratio = Annotated[float | None, BeforeValidator(_quantity(Unit.RATIO), json_schema_input_type=_RATIO_TEXT)]
+_Factor = Annotated[float | None, BeforeValidator(_factor, json_schema_input_type=_RATIO_TEXT)]
 
 
 #: The geometry of one drive, alone or as each of several side by side.
@@ -175,7 +180,7 @@ class DataSheetValue(Strict):
     fastest_to_slowest_second: Annotated[_Ratio, Field(description="Fastest over slowest second")] = None
     fresh_iops: Annotated[_Iops, Field(description="From the purged state")] = None
     settled_iops: Annotated[_Iops, Field(description="After the write cliff")] = None
-    fresh_to_steady: Annotated[_Ratio, Field(description="Fresh over settled IOPS")] = None
+    fresh_to_steady: Annotated[_Factor, Field(description="Fresh over settled IOPS")] = None
     cliff_after: Annotated[_Ratio, Field(description="User capacities written before the cliff")] = None
     source: Annotated[Name, Field(description="Where it is published")]
     approximate: Annotated[bool, Field(description='The source says "about", or can be read in two ways')] = False

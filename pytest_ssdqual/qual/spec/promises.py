@@ -23,6 +23,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import (
+    LEAST_FACTOR,
     NEAR_ONE,
     OF_RARE_EVENTS,
     RATIO_IN_PER_CENT,
@@ -31,6 +32,7 @@ from pytest_ssdqual.qual.spec.claims import (
     Claim,
     Direction,
     Scope,
+    require_factor,
 )
 from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, workload_id
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
@@ -106,6 +108,22 @@ def _matches_ids(glob: str) -> str:
     if not _WILDCARDS.search(glob) and workload_id(glob) != glob:
         raise ValueError(f"{glob!r} matches no workload; write {workload_id(glob)!r}")
     return glob
+
+
+#: The part of a glob that names streams: ``_s4_qd8``, ``_s*_qd8``.
+_STREAMS = re.compile(r"s[\d*?\[][^_]*_qd")
+
+
+def _covers(glob: str, workload: Workload) -> bool:
+    """Return whether a promise with this glob is about the workload.
+
+    A glob that does not end with ``*`` is about a queue depth. Several jobs of that depth have more I/Os outstanding,
+    so it has to name them: ``*_qd8`` is not about ``randread_4k_s4_qd8``, nor ``*qd8`` about ``randread_4k_t8xqd8``.
+    """
+    if not fnmatchcase(str(workload), glob):
+        return False
+    is_named = (workload.threads or 1) == 1 or "xqd" in glob, workload.streams_per_drive == 1 or _STREAMS.search(glob)
+    return glob.endswith("*") or all(is_named)
 
 
 def _no_key(given: object) -> str:
@@ -236,7 +254,10 @@ class Promise:
             return _not_a_fraction(bound)
         if unit is Unit.RATIO and claim in NEAR_ONE and bound >= RATIO_IN_PER_CENT:
             raise ValueError(f"{claim} is a ratio, not a percentage: write {bound / 100:g} for {bound:g} %")
-        return bound
+        if claim is Claim.FRESH_TO_STEADY and bound < LEAST_FACTOR:
+            words = f"write {1 / bound:.3g} for a drive that settles at {100 * bound:g} % of its fresh IOPS"
+            raise ValueError(f"{claim} is {claim.label}: {words}")
+        return require_factor(given, bound) if claim is Claim.FRESH_TO_STEADY else bound
 
     @field_validator("min_percent_of_spec", "max_percent_of_spec", mode="after")
     @classmethod
@@ -302,9 +323,14 @@ class Promise:
             and self.width in (None, geometry.width)
             # A rebuild claim applies to the rebuilding state, whatever the array's id.
             and (claim.scope is Scope.REBUILD or (self.state or "healthy") == geometry.state)
-            and (self.workload is None or fnmatchcase(str(workload), self.workload))
+            and (self.workload is None or _covers(self.workload, workload))
             and self.relative_to != workload
         )
+
+    def leaves_out_jobs(self, workload: Workload) -> bool:
+        """Return whether the workload's id matches, but has several jobs that the glob does not name."""
+        glob = self.workload
+        return glob is not None and fnmatchcase(str(workload), glob) and not _covers(glob, workload)
 
     @property
     def place(self) -> str:

@@ -253,6 +253,14 @@ class Spec:
     def why_no_limit(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> str:
         """Reason to skip a test if ``limit`` is None, as one sentence."""
         claim = Claim(claim)
+        where = claim, geometry, workload, self.drive_class
+        of_one_job = (each for each in self.promises_of(claim) if each.leaves_out_jobs(workload))
+        left_out = next((each for each in of_one_job if replace(each, workload=None).matches(*where)), None)
+        words = "is about one job of that depth; to include several, name them, as in '*_t*xqd8'"
+        jobs = f"; {left_out.workload!r} ({left_out.place}) {words}" if left_out else ""
+        return f"{self._why_no_limit(claim, geometry, workload)}{jobs}"
+
+    def _why_no_limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> str:
         promise = self._promise(claim, geometry, workload)
         if promise is None:
             return f"{self.name} promises no {claim.label} for {geometry} {workload}"

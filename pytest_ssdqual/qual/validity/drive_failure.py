@@ -1,8 +1,8 @@
 """Attribution of a failed measurement to a drive, to the host or the path of drives, or to neither.
 
-A drive has failed if it reports it itself (SMART, sense data of media errors), or if it alone dropped out, returned I/O
-errors or did not answer in time. If several drives lost their connection at once, or the kernel reports a fault of the
-HBA or the IOMMU, their path is the likelier cause, and no drive is blamed.
+A drive has failed if it reports it itself (SMART, sense data of media or hardware errors), or if it alone dropped out,
+returned I/O errors or did not answer in time. If several drives lost their connection at once, or the kernel reports a
+fault of the HBA or the IOMMU, their path is the likelier cause, and no drive is blamed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import KernelLine
 
-#: Sense data and status codes by which a drive reports its own media or hardware (SPC-6 annex D, NVMe base 2.0
-#: figure 101), as the kernel prints them.
+#: Sense data and status codes by which a drive reports defects of its media (SPC-6 annex D, NVMe base 2.0 figure 101),
+#: as the kernel prints them.
 MEDIA = re.compile(
-    r"critical medium error|sense key ?: (medium|hardware) error|unrecovered read error|write fault|media error"
+    r"critical medium error|sense key ?: medium error|unrecovered read error|write fault|media error"
     r"|error: \{ (\w+ )*UNC",
     re.IGNORECASE,
 )
+#: The same of its hardware: controller, parity in its buffers, self-test (SPC-6, sense key 4h).
+HARDWARE = re.compile(r"sense key ?: hardware error", re.IGNORECASE)
 #: The kernel gave up a drive, or removed it. libata of older kernels says ``disabled``.
 DROPPED = re.compile(
     r"disabling device|device not ready|controller is down|removing after|offline(d| device)|reset fail"
@@ -142,6 +144,8 @@ def _suspect(error: str, drive: DriveTrace, kernel: Sequence[KernelLine]) -> _Su
     own = [*drive.smart]
     if heard(MEDIA):
         own.append("it returned media errors")
+    if heard(HARDWARE):
+        own.append("it reported a hardware error of its own")
     lost = []
     if drive.present is False:
         lost.append("it dropped out")
@@ -163,8 +167,13 @@ def _suspect(error: str, drive: DriveTrace, kernel: Sequence[KernelLine]) -> _Su
 
 
 def _by_severity(lines: Sequence[KernelLine]) -> Sequence[KernelLine]:
-    """Sort media errors first, then by severity, then by time."""
-    return sorted(lines, key=lambda line: (not MEDIA.search(line.text), 8 if line.level is None else line.level))
+    """Sort errors of the drive itself first, then by severity, then by time."""
+
+    def rank(line: KernelLine) -> tuple[bool, int]:
+        is_own = MEDIA.search(line.text) or HARDWARE.search(line.text)
+        return not is_own, 8 if line.level is None else line.level
+
+    return sorted(lines, key=rank)
 
 
 def _names(text: str, names: Iterable[str]) -> bool:

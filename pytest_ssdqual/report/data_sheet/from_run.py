@@ -149,6 +149,8 @@ def _value(value: float, unit: Unit) -> str:
         return _quoted(f"{_plain(rounded / 1e6)} MB/s")
     if unit is Unit.IOPS:
         return _quoted(f"{_plain(rounded)} IOPS")
+    if unit is Unit.RATIO:
+        return _quoted(f"{_plain(rounded)} x")
     return _plain(rounded)
 
 

@@ -312,7 +312,7 @@ def of_observation(
 
 
 #: Keys of a verdict's line in the journal that are not about the evidence.
-BESIDE = ("schema", "kind", "time", "writer", "test", "supersedes")
+BESIDE = ("schema", "kind", "time", "writer", "since_last_s", "test", "supersedes")
 
 
 def of_facts(facts: Mapping[str, object]) -> Evidence:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, OtherSchema
+from pytest_ssdqual.report.run_folder.journal import LONGEST_STEP_S, MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
 from pytest_ssdqual.report.run_folder.reader import LAST, Record, read_records, subject_of
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
@@ -50,9 +50,6 @@ OURS = "pytest-ssdqual"
 USAGE_ERROR = 4
 
 
-#: A longer time from one record to the next is taken for a clock that was set. Passes of a fill, the longest steps of
-#: most runs, take hours.
-LONGEST_STEP = timedelta(days=1)
 #: Kinds of records that begin a session, or come before its beginning.
 BEGINNINGS = ("run_started", "run_resumed", "resume_refused", "leftovers_removed")
 
@@ -60,6 +57,16 @@ BEGINNINGS = ("run_started", "run_resumed", "resume_refused", "leftovers_removed
 def _is_beginning(record: Record) -> bool:
     """Return True for a record that follows the time between two sessions, such as of what the earlier one left."""
     return record.kind in BEGINNINGS or record.facts.get("leftover") is True
+
+
+def _step_s(record: Record, step_s: float) -> float:
+    """Return what counts of the ``step_s`` seconds by the time of day before a record."""
+    if step_s <= LONGEST_STEP_S:
+        return step_s
+    counted_s = record.facts.get("since_last_s")
+    if not isinstance(counted_s, int | float) or not counted_s > LONGEST_STEP_S:
+        return 0.0
+    return min(step_s, float(counted_s))
 
 
 def _time(record: Record) -> datetime | None:
@@ -129,11 +136,12 @@ class Past:
         """Time of all sessions, each from its first record to its last.
 
         Records have the time of day. Where the clock was set, by an operator or by NTP after a boot, the step from one
-        record to the next is negative or longer than ``LONGEST_STEP``, and counts as zero.
+        record to the next is negative or longer than ``LONGEST_STEP_S``, and counts as zero. A longer step counts as
+        far as the writer's other clock says the same.
         """
         timed = [(record, at) for record in self.records if (at := _time(record))]
-        steps = (at - before for (_, before), (record, at) in pairwise(timed) if not _is_beginning(record))
-        return sum(step.total_seconds() for step in steps if timedelta() < step <= LONGEST_STEP)
+        steps = ((record, (at - before).total_seconds()) for (_, before), (record, at) in pairwise(timed))
+        return sum(_step_s(record, step_s) for record, step_s in steps if step_s > 0 and not _is_beginning(record))
 
     def drives_in_order(self, drives: Sequence[Drive]) -> tuple[Drive, ...]:
         """Return the drives in the order of the earlier sessions, as device names may change with a boot.

@@ -12,9 +12,11 @@ import fcntl
 import hashlib
 import itertools
 import json
+import math
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -35,6 +37,9 @@ SCHEMA = 1
 RECORDS, MANIFEST, CHECKPOINT = "records.jsonl", "manifest.json", "checkpoint.json"
 #: A checkpoint of 64 drives is 20 KB.
 MOST_CHECKPOINT_BYTES = 1 << 20
+#: A longer time between two records may be a clock that was set: the time of day does not tell. Passes of a fill, the
+#: longest steps of most runs, take hours.
+LONGEST_STEP_S = 86_400.0
 #: Output of a command up to this size is written into the transcript itself.
 INLINE_BYTES = 4096
 
@@ -88,6 +93,10 @@ class Journal:
     rotate_bytes: int = ROTATE_BYTES
     #: Inode of the folder, by which a replaced folder is detected.
     _inode: int = 0
+    #: A clock that is never set.
+    clock: Callable[[], float] = time.monotonic
+    #: The last record, by ``clock``.
+    _noted_s: float = math.inf
 
     def __post_init__(self) -> None:
         self._inode = self.path.lstat().st_ino
@@ -136,7 +145,10 @@ class Journal:
         """Append a record; it is on disk when this returns, else ``JournalError`` was raised."""
         self._require_in_place()
         head = {"schema": SCHEMA, "kind": kind, "time": utc_now(), "writer": self.writer}
-        _append(self.path / RECORDS, {**head, **facts, **head})
+        now_s = self.clock()
+        since_s, self._noted_s = now_s - self._noted_s, now_s
+        since = {"since_last_s": since_s} if since_s > LONGEST_STEP_S else {}
+        _append(self.path / RECORDS, {**head, **facts, **head, **since})
         if checkpoint.concerns(kind, facts):
             self._write_checkpoint(kind, facts)
         self._raise_pending()

@@ -156,4 +156,4 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
 
 def _unblemished(found: DriveHealth) -> DriveHealth:
     """Return the same health without anything that the drive reports as wrong."""
-    return replace(found, passed=None, critical_warning=None, media_errors=None, percentage_used=None)
+    return replace(found, passed=None, critical_warning=None, media_errors=0, percentage_used=None)

@@ -209,8 +209,10 @@ def _changes(before: DriveHealth, after: DriveHealth, limits: HealthTable) -> It
         if new >> bit & 1:
             known = CRITICAL_WARNINGS[bit] if bit < len(CRITICAL_WARNINGS) else f"bit {bit}"
             yield f"new critical warning: {known}", known != TOO_WARM
-    if after.media_errors is not None:
-        yield from _risen(MEDIA_ERRORS, before.media_errors or 0, after.media_errors, limits)
+    if before.media_errors is not None and after.media_errors is not None:
+        yield from _risen(MEDIA_ERRORS, before.media_errors, after.media_errors, limits)
+    elif after.media_errors:
+        yield f"{MEDIA_ERRORS} are {after.media_errors}, and how many there were before is unknown", False
     for name, count in after.counters.items():
         # A drive may report more counters only later.
         yield from _risen(name, before.counters.get(name, count), count, limits)

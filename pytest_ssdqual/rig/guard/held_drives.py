@@ -7,6 +7,7 @@ the drives, by identity, before every destructive step.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from pytest_ssdqual.rig.drives.survey import Drive, survey
@@ -59,7 +60,8 @@ class HeldDrives:
     def require_lease(self) -> None:
         """Raise ``LeaseLost`` unless the lease is held now.
 
-        Raise ``DriveRefused`` if the connection was lost meanwhile and another drive is in the place of one of these.
+        Raise ``DriveRefused`` if the connection was lost meanwhile and another drive is in the place of one of these,
+        or one turned read-only.
         """
         if self._lease is None:
             raise LeaseLost(f"the lease on {self._machine.name} ended when the machine restarted")
@@ -89,16 +91,26 @@ class HeldDrives:
             self._lease.release()
 
     def _require_same(self) -> None:
-        """Raise ``DriveRefused`` if another drive has the place of one of these.
+        """Raise ``DriveRefused`` if another drive has the place of one of these, or if one turned read-only.
 
         One that is gone is no objection to the others: it cannot be written to, and the step that needs it finds that.
         Being in use is expected here: they may already be members of this run's array.
         """
         topology = survey(self._machine)
         there = [drive for drive in self.drives if not refusals.is_gone(topology, drive)]
-        other = [drive.describe() for drive in there if topology.drive(drive.kname) != drive]
-        if other:
-            raise DriveRefused(f"another drive is in its place since the connection was lost: {', '.join(other)}")
+        now = {drive: topology.drive(drive.kname) for drive in there}
+        other = [drive for drive in there if not _is_same(drive, now[drive])]
+        locked = [drive for drive in there if drive not in other and now[drive].read_only and not drive.read_only]
+        reasons = [
+            words.format(", ".join(drive.describe() for drive in drives))
+            for words, drives in (
+                ("another drive is in its place since the connection was lost: {}", other),
+                ("{} turned read-only since the connection was lost", locked),
+            )
+            if drives
+        ]
+        if reasons:
+            raise DriveRefused("; ".join(reasons))
 
     def _look(self, drives: Sequence[Drive], *, may_be_gone: bool = False) -> None:
         self._contents |= refusals.recheck(
@@ -113,6 +125,16 @@ class HeldDrives:
             lease.release()
             raise
         return lease
+
+
+def _is_same(before: Drive, now: Drive) -> bool:
+    """Return whether all is equal but what the kernel or the drive itself may change while the drive is in its place.
+
+    A drive at the end of its life locks itself against writing, a rule of udev sets ``rotational`` late, and a
+    controller that does not answer has a link of unknown speed.
+    """
+    kept = replace(now, read_only=before.read_only, rotational=before.rotational, max_link=before.max_link)
+    return kept == before
 
 
 def examined_leftovers(

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Topology, Use, UseKind, plain_uuid
 from pytest_ssdqual.rig.guard import consent, content
@@ -47,6 +48,15 @@ OPEN = {
     UseKind.READER: "is open for reading by {}",
     UseKind.GENERIC: "is open through a character device (sg, bsg or ng) by {}",
     UseKind.RESERVED: "is reserved by, or registered with, a host ({})",
+}
+#: Likely causes of a capacity of 0, by transport, and what to do. The kernel gives none to a namespace with metadata
+#: that its block layer cannot use (nvme_update_disk_info, drivers/nvme/host/core.c), nor to a SCSI disk with another
+#: size of blocks ("Unsupported sector size", drivers/scsi/sd.c).
+NO_CAPACITY = {
+    "nvme": "the controller does not answer, or the namespace is formatted with metadata or blocks that the kernel "
+    "cannot use; see `nvme id-ns -H {0}`, and `nvme format` chooses a format without metadata and erases the drive",
+    "sas": "the drive does not answer, or it has blocks of 520 or 528 bytes, which the kernel cannot use; see "
+    "`sg_readcap -l {0}`, and `sg_format --format --size=512` formats and erases the drive",
 }
 
 
@@ -273,8 +283,8 @@ def _reasons(
         for use in uses(topology, other.kname, known_uuids):
             used.append(use)
             yield f"{same}, which {use.text}"
-    if node.type == "disk" and not node.wwn and not node.serial:
-        yield "has neither a serial number nor a WWN, so it cannot be distinguished from another drive"
+    if node.type == "disk" and not node.wwn:
+        yield from _indistinct(node.serial)
     if node.rotational and node.transport in BUSES_THAT_TELL:
         yield "is a hard disk, not an SSD"
     if node.kname not in topology.candidates:
@@ -284,6 +294,17 @@ def _reasons(
         free = all(use.by_leftover for use in used)
         yield from consent.missing(topology, (node, *twins), wipe, known_uuids, free=free)
         yield from _other_hosts((node, *twins), wipe, free=free)
+
+
+def _indistinct(serial: str | None) -> Iterator[str]:
+    """A reason for a drive without WWN whose serial number, if it has one, does not identify it."""
+    if not serial:
+        yield "has neither a serial number nor a WWN, so it cannot be distinguished from another drive"
+    elif is_generic(serial):
+        yield (
+            f"has no WWN, and its serial number {serial} is one that many drives have, so it cannot be distinguished "
+            "from another drive; connect it without a bridge, or ask its maker for a firmware that has a serial number"
+        )
 
 
 def _other_hosts(nodes: Sequence[Node], wipe: Collection[str], *, free: bool) -> Iterator[str]:
@@ -305,7 +326,8 @@ def _shape(topology: Topology, node: Node) -> Iterator[str]:
     if node.read_only:
         yield "is read-only"
     if node.size_bytes <= 0:
-        yield "has no capacity (0 bytes)"
+        hint = NO_CAPACITY.get(node.transport or "", "").format(node.path)
+        yield f"has no capacity (0 bytes){hint and ': '}{hint}"
     for use in node.uses:
         if use.kind is UseKind.UNOPENABLE:
             yield f"cannot be opened ({use.detail})"

@@ -143,6 +143,7 @@ def test_every_claim_about_one_measurement_can_be_published() -> None:
         ('"p99.999_latency"', '"2 ms"', 2_000_000),
         ("worst_second", "0.49", 0.49),
         ("fresh_to_steady", '"15.9 x"', 15.9),
+        ("fresh_to_steady", '"150 x"', 150),
     ],
 )
 def test_quantities_are_in_the_unit_of_their_claim(tmp_path: Path, key: str, text: str, found: float) -> None:
@@ -166,6 +167,10 @@ BAD = {
     "nothing": (
         figure(workload="read_4k_qd1"),
         "figure[0]: publishes nothing; write e.g. iops, throughput or mean_latency",
+    ),
+    "factor in per cent": (
+        figure(workload="randwrite_4k_qd8", fresh_to_steady=150),
+        "figure[0].fresh_to_steady: fresh_to_steady is a factor: write 1.5 for 150 %, or '150 x' if it is 150",
     ),
     "no workload": (
         figure(workload="fast", iops=1),

@@ -199,6 +199,15 @@ BAD = {
         promise(claim="member_spread", at_least=95),
         "promise[0].at_least: member_spread is a ratio, not a percentage: write 0.95 for 95 %",
     ),
+    "factor in per cent": (
+        promise(claim="fresh_to_steady", at_most=150),
+        "promise[0].at_most: fresh_to_steady is a factor: write 1.5 for 150 %, or '150 x' if it is 150",
+    ),
+    "factor upside down": (
+        promise(claim="fresh_to_steady", at_most=0.25),
+        "promise[0].at_most: fresh_to_steady is fresh over settled IOPS: write 4 for a drive that settles at 25 % of "
+        "its fresh IOPS",
+    ),
     "reference of a sweep": (
         promise(claim="scaling_slope", relative_to="randread_4k_qd8", at_least="40 %"),
         "promise[0].relative_to: scaling_slope is not about one workload, so it cannot be relative to another",
@@ -301,12 +310,65 @@ def test_a_promise_that_makes_no_sense_says_so(tmp_path: Path, text: str, senten
     assert errors(tmp_path, PRODUCT + text) == [sentence]
 
 
+@pytest.mark.parametrize(("given", "factor"), [(0.9, 0.9), (3, 3), (99, 99), ("99 x", 99), ("150 x", 150)])
+def test_a_factor_may_be_large_if_it_says_so(tmp_path: Path, given: object, factor: float) -> None:
+    acme = load(tmp_path, PRODUCT + promise(claim="fresh_to_steady", at_most=given))
+    assert acme.promises[0].at_most == factor
+
+
 @pytest.mark.parametrize("workload", [READ, MIXED, *toms_s3700.ON_SECTORS, intel_910.STREAMS.workloads[0]], ids=str)
 @pytest.mark.parametrize("glob", ["{0}", "*_{0.qd_per_drive}", "*qd[0-9]*", "?*qd{0.qd_per_drive}", "[!x]*"])
 def test_a_promise_may_name_any_workload(tmp_path: Path, workload: Workload, glob: str) -> None:
     named = glob.format(workload).replace("*_", "*_*qd")
     acme = load(tmp_path, PRODUCT + promise(claim="p99_latency", workload=named, at_most="1 ms"))
     assert bound(acme, "p99_latency", HEALTHY, workload) == 1e6
+
+
+@pytest.mark.parametrize(
+    ("glob", "workload", "does_match"),
+    [
+        ("*_qd8", "randread_4k_qd8", True),
+        ("*_qd8", "randread_4k_s4_qd8", False),
+        ("*qd8", "randread_4k_t1xqd8", True),
+        ("*qd8", "randread_4k_t8xqd8", False),
+        ("*qd[1248]", "randread_4k_t2xqd4", False),
+        ("*qd[!1]", "randread_4k_t2xqd4", False),
+        ("*qd?", "randread_4k_t2xqd4", False),
+        ("randread_*8", "randread_4k_t8xqd8", False),
+        ("randread_*8", "randread_4k_qd8", True),
+        # Jobs are named, or any depth is meant.
+        ("*t8xqd8", "randread_4k_t8xqd8", True),
+        ("*_t*xqd8", "randread_4k_t8xqd8", True),
+        ("*_t[48]xqd8", "randread_4k_t8xqd8", True),
+        ("*_t?xqd[1248]", "randread_4k_t8xqd8", True),
+        ("*_s4_qd8", "randread_4k_s4_qd8", True),
+        ("*_s?_qd8", "randread_4k_s4_qd8", True),
+        ("*_s*_qd8", "randwrite_4k_sync_s4_qd8", True),
+        ("*_sync_qd8", "randwrite_4k_sync_qd8", True),
+        ("*_sync*_qd8", "randwrite_4k_sync_s4_qd8", False),
+        ("randread_*", "randread_4k_t8xqd8", True),
+        ("randread_*qd*", "randread_4k_s4_qd8", True),
+        ("randread_4k_*qd[0-9]*", "randread_4k_t8xqd8", True),
+        ("randread_4k_t8xqd8", "randread_4k_t8xqd8", True),
+        ("randread_4k_s4_qd8", "randread_4k_s4_qd8", True),
+    ],
+)
+def test_a_glob_with_a_depth_reaches_several_jobs_only_if_it_names_them(
+    glob: str, workload: str, does_match: bool
+) -> None:
+    promise = Promise(claim=Claim.P99_LATENCY, workload=glob, at_most=1e6)
+    assert promise.matches(Claim.P99_LATENCY, HEALTHY, Workload.parse(workload)) is does_match
+
+
+def test_a_test_without_a_limit_says_that_a_glob_names_no_jobs(tmp_path: Path) -> None:
+    text = promise(claim="p99_latency", level="raid5", workload="*qd8", at_most="1 ms")
+    acme = load(tmp_path, PRODUCT + text)
+    several, raid0 = Workload("randread", "4k", 8, threads=8), Geometry.parse("raid0x4")
+    assert acme.why_no_limit("p99_latency", Geometry.parse("raid5x4"), several) == (
+        "ACME 9 promises no p99 latency for raid5x4 randread_4k_t8xqd8; '*qd8' (acme.toml promise[0]) is about one job "
+        "of that depth; to include several, name them, as in '*_t*xqd8'"
+    )
+    assert acme.why_no_limit("p99_latency", raid0, several).endswith("for raid0x4 randread_4k_t8xqd8")
 
 
 @given(geometries, workloads, st.sampled_from(Claim))

@@ -118,6 +118,19 @@ def test_a_mix_that_is_off() -> None:
     assert objections(few) == ()
 
 
+def mix_check(found: Run) -> Check:
+    return next(check for check in checks(found) if check.name == "reads_percent")
+
+
+@pytest.mark.parametrize(("rate", "holds"), [(20, None), (80, True), (10_000, False)])
+def test_a_mix_of_too_few_ios_is_not_checked(rate: int, holds: bool | None) -> None:
+    """With 256 outstanding of 100 I/Os, any share of reads may be chance."""
+    asked, other = (Workload("randrw", "64k", 64, percent, threads=4) for percent in (70, 60))
+    found = mix_check(replace(run([rate] * 5, workload=other), workload=asked))
+    assert (found.holds, found.figure is not None) == (holds, True)
+    assert found.believable.startswith("not checked") is (holds is None)
+
+
 def test_bytes_have_to_be_ios_times_size() -> None:
     objection = objections(replace(run([1_000] * 5), workload=Workload("randread", "8k", 8)))
     assert objection == ("4,096 bytes per I/O, 8,192 were asked for",)

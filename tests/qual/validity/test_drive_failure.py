@@ -75,7 +75,8 @@ def test_failed_assessment_blames_the_drive_whatever_the_host_reports() -> None:
 def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> None:
     lines = said("sd 1:0:0:0: [sdb] tag#12 Sense Key : Hardware Error [current]", "critical target error, dev sdb")
     (drive,) = attribute(ERROR, [sata(1), sata(2)], lines).drives
-    assert drive.serial == "S1"
+    assert (drive.serial, drive.findings[0]) == ("S1", "it reported a hardware error of its own")
+    assert "media errors" not in drive.sentence
     of_host = said("mce: [Hardware Error]: Machine check events logged")
     assert attribute(ERROR, [sata(1, present=False), sata(2)], of_host).origin is FailureOrigin.PATH
 

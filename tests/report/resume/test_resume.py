@@ -194,6 +194,21 @@ def test_the_time_of_a_run_does_not_follow_a_clock_that_is_set(
     assert replace(Past.read(journal.path), records=tuple(records)).spent_s == hours * 3600
 
 
+@pytest.mark.parametrize(
+    ("since_last_s", "hours"),
+    [(30 * 3600, 30), (31 * 3600, 30), (26 * 3600, 26), (None, 0), ("30", 0), (-1, 0), (float("nan"), 0), (True, 0)],
+)
+def test_a_step_longer_than_a_day_is_spent_if_its_writer_counted_it(
+    journal: Journal, since_last_s: object, hours: float
+) -> None:
+    """The time of day says 30 hours, of which the clock may have been set by some."""
+    records = (
+        Record("run_started", "2026-11-25T08:00:00+00:00", {}),
+        Record("filled", "2026-11-26T14:00:00+00:00", {"since_last_s": since_last_s}),
+    )
+    assert replace(Past.read(journal.path), records=records).spent_s == hours * 3600
+
+
 def test_the_time_between_two_sessions_is_not_spent(journal: Journal) -> None:
     kinds = ("run_started", "run_ended", "run_resumed", "run_ended")
     records = tuple(Record(kind, f"2026-11-25T{8 + 2 * hour:02}:00:00+00:00", {}) for hour, kind in enumerate(kinds))

@@ -91,6 +91,14 @@ def test_only_a_run_folder_can_be_opened(tmp_path: Path, journal: Journal) -> No
     assert [dict(each.facts) for each in read_records(journal.path)] == [{"writer": "gw0"}]
 
 
+def test_a_record_after_more_than_a_day_has_the_time_since_the_one_before(journal: Journal) -> None:
+    times = iter([0.0, 86_400.0, 86_401.0, 300_000.0])
+    journal.clock = lambda: next(times)
+    for _ in range(4):
+        journal.note("measured")
+    assert [each.facts.get("since_last_s") for each in read_records(journal.path)] == [None, None, None, 213_599.0]
+
+
 @given(events_noted)
 def test_what_is_noted_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, events: list[tuple[str, dict[str, object]]]

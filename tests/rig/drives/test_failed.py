@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.drives import drive
+from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
-from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures, DrivesUndecided, serial_of
+from pytest_ssdqual.rig.drives import health
+from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures, DrivesUndecided, findings, serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 
 DRIVES = tuple(map(drive, range(6)))
@@ -105,3 +107,10 @@ def test_drive_is_left_out_of_its_subject_only() -> None:
     assert failures.left_out_of("random") == {"S1": "it did not settle", "S2": "nor did it"}
     assert failures.left_out_of("sequential") == {}
     assert [note["kind"] for note in log.notes] == ["drives_left_out"] * 2
+
+
+def test_media_errors_when_the_run_began_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    worn = health.DriveHealth(True, 30, 3, 0, 2, 100, 10**12, "{}")
+    monkeypatch.setattr(health, "read", lambda machine, drives: {each.path: worn for each in drives})
+    found = findings(ScriptedMachine(), DRIVES[:1], DriveFailures(before={DRIVES[0].path: worn}))
+    assert found == {"S0": ("when the run began: media errors rose from 0 to 2",)}

@@ -309,6 +309,13 @@ def test_limits_of_the_spec_decide(limits: dict[str, int], rise: dict[str, int],
     assert len(worsened(before, after, table)) == 1
 
 
+@pytest.mark.parametrize("count", [0, 7])
+def test_media_errors_unknown_before_have_not_risen(count: int) -> None:
+    before, after = replace(HEALTHY, media_errors=None), replace(HEALTHY, media_errors=count)
+    assert defects(before, after) == ()
+    assert bool(worsened(before, after)) is bool(count)  # they are shown
+
+
 def test_media_errors_have_a_limit_too() -> None:
     after = replace(HEALTHY, media_errors=2)
     assert defects(HEALTHY, after)

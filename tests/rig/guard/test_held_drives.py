@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -175,6 +176,47 @@ def test_after_a_lost_connection_what_smartctl_reported_is_no_difference(leases:
     machine.generation = 2
     with pytest.raises(DriveRefused, match="another drive is in its place"):
         HeldDrives(machine, [replace(drives[0], revision="00WD")])._require_same()
+
+
+def test_after_a_lost_connection_a_drive_that_turned_read_only_is_no_other_drive(leases: Leases) -> None:
+    world = World(disks())
+    machine = machine_of(world)
+    held = HeldDrives(machine, drives_of(world))
+    machine.generation = 1
+    world.disks[1].read_only = True
+    with pytest.raises(DriveRefused, match=r"^/dev/sdc .*S2\) turned read-only since the connection was lost$"):
+        held.require_lease()
+    world.disks[2].serial = "another one"
+    with pytest.raises(DriveRefused, match=r"^another drive .*: /dev/sdd .*S3\); /dev/sdc .*S2\) turned read-only"):
+        held.require_lease()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_other"),
+    [
+        ("rotational", True, False),  # a rule of udev may set it late
+        ("queue_depth", 1, False),
+        ("serial", "S9", True),
+        ("wwn", "0x5000c500a1b20001", True),
+        ("model", "ACME SSD 8", True),
+        ("size", 480_103_981_568, True),
+        ("logical_block", 4096, True),
+        ("transport", "usb", True),
+    ],
+)
+def test_after_a_lost_connection_identity_decides(leases: Leases, name: str, value: object, is_other: bool) -> None:
+    world = World(disks())
+    held = HeldDrives(machine_of(world), drives_of(world))
+    setattr(world.disks[1], name, value)
+    with pytest.raises(DriveRefused, match="another drive") if is_other else nullcontext():
+        held._require_same()
+
+
+def test_after_a_lost_connection_a_link_of_unknown_speed_is_no_difference(leases: Leases) -> None:
+    world = World(disks())
+    HeldDrives(
+        machine_of(world), [replace(each, max_link="16.0 GT/s PCIe") for each in drives_of(world)]
+    )._require_same()
 
 
 def test_after_a_lost_connection_a_drive_that_is_gone_does_not_stop_the_others(leases: Leases) -> None:

@@ -95,6 +95,10 @@ def test_consent_tells_what_to_type_and_is_by_serial() -> None:
     assert "carries a signature (ext4)" in refused(ssd(fstype="ext4"), ssd("c"), wipe=("SERc",))
 
 
+def test_a_generic_serial_beside_a_wwn_is_no_reason() -> None:
+    assert refused(ssd(serial="123456789012")) == ""
+
+
 def test_consent_never_helps_a_drive_in_use_and_is_not_offered() -> None:
     text = refused(ssd(fstype="ext4", mountpoint="/data"), wipe=("SERb",))
     assert text == "/dev/sdb (ACME SSD 9, serial SERb): is mounted at /data."
@@ -111,10 +115,22 @@ def test_a_mistyped_consent_is_told() -> None:
     ("disk", "reason"),
     [
         (ssd(read_only=True), "is read-only"),
-        (ssd(size=0), "has no capacity (0 bytes)"),
+        (ssd(size=0), "has no capacity (0 bytes)."),
+        (
+            ssd(size=0, transport="nvme"),
+            "with metadata or blocks that the kernel cannot use; see `nvme id-ns -H /dev/sdb`",
+        ),
+        (
+            ssd(size=0, transport="sas"),
+            "of 520 or 528 bytes, which the kernel cannot use; see `sg_readcap -l /dev/sdb`",
+        ),
         (
             ssd(serial=None, wwn=None),
             "has neither a serial number nor a WWN, so it cannot be distinguished from another drive",
+        ),
+        (
+            ssd(serial="123456789012", wwn=None),
+            "has no WWN, and its serial number 123456789012 is one that many drives have, so it cannot be",
         ),
         (ssd(rotational=True), "is a hard disk, not an SSD"),
         (ssd(use="writer"), "is open for writing by qemu kvm (pid 4711)"),

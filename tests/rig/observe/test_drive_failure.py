@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -87,6 +91,35 @@ def test_errors_that_are_no_drives_are_not_examined(error: Exception) -> None:
 def test_answer_that_was_cut_short_is_unknown() -> None:
     assert parse("nvme0n1 gone rw -\n") == {}
     assert parse("nvme0n1 gone rw -\nend\n") == {"nvme0n1": ("gone", "rw", "-")}
+
+
+@pytest.mark.parametrize("shell", [["dash"], ["bash"], ["busybox", "sh"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("states", "presence"),
+    [
+        ({"nvme0n1": "live"}, "present"),
+        ({"nvme0n1": "dead"}, "gone"),
+        ({"nvme0n1": "deleting (no IO)"}, "gone"),
+        ({"nvme0n1": None, "nvme0c0n1": "live", "nvme0c1n1": "dead"}, "present"),
+        ({"nvme0n1": None, "nvme0c0n1": "dead", "nvme0c1n1": "dead"}, "gone"),
+        ({"nvme0n1": None, "nvme0c0n1": "resetting", "nvme0c0n11": "dead", "nvme00c0n1": "dead"}, "present"),
+        ({"nvme0n1": None}, "present"),  # nothing is known
+        ({"nvme0c0n1": "live"}, "gone"),
+    ],
+)
+def test_a_drive_with_several_controllers_is_gone_when_all_are(
+    tmp_path: Path, shell: list[str], states: dict[str, str | None], presence: str
+) -> None:
+    if not shutil.which(shell[0]):
+        pytest.skip(f"there is no {shell[0]} here")
+    for kname, state in states.items():
+        device = tmp_path / "block" / kname / "device"
+        device.mkdir(parents=True)
+        if state is not None:
+            (device / "state").write_text(f"{state}\n")
+    argv = [*shell, "-c", drive_failure.SCRIPT, "drive_states", "-", "nvme0n1"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "sys": str(tmp_path)})
+    assert (parse(done.stdout), done.stderr) == ({"nvme0n1": (presence, "rw", "-")}, "")
 
 
 def test_names_that_drives_share_are_no_drives_own() -> None:

@@ -156,6 +156,12 @@ DELIVERIES = (
     ),
     Delivery("two drives with the same WWN", "identity", drive={"wwn": "eui.0"}, wrong=(1, 2)),
     Delivery("a drive without a WWN", "identity", drive={"wwn": None}),
+    Delivery(
+        "a drive whose maker gave it no serial of its own",
+        "identity",
+        drive={"serial": "000000000001"},
+        smart={"serial_number": "000000000001"},
+    ),
     Delivery("a drive whose label and controller disagree on the serial", "identity", smart={"serial_number": "X77"}),
     Delivery("a drive that ran for a year", "power_on_hours", smart={"power_on_time/hours": 9204}),
     Delivery("a drive from a desktop: few hours, many power cycles", "power_cycles", smart={"power_cycle_count": 812}),
