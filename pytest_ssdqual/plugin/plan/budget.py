@@ -276,7 +276,7 @@ class KeptBudget:
         if needed_s > self.left_s():
             needed, left = (format_duration(max(0, round(each))) for each in (needed_s, self.left_s()))
             sentence = f"{step} was not begun: it takes {needed}, and {left} remain of {self.fitted.called}"
-            self.note(SPENT, step=str(step), sentence=sentence)
+            self.note(SPENT, step=str(step), sentence=sentence, begun=False)
             raise BudgetSpent(sentence)
 
     def until_spent(self, enough: Enough) -> Enough:
@@ -306,7 +306,7 @@ class KeptBudget:
             return ""
         sentence = f"{self.fitted.called} ended it"
         self.ended.add(step)
-        self.note(SPENT, step=step, sentence=sentence)
+        self.note(SPENT, step=step, sentence=sentence, begun=True)
         return sentence
 
     def why(self, judged: Judgeable) -> str:

@@ -31,6 +31,8 @@ DERIVED = frozenset({REPORT, "summary.md"})
 EMULATED = re.compile(r"SSDQ\d{4}")
 #: Name of the controller as machine under test.
 HERE = frozenset({"local", "localhost", "this machine"})
+#: Exit status of a bay that has none: as if a test had failed, since what is not known is not green.
+NOT_KNOWN = 1
 #: Size of the pieces of a copy.
 PIECE_BYTES = 1 << 20
 
@@ -81,8 +83,8 @@ def merge(sources: Sequence[Source], into: Path, names: Sequence[str] = ()) -> F
     sources = _named(sources, names)
     fleet = fleets.create_at(into, [each.asked for each in sources], merged=True)
     try:
-        statuses = [_copied(each, into / each.asked.folder) for each in sources if each.folder]
-        fleet = fleets.closed(fleet, utc_now(), max(statuses, default=0))
+        statuses = [_copied(each, into / each.asked.folder) for each in sources]
+        fleet = fleets.closed(fleet, utc_now(), max(statuses))
         fleets.write(fleet)
     except BaseException:
         shutil.rmtree(into)
@@ -246,9 +248,12 @@ def _name(text: str) -> str:
 
 
 def _copied(source: Source, to: Path) -> int:
-    """Copy the files that the seal lists and verify the copies; return the exit status of the run."""
+    """Copy the files that the seal lists and verify the copies; return the exit status of the run.
+
+    ``NOT_KNOWN`` of a bay that was not started, and of a run without a status.
+    """
     if source.folder is None:
-        return 0
+        return NOT_KNOWN
     safe_files.make_folder(to)
     for name, digest in [*source.files.items(), (SUMS, "")]:
         below = to / name
@@ -259,7 +264,7 @@ def _copied(source: Source, to: Path) -> int:
         if digest and checksums.digest(below) != digest:
             raise NotMergeable(f"{source.folder / name} changed while it was copied")
     status = RunReader.read(to, "run_started").manifest.get("exit_status")
-    return status if isinstance(status, int) else 0
+    return status if isinstance(status, int) else NOT_KNOWN
 
 
 def _copy(source: Path, to: Path) -> None:

@@ -24,19 +24,24 @@ class BudgetUse:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> BudgetUse | None:
-        """Read the records of a run; of a resumed run the plan of the last session counts. None without a budget."""
-        planned, spent = None, set[str]()
+        """Read the records of a run; of a resumed run the plan of the last session counts. None without a budget.
+
+        What an earlier session did not begin is noted again if the last one does not begin it either.
+        """
+        planned, ended, not_begun = None, set[str](), set[str]()
         for each in records:
             if each.kind == "budget":
                 planned = each.facts
+                not_begun.clear()
             elif each.kind == "budget_spent":
-                spent.add(str(each.facts.get("step")))
+                steps = not_begun if each.facts.get("begun") is False else ended
+                steps.add(str(each.facts.get("step")))
         if planned is None:
             return None
         seconds, left_out = planned.get("seconds"), planned.get("left_out")
         if not isinstance(seconds, int | float) or not isinstance(left_out, list):
             return None
-        return cls(float(seconds), len(left_out), len(spent))
+        return cls(float(seconds), len(left_out), len(ended) + len(not_begun))
 
     def __str__(self) -> str:
         """``8 h; 65 measurements left out, 2 steps ended undecided or not begun``."""

@@ -204,6 +204,13 @@ def test_a_fleet_is_resumed(inner: Inner, promises: str, monkeypatch: pytest.Mon
     before = inner.outcomes()
     measured = {bay: len(records(inner, bay, "measured")) for bay in ("dut1", "dut2")}
     monkeypatch.setenv("SIMULATED_LOST_AT", "0")
+    of_first = fleet.read(folder_of(inner))
+    assert of_first.ended
+    (inner.pytester.path / "junit.xml").unlink()
+    with monkeypatch.context() as held:
+        held.setenv("SIMULATED_HELD", "1")
+        assert "holds drives" in inner.refused(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
+    assert fleet.read(folder_of(inner)) == of_first
     result = inner.run(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
     result.stdout.fnmatch_lines(["ssdqual: dut1: resuming dut1: * reused"])
     assert of_bay(inner, "dut1") == of_bay(inner, "dut2")

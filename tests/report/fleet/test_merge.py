@@ -17,7 +17,7 @@ from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet import merge
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
-from pytest_ssdqual.report.fleet.merge import NotMergeable
+from pytest_ssdqual.report.fleet.merge import NOT_KNOWN, NotMergeable
 from pytest_ssdqual.report.run_folder import checksums
 
 GOOD, BAD, OPEN = KeptPromise(12_000), KeptPromise(8_000), KeptPromise(10_000)
@@ -80,6 +80,7 @@ def test_a_fleet_is_taken_apart_with_its_labels_and_what_was_never_begun(tmp_pat
     assert [bay.name for bay in fleet.bays] == ["dut0", "dut1", "dut2", "dut3"]
     assert [dict(bay.labels) for bay in fleet.bays] == [{}, {"rack": "A"}, {"rack": "A"}, {}]
     assert fleet.bays[3].refused == "cannot be reached"
+    assert fleet.exit_status == NOT_KNOWN != 0
     assert len(fleets.bay_folders(fleet.path)) == 3
 
 

@@ -34,3 +34,17 @@ def test_a_budget_and_what_it_cost(left_out: list[str], spent: list[str], senten
 def test_without_a_readable_plan_there_is_no_budget(facts: dict[str, object]) -> None:
     assert BudgetUse.of([record("budget", **facts)]) is None
     assert BudgetUse.of([record("budget_spent", step="a")]) is None
+
+
+def test_a_step_that_a_later_session_begins_is_not_cut_short() -> None:
+    budget = record("budget", seconds=28_800.0, left_out=[])
+    earlier = [
+        budget,
+        record("budget_spent", step="a", begun=False),
+        record("budget_spent", step="b", begun=True),
+        record("budget_spent", step="c", begun=False),
+    ]
+    found = [
+        BudgetUse.of(each) for each in (earlier, [*earlier, budget, record("budget_spent", step="c", begun=False)])
+    ]
+    assert [each and each.cut_short for each in found] == [3, 2]
