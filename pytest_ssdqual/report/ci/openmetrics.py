@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -192,9 +193,12 @@ def _figures(each: Evidence) -> Iterable[tuple[str, str, float | None]]:
 def _drives(page: MetricsText, story: RunReader) -> None:
     health = {str(record.facts.get("drive")): record.facts for record in story.of("health")}
     worse = {str(record.facts.get("drive")) for record in story.of("drive_worsened")}
-    for drive in subject.manifest_drives(story.manifest):
-        identity = subject.text(drive, "identity")
-        serial = subject.text(drive, "serial") or identity
+    drives = tuple(subject.manifest_drives(story.manifest))
+    having = Counter(subject.text(drive, "serial") for drive in drives)
+    for drive in drives:
+        identity, serial = (subject.text(drive, name) for name in ("identity", "serial"))
+        if not serial or having[serial] > 1:  # of equal labels only the first drive's samples would stay
+            serial = identity
         named = {name: subject.text(drive, name) for name in ("model", "firmware")}
         page.add("drive", "", "A drive of the run.", 1, serial=serial, **named)
         page.add("drive_size", "bytes", "Capacity of the drive.", _number(drive.get("size_bytes")), serial=serial)

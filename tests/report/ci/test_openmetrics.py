@@ -169,13 +169,20 @@ def test_any_name_is_a_label(write_run: WriteRun, claimed: Claimed, name: str) -
     text = openmetrics.text(write_run(judged(evidence), manifest={**MANIFEST, "bays": bays}))
     series = check(text)
     if name and safe_text.line(name, 200) == name:  # a variation selector is printable to Python, and is not shown
-        assert value(series, "ssdqual_drive", model=name, machine=name) == 1
+        assert value(series, "ssdqual_drive", serial="S1", model=name, machine=name) == 1
         assert value(series, "ssdqual_verdict", claim=name, group=name) == 1
     for reader in (read_new, read_old):  # what Prometheus' own client makes of it
         theirs = [
             (each.name, tuple(each.labels.items()), each.value) for family in reader(text) for each in family.samples
         ]
         assert theirs == [(key, labels, number) for (key, labels), number in series.items()]
+
+
+def test_drives_with_one_serial_are_told_apart(write_run: WriteRun) -> None:
+    drives = [{"identity": identity, "serial": "0001"} for identity in ("nvme.a", "nvme.b")]
+    manifest = {**MANIFEST, "bays": [{"machine": "m", "facts": {}, "drives": drives}]}
+    series = read(write_run(record("drive_worsened", drive="nvme.b", name="x", findings=["y"]), manifest=manifest))
+    assert [value(series, "ssdqual_drive_worsened", serial=each) for each in ("nvme.a", "nvme.b")] == [0, 1]
 
 
 def test_a_damaged_folder_tells_less(write_run: WriteRun, claimed: Claimed) -> None:
