@@ -22,7 +22,7 @@ import numpy as np
 import stopping_rules
 from drive_kinds import Series
 
-from pytest_ssdqual.plugin.plan import forecast
+from pytest_ssdqual.plugin.plan import step_prices
 from pytest_ssdqual.qual.measured.run import SPELL_S, Run
 from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
@@ -112,7 +112,7 @@ def simulated(kind: str, workloads: int, drives: int, settings: Protocol, seed: 
     """Return the outcomes of a few workloads of each drive."""
     rule, ended = settings.interleave, {each: list[EndedRounds]() for each in FACTORS}
     assert rule
-    every_s = round(rule.ramp_s + rule.cell_s + forecast.OVERHEAD_S)
+    every_s = round(rule.ramp_s + rule.cell_s + step_prices.OVERHEAD_S)
     limit = Limit(Direction.AT_LEAST, LIMIT_IOPS, Unit.IOPS, "bench")
     for number in range(drives):
         rng = np.random.default_rng([seed, zlib.crc32(kind.encode()), number])

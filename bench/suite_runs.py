@@ -18,10 +18,10 @@ from drive_kinds import Series
 from interleaved_rounds import CONDITIONED_S, KINDS, LIMIT_IOPS
 from suite_plans import DRIVES, Model, SuitePlan
 
-from pytest_ssdqual.plugin.plan import forecast, stopping
-from pytest_ssdqual.plugin.plan.forecast import Prices, StepCost
+from pytest_ssdqual.plugin.plan import forecast, step_prices, stopping
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.planned_load import PlannedLoad, counted_s
+from pytest_ssdqual.plugin.plan.step_prices import Prices, StepCost
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.interval import Interval
@@ -174,7 +174,7 @@ class Pools:
     ) -> Ended:  # fmt: skip
         rule = protocol.interleave
         assert rule
-        every_s = round(rule.ramp_s + rule.cell_s + forecast.OVERHEAD_S)
+        every_s = round(rule.ramp_s + rule.cell_s + step_prices.OVERHEAD_S)
         series = self._series(kind, number, CONDITIONED_S + rule.rounds * workloads * every_s)[CONDITIONED_S:]
         cells = interleaved_rounds.cells_of(
             series * factor * LIMIT_IOPS, workloads, rule, every_s, self._random(f"{kind} order", number)
@@ -239,11 +239,11 @@ def _windows(rates: Series, protocol: Protocol, family: ErrorControl) -> Ended:
                 runs.append(_window(means, window_s))
                 break
         else:
-            return Ended(Outcome.INCONCLUSIVE, at_s + attempts * forecast.OVERHEAD_S)
+            return Ended(Outcome.INCONCLUSIVE, at_s + attempts * step_prices.OVERHEAD_S)
     rule = protocol.verdict
     measured = Measured(tuple(runs))
     (verdict,) = judge_all(Claim.STEADY_IOPS, measured, LIMIT, rule.confidence, rule.indifference_percent, family)
-    return Ended(verdict.outcome, at_s + attempts * forecast.OVERHEAD_S)
+    return Ended(verdict.outcome, at_s + attempts * step_prices.OVERHEAD_S)
 
 
 def _window(means: Series, window_s: int) -> Run:
@@ -373,7 +373,7 @@ class Simulation:
             drawn = [
                 self.pools.sequential(protocol, needs, factor, self.promises.family, kind, number) for number in numbers
             ]
-            more_s = protocol.ramp_s + forecast.OVERHEAD_S
+            more_s = protocol.ramp_s + step_prices.OVERHEAD_S
         else:
             drawn = [self.pools.fixed(protocol, factor, self.promises.family, kind, number) for number in numbers]
             more_s = 0.0

@@ -16,7 +16,8 @@ from statistics import fmean
 
 from pytest_ssdqual.plugin.plan import durations
 from pytest_ssdqual.plugin.plan.durations import Durations, Sample
-from pytest_ssdqual.plugin.plan.forecast import OVERHEAD_S, PricedPlan, Prices
+from pytest_ssdqual.plugin.plan.forecast import PricedPlan
+from pytest_ssdqual.plugin.plan.step_prices import OVERHEAD_S, Prices
 from pytest_ssdqual.qual.forecast import duration, simulated_drive
 from pytest_ssdqual.qual.forecast.duration import Asked, Judging
 from pytest_ssdqual.qual.measured.judgeable import Judgeable

@@ -16,9 +16,9 @@ from pytest_ssdqual.plugin.judging.point_screening import PointScreening
 from pytest_ssdqual.plugin.plan import budget, durations, forecast, order, screened_points, stopping
 from pytest_ssdqual.plugin.plan.budget import Ends, KeptBudget
 from pytest_ssdqual.plugin.plan.durations import Durations
-from pytest_ssdqual.plugin.plan.forecast import Prices
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.screened_points import ScreeningPlan
+from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
 from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.plugin.session import artefacts

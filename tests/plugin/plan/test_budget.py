@@ -10,8 +10,8 @@ from support.fakes.inner_session import Inner
 from pytest_ssdqual.plugin.plan import budget, order
 from pytest_ssdqual.plugin.plan.budget import Fitted, KeptBudget
 from pytest_ssdqual.plugin.plan.durations import Durations
-from pytest_ssdqual.plugin.plan.forecast import Prices
 from pytest_ssdqual.plugin.plan.order import Steps
+from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.plugin.plan import forecast, order
+from pytest_ssdqual.plugin.plan import forecast, order, step_prices
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.methods import snia
@@ -52,11 +52,11 @@ def test_figures_of_the_plan_are_the_protocols_and_the_data_sheets() -> None:
     wanted = {Geometry(RaidLevel.RAID5, 4): [WRITES, READS]}
     found = forecast.predict(planned(wanted), intel, sheet, 4, 480_000_000_000)
     (array,) = found.arrays
-    rate = sheet.product.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S
-    least_s = forecast.BUILD_S + 480e9 / rate + 7200
+    rate = sheet.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S
+    least_s = step_prices.BUILD_S + 480e9 / rate + 7200
     # Some drives need another step of two hours until they are found steady, and some windows are repeated.
     assert least_s <= array.condition_s < least_s + 3600
-    assert 2 * 2 * (720 + forecast.OVERHEAD_S) <= array.measure_s < 1.2 * 2 * 2 * (720 + forecast.OVERHEAD_S)
+    assert 2 * 2 * (720 + step_prices.OVERHEAD_S) <= array.measure_s < 1.2 * 2 * 2 * (720 + step_prices.OVERHEAD_S)
     assert array.bytes_written >= 4 * 480e9  # a fill writes all members, parity too
     assert found.endurance_bytes == sheet.endurance_bytes
 
@@ -105,18 +105,18 @@ def test_drives_that_arrays_share_are_filled_and_conditioned_once() -> None:
     widths = [Geometry(RaidLevel.RAID5, width) for width in (3, 4)]
     steps = planned({each: [WRITES] for each in widths})
     found = {each.geometry: each for each in forecast.predict(steps, ours, sheet, 4, 480 * GB).arrays}
-    rate = sheet.product.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S
+    rate = sheet.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S
     writes = sheet.expected_iops(Geometry(RaidLevel.DRIVE, 4), WRITES)
     assert writes
     filling_s, step_s = 2 * 480e9 / rate, ours.precondition_s
     conditioning_s = step_s * math.ceil(480e9 / (writes * 4096) / step_s)
     drives = found["drivex4 conditioning"]
     # Four drives side by side may take a few steps more until all are steady.
-    least_s = forecast.BUILD_S + filling_s + conditioning_s
+    least_s = step_prices.BUILD_S + filling_s + conditioning_s
     assert least_s <= drives.condition_s < least_s + 4 * step_s
     for geometry in widths:
-        confirmed_s = ours.ramp_s + ours.window_s + forecast.OVERHEAD_S
-        assert found[str(geometry)].condition_s == forecast.BUILD_S + confirmed_s
+        confirmed_s = ours.ramp_s + ours.window_s + step_prices.OVERHEAD_S
+        assert found[str(geometry)].condition_s == step_prices.BUILD_S + confirmed_s
 
 
 LOOKS = SequentialRule(first_s=480, limit_s=18_000)
@@ -136,7 +136,7 @@ def predicted(margin: float, *workloads: Workload) -> PrintedPlan:
 
 def test_a_sequential_measurement_is_planned_by_its_margin() -> None:
     (_, far), (_, near) = (predicted(margin, WRITES.at(32)).arrays for margin in (1.1, 1.02))
-    first_s, last_s = (30 + each + forecast.OVERHEAD_S for each in (480, 18_000))
+    first_s, last_s = (30 + each + step_prices.OVERHEAD_S for each in (480, 18_000))
     assert first_s < far.measure_s < 0.5 * near.measure_s < last_s
     assert far.measure_s + far.more_s == near.measure_s + near.more_s == pytest.approx(last_s)
     assert (far.condition_s, far.is_loop) == (near.condition_s, False)
@@ -176,9 +176,9 @@ def test_workloads_that_take_turns_cost_the_time_of_their_cells() -> None:
     assert (plan(32).cell_s, plan(32).first_s) == (0, 420)
     assert (plan(8, 16, 32).cell_s, plan(8, 16, 32).first_s) == (60, 360)
     two, three = array(16, 32), array(8, 16, 32)
-    cell_s = rule.cell_s + rule.ramp_s + forecast.OVERHEAD_S
+    cell_s = rule.cell_s + rule.ramp_s + step_prices.OVERHEAD_S
     # Too few for rounds: without a pause, with the first look after seven minutes.
-    assert two.measure_s >= 2 * (420 + ours.ramp_s + forecast.OVERHEAD_S)
+    assert two.measure_s >= 2 * (420 + ours.ramp_s + step_prices.OVERHEAD_S)
     # No look before the rounds span an hour: after 24 rounds of three cells. One workload is measured without a pause,
     # too.
     alone = array(32)
@@ -227,8 +227,8 @@ def rows(wanted: Steps, sheet: str = "ssdqual-sm300", drive_bytes: int = GB) -> 
 def test_a_loop_lasts_from_one_window_to_its_last_round() -> None:
     quick = protocol.load("quick")
     row = rows(planned(loops={RAID5X4: [LOOP]}))["raid5x4 rounds"]
-    round_s = 2 * (quick.loop.cell_s + forecast.OVERHEAD_S)
-    assert row.condition_s == forecast.BUILD_S + 2 * GB / forecast.FILL_BYTES_PER_S
+    round_s = 2 * (quick.loop.cell_s + step_prices.OVERHEAD_S)
+    assert row.condition_s == step_prices.BUILD_S + 2 * GB / step_prices.FILL_BYTES_PER_S
     assert row.measure_s == pytest.approx(5 * round_s)
     assert row.more_s == pytest.approx(20 * round_s)
     assert row.is_loop
@@ -241,7 +241,7 @@ def test_the_pre_writes_of_a_loop_cost_time_and_writes() -> None:
     quick = protocol.load("quick")
     longer = replace(LOOP, pre_write=WRITES, pre_write_cells=5)
     plain, found = (rows(planned(loops={RAID5X4: [each]}))["raid5x4 rounds"] for each in (LOOP, longer))
-    assert found.measure_s - plain.measure_s == pytest.approx(5 * (5 * quick.loop.cell_s + forecast.OVERHEAD_S))
+    assert found.measure_s - plain.measure_s == pytest.approx(5 * (5 * quick.loop.cell_s + step_prices.OVERHEAD_S))
     written = found.bytes_written - plain.bytes_written
     assert written == pytest.approx(5 * 300 * 5 * quick.loop.cell_s * 4096 * 2, abs=1)
 
@@ -260,10 +260,10 @@ def test_a_cell_with_too_few_ios_is_announced(cell_s: float, needed: int) -> Non
 def test_a_saturation_lasts_until_its_volume_or_its_time_is_over() -> None:
     quick = protocol.load("quick")
     slow = rows(planned(saturated={RAID5X4: [WRITES]}))["raid5x4 saturation"]
-    assert slow.measure_s == quick.saturation.limit_s + forecast.OVERHEAD_S
+    assert slow.measure_s == quick.saturation.limit_s + step_prices.OVERHEAD_S
     assert slow.bytes_written == pytest.approx(300 * 4096 * quick.saturation.limit_s * 2, abs=1)
     small = rows(planned(saturated={RAID5X4: [WRITES]}), drive_bytes=1 << 20)["raid5x4 saturation"]
-    assert small.measure_s == pytest.approx(4 * 3 * (1 << 20) / (300 * 4096) + forecast.OVERHEAD_S)
+    assert small.measure_s == pytest.approx(4 * 3 * (1 << 20) / (300 * 4096) + step_prices.OVERHEAD_S)
     unknown = rows(planned(saturated={RAID5X4: [WRITES]}), "default")["raid5x4 saturation"]
     assert unknown.bytes_written == 4 * 3 * GB * 2  # at worst the whole volume
 
@@ -280,13 +280,13 @@ def test_a_rebuild_writes_every_replaced_member_once() -> None:
     fill = 6 * GB
     precondition = rows(planned({Geometry(RaidLevel.RAID6, 6): [READS]}))["raid6x6"].bytes_written - fill
     assert row.bytes_written == pytest.approx(fill + precondition + 2 * GB, abs=2)
-    assert row.measure_s >= 2 * GB / forecast.FILL_BYTES_PER_S  # written, and checked
+    assert row.measure_s >= 2 * GB / step_prices.FILL_BYTES_PER_S  # written, and checked
 
 
 def test_an_array_is_conditioned_once_for_all_that_becomes_of_it() -> None:
     healthy, failed, rebuilt = map(Geometry.parse, ("raid5x4", "raid5x4-1failed", "raid5x4-1rebuilding"))
     found = rows(planned({healthy: [WRITES], failed: [READS]}, rebuilt={rebuilt: [READS]}))
-    assert found["raid5x4"].condition_s > forecast.BUILD_S
+    assert found["raid5x4"].condition_s > step_prices.BUILD_S
     assert found["raid5x4-1failed"].condition_s == found["raid5x4-1rebuilding"].condition_s == 0
     alone = rows(planned({failed: [READS]}, rebuilt={rebuilt: [READS, WRITES]}))
     once = found["raid5x4"].condition_s
@@ -305,10 +305,10 @@ def test_a_protocol_that_wants_volumes_written_conditions_for_longer() -> None:
     stec, sheet = protocol.load("stec"), spec.load("intel-dc-s3500-480gb")
     geometry = Geometry(RaidLevel.RAID0, 4)
     (row,) = forecast.predict(planned({geometry: [READS]}), stec, sheet, 4, 480 * GB).arrays
-    rate = forecast.Prices(stec, sheet, 480 * GB).host_bytes_per_s(geometry, WRITES)
+    rate = step_prices.Prices(stec, sheet, 480 * GB).host_bytes_per_s(geometry, WRITES)
     assert rate
-    fill_s = 480 * GB / (sheet.product.sequential_write_bytes_per_s or forecast.FILL_BYTES_PER_S)
-    steps_s = row.condition_s - forecast.BUILD_S - fill_s
+    fill_s = 480 * GB / (sheet.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S)
+    steps_s = row.condition_s - step_prices.BUILD_S - fill_s
     least_s = stec.precondition_capacities * 4 * 480 * GB / rate
     assert least_s <= steps_s < least_s + 3 * stec.precondition_s
 
