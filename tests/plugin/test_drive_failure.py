@@ -65,6 +65,26 @@ def test_drive_that_fails_in_an_array_is_a_failure_that_names_it(
 
 
 @pytest.mark.parametrize("array", ['"raid5", widths=[4]', '"drive"'])
+def test_a_resumed_run_reports_a_failure_in_the_same_test(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, array: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
+    run(inner, array)
+    before = inner.cases()
+    (first,) = (name for name, case in before.items() if case.outcome == "failure")
+    (other,) = before.keys() - {first}
+    workload = other.rpartition("-")[2].removesuffix("]")
+    run(inner, array, "--ssd-resume=last", "-k", workload)
+    assert inner.cases()[other].outcome == before[other].outcome
+    run(inner, array, "--ssd-resume=last")
+    assert {name: case.outcome for name, case in inner.cases().items()} == {
+        name: case.outcome for name, case in before.items()
+    }
+    told = [each["test"] for each in inner.records("verdict") if each["claim"] == "failed_drives"]
+    assert [str(each).rpartition("::")[2] for each in told] == [first]
+
+
+@pytest.mark.parametrize("array", ['"raid5", widths=[4]', '"drive"'])
 def test_reset_of_the_adapter_that_takes_all_drives_stays_an_error(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, array: str
 ) -> None:

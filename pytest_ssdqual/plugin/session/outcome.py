@@ -132,7 +132,7 @@ def _newly_failed(item: pytest.Item) -> DriveFailed | None:
     if "ssd_lot" in getattr(item, "fixturenames", ()):
         return None
     members = run.failures.among(run.qualification.bay.drives[: geometry.width])
-    new = [each for each in members if each.serial not in run.failed_in]
+    new = [each for each in members if run.is_unreported(each.serial, item.nodeid)]
     return DriveFailed(new[0].under, new) if new else None
 
 
@@ -156,10 +156,11 @@ def _is_final(report: pytest.TestReport, caught: pytest.ExceptionInfo[BaseExcept
 
 
 def _is_first(item: pytest.Item, error: DriveFailed) -> bool:
-    """Note in which test drives failed; return whether one of them failed in this test."""
-    seen = item.config.stash[RUN].failed_in
-    new = [each.serial for each in error.drives if each.serial not in seen]
-    seen |= dict.fromkeys(new, item.nodeid)
+    """Note in which test drives failed; return whether this test is the one to report one of them."""
+    run = item.config.stash[RUN]
+    new = [each.serial for each in error.drives if run.is_unreported(each.serial, item.nodeid)]
+    run.failed_in |= dict.fromkeys(new, item.nodeid)
+    run.reported.update(new)
     return bool(new)
 
 

@@ -85,8 +85,10 @@ class BayRun:
     lost: str = ""
     #: Drives that failed, also in earlier sessions, and the health of all when the campaign began.
     failures: DriveFailures = field(default_factory=DriveFailures)
-    #: Ids of the tests in which drives failed, by serial number.
+    #: Ids of the tests in which drives failed, also in earlier sessions, by serial number.
     failed_in: dict[str, str] = field(default_factory=dict)
+    #: Serial numbers of the drives whose failure a test of this session has reported.
+    reported: set[str] = field(default_factory=set)
 
     @property
     def family(self) -> ErrorControl:
@@ -98,6 +100,13 @@ class BayRun:
         if self.qualification.journal is None:
             raise RigError("a run with --collect-only measures nothing")
         return self.qualification.journal
+
+    def is_unreported(self, serial: str, test: str) -> bool:
+        """Return True if it is up to this test to report that the drive failed.
+
+        In a resumed run that is the test that reported it before.
+        """
+        return serial not in self.reported and self.failed_in.get(serial, test) == test
 
     def note_begun(self, extra: Mapping[str, str]) -> None:
         """Write the manifest and the first record of this session; ``extra`` are facts of a site's hook."""
@@ -326,6 +335,7 @@ class BayRun:
         """Return the failed drives of earlier sessions, with the health that all drives have now."""
         found = self.qualification
         earlier = dict(found.resumed.past.failed_drives) if found.resumed else {}
+        self.failed_in |= found.resumed.past.failed_in if found.resumed else {}
         before = self._health(channel, "before")
         return DriveFailures(before, earlier, limits=lambda serial: found.spec.of(serial).health)
 

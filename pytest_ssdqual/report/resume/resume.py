@@ -17,13 +17,14 @@ from pathlib import Path
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive, FailureOrigin
+from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import LONGEST_STEP_S, MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
-from pytest_ssdqual.report.run_folder.reader import LAST, Record, read_records, subject_of
+from pytest_ssdqual.report.run_folder.reader import LAST, Record, RunReader, read_records, subject_of
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -184,6 +185,15 @@ class Past:
                 with suppress(KeyError, TypeError, ValueError):
                     each = [from_plain(FailedDrive, entry) for entry in strict_json.array(record.facts["failed"])]
                     found |= {drive.serial: drive for drive in each}
+        return found
+
+    @property
+    def failed_in(self) -> dict[str, str]:
+        """The ids of the tests that reported in earlier sessions that a drive failed, by serial number."""
+        found: dict[str, str] = {}
+        for each in RunReader(self.folder, {}, self.records).evidence():
+            if each.evidence.claim == health.FAILED:
+                found = dict.fromkeys((part.name for part in each.evidence.members), each.test) | found
         return found
 
     def _other_defaults(self, now: Document | None) -> list[str]:
