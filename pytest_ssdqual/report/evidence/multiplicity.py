@@ -98,8 +98,8 @@ def tally(
     Each drive that was judged counts. Of a test that was run again the last result counts. A screened verdict does not
     count: the agreement of its sweep has an error of its own.
     """
-    last = {(test, each.claim, each.geometries, each.workloads): each for test, each in found if each.is_promised}
-    tests = [(key[0], each) for key, each in last.items() if each.is_measured]
+    last = {_subject(test, each): (test, each) for test, each in found if each.is_promised}
+    tests = [(test, each) for test, each in last.values() if each.is_measured]
     judged = sum(_claims(each) for _, each in tests if not each.is_reading)
     readings = sum(_claims(each) for _, each in tests if each.is_reading)
     if not judged + readings:
@@ -164,6 +164,11 @@ def _upheld(found: ClaimTally) -> str:
     dropped = [str(each) for each, upheld in zip(found.failures, found.upheld, strict=True) if not upheld]
     more = f" and {len(dropped) - NAMED} more" if len(dropped) > NAMED else ""
     return f"{upheld}; not upheld: {', '.join(dropped[:NAMED])}{more}" if dropped else upheld
+
+
+def _subject(test: str, each: Evidence) -> tuple[object, ...]:
+    """Return what a verdict is about, as ``reader.subject_of`` does: a lot has a verdict for each group."""
+    return test, each.claim, each.geometries, each.workloads, "" if each.about is About.SEARCH else each.group
 
 
 def _claims(each: Evidence) -> int:

@@ -55,6 +55,17 @@ def test_every_drive_side_by_side_is_a_claim_and_a_reading_is_none(claimed: Clai
     assert tally([("o", observed)], ErrorControl(1), 0.95, "snia") is None
 
 
+def test_every_claim_about_a_lot_counts(claimed: Claimed) -> None:
+    lot = replace(claimed(Claim.CONFORMING_DRIVES, value=50, bound=49), is_reading=True, about=About.LOT)
+    claims = [("test_lot", replace(lot, group=claim)) for claim in ("steady_iops", "p99", "p99")]
+    assert counted(claims).readings == 2
+
+
+def test_a_search_counts_once_whatever_its_result(claimed: Claimed) -> None:
+    search = replace(claimed(), about=About.SEARCH)
+    assert counted([("test_search", replace(search, group=result)) for result in ("broken", "kept")]).judged == 1
+
+
 def test_failures_that_do_not_stand_up_to_so_many_claims_are_named(claimed: Claimed) -> None:
     good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(252)]
     bad = [(f"test_bad[{number}]", failed(claimed, 1e-6)) for number in range(11)]
