@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Key in ``workerinput``, and in ``workeroutput``.
 KEY = "ssdqual"
+#: Attribute of a report that is about a session of a bay, and not about a test.
+OF_SESSION = "ssdqual_of_session"
 #: The value for a worker without a bay.
 IDLE = {"bay": None}
 #: Number of characters shown of the traceback of an internal error.
@@ -177,6 +179,7 @@ class FleetController:
                 MissingWorker({KEY: {"name": bay}}),
                 f"ssdqual::{bay}",
                 f"the bay {bay} did not begin: xdist starts no more workers",
+                of_session=True,
             )
         return result
 
@@ -230,17 +233,20 @@ class FleetController:
             how = f"the process of its worker died {when}"
         sentence = f"{where} was given up, because {how}; continue with --ssd-resume"
         for test in tests or ([] if during else [f"ssdqual::{bay or 'bay'}"]):
-            self._error(node, test, sentence)
+            self._error(node, test, sentence, of_session=not tests)
 
     def _uncollected(self, node: Any, where: str, why: str) -> None:  # noqa: ANN401 (xdist's own)
         """Report a collection error of one bay; xdist reports only the first of several bays."""
         bay = node.workerinput[KEY]["name"]
-        self._error(node, f"{where}::collection[{bay}]", f"the bay {bay} could not collect all tests: {why}")
+        self._error(
+            node, f"{where}::collection[{bay}]", f"the bay {bay} could not collect all tests: {why}", of_session=True
+        )
 
-    def _error(self, node: Any, test: str, sentence: str) -> None:  # noqa: ANN401 (xdist's own)
+    def _error(self, node: Any, test: str, sentence: str, *, of_session: bool) -> None:  # noqa: ANN401 (xdist's own)
         file = test.split("::")[0]
         report = pytest.TestReport(test, (file, None, test), {}, "failed", sentence, "setup")
         report.node = node  # type: ignore[attr-defined]
+        setattr(report, OF_SESSION, of_session)
         if not hasattr(node, "workerinfo"):  # it was never ready, and pytest reads its platform
             node._workerinfocache = ""
         self._config.hook.pytest_runtest_logreport(report=report)

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ssdqual.plugin import gate
+from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
@@ -123,7 +124,8 @@ class Recorder:
         if report.outcome == "failed" and (kind := _kind(report)):
             crash = getattr(report.longrepr, "reprcrash", None)
             message = getattr(crash, "message", report.longreprtext)
-            self._note(report, kind, {"test": report.nodeid, "message": message})
+            of_session = {"of_session": True} if getattr(report, xdist.OF_SESSION, False) else {}
+            self._note(report, kind, {"test": report.nodeid, "message": message, **of_session})
         elif report.outcome == "skipped" and not carried_by(report):
             self._note(report, "skipped", {"test": report.nodeid, "reason": gate.reason(report)})
         self.has_tests = True

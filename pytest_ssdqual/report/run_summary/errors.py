@@ -1,6 +1,7 @@
 """Tests without a verdict: errors, grouped by message, and skips, grouped by reason; pure.
 
-An inconclusive verdict is not listed as an error, too. A test that a later session judged is no error any more.
+An inconclusive verdict is not listed as an error, too. A test that a later session judged is no error any more, nor is
+what kept a session from beginning or from collecting its tests once a later session has begun.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
 #: Kinds of records of a test without a verdict: an error, or a fail for another reason than a promise.
 ERROR, FAILED = "error", "failed"
+#: Kind of the first record of a later session.
+RESUMED = "run_resumed"
 #: Marks the message of a measurement that cannot be judged; commands do not explain that error.
 UNJUDGED = " cannot be judged: "
 #: Characters by which a sentence is recognised, as messages are cut.
@@ -82,9 +85,12 @@ def _open(story: RunReader) -> Iterable[Record]:
         for each in story.evidence()
         if each.evidence.outcome is Finding.INCONCLUSIVE
     }
+    last_began = max((number for number, each in enumerate(story.records) if each.kind == RESUMED), default=-1)
     for number, record in enumerate(story.records):
         test, message = str(record.facts.get("test")), str(record.facts.get("message", ""))
         if record.kind not in (ERROR, FAILED) or judged_last.get(test, -1) > number:
+            continue
+        if record.facts.get("of_session") is True and number < last_began:
             continue
         if (test, message[:ENOUGH_CHARACTERS]) not in undecided:
             yield record

@@ -16,6 +16,7 @@ from support.lab.rehearsed import STEP_DEADLINE_S, await_that, foreign_environme
 
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.run_summary.run_view import RunView
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -132,6 +133,29 @@ def test_what_cannot_be_collected_is_an_error_of_every_bay(inner: Inner, promise
         assert "RuntimeError: not importable" in error(inner, f"collection[{bay}]")
         assert [record["test"] for record in records(inner, bay, "error")] == [f"test_broken.py::collection[{bay}]"]
     assert statuses(inner) == {"dut1": 1, "dut2": 1}
+
+
+def test_what_a_later_session_collects_is_no_error_any_more(inner: Inner, promises: str) -> None:
+    inner.pytester.makepyfile(test_broken="raise RuntimeError('not importable')")
+    inner.run(*TWO, promises, *FEW, "-n", "2", "--continue-on-collection-errors")
+    bays = fleet.bay_folders(folder_of(inner))
+    assert [RunView.read(bay).verdict.counts.errors for bay in bays] == [1, 1]
+    inner.pytester.makepyfile(test_broken="")
+    assert inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last").ret == 0
+    assert [RunView.read(bay).verdict.counts.errors for bay in bays] == [0, 0]
+
+
+def test_a_bay_that_a_later_session_begins_is_not_lost_any_more(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_ONLY", "root@dut1")
+    monkeypatch.setenv("SIMULATED_KILLED_AT", "1")
+    inner.run(*TWO, promises, *FEW, "-n", "1", "--max-worker-restart=0")
+    dut2 = folder_of(inner) / "bays" / "dut2"
+    assert RunView.read(dut2).verdict.counts.errors == 1
+    monkeypatch.delenv("SIMULATED_KILLED_AT")
+    assert inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last").ret == 0
+    assert RunView.read(dut2).verdict.counts.errors == 0
 
 
 def test_what_is_stopped_by_the_first_failure_is_not_called_lost(inner: Inner, promises: str) -> None:
