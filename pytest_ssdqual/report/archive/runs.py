@@ -9,11 +9,13 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.run_summary.run_view import KINDS, RunView
+from pytest_ssdqual.report.run_folder.reader import RunReader, read_records
+from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView
 from pytest_ssdqual.report.view import subject
 
 UNKNOWN = "unknown"
+#: Kinds of records that a run has once it has done something to drives, or with them.
+WORK = ("purging", "measuring", "measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,8 @@ def _read(folder: Path) -> ArchivedRun | str:
         started = datetime.fromisoformat(str(story.manifest.get("started")))
     except ValueError:
         return "its start is unknown"
+    if _never_began(story):
+        return "it never began: it has no result of a test, and nothing was measured"
     view = RunView.of(story)
     return ArchivedRun(
         name=fleet.called(folder),
@@ -101,6 +105,12 @@ def _read(folder: Path) -> ArchivedRun | str:
         health={str(each.facts.get("drive")): each.facts for each in story.of("health")},
         unreadable=story.unreadable(),
     )
+
+
+def _never_began(story: RunReader) -> bool:
+    """Return True for a bay of a run that ended before the bay's tests began, for example."""
+    results = (each for each in story.of(*OF_TESTS) if each.facts.get("of_session") is not True)
+    return not any(results) and not any(read_records(story.folder, *WORK))
 
 
 def _drive(noted: Mapping[str, object]) -> ArchivedDrive:

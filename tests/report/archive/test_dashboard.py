@@ -56,6 +56,22 @@ def test_products_drives_and_margins_are_those_of_the_runs(archive: Path) -> Non
     assert min(point.percent for point in points) < 0 < max(point.percent for point in points)
 
 
+@pytest.mark.parametrize("given_up", [True, False])
+def test_a_bay_that_never_began_is_no_run(tmp_path: Path, given_up: bool) -> None:
+    fleet = keep_fleet(tmp_path, [KeptBay(name, [KeptPromise(12_000)] if name == "a" else []) for name in "ab"])
+    error = {"schema": 1, "kind": "error", "time": "t", "test": "ssdqual::b", "message": "gone", "of_session": True}
+    records = fleet / "bays" / "b" / "records.jsonl"
+    with records.open("a") as file:
+        file.write((json.dumps(error) + "\n") * given_up)
+    read, skipped = runs.read(folders_below(tmp_path))
+    assert [each.folder.name for each in read] == ["a"]
+    (sentence,) = skipped
+    assert "/b is skipped: it never began" in sentence
+    with records.open("a") as file:
+        file.write(json.dumps({"schema": 1, "kind": "measuring", "time": "t"}) + "\n")
+    assert [each.folder.name for each in runs.read(folders_below(tmp_path))[0]] == ["a", "b"]
+
+
 def test_the_page_has_everything_and_runs_nothing(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (archive / "deep" / "run1" / "report.html").touch()
     page = archive.parent / "elsewhere" / "all.html"
@@ -126,9 +142,9 @@ def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tm
     cause = Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,))
     line = {"schema": 1, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     for day, model in enumerate(("ACME 9", "OTHER 1"), start=1):
-        folder = Kept([], model=model, serials=["S1", serial], started=f"2026-03-0{day}T12:00:00Z").keep(
-            tmp_path / model
-        )
+        folder = Kept(
+            [KeptMeasurement(5)], model=model, serials=["S1", serial], started=f"2026-03-0{day}T12:00:00Z"
+        ).keep(tmp_path / model)
         if model == "ACME 9":
             evidence = replace(KeptPromise(5_000).evidence(), cause=cause)
             with (folder / "records.jsonl").open("a") as file:
