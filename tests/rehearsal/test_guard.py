@@ -404,6 +404,7 @@ def test_a_drive_that_is_put_to_use_after_the_guard_passed_it_is_refused(scene: 
     finally:
         rack.machine.run(["umount", "/mnt/late"])
         rack.machine.run(["blkdiscard", "--force", drive.path])
+        rack.machine.run(["udevadm", "settle"])  # until then lsblk knows the file system from udev
 
 
 @REMAINS

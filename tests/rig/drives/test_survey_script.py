@@ -147,6 +147,19 @@ def test_a_reader_counts_only_if_it_stays(tree: Tree, shell: str) -> None:
 
 
 @every_shell
+@pytest.mark.parametrize(
+    ("comm", "readings", "counts"),
+    [("smartd", 20, True), ("(udev-worker)", 20, False), ("systemd-udevd", 20, False), ("systemd-udevd", 1000, True)],
+)
+def test_udev_may_take_longer(tree: Tree, shell: str, comm: str, readings: int, counts: bool) -> None:
+    tree.disk("sda")
+    tree.generic("sda")
+    reader, number = tree.opens(40, "/dev/null", f"{comm}\n".encode()), tree.root / "readings"
+    pause = f'echo >>{number}; [ "$(grep -c "" {number})" -lt {readings} ] || rm -f {reader}'
+    assert [pid for pid, *_ in tree.survey(shell, pause=pause)["opened"]] == ["40"] * counts
+
+
+@every_shell
 def test_files_of_network_file_systems_are_not_looked_at(tree: Tree, shell: str) -> None:
     tree.disk("sda")
     tree.generic("sda")
