@@ -148,7 +148,8 @@ done 2>/dev/null
 [ $count -eq 0 ] || handle
 writers='' users=''
 # Those who do not write count if they stay: smartd, lsblk and their like have a node open for a moment. udev has one
-# while it handles an event, which took longer than 2.4 s on a busy emulated machine.
+# while it handles an event, which took longer than 2.4 s on a busy emulated machine. Forty readings there take 20 s of
+# the 60 s that the survey has.
 case $opened in
 *:*)
     writers=$(printf '%s\n' "$opened" | grep ' write$')
@@ -162,7 +163,7 @@ are_udev() {
     done
 }
 round=0
-while [ -n "$users" ] && { [ $round -lt 8 ] || { [ $round -lt 100 ] && are_udev; }; }; do
+while [ -n "$users" ] && { [ $round -lt 8 ] || { [ $round -lt 40 ] && are_udev; }; }; do
     sleep 0.3
     # shellcheck disable=SC2046  # paths of /proc have no blanks
     users=$(printf '%s\n' "$users" | grep -Fx -e "$(handles $(printf '%s\n' "$users" | cut -d ' ' -f 1))")
