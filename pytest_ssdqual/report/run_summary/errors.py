@@ -1,13 +1,15 @@
 """Tests without a verdict: errors, grouped by message, and skips, grouped by reason; pure.
 
 An inconclusive verdict is not listed as an error, too. A test that a later session judged is no error any more, nor is
-what kept a session from beginning or from collecting its tests once a later session has begun.
+a bay that did not begin once a later session has begun, nor a file that could not be collected once a later session has
+tests of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Finding
@@ -16,8 +18,10 @@ from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
 #: Kinds of records of a test without a verdict: an error, or a fail for another reason than a promise.
 ERROR, FAILED = "error", "failed"
-#: Kind of the first record of a later session.
-RESUMED = "run_resumed"
+#: Kinds of the first record of a later session, and of the record of its tests.
+RESUMED, PLANNED = "run_resumed", "tests_planned"
+#: The end of the id under which a file that could not be collected is reported, and the name of errors of no file.
+COLLECTION, OF_NO_FILE = "::collection[", "ssdqual"
 #: Marks the message of a measurement that cannot be judged; commands do not explain that error.
 UNJUDGED = " cannot be judged: "
 #: Characters by which a sentence is recognised, as messages are cut.
@@ -85,15 +89,28 @@ def _open(story: RunReader) -> Iterable[Record]:
         for each in story.evidence()
         if each.evidence.outcome is Finding.INCONCLUSIVE
     }
-    last_began = max((number for number, each in enumerate(story.records) if each.kind == RESUMED), default=-1)
     for number, record in enumerate(story.records):
         test, message = str(record.facts.get("test")), str(record.facts.get("message", ""))
         if record.kind not in (ERROR, FAILED) or judged_last.get(test, -1) > number:
             continue
-        if record.facts.get("of_session") is True and number < last_began:
+        if record.facts.get("of_session") is True and _is_made_up_for(test, story.records[number + 1 :]):
             continue
         if (test, message[:ENOUGH_CHARACTERS]) not in undecided:
             yield record
+
+
+def _is_made_up_for(error: str, later: Sequence[Record]) -> bool:
+    """Return whether a later session of a bay began, or has tests of the file that could not be collected.
+
+    A file that later sessions leave out stays an error, or leaving it out would make the run green.
+    """
+    file, is_of_file, _ = error.partition(COLLECTION)
+    if not is_of_file or file == OF_NO_FILE:
+        return any(each.kind == RESUMED for each in later)
+    tests = (each.facts.get("test", "") for each in later if each.facts.get("of_session") is not True)
+    planned = (each.facts.get("tests") for each in later if each.kind == PLANNED)
+    found = chain(tests, *(each for each in planned if isinstance(each, list)))
+    return any(str(test).startswith((f"{file}::", f"{file}/")) for test in found)
 
 
 #: Kind of record of a skipped test.

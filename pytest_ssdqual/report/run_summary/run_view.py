@@ -10,7 +10,16 @@ from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
 from pytest_ssdqual.report.run_summary import time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
-from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, RESUMED, SKIPPED, ErrorGroup, skipped, troubles
+from pytest_ssdqual.report.run_summary.errors import (
+    ERROR,
+    FAILED,
+    PLANNED,
+    RESUMED,
+    SKIPPED,
+    ErrorGroup,
+    skipped,
+    troubles,
+)
 from pytest_ssdqual.report.run_summary.fitness import PageVerdict, count, stand
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.view import subject
@@ -19,7 +28,7 @@ from pytest_ssdqual.rig.drives.topology import NO_SMART
 #: Kinds of the records that tests leave, and of those about drives whose health worsened.
 OF_TESTS, WORSENED = (*JUDGED, ERROR, FAILED, SKIPPED), "drive_worsened"
 #: Kinds of records that are read.
-KINDS = (*OF_TESTS, RESUMED, WORSENED, "write_cache", *time_budget.KINDS)
+KINDS = (*OF_TESTS, RESUMED, PLANNED, WORSENED, "write_cache", *time_budget.KINDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,14 +135,21 @@ def test_what_cannot_be_collected_is_an_error_of_every_bay(inner: Inner, promise
     assert statuses(inner) == {"dut1": 1, "dut2": 1}
 
 
-def test_what_a_later_session_collects_is_no_error_any_more(inner: Inner, promises: str) -> None:
+@pytest.mark.parametrize("is_mended", [True, False])
+def test_a_file_that_a_later_session_has_tests_of_is_no_error_any_more(
+    inner: Inner, promises: str, is_mended: bool
+) -> None:
     inner.pytester.makepyfile(test_broken="raise RuntimeError('not importable')")
     inner.run(*TWO, promises, *FEW, "-n", "2", "--continue-on-collection-errors")
     bays = fleet.bay_folders(folder_of(inner))
     assert [RunView.read(bay).verdict.counts.errors for bay in bays] == [1, 1]
-    inner.pytester.makepyfile(test_broken="")
-    assert inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last").ret == 0
-    assert [RunView.read(bay).verdict.counts.errors for bay in bays] == [0, 0]
+    broken = inner.pytester.path / "test_broken.py"
+    if is_mended:
+        broken.write_text((inner.pytester.path / "test_promises.py").read_text())
+    else:
+        broken.unlink()
+    inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last")
+    assert [RunView.read(bay).verdict.counts.errors for bay in bays] == [int(not is_mended)] * 2
 
 
 def test_a_bay_that_a_later_session_begins_is_not_lost_any_more(
