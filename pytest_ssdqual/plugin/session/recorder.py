@@ -32,13 +32,13 @@ from pytest_ssdqual.report.run_folder.reader import (
     worsened_drives,
 )
 from pytest_ssdqual.report.run_summary import time_budget, write_caches
-from pytest_ssdqual.report.run_summary.errors import troubles
+from pytest_ssdqual.report.run_summary.errors import COLLECTION, PLANNED, RESUMED, troubles
 from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, WorsenedDrive, changed_drives
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.terminal import summary
 
 #: Kinds of the records.
-CLAIMS, TESTS = "claims_planned", "tests_planned"
+CLAIMS = "claims_planned"
 
 
 def count(items: Iterable[pytest.Item]) -> int:
@@ -81,7 +81,7 @@ def plan(run: Qualification, items: Iterable[pytest.Item]) -> int:
 
 def tests_in(records: Iterable[Record]) -> dict[str, None]:
     """Return the ids of the planned hardware tests of all sessions, in their order."""
-    lists = (record.facts.get("tests") for record in records if record.kind == TESTS)
+    lists = (record.facts.get("tests") for record in records if record.kind == PLANNED)
     return {str(test): None for each in lists if isinstance(each, list) for test in each}
 
 
@@ -90,7 +90,7 @@ def plan_tests(run: Qualification, items: Iterable[pytest.Item]) -> None:
     before = tests_in(run.resumed.past.records) if run.resumed else {}
     new = [item.nodeid for item in items if marks.needs_drives(item) and item.nodeid not in before]
     if run.journal and new:
-        run.journal.note(TESTS, tests=new)
+        run.journal.note(PLANNED, tests=new)
 
 
 class Recorder:
@@ -171,7 +171,7 @@ class Recorder:
         planned, not_run = None, tuple[str, ...]()
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                kinds = (CLAIMS, TESTS, *OF_TESTS, WORSENED, *write_caches.KINDS, *time_budget.KINDS)
+                kinds = (CLAIMS, PLANNED, RESUMED, *OF_TESTS, WORSENED, *write_caches.KINDS, *time_budget.KINDS)
                 story = RunReader.read(self._journal.path, *kinds)
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
                 self._close_gate(not_run, [each for each in changed_drives(story) if each.is_defective])
@@ -203,7 +203,9 @@ class Recorder:
     def _close_gate_for_earlier(self, story: RunReader) -> None:
         """Let a resumed run not end with status 0 for tests of earlier sessions that this one did not repeat."""
         found, bay = gate.of(self._config), self.run.qualification.name
-        left = set(tests_in(story.records)) - found.tests(bay).ran
+        errors = troubles(story)
+        uncollected = {test for each in errors for test in each.tests if COLLECTION in test}
+        left = (set(tests_in(story.records)) | uncollected) - found.tests(bay).ran
         failed, undecided = dict[str, None](), dict[str, None]()
         for judged in story.evidence():
             if judged.evidence.outcome is Finding.FAIL:
@@ -212,7 +214,7 @@ class Recorder:
                 undecided[judged.test] = None
         if self.run.qualification.settings.inconclusive == "skip":
             undecided.clear()
-        for trouble in troubles(story):
+        for trouble in errors:
             (failed if trouble.is_failure else undecided).update(dict.fromkeys(trouble.tests))
         for tests, how in ((failed, "failed"), (undecided, "ended without a verdict")):
             if named := [test for test in tests if test in left]:

@@ -148,7 +148,8 @@ def test_a_file_that_a_later_session_has_tests_of_is_no_error_any_more(
         broken.write_text((inner.pytester.path / "test_promises.py").read_text())
     else:
         broken.unlink()
-    inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last")
+    ended = inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last")
+    assert ended.ret == (pytest.ExitCode.OK if is_mended else pytest.ExitCode.NO_TESTS_COLLECTED)
     assert [RunView.read(bay).verdict.counts.errors for bay in bays] == [int(not is_mended)] * 2
 
 
