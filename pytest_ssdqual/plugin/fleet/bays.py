@@ -281,11 +281,11 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
         except KeyboardInterrupt:
             if record:
                 with put_off():  # a second Ctrl-C would leave fleet.json without the exit status
-                    _close_early(past or record, pytest.ExitCode.INTERRUPTED, is_resumed=past is not None)
+                    _close_early(record, past, pytest.ExitCode.INTERRUPTED)
             raise
         except (RigError, pytest.UsageError) as error:
             if record:
-                _close_early(past or record, pytest.ExitCode.USAGE_ERROR, is_resumed=past is not None)
+                _close_early(record, past, pytest.ExitCode.USAGE_ERROR)
             raise error if isinstance(error, pytest.UsageError) else pytest.UsageError(str(error)) from error
         for each in starts:
             if each.channel:  # workers open their own connections; these would stay for days
@@ -381,7 +381,7 @@ def _record(settings: Settings, past: folders.Fleet | None) -> folders.Fleet:
     return folders.create(settings.run_root, secrets.token_hex(4), bays)
 
 
-def _close_early(record: folders.Fleet, status: pytest.ExitCode, *, is_resumed: bool) -> None:
-    """Write the end of a fleet that did not begin; one that was not resumed keeps the end of its last session."""
+def _close_early(record: folders.Fleet, past: folders.Fleet | None, status: pytest.ExitCode) -> None:
+    """Write the end of a fleet that did not begin; one that did not go on has the end of its last session again."""
     with suppress(JournalError):
-        folders.write(record if is_resumed else folders.closed(record, utc_now(), int(status)))
+        folders.write(past or folders.closed(record, utc_now(), int(status)))
