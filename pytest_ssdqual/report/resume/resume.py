@@ -17,7 +17,6 @@ from pathlib import Path
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive, FailureOrigin
-from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
@@ -189,11 +188,10 @@ class Past:
 
     @property
     def failed_in(self) -> dict[str, str]:
-        """The ids of the tests that reported in earlier sessions that a drive failed, by serial number."""
+        """The ids of the tests that first reported in earlier sessions that a drive failed, by serial number."""
         found: dict[str, str] = {}
-        for each in RunReader(self.folder, {}, self.records).evidence():
-            if each.evidence.claim == health.FAILED:
-                found = dict.fromkeys((part.name for part in each.evidence.members), each.test) | found
+        for serial, test in RunReader(self.folder, {}, self.records).failed_drives():
+            found.setdefault(serial, test)
         return found
 
     def _other_defaults(self, now: Document | None) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
-from pytest_ssdqual.report.evidence import evidence
+from pytest_ssdqual.report.evidence import evidence, health
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
@@ -261,6 +261,12 @@ class RunReader:
         (``unreadable``) is left out.
         """
         return tuple(each for each in map(_judged, _last(self.of(*JUDGED))) if each)
+
+    def failed_drives(self) -> Iterator[tuple[str, str]]:
+        """Yield the serial number of each drive that failed under the load, and the id of the test that reported it."""
+        for each in self.evidence():
+            if each.evidence.claim == health.FAILED:
+                yield from ((part.name, each.test) for part in each.evidence.members)
 
     def unreadable(self) -> int:
         """Return the number of verdicts that count, but are damaged."""

@@ -7,7 +7,7 @@ tests of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -57,7 +57,7 @@ class ErrorGroup:
 def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
     """Return the errors in the order of their first occurrence."""
     found: dict[tuple[str, str], list[Record]] = {}
-    clauses = dict(_failures(story))
+    clauses = {health.failed_in(serial, test): serial for serial, test in story.failed_drives()}
     for record in _open(story):
         found.setdefault((record.kind, str(record.facts.get("message", ""))), []).append(record)
     return tuple(
@@ -71,13 +71,6 @@ def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
         )
         for (kind, message), records in found.items()
     )
-
-
-def _failures(story: RunReader) -> Iterator[tuple[str, str]]:
-    """Yield the clause of each drive that failed under the load, and its serial number."""
-    for each in story.evidence():
-        if each.evidence.claim == health.FAILED:
-            yield from ((health.failed_in(part.name, each.test), part.name) for part in each.evidence.members)
 
 
 def _open(story: RunReader) -> Iterable[Record]:
