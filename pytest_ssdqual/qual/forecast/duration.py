@@ -176,7 +176,7 @@ def _limits(asked: Asked) -> dict[Claim, Limit]:
     return {claim: Limit(claim.direction, bound, claim.unit, "simulated", asked.per_hour)}
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)  # up to half a megabyte each; drives are asked about one by one
 def _whole_spells(kind: str, number: int, asked: Asked, rule: SequentialRule) -> tuple[Spell, ...]:
     """Return the spells of the longest measurement, which begins with those of a shorter one."""
     drive, limit_s = _drive(kind, number, rule.limit_s), float(rule.limit_s)
