@@ -23,15 +23,16 @@ pytest_plugins = ["pytester", *(["support.lab.rehearsing"] if has_tests() else [
 
 #: The parts of the tests to run, with commas between: ``unit`` (without a lab), ``quick`` (of those, without the mark
 #: ``slow``), ``faults`` (suites/faults with a lab, and ``OWN_MACHINES``), ``unhurried`` (that mark), ``lab`` (the other
-#: ones with a lab).
-#: script/test sets it. Rehearsals do not pass variables with pytest's prefix to their runs.
+#: ones with a lab). script/test sets it. Rehearsals do not pass variables with pytest's prefix to their runs.
 PART = os.environ.get("PYTEST_SSDQUAL_PART", "")
 
 #: These tests share run folders, in order.
 FAULTS = Path(__file__).parent / "suites" / "faults"
 
 #: Rehearsals that boot machines of their own, so that they may run in any part: the one of the faults is the shortest.
-OWN_MACHINES = ("test_fleet.py", "test_real_machine.py")
+OWN_MACHINES = tuple(
+    Path(__file__).parent / "tests" / "rehearsal" / name for name in ("test_fleet.py", "test_real_machine.py")
+)
 
 #: True when script/test runs failed tests again.
 AGAIN = bool(os.environ.get("PYTEST_SSDQUAL_AGAIN"))
@@ -83,7 +84,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def parts_of(item: pytest.Item) -> set[str]:
     if item.get_closest_marker("lab") is None:
         return {"unit"} if item.get_closest_marker("slow") else {"unit", "quick"}
-    if item.path.is_relative_to(FAULTS) or item.path.name in OWN_MACHINES:
+    if item.path.is_relative_to(FAULTS) or item.path in OWN_MACHINES:
         return {"faults"}
     return {"unhurried" if item.get_closest_marker("unhurried") else "lab"}
 
