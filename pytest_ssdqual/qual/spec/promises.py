@@ -122,8 +122,9 @@ def _covers(glob: str, workload: Workload) -> bool:
     """
     if not fnmatchcase(str(workload), glob):
         return False
-    is_named = (workload.threads or 1) == 1 or "xqd" in glob, workload.streams_per_drive == 1 or _STREAMS.search(glob)
-    return glob.endswith("*") or all(is_named)
+    names_threads = (workload.threads or 1) == 1 or "xqd" in glob
+    names_streams = workload.streams_per_drive == 1 or _STREAMS.search(glob) is not None
+    return glob.endswith("*") or (names_threads and names_streams)
 
 
 def _no_key(given: object) -> str:

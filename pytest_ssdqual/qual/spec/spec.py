@@ -256,7 +256,7 @@ class Spec:
         where = claim, geometry, workload, self.drive_class
         of_one_job = (each for each in self.promises_of(claim) if each.leaves_out_jobs(workload))
         left_out = next((each for each in of_one_job if replace(each, workload=None).matches(*where)), None)
-        words = "is about one job of that depth; to include several, name them, as in '*_t*xqd8'"
+        words = "is about one job of that depth; to include several, name them, as in '*_t*xqd8' or '*_s*_qd8'"
         jobs = f"; {left_out.workload!r} ({left_out.place}) {words}" if left_out else ""
         return f"{self._why_no_limit(claim, geometry, workload)}{jobs}"
 
