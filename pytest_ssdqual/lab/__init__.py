@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pytest_ssdqual.lab.vm import Vm
 
 
-#: The largest transfer that a drive does at its full IOPS; larger ones are bound by its bandwidth. Without a bound,
-#: transfers of 1 MiB to several drives are bound by the emulated processor: of 128 to each of four, 57 to 71 % were
-#: outstanding, and Little's law refused them.
+#: The largest transfer that a drive does at its full IOPS; larger ones are bound by its bandwidth. Without a bandwidth,
+#: transfers of 1 MiB to several drives are bound by the emulated processor: of 128 to each of four, 71 % were
+#: outstanding, with that of 256 KiB at full IOPS 57 %, and Little's law refused both.
 LARGEST_AT_FULL_IOPS = 128 << 10
 
 

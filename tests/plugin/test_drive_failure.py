@@ -80,8 +80,8 @@ def test_a_resumed_run_reports_a_failure_in_the_same_test(
     assert {name: case.outcome for name, case in inner.cases().items()} == {
         name: case.outcome for name, case in before.items()
     }
-    told = [each["test"] for each in inner.records("verdict") if each["claim"] == "failed_drives"]
-    assert [str(each).rpartition("::")[2] for each in told] == [first]
+    verdicts = [record["test"] for record in inner.records("verdict") if record["claim"] == "failed_drives"]
+    assert [str(test).rpartition("::")[2] for test in verdicts] == [first]
 
 
 @pytest.mark.parametrize("array", ['"raid5", widths=[4]', '"drive"'])

@@ -26,7 +26,7 @@ class BudgetUse:
     def of(cls, records: Iterable[Record]) -> BudgetUse | None:
         """Read the records of a run; of a resumed run the plan of the last session counts. None without a budget.
 
-        What an earlier session did not begin is noted again if the last one does not begin it either.
+        Of steps that were not begun only those of the last session count: a step that it asks for is noted again.
         """
         planned, ended, not_begun = None, set[str](), set[str]()
         for each in records:
