@@ -112,13 +112,18 @@ def _arrays_have_begun(place: Path) -> bool:
     return False
 
 
-def judge(vm: Vm, culprit: LabCulprit, place: Path) -> list[tuple[str, str, str, str]]:
-    """Return array, outcome, cause and drives of every judged promise."""
-    config = place / "ssh.config"
-    reach = vm.ssh
+def ssh_config(vm: Vm, place: Path) -> Path:
+    """Write OpenSSH's configuration of the host ``lab``, for ``--ssd-ssh-config``; return its path."""
+    config, reach = place / "ssh.config", vm.ssh
     lines = [f"HostName {reach.host}", f"Port {reach.port}", f"User {reach.user}", f"IdentityFile {reach.identity}"]
     lines += ["IdentitiesOnly yes", "StrictHostKeyChecking no", "UserKnownHostsFile /dev/null", "LogLevel ERROR"]
     config.write_text("Host lab\n" + "".join(f"    {line}\n" for line in lines))
+    return config
+
+
+def judge(vm: Vm, culprit: LabCulprit, place: Path) -> list[tuple[str, str, str, str]]:
+    """Return array, outcome, cause and drives of every judged promise."""
+    config = ssh_config(vm, place)
     choice = f"steady_state and {culprit.workload} and ({' or '.join(f'{level}x4' for level in LEVELS)})"
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--ssd-devices=lab:{BY_ID}SSDQ000[1-4]"]
     argv += [f"--ssd-ssh-config={config}", "--ssd-spec=ssdqual-sm300", "--ssd-protocol=quick", "-k", choice]

@@ -17,7 +17,15 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
+from lab_causes import BY_ID, IOPS, ssh_config
+
+from pytest_ssdqual import lab
+
 ROOT = Path(__file__).parents[1]
+#: The largest transfer that a drive does at its full IOPS; larger ones are bound by its bandwidth. Without a bandwidth,
+#: transfers of 1 MiB to several drives are bound by the emulated processor: of 128 to each of four, 71 % were
+#: outstanding, with that of 256 KiB at full IOPS 57 %, and Little's law refused both.
+LARGEST_AT_FULL_IOPS = 128 << 10
 #: Drives of each suite: the arrays of toms_s3500 have six.
 SUITES = {"intel_s3500": 4, "toms_s3500": 6, "stec": 4, "toms_s3700": 4, "intel_910": 4, "snia": 4}
 #: More arguments of pytest. Demand variation has 32 processes of fio for each drive, which report every 3.4 s on an
@@ -28,12 +36,16 @@ MORE = {"snia": ("-k", "not demand")}
 def run(suite: str, folder: Path) -> tuple[float, Counter[str]]:
     """Run one suite; return its seconds and the numbers of its outcomes."""
     junit, begin = folder / f"{suite}.xml", time.monotonic()
-    argv = [
-        sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"suites/{suite}", f"--junitxml={junit}",
-        f"--ssd-devices=lab:{SUITES[suite]}", f"--ssd-protocol={ROOT / 'bench/whole_suites.toml'}",
-        f"--ssd-run-dir={folder / suite}", *MORE.get(suite, ()),
-    ]  # fmt: skip
-    with (folder / f"{suite}.log").open("w") as log:
+    with (
+        (folder / f"{suite}.log").open("w") as log,
+        lab.start(SUITES[suite], iops=IOPS, bytes_per_s=IOPS * LARGEST_AT_FULL_IOPS) as vm,
+    ):
+        argv = [
+            sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"suites/{suite}", f"--junitxml={junit}",
+            f"--ssd-devices=lab:{BY_ID}SSDQ*", f"--ssd-ssh-config={ssh_config(vm, folder)}",
+            "--ssd-spec=ssdqual-sm300", "--ssd-force-spec", f"--ssd-protocol={ROOT / 'bench/whole_suites.toml'}",
+            f"--ssd-run-dir={folder / suite}", *MORE.get(suite, ()),
+        ]  # fmt: skip
         subprocess.run(argv, cwd=ROOT, check=False, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     seconds = time.monotonic() - begin
     if not junit.exists():

@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from pytest_ssdqual.lab.vm import Vm
 
 
-#: The largest transfer that a drive does at its full IOPS; larger ones are bound by its bandwidth. Without a bandwidth,
-#: transfers of 1 MiB to several drives are bound by the emulated processor: of 128 to each of four, 71 % were
-#: outstanding, with that of 256 KiB at full IOPS 57 %, and Little's law refused both.
-LARGEST_AT_FULL_IOPS = 128 << 10
-
-
 @contextmanager
 def start(
     count: int,
@@ -29,6 +23,7 @@ def start(
     cache: Path | None = None,
     say: Say = print,
     iops: int = 300,
+    bytes_per_s: int = 0,
     size_bytes: int = 256 << 20,
     latency_ns: int = 0,
     first: int = 1,
@@ -37,11 +32,11 @@ def start(
 ) -> Iterator[Vm]:
     """Boot a machine with ``count`` drives; stop and remove it when the block is left.
 
-    A drive has ``iops``, and the bandwidth of as many transfers of 128 KiB. With a latency, drives keep no data, see
-    ``drives.ScaleModel``; ``first`` is the number of the first drive, ``slow`` the position of a slow one; ``release``
-    is a release of Debian as in ``image.release``, else the host's. The first call on a host downloads the guest's
-    packages into ``cache``. Raises ``ValueError`` for a count that cannot be emulated, ``LabUnavailable`` if this host
-    cannot run the lab, ``LabFailed`` if it did not come up.
+    With a latency, drives keep no data, see ``drives.ScaleModel``, also for ``bytes_per_s``; ``first`` is the number of
+    the first drive, ``slow`` the position of a slow one; ``release`` is a release of Debian as in ``image.release``,
+    else the host's. The first call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a
+    count that cannot be emulated, ``LabUnavailable`` if this host cannot run the lab, ``LabFailed`` if it did not come
+    up.
     """
     from pytest_ssdqual.lab.drives import shelf
     from pytest_ssdqual.lab.host import architecture, cache_directory, require, to_boot
@@ -50,13 +45,7 @@ def start(
     from pytest_ssdqual.lab.vm import boot
 
     drives = shelf(
-        count,
-        iops=iops,
-        bytes_per_s=iops * LARGEST_AT_FULL_IOPS,
-        size_bytes=size_bytes,
-        latency_ns=latency_ns,
-        first=first,
-        slow=slow,
+        count, iops=iops, bytes_per_s=bytes_per_s, size_bytes=size_bytes, latency_ns=latency_ns, first=first, slow=slow
     )
     row = architecture()
     require(to_boot(row))
