@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from support.lab.rehearsed import BRIEF, Server, Start, drives
+from support.lab.rehearsed import Server, Start, drives
 
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.records import from_plain
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
+QUICK = Path("quick")
 READS = "test_steady_state_iops_match_the_data_sheet[raid5x4-randread_4k_qd8]"
 
 
 def test_a_slow_drive_is_the_cause_by_its_serial_number(server: Server, start: Start) -> None:
     server.lab.vm.set_iops("SSDQ0003", 180)
-    start.protocol = start.place / "members.toml"
-    start.protocol.write_text(BRIEF.read_text().replace('window = "0 s"', 'window = "5 s"'))
+    start.protocol = QUICK
     run = start(drives(4), "-o", "ssd_members=true", "-k", "raid5x4 and randread_4k_qd8 and steady_state").finish()
     assert run.status == 1, run.output
     assert set(run.results()) == {READS}
