@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ssdqual.plugin.options import notify_target
 from pytest_ssdqual.plugin.options.notify_target import MailServer, MailTarget, WebTarget, mail_server, parse
 from pytest_ssdqual.qual.notification import redacted, without_secrets
 
@@ -37,7 +38,8 @@ def test_anything_else_is_one_sentence(text: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_without_a_way_of_mail_the_request_is_refused() -> None:
+def test_without_a_way_of_mail_the_request_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notify_target, "SBIN", "/nonexistent")  # this computer may have a mail server
     with pytest.raises(ValueError, match="set SSDQUAL_SMTP or ssd_smtp"):
         parse(["mailto:a@b"], "", {"PATH": "/nonexistent"})
 
