@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -36,13 +37,14 @@ MORE = {"snia": ("-k", "not demand")}
 def run(suite: str, folder: Path) -> tuple[float, Counter[str]]:
     """Run one suite; return its seconds and the numbers of its outcomes."""
     junit, begin = folder / f"{suite}.xml", time.monotonic()
+    count, bytes_per_s = SUITES[suite], IOPS * LARGEST_AT_FULL_IOPS
     with (
         (folder / f"{suite}.log").open("w") as log,
-        lab.start(SUITES[suite], iops=IOPS, bytes_per_s=IOPS * LARGEST_AT_FULL_IOPS) as vm,
+        lab.start(count, say=partial(print, file=log, flush=True), iops=IOPS, bytes_per_s=bytes_per_s) as vm,
     ):
         argv = [
             sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"suites/{suite}", f"--junitxml={junit}",
-            f"--ssd-devices=lab:{BY_ID}SSDQ*", f"--ssd-ssh-config={ssh_config(vm, folder)}",
+            f"--ssd-devices=lab:{BY_ID}SSDQ000[1-{count}]", f"--ssd-ssh-config={ssh_config(vm, folder)}",
             "--ssd-spec=ssdqual-sm300", "--ssd-force-spec", f"--ssd-protocol={ROOT / 'bench/whole_suites.toml'}",
             f"--ssd-run-dir={folder / suite}", *MORE.get(suite, ()),
         ]  # fmt: skip
