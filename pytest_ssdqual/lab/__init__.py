@@ -32,11 +32,11 @@ def start(
 ) -> Iterator[Vm]:
     """Boot a machine with ``count`` drives; stop and remove it when the block is left.
 
-    With a latency, drives keep no data, see ``drives.ScaleModel``, also for ``bytes_per_s``; ``first`` is the number of
-    the first drive, ``slow`` the position of a slow one; ``release`` is a release of Debian as in ``image.release``,
-    else the host's. The first call on a host downloads the guest's packages into ``cache``. Raises ``ValueError`` for a
-    count that cannot be emulated, ``LabUnavailable`` if this host cannot run the lab, ``LabFailed`` if it did not come
-    up.
+    ``bytes_per_s`` and ``latency_ns`` are those of ``drives.ScaleModel``: with a latency, drives keep no data.
+    ``first`` is the number of the first drive, ``slow`` the position of a slow one; ``release`` is a release of Debian
+    as in ``image.release``, else the host's. The first call on a host downloads the guest's packages into ``cache``.
+    Raises ``ValueError`` for a count that cannot be emulated, ``LabUnavailable`` if this host cannot run the lab,
+    ``LabFailed`` if it did not come up.
     """
     from pytest_ssdqual.lab.drives import shelf
     from pytest_ssdqual.lab.host import architecture, cache_directory, require, to_boot

@@ -46,8 +46,8 @@ class ScaleModel:
     #: 0: the drive answers at once and keeps its data.
     latency_ns: int = 0
     bus: Bus = Bus.NVME
-    #: Reads, writes, discards and zeroed ranges together; 0: no limit. With 300 times 128 KiB, each fill and each
-    #: discard of 256 MiB takes 7 s: script/test then took 47 minutes instead of 40.
+    #: Reads, writes, discards and zeroed ranges together; 0: no limit. With one, discards take time: 6.8 s for 256 MiB
+    #: at 39 MB/s (QEMU 7.2), and rehearsals have many.
     bytes_per_s: int = 0
 
     #: Fixed in QEMU's NVMe controller.
