@@ -137,7 +137,7 @@ def apart(starts: Sequence[BayStart]) -> tuple[str, ...]:
 def _consents_for_several(bays: Mapping[str, Sequence[Drive]], wipe: Collection[str]) -> Iterator[str]:
     """Yield an error for a consent that applies to drives with the same serial number in several bays."""
     for name in sorted(wipe):
-        where = [bay for bay, drives in bays.items() if any(name in (drive.serial, drive.wwn) for drive in drives)]
+        where = [bay for bay, drives in bays.items() if any(name in consent.names(drive) for drive in drives)]
         if len(where) > 1:
             yield (
                 f"{consent.option(name)}: drives of the bays {', '.join(where)} have that serial: give the WWN of the "

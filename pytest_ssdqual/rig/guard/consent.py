@@ -10,7 +10,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from pytest_ssdqual.rig.drives.topology import Node, Signature, Topology, plain_uuid
+from pytest_ssdqual.qual.serial_number import is_generic
+from pytest_ssdqual.rig.drives.topology import Drive, Node, Signature, Topology, plain_uuid
 
 #: Signatures that were found on a device.
 Content = frozenset[Signature]
@@ -41,6 +42,20 @@ def _words(sign: Signature) -> str:
     return f"{sign.kind} {sign.detail}".rstrip() if sign.kind in FOUND else f"a signature ({sign.kind})"
 
 
+def names(drive: Node | Drive) -> tuple[str, ...]:
+    """The names by which a user can consent to destroy a drive's content: its serial number, then its WWN.
+
+    A serial number that many drives have is none of them: consent for one drive would be consent for another.
+    """
+    serial = None if drive.serial and is_generic(drive.serial) else drive.serial
+    return tuple(filter(None, (serial, drive.wwn)))
+
+
+def is_given(drive: Node | Drive, wipe: Collection[str]) -> bool:
+    """Return whether the user consented by one of the drive's names."""
+    return any(name in wipe for name in names(drive))
+
+
 def missing(
     topology: Topology, nodes: Sequence[Node], wipe: Collection[str], known_uuids: Collection[str], *, free: bool
 ) -> Iterator[str]:
@@ -48,7 +63,7 @@ def missing(
 
     ``nodes`` are all paths to the drive. ``free``: the drive is not in use, so the reason names the option to consent.
     """
-    unconsented = [node for node in nodes if node.serial not in wipe and node.wwn not in wipe]
+    unconsented = [node for node in nodes if not is_given(node, wipe)]
     descriptions = {node.kname: tuple(signs_on(topology, node, known_uuids)) for node in unconsented}
     # Content that only another path shows (such as another namespace of the drive) is reported with that path.
     first = descriptions.get(nodes[0].kname, ())
@@ -61,10 +76,10 @@ def missing(
     ]
     content = list(dict.fromkeys((*first, *others)))
     # Another path may have another serial number, and content that this one does not show.
-    names = [node.serial or node.wwn for node in unconsented if descriptions[node.kname]]
+    called = [names(node) for node in unconsented if descriptions[node.kname]]
     if content:
-        options = " ".join(dict.fromkeys(option(serial) for serial in names if serial))
-        consent = f"; if that may be destroyed, add {options}" if free and options and all(names) else ""
+        options = " ".join(dict.fromkeys(option(each[0]) for each in called if each))
+        consent = f"; if that may be destroyed, add {options}" if free and options and all(called) else ""
         yield f"carries {', '.join(content)}{consent}"
 
 

@@ -166,7 +166,7 @@ def stoppable(
     stoppable_arrays = []
     for leftover in refusals.leftovers(topology, own_uuids):
         members = [topology.nodes[kname] for kname in leftover.members if kname in topology.nodes]
-        given_up = bool(members) and all(node.serial in wipe or node.wwn in wipe for node in members)
+        given_up = bool(members) and all(consent.is_given(node, wipe) for node in members)
         # Stopping erases superblocks, so a member that another process has open is refused with its bytes unchanged.
         all_uses = (use for node in members for use in refusals.uses(topology, node.kname, own_uuids))
         is_used = not all(use.by_leftover for use in all_uses)

@@ -310,9 +310,9 @@ def _indistinct(serial: str | None) -> Iterator[str]:
 def _other_hosts(nodes: Sequence[Node], wipe: Collection[str], *, free: bool) -> Iterator[str]:
     """A reason for a drive with several ports: this host cannot detect its use through another port."""
     for node in nodes:
-        name = node.serial or node.wwn
-        if Use(UseKind.MULTIPORT) in node.uses and not {node.serial, node.wwn} & set(wipe):
-            consented = f"; if no other host uses it, add {consent.option(name)}" if free and name else ""
+        if Use(UseKind.MULTIPORT) in node.uses and not consent.is_given(node, wipe):
+            names = consent.names(node)
+            consented = f"; if no other host uses it, add {consent.option(names[0])}" if free and names else ""
             yield f"has a further port, through which another host may use it unseen{consented}"
 
 
@@ -380,8 +380,13 @@ def _called(match: Match, node: Node) -> str:
 def useless_consents(
     given: Sequence[Node | Drive], wipe: Collection[str], twins: Sequence[Node] = ()
 ) -> Iterator[Refusal]:
-    """A refusal for each name in ``wipe`` that is none of these drives (nor of other paths to them, ``twins``)."""
-    identities = {name for node in (*given, *twins) for name in (node.serial, node.wwn) if name}
-    have = ", ".join(consent.typed(node.serial or node.wwn or "none") for node in given) or "none"
-    for serial in sorted(set(wipe) - identities):
-        yield Refusal(consent.option(serial), (f"is the serial of no drive that was named; theirs are {have}",))
+    """A refusal for each name in ``wipe`` that consents for none of these drives (nor other paths to them, ``twins``)."""
+    identities = {name for node in (*given, *twins) for name in consent.names(node)}
+    shared = {node.serial for node in (*given, *twins)} - identities
+    have = ", ".join(consent.typed(next(iter(consent.names(node)), "none")) for node in given) or "none"
+    for name in sorted(set(wipe) - identities):
+        if name in shared:
+            reason = f"is a serial number that many drives have, and consent for none: give the WWN, here {have}"
+        else:
+            reason = f"is the serial of no drive that was named; theirs are {have}"
+        yield Refusal(consent.option(name), (reason,))

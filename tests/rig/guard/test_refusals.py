@@ -99,6 +99,16 @@ def test_a_generic_serial_beside_a_wwn_is_no_reason() -> None:
     assert refused(ssd(serial="123456789012")) == ""
 
 
+def test_consent_for_a_generic_serial_is_by_wwn() -> None:
+    drive = ssd(fstype="ext4", serial="123456789012")
+    assert "; if that may be destroyed, add --ssd-wipe=0x5002" in refused(drive)
+    by_serial = refused(drive, wipe=("123456789012",))
+    assert "carries a signature (ext4)" in by_serial
+    assert "--ssd-wipe=123456789012: is a serial number that many drives have" in by_serial
+    assert "give the WWN, here 0x5002" in by_serial
+    assert refused(drive, wipe=("0x5002",)) == ""
+
+
 def test_consent_never_helps_a_drive_in_use_and_is_not_offered() -> None:
     text = refused(ssd(fstype="ext4", mountpoint="/data"), wipe=("SERb",))
     assert text == "/dev/sdb (ACME SSD 9, serial SERb): is mounted at /data."
