@@ -36,6 +36,7 @@ def test_a_killed_controller(journey: Journey, tmp_path: Path) -> None:
     assert journey.server.arrays() == ["md100"]
 
 
+@pytest.mark.nightly
 def test_a_full_disk(journey: Journey) -> None:
     """No evidence, so no verdict."""
     from support.lab.fault_journey import ORDERLY, STOPPED, WRITES, told

@@ -30,6 +30,7 @@ def failed(words: str) -> str:
     return f"`<failure>` drive {MEMBER} failed: {words}; {TAKEN_OUT}"
 
 
+@pytest.mark.nightly
 def test_a_corrupted_copy(journey: Journey) -> None:
     """A performance measurement does not compare the data that it reads; the suite for data survival does."""
     from support.lab.fault_journey import ORDERLY, STOPPED, tell
@@ -74,6 +75,7 @@ def test_a_pulled_member(journey: Journey) -> None:
     assert journey.ledger.resumed["pulled"] == UNUSED
 
 
+@pytest.mark.nightly
 def test_io_errors(journey: Journey) -> None:
     from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told
     from support.lab.fault_table import Observed
@@ -91,6 +93,7 @@ def test_io_errors(journey: Journey) -> None:
     assert journey.ledger.resumed["io_errors"] == UNUSED
 
 
+@pytest.mark.nightly
 def test_a_drive_that_turns_read_only(journey: Journey) -> None:
     from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told, worsened
     from support.lab.fault_table import Observed
@@ -110,6 +113,7 @@ def test_a_drive_that_turns_read_only(journey: Journey) -> None:
     assert journey.ledger.resumed["read_only"] == UNUSED
 
 
+@pytest.mark.nightly
 def test_a_drive_that_answers_nothing(journey: Journey) -> None:
     from support.lab import guest_faults
     from support.lab.fault_journey import KEPT, ORDERLY, WRITES, told

@@ -45,8 +45,8 @@ def loses_power(server: Server) -> None:
 @pytest.mark.parametrize(
     ("fault", "strike"),
     [
-        pytest.param("panic", panics, id="panic"),
-        pytest.param("reset", is_reset, id="reset"),
+        pytest.param("panic", panics, id="panic", marks=pytest.mark.nightly),
+        pytest.param("reset", is_reset, id="reset", marks=pytest.mark.nightly),
         pytest.param("power_cut", loses_power, id="power_cut"),
     ],
 )

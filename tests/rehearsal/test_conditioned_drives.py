@@ -53,6 +53,7 @@ def begin(start: Start, tmp_path: Path) -> Start:
     return replace(start, suite=str(file), protocol=BRIEF.with_name("drives.toml"))
 
 
+@pytest.mark.nightly
 def test_arrays_of_every_level_are_assembled_of_drives_that_were_conditioned_once(server: Server, begin: Start) -> None:
     run = begin(drives(4), *LENIENTLY).finish()
     assert run.status == 0, run.output

@@ -14,7 +14,7 @@ from support.lab.rehearsed import Finished, LabHost, Server, Start
 
 from pytest_ssdqual.report.evidence.evidence import of_facts
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.nightly]
 
 SCALE, LATENCY_S, MOST_IOPS = 500, 0.064, 297
 DEPTHS = (4, 8, 16, 32, 64)

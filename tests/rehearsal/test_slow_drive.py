@@ -7,7 +7,7 @@ import re
 import pytest
 from support.lab.rehearsed import Server, Start, drives
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.nightly]
 
 STEADY = "test_steady_state_iops_match_the_data_sheet"
 

@@ -22,6 +22,8 @@ sed -i 1d "$PYTEST_SSDQUAL_PART"
 exit "$status"
 """
 SLOWEST = "--durations=25 --durations-min=10"
+#: What is left out unless it is asked for.
+LESS = "-m not nightly"
 UNIT = f"unit -m pytest -o cache_dir=.pytest_cache/unit {SLOWEST} --numprocesses=auto --maxprocesses=4"
 AGAIN = "--last-failed --last-failed-no-failures=none"
 LAB = f"lab -m pytest -o cache_dir=.pytest_cache/lab {SLOWEST}"
@@ -72,10 +74,23 @@ def test_with_arguments_both_parts_are_run_once_and_both_count(
 def test_parts_run_beside_each_other_and_what_judges_has_the_processor_first(checkout: Path) -> None:
     done, lines = ended(checkout, **GOOD)
     assert done == 0
-    assert lines == [UNIT, LAB, UNHURRIED, FAULTS, "script/test: unit tests: passed; tests in the lab: passed"]
+    commands = [f"{each} {LESS}" for each in (UNIT, LAB, UNHURRIED, FAULTS)]
+    assert lines == [*commands, "script/test: unit tests: passed; tests in the lab: passed"]
     least = os.nice(0)  # these tests have some more themselves, and there is nothing beyond 19
     lower, lowest = min(least + 5, 19), min(least + 10, 19)
     assert [nice_of(checkout, part) for part in GOOD] == [lowest, least, lower, lower]
+
+
+def test_nightly_leaves_nothing_out(checkout: Path) -> None:
+    done, lines = ended(checkout, "--nightly", **GOOD | {"faults": [1, 0]})
+    assert done == 0
+    assert lines[:4] == [UNIT, LAB, UNHURRIED, FAULTS]
+    assert lines[5] == f"{FAULTS} {AGAIN}".replace("faults", "faults again", 1)
+
+
+def test_nightly_takes_no_arguments(checkout: Path) -> None:
+    argv: list[str | Path] = [checkout / "script" / "test", "--nightly", "-x"]
+    assert subprocess.run(argv, capture_output=True, check=False).returncode == 4
 
 
 def test_repetitions_and_parts_that_were_chosen_have_the_usual_priority(checkout: Path) -> None:
