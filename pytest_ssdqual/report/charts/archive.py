@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.report.archive.dashboard import MarginPoint, ModelFirmware, ProductHistory, product_of
-from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
-from pytest_ssdqual.report.charts.figure import WIDTH_IN, Plate, drawing
-from pytest_ssdqual.report.charts.palette import MARKERS, colour
+from pytest_ssdqual.report.drawing.chart import Chart, printable, sentence, slug
+from pytest_ssdqual.report.drawing.figure import WIDTH_IN, Plate, drawing
+from pytest_ssdqual.report.drawing.palette import MARKERS, colour
 from pytest_ssdqual.report.run_summary.fitness import Fitness, word_of
 from pytest_ssdqual.report.view.tables import Table, label, short_margin
 

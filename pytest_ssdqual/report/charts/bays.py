@@ -9,8 +9,8 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import ratios
-from pytest_ssdqual.report.charts.chart import Chart, slug
 from pytest_ssdqual.report.charts.ratios import DrawnRatio, RatioLook, RatioSeries
+from pytest_ssdqual.report.drawing.chart import Chart, slug
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet.view import FleetRow
 from pytest_ssdqual.report.view.tables import Table, label

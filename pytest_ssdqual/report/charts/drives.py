@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import scales
-from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, colour
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import Chart, printable, sentence, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import INK, colour
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.sections import shortened

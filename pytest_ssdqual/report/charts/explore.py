@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pytest_ssdqual.qual.explore.dimensions import Space
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import scales
-from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, printable, sentence, slug
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, LIMIT, colour
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import MOST_ROWS, Chart, printable, sentence, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import INK, LIMIT, colour
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import subject

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, LIMIT, MARKERS, colour
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import INK, LIMIT, MARKERS, colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

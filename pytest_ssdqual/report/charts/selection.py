@@ -10,28 +10,29 @@ from itertools import chain, islice, zip_longest
 from typing import TypeVar
 
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.charts import (
-    block_size_and_mix,
-    demand,
-    drives,
-    explore,
+from pytest_ssdqual.report.charts import drives, explore
+from pytest_ssdqual.report.charts.course import (
     health,
-    latency,
-    mix_radar,
     new_and_working,
     over_time,
-    profile_growth,
-    profiles,
-    queue_depth,
     response_times,
     saturation,
     steady_state,
+)
+from pytest_ssdqual.report.charts.data import Notes, mix_name
+from pytest_ssdqual.report.charts.performance import (
+    block_size_and_mix,
+    demand,
+    latency,
+    mix_radar,
+    profile_growth,
+    profiles,
+    queue_depth,
     width,
 )
-from pytest_ssdqual.report.charts.chart import Chart, sentence
-from pytest_ssdqual.report.charts.data import Notes, mix_name
-from pytest_ssdqual.report.charts.queue_depth import DepthCurve
-from pytest_ssdqual.report.charts.width import DrawnSweep
+from pytest_ssdqual.report.charts.performance.queue_depth import DepthCurve
+from pytest_ssdqual.report.charts.performance.width import DrawnSweep
+from pytest_ssdqual.report.drawing.chart import Chart, sentence
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.charts.chart import Chart
-from pytest_ssdqual.report.charts.palette import LIGHT, PAPER_LIGHT
 from pytest_ssdqual.report.ci.junit import rows
+from pytest_ssdqual.report.drawing.chart import Chart
+from pytest_ssdqual.report.drawing.palette import LIGHT, PAPER_LIGHT
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 

@@ -21,7 +21,7 @@ from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pytest_ssdqual.report.charts.figure import Plate
+    from pytest_ssdqual.report.drawing.figure import Plate
 
 
 HEAD = ("", "figure", "interval", "firmware", "")
@@ -215,7 +215,7 @@ def caption(found: FigureHistory) -> str:
 
 
 def _drawn(found: FigureHistory) -> str:
-    from pytest_ssdqual.report.charts.figure import Plate, drawing
+    from pytest_ssdqual.report.drawing.figure import Plate, drawing
 
     factor, unit = SCALES.get(found.unit, (1.0, found.unit.value))
     with drawing():
@@ -232,7 +232,7 @@ def _drawn(found: FigureHistory) -> str:
 
 
 def _series(plate: Plate, axes: Axes, points: Sequence[HistoryPoint], index: int, factor: float, words: str) -> None:
-    from pytest_ssdqual.report.charts.palette import MARKERS, colour
+    from pytest_ssdqual.report.drawing.palette import MARKERS, colour
 
     if not points:
         return
@@ -252,7 +252,7 @@ def _series(plate: Plate, axes: Axes, points: Sequence[HistoryPoint], index: int
 
 def _draw_steps(plate: Plate, axes: Axes, found: FigureHistory) -> None:
     """Draw a line where the figure changed, if a change is shown."""
-    from pytest_ssdqual.report.charts.palette import INK
+    from pytest_ssdqual.report.drawing.palette import INK
 
     drift = found.drift
     if drift.step and (drift.is_rather_step or not drift.trend):

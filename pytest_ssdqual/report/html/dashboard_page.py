@@ -14,7 +14,7 @@ from pytest_ssdqual.report.archive import dashboard
 from pytest_ssdqual.report.archive.dashboard import DriveHistory, ProductHistory
 from pytest_ssdqual.report.archive.runs import ArchivedRun, read
 from pytest_ssdqual.report.charts import archive as charts_of
-from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet.view import LOOKS
 from pytest_ssdqual.report.html import page as pages

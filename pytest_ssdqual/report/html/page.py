@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.charts.palette import style_sheet
+from pytest_ssdqual.report.drawing.palette import style_sheet
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.view.tables import MeasuredCell, PageLink, State, Table
 

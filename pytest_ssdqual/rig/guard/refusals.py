@@ -380,7 +380,7 @@ def _called(match: Match, node: Node) -> str:
 def useless_consents(
     given: Sequence[Node | Drive], wipe: Collection[str], twins: Sequence[Node] = ()
 ) -> Iterator[Refusal]:
-    """A refusal for each name in ``wipe`` that consents for none of these drives (nor other paths to them, ``twins``)."""
+    """A refusal for each name in ``wipe`` that consents for none of these drives or other paths to them (``twins``)."""
     identities = {name for node in (*given, *twins) for name in consent.names(node)}
     shared = {node.serial for node in (*given, *twins)} - identities
     have = ", ".join(consent.typed(next(iter(consent.names(node)), "none")) for node in given) or "none"

@@ -18,19 +18,16 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import (
+from pytest_ssdqual.report.charts import drives
+from pytest_ssdqual.report.charts.course import health, new_and_working, saturation, steady_state
+from pytest_ssdqual.report.charts.data import Notes
+from pytest_ssdqual.report.charts.performance import (
     block_size_and_mix,
-    drives,
-    health,
     mix_radar,
-    new_and_working,
     profile_growth,
     profiles,
     queue_depth,
-    saturation,
-    steady_state,
 )
-from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio.output import StatusReader

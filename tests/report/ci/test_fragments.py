@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import Claimed
 
-from pytest_ssdqual.report.charts.chart import Chart
-from pytest_ssdqual.report.charts.palette import LIGHT
 from pytest_ssdqual.report.ci import fragments
+from pytest_ssdqual.report.drawing.chart import Chart
+from pytest_ssdqual.report.drawing.palette import LIGHT
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.view.tables import Table
 

@@ -9,7 +9,7 @@ from support.builders.report_page import Claimed, WriteRun, judged
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report import charts
-from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.run_page import Drawn, draw

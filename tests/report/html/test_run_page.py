@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import MANIFEST, Claimed, Reader, WriteRun, judged, record
 
-from pytest_ssdqual.report.charts.chart import Chart
+from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.evidence.evidence import Finding, Part
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.page import policy

@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import RunRecord
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import data, scales
-from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, condensed, condensing, extremes, gaps, parted, sentence
+from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.data import DrawnSeries, NotedMeasurement, Notes
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import (
+    MOST_ROWS,
+    Chart,
+    condensed,
+    condensing,
+    extremes,
+    gaps,
+    parted,
+    sentence,
+)
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import INK
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import Table

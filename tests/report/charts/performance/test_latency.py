@@ -12,8 +12,9 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats.estimate import student_t
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import chart_of, data, latency
+from pytest_ssdqual.report.charts import chart_of, data
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
+from pytest_ssdqual.report.charts.performance import latency
 
 READ = Workload("randread", "4k", 8)
 #: Of a second: mostly fast, one in a hundred slow, ten in all stalled. Values as fio prints them.

@@ -21,8 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ssdqual.report.charts.chart import printable
-from pytest_ssdqual.report.charts.palette import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, VARIABLES, colour
+from pytest_ssdqual.report.drawing.chart import printable
+from pytest_ssdqual.report.drawing.palette import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, VARIABLES, colour
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range, format_value
-from pytest_ssdqual.report.charts import scales
-from pytest_ssdqual.report.charts.chart import Chart, printable, sentence, slug
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, PUBLISHED, colour
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import Chart, printable, sentence, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import INK, PUBLISHED, colour
 from pytest_ssdqual.report.evidence.evidence import About, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import Table

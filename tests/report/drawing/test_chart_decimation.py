@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.report.charts.chart import extremes, gaps, over_places, parted
+from pytest_ssdqual.report.drawing.chart import extremes, gaps, over_places, parted
 
 values = st.lists(st.floats(-1e9, 1e9), max_size=300)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import scales
-from pytest_ssdqual.report.charts.chart import Chart, over_places, sentence, slug
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, LIMIT, SERIES, colour
-from pytest_ssdqual.report.charts.queue_depth import DepthCurve, interval_words, intervals
+from pytest_ssdqual.report.charts.performance.queue_depth import DepthCurve, interval_words, intervals
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import Chart, over_places, sentence, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import INK, LIMIT, SERIES, colour
 from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import Table

@@ -11,12 +11,15 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
-from pytest_ssdqual.report.charts import data, latency, saturation, scales
-from pytest_ssdqual.report.charts.chart import Chart, printable, slug
+from pytest_ssdqual.report.charts import data
+from pytest_ssdqual.report.charts.course import saturation
+from pytest_ssdqual.report.charts.course.saturation import MOST_DRIVES, SaturationStrip
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import DASHES, LIMIT, colour
-from pytest_ssdqual.report.charts.saturation import MOST_DRIVES, SaturationStrip
+from pytest_ssdqual.report.charts.performance import latency
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import Chart, printable, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import DASHES, LIMIT, colour
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
 

@@ -9,7 +9,8 @@ from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import Chart, data, response_times, saturation
+from pytest_ssdqual.report.charts import Chart, data
+from pytest_ssdqual.report.charts.course import response_times, saturation
 from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.evidence.evidence import About
 from pytest_ssdqual.report.run_folder.reader import Record

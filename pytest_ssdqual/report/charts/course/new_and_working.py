@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.methods.stec import NEW_READS
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import scales
-from pytest_ssdqual.report.charts.chart import Chart, printable, slug
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import Chart, printable, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
 from pytest_ssdqual.report.evidence.evidence import About
 from pytest_ssdqual.report.view.tables import Table
 

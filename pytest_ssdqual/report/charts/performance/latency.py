@@ -10,17 +10,18 @@ from itertools import chain
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range
-from pytest_ssdqual.report.charts import data, scales
-from pytest_ssdqual.report.charts.chart import (
+from pytest_ssdqual.report.charts import data
+from pytest_ssdqual.report.charts.course.over_time import TimeCurve, curve_table, draw_curves, gaps_and_points
+from pytest_ssdqual.report.charts.data import DrawnSeries, NotedMeasurement, Notes, family_name
+from pytest_ssdqual.report.charts.performance.width import DrawnSweep
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import (
     Chart,
     sentence,
     slug,
 )
-from pytest_ssdqual.report.charts.data import DrawnSeries, NotedMeasurement, Notes, family_name
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.over_time import TimeCurve, curve_table, draw_curves, gaps_and_points
-from pytest_ssdqual.report.charts.palette import LIMIT, PUBLISHED, colour
-from pytest_ssdqual.report.charts.width import DrawnSweep
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import LIMIT, PUBLISHED, colour
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import Table
 

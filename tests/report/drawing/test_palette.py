@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from pytest_ssdqual.report.charts import palette
+from pytest_ssdqual.report.drawing import palette
 
 
 def luminance(colour: str) -> float:

@@ -12,11 +12,11 @@ from pytest_ssdqual.qual.raid.geometry import effective_drives
 from pytest_ssdqual.qual.raid.scaling import SUPERLINEAR, objection
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import scales
-from pytest_ssdqual.report.charts.chart import Chart, over_places, sentence, slug
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family, family_name
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, LIMIT, colour
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import Chart, over_places, sentence, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import INK, LIMIT, colour
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import Table

@@ -9,9 +9,9 @@ from typing import Any
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.charts import scales
-from pytest_ssdqual.report.charts.chart import Chart, extremes, printable, slug
-from pytest_ssdqual.report.charts.figure import Plate, drawing
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import Chart, extremes, printable, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.sections import shortened

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual.raid.geometry import RaidLevel
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import scales
-from pytest_ssdqual.report.charts.chart import Chart, printable, slug
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, SERIES
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import Chart, printable, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import INK, SERIES
 from pytest_ssdqual.report.view.tables import Table
 
 #: Fewer profiles, or arrays, are no comparison.

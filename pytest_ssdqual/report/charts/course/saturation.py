@@ -13,8 +13,10 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import data, scales
-from pytest_ssdqual.report.charts.chart import (
+from pytest_ssdqual.report.charts import data
+from pytest_ssdqual.report.charts.data import Notes
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import (
     MOST_POINTS,
     MOST_ROWS,
     Chart,
@@ -24,9 +26,8 @@ from pytest_ssdqual.report.charts.chart import (
     printable,
     slug,
 )
-from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import BAND, INK
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import BAND, INK
 from pytest_ssdqual.report.evidence.evidence import About
 from pytest_ssdqual.report.run_folder.reader import Judged, Record
 from pytest_ssdqual.report.view.sections import shortened

@@ -10,10 +10,10 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts import latency
-from pytest_ssdqual.report.charts import width as widths
-from pytest_ssdqual.report.charts.chart import Chart
 from pytest_ssdqual.report.charts.data import Notes
+from pytest_ssdqual.report.charts.performance import latency
+from pytest_ssdqual.report.charts.performance import width as widths
+from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.run_folder.reader import Record
 
 WRITE, READ = Workload("randwrite", "4k", 1), Workload("randread", "4k", 1)

@@ -4,7 +4,7 @@ import re
 
 from support.builders import charted
 
-from pytest_ssdqual.report.charts.figure import WIDTH_IN, Plate, drawing
+from pytest_ssdqual.report.drawing.figure import WIDTH_IN, Plate, drawing
 
 
 def places(svg: str) -> list[tuple[str, float]]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.report.charts.chart import MOST_ROWS, condensed, condensing, printable, sentence, slug
+from pytest_ssdqual.report.drawing.chart import MOST_ROWS, condensed, condensing, printable, sentence, slug
 
 
 @given(st.lists(st.text(), min_size=1))

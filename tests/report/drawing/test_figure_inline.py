@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from support.builders import charted
 
-from pytest_ssdqual.report.charts.figure import inline
+from pytest_ssdqual.report.drawing.figure import inline
 
 SVG = """<?xml version="1.0" encoding="utf-8" standalone="no"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">

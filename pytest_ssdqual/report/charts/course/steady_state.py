@@ -13,10 +13,10 @@ from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.charts import scales
-from pytest_ssdqual.report.charts.chart import MOST_ROWS, Chart, condensed, condensing, extremes, sentence, slug
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import INK, LIMIT
+from pytest_ssdqual.report.drawing import scales
+from pytest_ssdqual.report.drawing.chart import MOST_ROWS, Chart, condensed, condensing, extremes, sentence, slug
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import INK, LIMIT
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
-from pytest_ssdqual.report.charts.block_size_and_mix import Matrix, mix_label, named, table
-from pytest_ssdqual.report.charts.chart import Chart
-from pytest_ssdqual.report.charts.figure import Plate, drawing
-from pytest_ssdqual.report.charts.palette import DASHES, MARKERS, colour
-from pytest_ssdqual.report.charts.profiles import spokes
+from pytest_ssdqual.report.charts.performance.block_size_and_mix import Matrix, mix_label, named, table
+from pytest_ssdqual.report.charts.performance.profiles import spokes
+from pytest_ssdqual.report.drawing.chart import Chart
+from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.palette import DASHES, MARKERS, colour
 
 #: Rings beyond this have no line style of their own.
 MOST_RINGS = len(DASHES)
