@@ -22,7 +22,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from pytest_ssdqual.qual.strict_json import read_json
-from pytest_ssdqual.rig.drives import health, survey_parse, temperature
+from pytest_ssdqual.rig.drives import health, lsblk, survey_parse, temperature
 from pytest_ssdqual.rig.fio import output
 from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.observe import kernel_log
@@ -47,7 +47,7 @@ def of_nvme_cli(text: str, names: str) -> Found:
 
 
 def of_lsblk(text: str, names: str) -> Found:
-    nodes = survey_parse.read(text).nodes.values()
+    nodes = lsblk.read(text).nodes.values()
     return {node.kname: f"{node.type}, {node.model}, {node.serial}, {node.wwn}, {node.size_bytes} B" for node in nodes}
 
 

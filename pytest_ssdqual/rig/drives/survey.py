@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_ssdqual.rig.drives import survey_parse
+from pytest_ssdqual.rig.drives import lsblk, survey_parse
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive, Match, MdArray, Node, Topology, Use, UseKind
 from pytest_ssdqual.rig.machine import scripts
@@ -54,7 +54,7 @@ def survey(machine: Machine, candidates: Iterable[str] = ()) -> Topology:
     topology. Raises ``RigError`` if the answer cannot be parsed.
     """
     candidates = frozenset(candidates)
-    listed = machine.run(survey_parse.ARGV, repeatable=True)
+    listed = machine.run(lsblk.ARGV, repeatable=True)
     topology = _surveyed(machine, listed, candidates, candidates)
     twins = {twin.kname for kname in topology.candidates for twin in topology.twins(kname)} - candidates
     return _surveyed(machine, listed, candidates, candidates | twins) if twins else topology
