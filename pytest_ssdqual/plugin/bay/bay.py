@@ -25,6 +25,7 @@ from pytest_ssdqual.rig.fio import features
 from pytest_ssdqual.rig.guard import consent, content, held_drives, lease, refusals
 from pytest_ssdqual.rig.guard.consent import Content
 from pytest_ssdqual.rig.guard.lease import Terms
+from pytest_ssdqual.rig.guard.refusals import Leftover
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts as provenance
 from pytest_ssdqual.rig.machine import local, run_files, ssh
@@ -61,6 +62,17 @@ class Bay:
         return local.connect(observer) if self.target is None else ssh.connect(self.target, observer)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedBay:
+    """A bay whose drives passed the guard, as if the arrays that earlier runs left on them had been stopped."""
+
+    bay: Bay
+    channel: Channel
+    matches: tuple[Match, ...] = ()
+    #: Whether there are such arrays; ``clear`` stops them.
+    has_leftovers: bool = False
+
+
 def open_bay(
     settings: Settings,
     stack: ExitStack,
@@ -68,42 +80,81 @@ def open_bay(
     refuse: Callable[[Drive], list[str]],
     observer: Observer | None,
     note: Callable[..., None] | None,
-) -> tuple[Bay, Channel]:
-    """Connect to the machine, find the drives, check their leases, remove leftovers of earlier runs, and call the
-    guard.
+) -> OpenedBay:
+    """Connect to the machine, find the drives, check their leases, and call the guard. No drive is written to.
 
     ``ours`` returns the UUIDs of arrays that earlier runs left behind, ``refuse`` the reasons of a site's hook.
-    ``note`` records what is removed; without it nothing is. ``stack`` closes what is opened. Raises
-    ``pytest.UsageError`` with all refusals.
+    ``note`` records which files of earlier runs are removed; without it none is. ``stack`` closes what is opened.
+    Raises ``pytest.UsageError`` with all refusals.
     """
     target, patterns, switch = _where(settings, stack)
     try:
         channel = local.connect(observer) if target is None else ssh.connect(target, observer)
         stack.callback(channel.close)
         if settings.read_only:
-            return _read_only_bay(channel, target, patterns, settings), channel
+            return OpenedBay(_read_only_bay(channel, target, patterns, settings), channel)
         provenance.require_tools(channel)
         features.probe(channel)
         if note and (removed := run_files.sweep(channel)):
             note("leftovers_removed", files=list(removed))
         matches, topology = _found_free(channel, patterns, settings.wait_s if note else 0.0)
         uuids, wanted = ours(), {match.kname for match in matches}
-        topology, cleared = _cleared(channel, topology, uuids, wanted, settings.wipe, note)
+        topology, left = _without_leftovers(channel, topology, uuids, wanted, settings.wipe)
         topology = content.examined(channel, topology, wanted, uuids, names=True)
         facts = provenance.facts(channel)
         drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
         known = _typed(channel, drives, settings)
     except (RigError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
-    refused = refusals.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several)
-    _require_none((*refused, *_refused_by_site(known, refuse)))
+    _guard(topology, matches, settings, uuids, known, refuse)
     # smartctl runs only on drives that passed the guard.
     known = _identified(channel, known)
     _require_one_kind(channel, known)
-    stopped = (f"stopped {array}, left over from an earlier run" for array in cleared)
-    remarks = (*topology.unchecked, *stopped, *_without_health(known))
-    contents = {drive.kname: consent.content(topology, drive.kname) for drive in known}
-    return Bay(target, tuple(known), facts, remarks, contents, switch), channel
+    remarks = (*topology.unchecked, *_without_health(known))
+    bay = Bay(target, tuple(known), facts, remarks, _contents(topology, known), switch)
+    return OpenedBay(bay, channel, tuple(matches), has_leftovers=bool(left))
+
+
+def clear(
+    opened: OpenedBay,
+    settings: Settings,
+    ours: Callable[[], frozenset[str]],
+    refuse: Callable[[Drive], list[str]],
+    note: Callable[..., None],
+) -> Bay:
+    """Stop the arrays that earlier runs left on the drives, and call the guard for what is there then.
+
+    ``ours`` and ``refuse`` as for ``open_bay``; ``note`` records each array. Raises ``pytest.UsageError``.
+    """
+    channel, wanted, uuids = opened.channel, {match.kname for match in opened.matches}, ours()
+    try:
+        topology = held_drives.examined_leftovers(channel, survey(channel, wanted), uuids, wanted)
+        leftovers = held_drives.stoppable(topology, uuids, wanted, settings.wipe)
+        stopped = held_drives.clear_leftovers(channel, topology, leftovers, note)
+        topology = content.examined(channel, survey(channel, wanted), wanted, uuids, names=True)
+    except (RigError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from error
+    _guard(topology, opened.matches, settings, uuids, opened.bay.drives, refuse)
+    remarks = (f"stopped {array}, left over from an earlier run" for array in stopped)
+    contents = _contents(topology, opened.bay.drives)
+    return replace(opened.bay, remarks=(*opened.bay.remarks, *remarks), contents=contents)
+
+
+def _guard(
+    topology: Topology,
+    matches: Sequence[Match],
+    settings: Settings,
+    uuids: frozenset[str],
+    drives: Sequence[Drive],
+    refuse: Callable[[Drive], list[str]],
+) -> None:
+    """Raise ``pytest.UsageError`` with all refusals of the guard and of the site's hook."""
+    refused = refusals.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several)
+    _require_none((*refused, *_refused_by_site(drives, refuse)))
+
+
+def _contents(topology: Topology, drives: Sequence[Drive]) -> dict[str, Content]:
+    return {drive.kname: consent.content(topology, drive.kname) for drive in drives}
 
 
 def _refused_by_site(drives: Sequence[Drive], refuse: Callable[[Drive], list[str]]) -> Iterator[refusals.Refusal]:
@@ -138,28 +189,15 @@ def _read_only_bay(
     return Bay(target, tuple(drives), provenance.facts(channel), _without_health(drives))
 
 
-def _cleared(
-    channel: Channel,
-    topology: Topology,
-    ours: frozenset[str],
-    wanted: set[str],
-    wipe: frozenset[str],
-    note: Callable[..., None] | None,
-) -> tuple[Topology, tuple[str, ...]]:
-    """Stop arrays of earlier runs where that is safe; return the new topology and the stopped arrays.
-
-    Without ``note`` nothing is stopped, and the topology is the one that would result.
-    """
+def _without_leftovers(
+    channel: Channel, topology: Topology, ours: frozenset[str], wanted: set[str], wipe: frozenset[str]
+) -> tuple[Topology, tuple[Leftover, ...]]:
+    """Return the topology that results when arrays of earlier runs are stopped where that is safe, and the arrays."""
     topology = held_drives.examined_leftovers(channel, topology, ours, wanted)
     leftovers = held_drives.stoppable(topology, ours, wanted, wipe)
-    if not note:
-        for leftover in leftovers:
-            topology = members.without(topology, leftover.kname)
-        return topology, ()
-    cleared = held_drives.clear_leftovers(channel, topology, leftovers, note)
-    if cleared:
-        topology = held_drives.examined_leftovers(channel, survey(channel, wanted), ours, wanted)
-    return topology, cleared
+    for leftover in leftovers:
+        topology = members.without(topology, leftover.kname)
+    return topology, leftovers
 
 
 def _typed(channel: Channel, drives: Sequence[Drive], settings: Settings) -> list[Drive]:
@@ -298,7 +336,7 @@ def planned_bay(
     A lab is not booted, because its drives are known. Raises ``pytest.UsageError`` as ``open_bay``.
     """
     if settings.devices.lab is None:
-        return open_bay(settings, stack, ours, refuse, None, None)[0]
+        return open_bay(settings, stack, ours, refuse, None, None).bay
     from pytest_ssdqual.lab.drives import shelf
 
     return Bay(ssh.SshTarget("lab"), tuple(map(_imagined, shelf(settings.devices.lab))))

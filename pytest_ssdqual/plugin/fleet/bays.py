@@ -134,6 +134,16 @@ def apart(starts: Sequence[BayStart]) -> tuple[str, ...]:
     return shared
 
 
+def clear_all(starts: Sequence[BayStart]) -> None:
+    """Remove what earlier runs left on the drives of each bay; raise ``pytest.UsageError`` with the first error."""
+    for each in starts:
+        try:
+            each.clear()
+        except (pytest.UsageError, RigError) as error:
+            _refuse_others(starts, {each.name: error})
+            raise pytest.UsageError("\n".join(f"{each.name}: {line}" for line in str(error).split("\n"))) from error
+
+
 def _consents_for_several(bays: Mapping[str, Sequence[Drive]], wipe: Collection[str]) -> Iterator[str]:
     """Yield an error for a consent that applies to drives with the same serial number in several bays."""
     for name in sorted(wipe):
@@ -276,6 +286,7 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
                 each.left = left
             open_all(starts, record.path)
             remarks = apart(starts)
+            clear_all(starts)
             for each in starts:
                 each.note_begun()
         except KeyboardInterrupt:

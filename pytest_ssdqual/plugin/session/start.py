@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ssdqual.plugin.bay import expectation, fitting, sheets
-from pytest_ssdqual.plugin.bay.bay import Bay, open_bay, planned_bay
+from pytest_ssdqual.plugin.bay.bay import Bay, OpenedBay, clear, open_bay, planned_bay
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings, read
@@ -22,7 +22,7 @@ from pytest_ssdqual.plugin.session import resume
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.resume import ResumedRun
 from pytest_ssdqual.plugin.session.state import BayRun
-from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm
+from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm, leave_sigterm_to_controller
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
@@ -60,6 +60,7 @@ class BayStart:
     stack: ExitStack = field(default_factory=ExitStack)
     journal: Journal | None = None
     channel: Channel | None = None
+    opened: OpenedBay | None = None
     run: BayRun | None = None
     #: What earlier runs left behind; None: not read yet.
     left: LeftBehind | None = None
@@ -87,19 +88,33 @@ class BayStart:
         return self._run(replace(bay, remarks=(*bay.remarks, *self._remarks_of_caches(bay))))
 
     def open(self, create: Callable[[], Journal]) -> BayRun:
-        """Connect to the machine and call the guard; refusals are recorded in the run folder.
+        """Connect to the machine and call the guard; refusals are recorded in the run folder. No drive is written to.
 
         Threads may open several bays at once. Raises ``pytest.UsageError`` and ``RigError``.
         """
         self.journal = resume.opened(self.config, self.resumed, create)
         with self._noted_if_refused():
             machine = self.settings.devices.machine
-            opened = open_bay(
+            self.opened = open_bay(
                 self.settings, self.stack, self._ours, _refuser(self.config), self.journal.transcribe(machine),
                 self.journal.note,
             )  # fmt: skip
-            bay, self.channel = opened
-            restored = self._restore_caches(bay, self.channel, self.journal)
+            self.channel = self.opened.channel
+            self.run = self._run(self.opened.bay)
+        return self.run
+
+    def clear(self) -> BayRun:
+        """Stop arrays and restore write caches that earlier runs left, when all bays of the run have passed the guard.
+
+        Raises ``pytest.UsageError`` and ``RigError``.
+        """
+        if self.opened is None or self.journal is None:
+            raise RuntimeError("the bay was not opened")
+        bay = self.opened.bay
+        with self._noted_if_refused():
+            if self.opened.has_leftovers:
+                bay = clear(self.opened, self.settings, self._ours, _refuser(self.config), self.journal.note)
+            restored = self._restore_caches(bay, self.opened.channel, self.journal)
             self.run = self._run(replace(bay, remarks=(*bay.remarks, *restored, *self._remarks_of_caches(bay))))
         return self.run
 
@@ -208,8 +223,11 @@ def begin(config: pytest.Config) -> BayRun | FleetRun | None:
     try:
         if config.option.collectonly:
             return start.planned()
-        end_in_order_on_sigterm(start.stack)
-        run = start.open(partial(Journal.create, settings.run_root, secrets.token_hex(4)))
+        ending = ExitStack()  # closed after the run folder is sealed
+        config.add_cleanup(ending.close)
+        end_in_order_on_sigterm(ending)
+        start.open(partial(Journal.create, settings.run_root, secrets.token_hex(4)))
+        run = start.clear()
         start.note_begun()
     except RigError as error:
         start.stack.close()
@@ -228,6 +246,9 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     if settings is None:
         raise pytest.UsageError("the controller has drives, but this worker has none; give both the same options")
     settings = replace(settings, run_root=Path(worker_data["run_root"]), protocol=worker_data["protocol"])
+    ending = ExitStack()
+    config.add_cleanup(ending.close)
+    leave_sigterm_to_controller(ending)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
     protocol = protocols.load(settings.protocol)
     given = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)

@@ -14,10 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND, WriteCacheRule
 from pytest_ssdqual.rig.drives import write_cache
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched
+from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Lease, names_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError
@@ -46,9 +48,10 @@ class CacheChange:
         """Return whether ``drive`` is the drive that was switched.
 
         Any namespace of an NVMe drive is, since they have one write cache. For other drives only the identity counts:
-        bridges and enclosures may report one serial for several drives.
+        bridges and enclosures may report one serial for several drives. A serial that many drives have is none.
         """
-        return drive.identity == self.drive or (drive.transport == "nvme" and bool(self.names & drive.all_names))
+        shared = (name for name in self.names & drive.all_names if not is_generic(name))
+        return drive.identity == self.drive or (drive.transport == "nvme" and any(shared))
 
 
 class WriteCaches:
@@ -253,14 +256,16 @@ def restore_left(
     """Undo the changes that earlier runs left on these drives, and return a sentence for each drive.
 
     The guard has passed the drives. ``left`` are the changes on record, oldest first. ``left_now`` reads them again
-    under the lease, because the run that made a change may have been alive until then. Raises ``LeaseTaken``, and
-    ``RigError`` if the machine is lost.
+    under the lease, because the run that made a change may have been alive until then. Raises ``LeaseTaken``,
+    ``DriveRefused`` for a drive that has come into use since the guard passed it, and ``RigError`` if the machine is
+    lost.
     """
     left = tuple(left)
     affected = [drive for drive in drives if any(change.is_of(drive) for change in left)]
     if not affected:
         return ()
     with Lease(machine, names_of(affected)) as lease:
+        refusals.recheck(machine, *affected)
         still_left = tuple(left_now())
         by_drive = [(drive, [change for change in still_left if change.is_of(drive)]) for drive in affected]
         return tuple(undo(machine, drive, changes, note, lease.require) for drive, changes in by_drive if changes)

@@ -79,11 +79,19 @@ class HeldDrives:
 
         New is content that the previous check did not find, except superblocks of arrays of this run (``expect``).
         """
+        self._require(drives)
+
+    def require_purged(self, drives: Sequence[Drive]) -> None:
+        """As ``require``, after a purge: it may have taken hours, and may leave data of which the label is gone."""
+        self._require(drives, may_have_data=True)
+
+    def _require(self, drives: Sequence[Drive], *, may_have_data: bool = False) -> None:
         foreign = [drive.describe() for drive in drives if drive not in self.drives]
         if foreign:
             raise DriveRefused(f"not among the drives of this run: {', '.join(foreign)}")
         self.require_lease()
-        self._look(drives)
+        self._look(drives, may_have_data=may_have_data)
+        self.require_lease()  # looking may take minutes, in which a controller that slept can lose it
 
     def release(self) -> None:
         """Give up the lease."""
@@ -112,9 +120,14 @@ class HeldDrives:
         if reasons:
             raise DriveRefused("; ".join(reasons))
 
-    def _look(self, drives: Sequence[Drive], *, may_be_gone: bool = False) -> None:
+    def _look(self, drives: Sequence[Drive], *, may_be_gone: bool = False, may_have_data: bool = False) -> None:
         self._contents |= refusals.recheck(
-            self._machine, *drives, known=self._contents, known_uuids=self._known_uuids, may_be_gone=may_be_gone
+            self._machine,
+            *drives,
+            known=self._contents,
+            known_uuids=self._known_uuids,
+            may_be_gone=may_be_gone,
+            may_have_data=may_have_data,
         )
 
     def _take(self, recheck: Callable[[], None]) -> Lease:
@@ -150,7 +163,7 @@ def examined_leftovers(
         {leftover.kname for leftover in leftovers},
         {name for leftover in leftovers for name in leftover.members},
     )
-    return content.examined(machine, survey(machine, {*wanted, *arrays}), arrays | members, known_uuids)
+    return content.examined(machine, survey(machine, {*wanted, *arrays}), arrays | members, known_uuids, names=True)
 
 
 def stoppable(
@@ -158,21 +171,23 @@ def stoppable(
 ) -> tuple[Leftover, ...]:
     """The leftovers of an examined topology that may be stopped.
 
-    Such an array is on ``wanted`` alone, neither it nor a member is in use, and there is no content on it, unless
-    ``wipe`` names every member by serial or WWN. ``known_uuids`` are the UUIDs of arrays that a journal records as
-    created and not as stopped. The guard reports all other leftovers.
+    Such an array is on ``wanted`` alone, neither it nor a member is in use by any path, and there is no content on it
+    (a name in a configuration file is content), unless ``wipe`` names every member by serial or WWN. ``known_uuids``
+    are the UUIDs of arrays that a journal records as created and not as stopped. The guard reports all other leftovers.
     """
     own_uuids = frozenset(filter(None, map(plain_uuid, known_uuids)))
     stoppable_arrays = []
     for leftover in refusals.leftovers(topology, own_uuids):
         members = [topology.nodes[kname] for kname in leftover.members if kname in topology.nodes]
-        given_up = bool(members) and all(consent.is_given(node, wipe) for node in members)
+        paths = [path for node in members for path in (node, *topology.twins(node.kname))]
+        given_up = all(consent.is_given(node, wipe) for node in members)
         # Stopping erases superblocks, so a member that another process has open is refused with its bytes unchanged.
-        all_uses = (use for node in members for use in refusals.uses(topology, node.kname, own_uuids))
+        all_uses = (use for node in paths for use in refusals.uses(topology, node.kname, own_uuids))
         is_used = not all(use.by_leftover for use in all_uses)
         # The content of the array is found on its members.
-        is_carrying = any(what for node in members for what in consent.signs_on(topology, node, own_uuids))
-        if set(leftover.members) <= set(wanted) and not is_used and (given_up or not is_carrying):
+        is_carrying = any(what for node in paths for what in consent.signs_on(topology, node, own_uuids))
+        is_wanted = bool(members) and set(leftover.members) <= set(wanted)
+        if is_wanted and not is_used and (given_up or not is_carrying):
             stoppable_arrays.append(leftover)
     return tuple(stoppable_arrays)
 

@@ -235,12 +235,14 @@ def recheck(
     known: Mapping[str, Content] | None = None,
     known_uuids: Collection[str] = frozenset(),
     may_be_gone: bool = False,
+    may_have_data: bool = False,
 ) -> dict[str, Content]:
     """Check immediately before destroying: the same drives, still not in use, and no new content.
 
     ``known`` is what an earlier call returned, the content of each drive by its kernel name: new content is a reason,
     unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). ``may_be_gone``: a drive that ``is_gone`` is
-    no reason. Costs three commands for any number of drives. Raises ``DriveRefused`` with every reason.
+    no reason. ``may_have_data``: nor are data without a signature. Costs three commands for any number of drives.
+    Raises ``DriveRefused`` with every reason.
     """
     topology = survey(machine, [drive.kname for drive in drives])
     there = sorted(topology.candidates)
@@ -253,6 +255,8 @@ def recheck(
         reasons = list(changed(topology, drive))
         before = None if known is None else known.get(drive.kname)
         has = contents.get(drive.kname, frozenset())
+        if may_have_data:
+            has = frozenset(sign for sign in has if sign.kind != consent.DATA)
         if before is not None and (new := consent.foreign(has - before, known_uuids)):
             reasons.append(f"carries {', '.join(new)}, which came after it was checked")
         if reasons:

@@ -228,6 +228,7 @@ class MdTarget:
         drives = self.setup.held.drives
         self.setup.logbook.note("purging", geometry="integrity", members=[drive.identity for drive in drives])
         purge.purge(self.setup.machine, drives, best=self.setup.protocol.purge == "format")
+        self.setup.held.require_purged(drives)
         self._purged = True
 
     def _created(self, geometry: Geometry, bitmap: str, *, zeroed: bool) -> Array:

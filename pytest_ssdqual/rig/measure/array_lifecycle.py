@@ -45,6 +45,7 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
     setup.held.require(members)
     setup.logbook.note("purging", geometry=str(geometry), members=[drive.identity for drive in members])
     purged = purge.purge(setup.machine, members, best=setup.protocol.purge == "format")
+    setup.held.require_purged(members)
     array = _assemble(setup, geometry, members)
     try:
         _note_created(setup, array, fill, purge=purged)

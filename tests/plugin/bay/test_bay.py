@@ -312,8 +312,7 @@ def leftover(fstype: str | None = None) -> tuple[World, ScriptedMachine]:
 def as_planned(world: World, machine: ScriptedMachine, *wipe: str) -> list[str]:
     """What the guard says of both drives in a run that only collects."""
     ours, wanted, consents = frozenset({LEFT}), {"sdb", "sdc"}, frozenset(wipe)
-    topology, cleared = bay._cleared(machine, survey(machine, wanted), ours, wanted, consents, None)  # type: ignore[arg-type]
-    assert cleared == ()
+    topology, _ = bay._without_leftovers(machine, survey(machine, wanted), ours, wanted, consents)  # type: ignore[arg-type]
     assert not [argv for argv in machine.asked if argv[0] == "mdadm"]
     return [str(each) for each in refusals.refusals(topology, world.matches(), consents, ours)]
 

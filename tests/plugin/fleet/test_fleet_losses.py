@@ -15,6 +15,7 @@ from support.fakes.warm_python import REAL
 from support.lab.rehearsed import STEP_DEADLINE_S, await_that, foreign_environment
 
 from pytest_ssdqual.plugin.session.recorder import Recorder
+from pytest_ssdqual.plugin.session.start import BayStart
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_summary.run_view import RunView
 
@@ -356,8 +357,10 @@ def test_a_run_of_which_nothing_was_begun_is_not_resumed(
     assert told.endswith("has nothing to resume: none of its bays was begun")
 
 
-def test_a_consent_is_for_one_drive(inner: Inner, promises: str) -> None:
-    """Serial numbers are unique of one vendor's drives only."""
+def test_a_consent_is_for_one_drive(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serial numbers are unique of one vendor's drives only. It clears nothing away before that is certain."""
+    cleared: list[str] = []
+    monkeypatch.setattr(BayStart, "clear", lambda start: cleared.append(start.name))
     inner.pytester.makeconftest(
         """
     from pytest_ssdqual.plugin.bay import bay
@@ -376,6 +379,7 @@ def test_a_consent_is_for_one_drive(inner: Inner, promises: str) -> None:
     same = ("--ssd-devices=root@a1:/dev/nvme*", "--ssd-devices=root@b1:/dev/nvme*")
     told = inner.refused(*same, promises, *FEW, "-n", "2", "--ssd-force-spec", "--ssd-wipe=SSDQ10001")
     assert told.startswith("--ssd-wipe=SSDQ10001: drives of the bays a1, b1 have that serial: give the WWN of the one")
+    assert cleared == []
 
 
 #: As if all that a worker has to take down took much longer: xdist kills what has not ended after ten seconds, and

@@ -75,6 +75,9 @@ class Rig:
             raise self.refuses
         self.required.append(drives)
 
+    def require_purged(self, drives: Sequence[Drive]) -> None:
+        self.did.append("require_purged")
+
     def expect(self, uuid: str) -> None:
         self.expected.append(uuid)
 
@@ -185,7 +188,7 @@ def test_the_way_of_one_measurement(rig: Rig) -> None:
     measured = here.measure(RAID5X3, READ)
     here.close()
     assert rig.did == [
-        "purge 3", "array_planned", "create raid5x3", "array_created", "fill", "filled",
+        "purge 3", "require_purged", "array_planned", "create raid5x3", "array_created", "fill", "filled",
         f"fio {WRITE}", "conditioned", f"fio {READ}", "steady", "measured", "stop /dev/md100 of 3", "array_stopped",
     ]  # fmt: skip
     assert measured.iops == pytest.approx(1000)

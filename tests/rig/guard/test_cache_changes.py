@@ -12,10 +12,17 @@ from support.simulator.simulated_caches import Caches
 from pytest_ssdqual.qual.spec.protocol_rules import WriteCacheRule
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_cache import SCRIPT, CacheState
-from pytest_ssdqual.rig.guard import cache_changes
+from pytest_ssdqual.rig.guard import cache_changes, refusals
 from pytest_ssdqual.rig.guard.cache_changes import CacheChange, WriteCaches, restore_left, undo
 from pytest_ssdqual.rig.guard.lease import LeaseLost
-from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, InvalidMeasurement, LeaseTaken, MachineLost, RigError
+from pytest_ssdqual.rig.machine.machine import (
+    DeadlineExceeded,
+    DriveRefused,
+    InvalidMeasurement,
+    LeaseTaken,
+    MachineLost,
+    RigError,
+)
 
 ON, OFF, ABSENT, UNKNOWN = CacheState
 SERIALS = ("S0", "S1", "S2")
@@ -357,6 +364,7 @@ class Leases:
 def left(monkeypatch: pytest.MonkeyPatch) -> Bench:
     rig = bench(S0="off", S1="off")
     monkeypatch.setattr(cache_changes, "Lease", Leases(rig.did))
+    monkeypatch.setattr(refusals, "recheck", lambda machine, *drives: None)
     return rig
 
 
@@ -387,6 +395,24 @@ def test_namespaces_of_a_drive_have_one_write_cache(left: Bench) -> None:
     # A bridge may report one serial for several drives, each with a write cache of its own.
     bridged = [replace(each, transport="usb") for each in DRIVES]
     assert restore_left(left.machine, bridged, changes, lambda: changes, left.note) == ()
+
+
+def test_placeholder_serial_is_no_drive_s_name(left: Bench) -> None:
+    generic = "0000000000000001"
+    changes = [CacheChange("a", "eui.aaaa", ON, frozenset({"eui.aaaa", generic}))]
+    other = replace(DRIVES[0], serial=generic, wwn="eui.bbbb")
+    assert restore_left(left.machine, [other], changes, lambda: changes, left.note) == ()
+    assert left.did == []
+
+
+def test_drive_that_is_in_use_now_is_not_switched(left: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(machine: object, *drives: Drive) -> None:
+        raise DriveRefused("is mounted at /srv")
+
+    monkeypatch.setattr(refusals, "recheck", refuse)
+    with pytest.raises(DriveRefused):
+        restore_left(left.machine, DRIVES, CHANGES, lambda: CHANGES, left.note)
+    assert left.did == ["take s0", "release"]
 
 
 def test_drives_without_changes_need_no_lease(left: Bench) -> None:

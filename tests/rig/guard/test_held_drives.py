@@ -333,6 +333,35 @@ def test_what_the_guard_saw_is_known_until_it_is_gone(leases: Leases) -> None:
         held.require(drives)
 
 
+def test_lease_that_is_lost_while_drives_are_looked_at_is_no_right(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    held = HeldDrives(machine_of(world), drives)
+
+    def slept(argv: tuple[str, ...]) -> str:
+        leases.lost = True
+        return world.lsblk()
+
+    held._machine = machine_of(world).on("lsblk", answer=slept)
+    with pytest.raises(LeaseLost):
+        held.require(drives)
+
+
+def test_after_a_purge_a_use_is_refused_and_data_without_a_label_are_not(leases: Leases) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    held = HeldDrives(machine_of(world), drives)
+    purged = machine_of(world)
+    purged.contents = Contents(data={"/dev/sdc": 1 << 20})  # a discard that took the label and left data
+    held._machine = purged
+    with pytest.raises(DriveRefused, match="which came after it was checked"):
+        held.require(drives)
+    held.require_purged(drives)
+    world.disks[1].use = "writer"
+    with pytest.raises(DriveRefused, match="is open for writing"):
+        held.require_purged(drives)
+
+
 def array_of(*members: Device, uuid: str = UUID) -> Device:
     array = Device("md100", "raid5", "9:100", model=None, transport=None, uuid=None)
     for member in members:
@@ -390,6 +419,26 @@ def test_leftover_with_a_member_that_is_open_is_left_alone(leases: Leases, use: 
     world.disks[1].use = use
     assert cleared(world, wipe=("S1", "S2", "S3")) == ((), [])
     assert leases.events == []
+
+
+@pytest.mark.parametrize("use", ["writer", "reader"])
+def test_leftover_with_a_member_that_is_open_by_another_path_is_left_alone(leases: Leases, use: str) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    names = [disk.kname for disk in world.disks]
+    world.disks.append(Device("sde", "disk", "8:64", serial="S1", use=use))
+    assert cleared(world, wanted=names, wipe=("S1", "S2", "S3")) == ((), [])
+    assert leases.events == []
+
+
+def test_leftover_that_a_configuration_file_names_needs_consent(leases: Leases) -> None:
+    world = World(disks())
+    array_of(*world.disks)
+    text = "ARRAY /dev/md100 metadata=1.2\n"
+    contents = Contents(files={"/etc/mdadm/mdadm.conf": text}, numbers={"/dev/md100": "9 64"})
+    assert cleared(world, contents=contents) == ((), [])
+    assert leases.events == []
+    assert cleared(world, contents=contents, wipe=("S1", "S2", "S3"))[0]
 
 
 def test_a_mount_point_cannot_pretend_to_be_a_leftover(leases: Leases) -> None:

@@ -65,6 +65,8 @@ class HeldForTarget:
         if self.used:
             raise DriveRefused("somebody mounted it")
 
+    require_purged = require
+
 
 @dataclass
 class TargetBook:
