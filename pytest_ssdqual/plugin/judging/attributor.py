@@ -8,7 +8,7 @@ from functools import partial
 
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -97,7 +97,7 @@ class Attributor:
 
     def _shortfall(self, point: BrokenPoint, found: PredictedArray | str) -> Shortfall:
         measured, needed = point.measured, point.needed_iops
-        run, estimate = measured.runs[-1], _estimate(measured)
+        run, estimate = _typical(measured), _estimate(measured)
         if isinstance(found, str):
             asked = LatencyEvidence(point.latency.measured_ns, point.latency.limit_ns) if point.latency else None
             return replace(shortfall.of_run(run, estimate, needed, None), why_not=found, latency=asked)
@@ -194,6 +194,13 @@ def _even(found: PredictedArray, every: Sequence[MemberCurve]) -> Prediction:
     usual = ordered[len(ordered) // 2]
     curves = [replace(usual, drive=each.drive) for each in found.curves]
     return prediction.predict(found.prediction.geometry, found.read_fraction, found.prediction.outstanding, curves)
+
+
+def _typical(measured: Measured) -> Run:
+    """Return the last run; of cells in rounds the one of median IOPS, because a single minute may be an exception."""
+    if not measured.interleaved:
+        return measured.runs[-1]
+    return sorted(measured.runs, key=lambda run: run.iops)[len(measured.runs) // 2]
 
 
 def _estimate(measured: Measured) -> Estimate:

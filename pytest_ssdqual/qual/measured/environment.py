@@ -76,6 +76,8 @@ class DriveTemperature:
     too_warm_s: float | None = None
     #: Number of times that it began to throttle or passed its limit.
     events: int | None = None
+    #: What of ``too_warm_s`` was counted in seconds, not in whole minutes; None: not known.
+    counted_in_s: Annotated[float | None, Added()] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ member counts.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.run import Measured
@@ -33,19 +34,30 @@ def sustained_temperature(measured: Measured, confidence_level: ConfidenceLevel)
 def throttled_time(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     """Return the share of the time in which a drive was too warm or throttled, per cent, of the worst drive.
 
-    A count of whole minutes is at most one minute off either way. ``TooFew`` if a drive counts no such time.
+    Time in whole minutes is too warm, time in seconds throttled; they may be the same or not. A count of minutes is at
+    most one off either way in each process; one that stayed at zero all the time is none. ``TooFew`` if a drive counts
+    no such time.
     """
-    counted: dict[str, float] = {}
+    counted: dict[str, list[tuple[float, float]]] = {}
     lasted: dict[str, float] = {}
     heat = _heat(measured)
     for name, each, seconds in heat:
-        counted[name] = counted.get(name, 0.0) + _throttled_s(name, each)
+        counted.setdefault(name, []).append(_throttled_s(name, each))
         lasted[name] = lasted.get(name, 0.0) + seconds
-    worst = max(counted, key=lambda name: counted[name] / lasted[name])
-    whole_minutes = counted[worst] > 0 and math.fmod(counted[worst], MINUTE_S) == 0
-    ends = (counted[worst] + off for off in (-MINUTE_S, 0.0, MINUTE_S)) if whole_minutes else (counted[worst],) * 3
-    low, value, high = (min(100.0, max(0.0, 100 * end / lasted[worst])) for end in ends)
+    of_drives = {name: [100 * end / lasted[name] for end in _ends(each)] for name, each in counted.items()}
+    low, value, high = (min(100.0, end) for end in max(of_drives.values(), key=lambda ends: ends[1]))
     return Estimate(value, low, high, len(heat), Unit.PERCENT, is_reading=True, confidence=confidence_level.confidence)
+
+
+def _ends(counted: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the least, the likely and the longest time too warm or throttled, seconds, of a drive in its processes.
+
+    ``counted`` has the seconds of whole minutes and those of seconds for each.
+    """
+    off = MINUTE_S if any(minutes for minutes, _ in counted) else 0.0
+    low = sum(max(minutes - off, seconds, 0.0) for minutes, seconds in counted)
+    likely = sum(max(minutes, seconds) for minutes, seconds in counted)
+    return low, likely, sum(minutes + off + seconds for minutes, seconds in counted)
 
 
 def _heat(measured: Measured) -> list[tuple[str, DriveTemperature, float]]:
@@ -57,9 +69,13 @@ def _heat(measured: Measured) -> list[tuple[str, DriveTemperature, float]]:
     ]
 
 
-def _throttled_s(name: str, heat: DriveTemperature) -> float:
+def _throttled_s(name: str, heat: DriveTemperature) -> tuple[float, float]:
+    """Return the seconds that were counted as whole minutes, and those that were counted as seconds."""
     if heat.too_warm_s is not None:
-        return heat.too_warm_s
+        seconds = heat.counted_in_s
+        if seconds is None:
+            seconds = heat.too_warm_s if math.fmod(heat.too_warm_s, MINUTE_S) else 0.0
+        return heat.too_warm_s - seconds, seconds
     if heat.events == 0:
-        return 0.0
+        return 0.0, 0.0
     raise TooFew(f"drive {name} does not count the time in which it is too warm or throttled")

@@ -254,7 +254,8 @@ def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scali
     workload, geometry = ordered[0].workload, ordered[0].geometry
     if geometry.has_parity and workload.writes and not workload.is_random:
         raise NotApplicable(f"no cost model for {workload} on {geometry.level}: it writes whole stripes")
-    repeats = {each.geometry: [run.iops for run in each.runs] for each in ordered}
+    # Cells of rounds are parts of one measurement, whose scatter is in its interval.
+    repeats = {each.geometry: [each.iops] if each.interleaved else [run.iops for run in each.runs] for each in ordered}
 
     def of_each(confidence_level: ConfidenceLevel) -> dict[Geometry, Estimate]:
         alone = {each.geometry: iops(each, confidence_level) for each in ordered}

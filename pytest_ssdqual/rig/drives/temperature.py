@@ -31,6 +31,8 @@ class Warmth:
     events: int | None = None
     #: The highest temperature since power-on (SATA).
     peak_c: float | None = None
+    #: What of ``too_warm_s`` is counted in seconds, not in whole minutes; None: not known.
+    counted_in_s: int | None = None
 
 
 def parse(answer: str) -> tuple[Warmth, DriveLink | None]:
@@ -62,6 +64,7 @@ def between(before: Warmth, after: Warmth, alarm_c: float | None) -> DriveTemper
         too_warm=any(flags) if flags else None,
         too_warm_s=_growth(before.too_warm_s, after.too_warm_s),
         events=_growth(before.events, after.events),
+        counted_in_s=_growth(before.counted_in_s, after.counted_in_s),
     )
 
 
@@ -91,6 +94,7 @@ def _nvme_cli(plain: dict[str, Any]) -> Warmth:
         too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
         too_warm_s=_sum([value and value * 60 for value in minutes] + seconds),
         events=_sum(counts),
+        counted_in_s=_sum(seconds),
     )
 
 

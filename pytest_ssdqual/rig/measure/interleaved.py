@@ -19,6 +19,7 @@ from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.stats.interleaving import Cell
 from pytest_ssdqual.qual.stats.shared_evidence import PAUSE_S
+from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailed
@@ -157,6 +158,14 @@ class InterleavedRounds:
 
     def _look(self, span_s: float, *, is_last: bool) -> None:
         """Decide which workloads leave the rounds, and record those that have a result."""
+        if is_last and span_s < self.rule.span_s:
+            # After a pause all begins anew, and what so few rounds show may be a plateau.
+            for workload in list(self._open):
+                if workload in self._open:
+                    self._bar(workload, f"rounds for {format_duration(span_s)} without a pause")
+            return
+        if self._awaits_control and not is_last:
+            return
         of_all = [cells for cells in self._cells.values() if cells]
         dependence = self._disagreement(of_all, span_s) or interleaving.carried_over(of_all)
         for workload in list(self._open):
@@ -177,6 +186,14 @@ class InterleavedRounds:
                 if self.control is None or self.control.workload != workload:
                     fixed_time.record_measured(self.setup, found)
                 self._end(workload, found)
+
+    @property
+    def _awaits_control(self) -> bool:
+        """Return whether the control lacks cells that a later round makes up for, before which nothing is compared."""
+        if self.control is None or self.is_confirmed:
+            return False
+        workload = self.control.workload
+        return workload in self._open and len(self._cells[workload]) < self.rule.first
 
     def _disagreement(self, of_all: Sequence[Sequence[Cell]], span_s: float) -> str:
         control, protocol = self.control, self.setup.protocol

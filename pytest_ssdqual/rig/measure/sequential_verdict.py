@@ -75,6 +75,7 @@ def measure(
         if not objections:
             return fixed_time.record_measured(setup, Measured((run.condensed(),)), kind)
         faults, of_drives = _joined(objections), fixed_time.faults_of_drives(run)
+        shared = replace(shared, loaded_s=0.0)  # it may be invalid because the load stopped
     sentence = f"{workload} on {array.geometry} is not valid: {faults} (after {attempts} attempts)"
     raise fixed_time.of_some_drives(sentence, of_drives, array)
 

@@ -13,6 +13,7 @@ from support.builders import strategies
 
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, determination
 from pytest_ssdqual.plugin.judging.sla import Inconclusive, Sla
+from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -413,3 +414,10 @@ def test_how_a_loop_became_steady_in_a_sentence_for_each_thing_tracked() -> None
     assert [line.split(":")[0] for line in determination(alone)] == [
         "steady IOPS of randwrite_4k_qd8", "mean latency of randread_4k_qd8",
     ]  # fmt: skip
+
+
+def test_what_rounds_did_not_decide_is_undecided_and_not_skipped(bench: JudgingBench) -> None:
+    bench.promises = promise("max_latency", 'at_most = "1 s"')
+    cells = Interleaved(1, 1, 2, 0.95, 0.01, 5.0, 0.0, 3600.0)
+    with pytest.raises(Inconclusive):
+        bench.judge("max_latency", replace(array(*[1000] * 5), interleaved=cells))

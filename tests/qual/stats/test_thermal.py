@@ -46,11 +46,22 @@ def test_the_hottest_member_of_all_repeats_counts() -> None:
         ([DriveTemperature(too_warm_s=30), DriveTemperature(too_warm_s=3)], (5, 5, 5)),
         ([DriveTemperature(too_warm_s=60)], (0, 10, 20)),  # a count of minutes
         ([DriveTemperature(too_warm_s=660)], (100, 100, 100)),  # warning and thermal management overlap
+        # A minute too warm, in which it may have been throttled or not.
+        ([DriveTemperature(too_warm_s=127, counted_in_s=67)], (67 / 6, 67 / 6, 187 / 6)),
+        ([DriveTemperature(too_warm_s=67, counted_in_s=67)], (67 / 6, 67 / 6, 67 / 6)),
     ],
 )
 def test_share_of_the_time(heat: list[DriveTemperature], ends: tuple[float, float, float]) -> None:
     found = throttled_time(measured(heat), USUAL)
     assert (found.low, found.value, found.high) == pytest.approx(ends)
+
+
+def test_minutes_are_one_off_in_each_process() -> None:
+    """The counter carries what is left of a minute over from one process to the next."""
+    cells = [[DriveTemperature(too_warm_s=60, counted_in_s=0)]] * 6
+    found = throttled_time(measured(*cells, seconds=65.0), USUAL)
+    assert (found.low, found.high) == pytest.approx((0, 100))
+    assert found.value == pytest.approx(100 * 60 / 65)
 
 
 def test_repeats_are_taken_together() -> None:

@@ -11,6 +11,7 @@ from support.builders.strategies import histogram, interval, run, seen, seen_dri
 
 from pytest_ssdqual.qual.measured.environment import Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
+from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -351,6 +352,20 @@ def test_repeats_that_disagree_make_scaling_less_sure() -> None:
     wide = apart.points[0].iops
     assert wide.high / wide.value == pytest.approx(1.07, abs=0.01)
     assert iops(sweep(400)[0]).high / 20_000 < 1.02
+
+
+def test_cells_of_rounds_are_no_repeats() -> None:
+    """Their scatter is in the interval of the whole; a long measurement beside them does not have it again."""
+    cells = Interleaved(6, 6, 12, 0.95, 0.04, 60.0, 0.0, 7200.0)
+    in_rounds = replace(
+        Measured(
+            tuple(run([rate] * 5, geometry="raid0x2") for rate in (19_000, 21_000, 20_500, 19_500, 19_800, 20_200))
+        ),
+        interleaved=cells,
+    )
+    without_pause = Measured((run([40_000] * 5, geometry="raid0x4"),))
+    found = of_scaling(sweep_of(in_rounds, without_pause)).points[1].iops
+    assert found.high / found.value < 1.01
 
 
 def test_the_place_of_a_series_figure_is_told() -> None:

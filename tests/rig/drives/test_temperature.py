@@ -18,7 +18,7 @@ def smartctl(**more: object) -> str:
 
 
 def test_an_nvme_drive_by_nvme_cli() -> None:
-    assert parse(NVME_CLI) == (Warmth(50, None, False, 0, 0), None)
+    assert parse(NVME_CLI) == (Warmth(50, None, False, 0, 0, counted_in_s=0), None)
 
 
 def test_its_counts_are_minutes_and_seconds_and_transitions() -> None:
@@ -28,6 +28,7 @@ def test_its_counts_are_minutes_and_seconds_and_transitions() -> None:
     }  # fmt: skip
     (warmth, _) = parse(json.dumps(plain))
     assert (warmth.too_warm, warmth.too_warm_s, warmth.events) == (True, 4 * 60 + 42, 7)
+    assert warmth.counted_in_s == 42
 
 
 def test_other_versions_write_numbers_as_text_and_warnings_as_a_structure() -> None:

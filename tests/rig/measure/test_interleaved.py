@@ -249,6 +249,33 @@ def test_after_a_pause_all_begins_anew(bench: Bench, *, is_other: bool) -> None:
     assert max(spans) <= 9 * 180
 
 
+def test_few_rounds_after_a_late_pause_are_no_result(bench: Bench) -> None:
+    """They may be a plateau, as before the first look of a run without a pause."""
+
+    def rates(workload: Workload, number: int) -> list[int] | Exception:
+        bench.generation += (workload, number) == (MIXES[1], 6)
+        return [1000] * 60
+
+    bench.rates = rates
+    endings = measured(bench, after(1000), rule=replace(RULE, span_s=1500.0))
+    assert endings == dict.fromkeys(MIXES)
+    assert not bench.recorded()
+    assert len(bench.barred()) == 3
+
+
+def test_a_cell_that_the_control_lacks_is_awaited(bench: Bench) -> None:
+    control = Measured((strategies.run([999, 1001] * 30, geometry="raid5x3", workload=MIXES[0], rounds=6),))
+
+    def rates(workload: Workload, number: int) -> list[int] | Exception:
+        return ClockSet("the clock was set") if (workload, number) == (MIXES[0], 3) else [1000] * 60
+
+    bench.rates = rates
+    endings = measured(bench, control=control)
+    assert all(isinstance(each, Measured) for each in endings.values())
+    assert [bench.ran.count(each) for each in MIXES] == [8] * 3
+    assert not bench.barred()
+
+
 def test_first_seconds_that_differ_need_a_measurement_without_a_pause(bench: Bench) -> None:
     odd = MIXES[0]
     rng = random.Random(4)  # noqa: S311
