@@ -13,6 +13,7 @@ import os
 import shlex
 import shutil
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -34,6 +35,8 @@ USAGE = 4
 SHORT = {"devices": "WHERE", "expect": "N", "spec": "SPEC", "protocol": "PROTOCOL", "wipe": "SERIAL"}
 #: Exit status of ``compare --fail-on-worse`` if a figure is worse.
 WORSE = 1
+#: An error of this program.
+INTERNAL = 3
 #: Width of output to a pipe.
 PLAIN_WIDTH = 120
 #: ANSI codes of the markup in ``report.view.tables``.
@@ -62,11 +65,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # ``| head``
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return int(getattr(given, "status", 0))
     except (OSError, Refused, NoSuchRun) as error:
-        cause = error.strerror and f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else ""
-        print(f"ssdqual: {safe_text.lines(cause or str(error))}", file=sys.stderr)
+        cause = error.strerror if isinstance(error, OSError) else ""
+        where = f"{error.filename}: " if cause and isinstance(error, OSError) and error.filename else ""
+        print(f"ssdqual: {safe_text.lines(where + (cause or str(error)))}", file=sys.stderr)
         return USAGE
+    except Exception:  # Python's own status, 1, is that of a figure that got worse
+        traceback.print_exc()
+        return INTERNAL
     return status
 
 
@@ -92,7 +99,7 @@ def _run(parser: argparse.ArgumentParser) -> None:
         f"pytest. Suites: {', '.join(suites.names())}."
     )
     for name, value in SHORT.items():
-        parser.add_argument(f"--{name}", metavar=value, help=f"the same as --ssd-{name}")
+        parser.add_argument(f"--{name}", metavar=value, action="append", help=f"the same as --ssd-{name}")
     parser.add_argument("suite", metavar="SUITE", help="name of a suite; may repeat")
     parser.add_argument(
         "rest", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="more suites, then arguments of pytest"
@@ -199,7 +206,7 @@ def _forms(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> NoReturn:
     """``ssdqual run SUITE… [ARGUMENT…]``: become the pytest process, so that its exit status is that of the command."""
-    first = [f"--{name}={value}" for name in SHORT if (value := getattr(given, name)) is not None]
+    first = [f"--{name}={value}" for name in SHORT for value in getattr(given, name) or ()]
     arguments = pytest_arguments([given.suite, *given.rest, *first])
     print(shlex.join(["pytest", *arguments]), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *arguments])  # noqa: S606 (no shell)
@@ -249,7 +256,7 @@ def certificate(given: argparse.Namespace) -> None:
 
 
 def compare(given: argparse.Namespace) -> int:
-    """``ssdqual compare RUN RUN…``; return the exit status."""
+    """``ssdqual compare RUN RUN…``; return the exit status, which is in ``given.status`` before anything is printed."""
     from pytest_ssdqual.report.compare import compare as comparison
     from pytest_ssdqual.report.compare import compare_output
 
@@ -264,14 +271,21 @@ def compare(given: argparse.Namespace) -> int:
         found = comparison.compare(runs, anyway=given.anyway, run_to_run_percent=given.run_to_run)
     except comparison.NotComparable as error:
         raise Refused(f"{error}; --anyway compares them nevertheless") from error
+    _keep(given, lambda: compare_output.svg(found), lambda: compare_output.page(found))
+    refused = None
+    try:
+        given.status = _gate(found) if given.fail_on_worse else 0
+    except Refused as error:
+        given.status, refused = USAGE, error
     if given.json:
         _print_json(compare_output.record(found))
     elif given.csv:
         sys.stdout.write(compare_output.csv_text(compare_output.COLUMNS, compare_output.rows(found)))
     else:
         write_lines(compare_output.table(found, _width(), every=given.all))
-    _keep(given, lambda: compare_output.svg(found), lambda: compare_output.page(found))
-    return _gate(found) if given.fail_on_worse else 0
+    if refused:
+        raise refused
+    return int(given.status)
 
 
 def _gate(found: Comparison) -> int:
@@ -417,7 +431,7 @@ def _keep(given: argparse.Namespace, svg: Callable[[], str], page: Callable[[], 
 
 def write_lines(lines: Iterable[TextLine]) -> None:
     """Print lines, in colour on a terminal."""
-    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    coloured = bool(sys.stdout) and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for line in lines:
         text = safe_text.line(line.text, 10 * PLAIN_WIDTH)
         codes = ";".join(COLOURS[each] for each in line.markup if each in COLOURS) if coloured else ""

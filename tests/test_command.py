@@ -129,6 +129,27 @@ def test_a_gate_fails_on_a_figure_that_is_worse(runs: Path, capsys: Out) -> None
     assert command.main(["compare", "20260303", "20260301", "--fail-on-worse"]) == 0
 
 
+def test_a_gate_keeps_its_status_if_nobody_reads_on(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(lines: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(command, "write_lines", gone)
+    monkeypatch.setattr("os.dup2", lambda *numbers: None)
+    worse = ("compare", "20260301", "20260303", "--fail-on-worse")
+    assert command.main([*worse, f"--html={runs / 'x.html'}"]) == 1
+    assert (runs / "x.html").exists()
+    assert command.main(["compare", "20260301", "20260302", "--fail-on-worse"]) == 0
+
+
+def test_an_error_of_the_program_is_not_called_worse(runs: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(lines: object) -> None:
+        raise AttributeError("a mistake")
+
+    monkeypatch.setattr(command, "write_lines", broken)
+    assert command.main(["compare", "20260301", "20260302", "--fail-on-worse"]) == 3
+    assert "a mistake" in capsys.readouterr().err
+
+
 def test_a_gate_does_not_pass_if_nothing_is_compared(runs: Path, capsys: Out) -> None:
     Kept([KeptMeasurement(1.0, Claim.MEAN_LATENCY)]).keep(runs / "20260401T120000Z-bbbb")
     assert command.main(["compare", "20260301", "20260401", "--fail-on-worse"]) == 4
@@ -264,8 +285,9 @@ def test_run_becomes_the_pytest_of_the_suites(monkeypatch: pytest.MonkeyPatch, c
     options = ["--ssd-devices=/dev/sd[b-i]", "--ssd-expect=8", "-k", "x3 or x5", "--ssd-spec=a.toml"]
     assert ran == [[sys.executable, sys.executable, "-m", "pytest", "--pyargs", *names, *options]]
     assert shlex.split(capsys.readouterr().out) == ["pytest", "--pyargs", *names, *options]
-    command.main(["run", "--devices=lab:3", "raid5"])
-    assert ran[1][4:] == ["--pyargs", "pytest_ssdqual.suites.raid5", "--ssd-devices=lab:3"]
+    command.main(["run", "--devices=lab:3", "--devices=root@dut9:/dev/sdb", "raid5"])
+    both = ["--ssd-devices=lab:3", "--ssd-devices=root@dut9:/dev/sdb"]
+    assert ran[1][4:] == ["--pyargs", "pytest_ssdqual.suites.raid5", *both]
 
 
 def test_run_refuses_what_is_no_suite(capsys: Out) -> None:

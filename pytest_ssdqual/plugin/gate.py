@@ -76,17 +76,21 @@ class Gate:
         #: By bay and sentence, whether it is a finding about the product; see ``close``.
         self._objections: dict[str, dict[str, bool]] = {}
         self._shown: list[str] = []
+        #: Whether a test ran that is about no drive.
+        self._has_others = False
 
     def tests(self, bay: str = "") -> HardwareTests:
         """Return the tests of a bay; from now on the run has that bay."""
         return self._bays.setdefault(bay, HardwareTests())
 
     def nothing_judged(self, bay: str) -> str:
-        """Reasons why a bay has no verdict; empty if it has one, or if the run has no hardware tests."""
+        """Reasons why a bay has no verdict; empty if it has one, or if the run has no tests."""
         tests = self.tests(bay)
-        if not (tests.ran or tests.in_error) and any(each.ran for each in self._bays.values()):
+        if tests.ran or tests.in_error:
+            return tests.nothing_judged
+        if any(each.ran for each in self._bays.values()):
             return "no hardware test was selected for it"
-        return tests.nothing_judged
+        return "no hardware test was selected" if self._has_others else ""
 
     def close(self, bay: str, sentence: str, *, is_finding: bool = True) -> None:
         """Let a bay not be green for a reason that no test reports.
@@ -116,6 +120,7 @@ class Gate:
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         is_hardware = getattr(report, ATTRIBUTE, False)
+        self._has_others = self._has_others or not is_hardware
         if not is_hardware and not (self._bays and report.failed):
             return
         from pytest_ssdqual.plugin.fleet import xdist

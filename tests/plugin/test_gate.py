@@ -184,3 +184,13 @@ def test_gate_with_last_failed(inner: Inner, promises: str) -> None:
     assert inner.run(*args).ret == FAILED
     assert inner.run(*args, "--lf").ret == FAILED
     assert Path(inner.pytester.path / "junit.xml").exists()
+
+
+@BOTH
+def test_gate_closes_if_no_hardware_test_is_selected(inner: Inner, promises: str, workers: tuple[str, ...]) -> None:
+    inner.pytester.makepyfile(**UNIT)
+    result = inner.run("--ssd-devices=lab:3", promises, "-k", "unit", *workers)
+    result.assert_outcomes(passed=1, deselected=None if workers else 4)
+    assert result.ret == NOTHING
+    result.stdout.fnmatch_lines(["ssdqual: nothing was judged: no hardware test was selected*"])
+    assert manifest(inner)["exit_status"] == NOTHING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,6 +114,23 @@ def test_a_page_that_cannot_be_made_is_a_sentence_and_nothing_else(
     assert "report.html" not in read(folder(inner))
     assert "records.jsonl" in read(folder(inner))
     assert [record["exit_status"] for record in inner.records("run_ended")] == [0]
+
+
+def test_a_cancelled_job_is_in_order_until_the_folder_is_sealed(
+    inner: Inner, kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers = []
+
+    def look(path: Path) -> Path:
+        handlers.append(signal.getsignal(signal.SIGTERM))
+        return path / "report.html"
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(run_page, "write", look)
+    inner.run(*YES, *kept)
+    assert handlers
+    assert before not in handlers
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_arrays_are_gone_and_the_manifest_is_whole_when_it_is_drawn(

@@ -85,6 +85,19 @@ def test_failed_drive_is_one_failure_and_the_others_are_judged(
     assert RunView.read(folder).verdict.fitness is Fitness.UNFIT
 
 
+def test_failed_drive_is_a_failure_also_where_a_broken_promise_is_expected(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
+    suite = SUITE.replace("    def test_iops", '    @pytest.mark.xfail(reason="slow")\n    def test_iops')
+    spec = PRODUCT + promise(claim="steady_iops", at_least="9000000 IOPS")
+    result = run(inner, "-k", "iops", suite=suite, spec=spec)
+    struck, later = cases_of(inner, "test_iops")
+    assert (struck.outcome, later.outcome) == ("failure", "skipped")
+    assert struck.message.startswith("drive SSDQ0002 failed")
+    result.assert_outcomes(failed=1, xfailed=1)
+
+
 def test_drive_that_never_settles_is_inconclusive_alone(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "restless:SSDQ0003")
     run(inner).assert_outcomes(passed=1, errors=4)

@@ -126,6 +126,7 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
 
     _require_words(config)
     bays = bays or inventory.asked(config)
+    _require_values(config)
     if not bays:
         _require_idle(config)
         return None
@@ -207,6 +208,18 @@ def _require_words(config: pytest.Config) -> None:
         values = [config.getoption(name), config.getini(name) if name in IN_FILES else None]
         if any("\0" in text for text in values if text):
             raise pytest.UsageError(f"--{name.replace('_', '-')} contains a NUL character; write a path without it")
+
+
+def _require_values(config: pytest.Config) -> None:
+    """Raise ``pytest.UsageError`` for an option without a value, which a shell variable that is not set leaves.
+
+    Without the option the run would check less than was asked for.
+    """
+    for name in NEED_DEVICES:
+        value = config.getoption(name)
+        if isinstance(value, str) and not value.strip():
+            option = "--" + name.replace("_", "-")
+            raise pytest.UsageError(f"{option}= has no value (is a variable not set?): give one, or leave it out")
 
 
 def _specs(config: pytest.Config) -> tuple[str, ...]:

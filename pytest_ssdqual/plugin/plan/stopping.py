@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_EXTREMES, OF_SECONDS, OF_TAIL, Claim, Limit, Scope
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec, shipped
 from pytest_ssdqual.qual.stats import group_sequential, sweep_precision
 from pytest_ssdqual.qual.stats.group_sequential import Decision, Question, Side
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
@@ -41,6 +41,25 @@ def asked(items: Iterable[pytest.Item]) -> ClaimsByMeasurement:
             for workload in need.measured:
                 found[geometry, workload] = found.get((geometry, workload), frozenset()) | named
     return found
+
+
+#: Promises of which a plan says that they decide nothing.
+MOST_UNUSED = 5
+
+
+def unused(wanted: ClaimsByMeasurement, spec: Spec) -> tuple[str, ...]:
+    """Return sentences about the spec's promises that decide about no measurement, of claims that tests judge.
+
+    A misspelt workload is the usual cause. Shipped sheets have promises for all suites.
+    """
+    if spec.key in shipped() or spec.key == DEFAULT:
+        return ()
+    judged = {claim for claims in wanted.values() for claim in claims}
+    used = {spec.deciding(claim, *place) for place, claims in wanted.items() for claim in claims}
+    found = [each for each in spec.promises if each.claim in judged and each not in used]
+    sentences = [f"{each.source} ({each.about}) decides about none of these measurements" for each in found]
+    more = len(sentences) - MOST_UNUSED
+    return (*sentences[:MOST_UNUSED], *([f"and {more} more promises decide about none"] if more > 0 else []))
 
 
 def tails(wanted: ClaimsByMeasurement, spec: Spec) -> frozenset[Workload]:

@@ -25,6 +25,7 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
     caught = call.excinfo
     _undo_xfail(report, caught)
     if not _is_final(report, caught) and (lost := _newly_failed(item)):
+        report.__dict__.pop("wasxfail", None)
         caught, report.outcome = _caught(lost), "failed"
     died = caught.value if caught and isinstance(caught.value, DriveFailed) else None
     is_verdict = died is not None and report.when != "teardown" and _is_first(item, died)

@@ -198,7 +198,8 @@ class BayRun:
             simulated = Durations(self._promises_by(found.protocol), self._earlier, self.stored)
             printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated, unmeasured)))
         self.planned_s = printed.seconds
-        return replace(printed, is_expected=found.expected is not None)
+        unused = stopping.unused(self.asked, found.spec)
+        return replace(printed, is_expected=found.expected is not None, unused=unused)
 
     def comparison(self) -> tuple[PrintedPlan, ...]:
         """Return the plans of the same tests by each shipped protocol for acceptance, and by the run's own."""

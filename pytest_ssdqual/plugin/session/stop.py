@@ -25,6 +25,16 @@ def end_in_order_on_sigterm(stack: ExitStack) -> None:
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, interrupt))
 
 
+def leave_sigterm_to_controller(stack: ExitStack) -> None:
+    """Ignore SIGTERM on a worker of pytest-xdist: the controller, which gets it too, ends the workers in order.
+
+    By a handler, since children would inherit that a signal is ignored. systemd, for one, sends it to all processes of
+    a service.
+    """
+    with suppress(ValueError):  # not the main thread
+        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, lambda number, frame: None))
+
+
 @contextmanager
 def put_off() -> Iterator[None]:
     """Defer Ctrl-C and SIGTERM to the end of the block; then raise ``KeyboardInterrupt``."""

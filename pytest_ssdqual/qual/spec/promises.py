@@ -333,6 +333,30 @@ class Promise:
         glob = self.workload
         return glob is not None and fnmatchcase(str(workload), glob) and not _covers(glob, workload)
 
+    def covers(self, other: Promise) -> bool:
+        """Return whether this promise decides wherever the other one would; False where that is not certain.
+
+        One in per cent of a figure gives way where none is published, and one relative to a workload is not about that.
+        """
+        if self.claim is not other.claim or self.percent_of_spec is not None or self.relative_to is not None:
+            return False
+        states = {self.state or "healthy", other.state or "healthy"}
+        classes = self.drive_classes is None or set(other.drive_classes or DriveClass) <= set(self.drive_classes)
+        return (
+            classes
+            and self.level in (None, other.level)
+            and self.width in (None, other.width)
+            and (self.claim.scope is Scope.REBUILD or len(states) == 1)
+            and self.workload in (None, "*", other.workload)
+        )
+
+    @property
+    def about(self) -> str:
+        """What it is about, in the words of the file: ``steady_iops of raid5 randread_*``."""
+        width = f" of {self.width} drives" if self.width else ""
+        of = " ".join(str(each) for each in (self.state, self.level, self.workload) if each)
+        return f"{self.claim}{f' of {of}' if of else ''}{width}"
+
     @property
     def place(self) -> str:
         """Where it is written, and the class that it is for: ``default.toml promise[3], for SATA drives``."""

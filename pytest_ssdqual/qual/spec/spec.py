@@ -8,6 +8,7 @@ into `Product`, `DataSheetValue` and `Promise`, of which a `Spec` is made.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -191,7 +192,7 @@ class Spec:
         neither does, ``why_no_limit`` gives the reason. ValueError for a claim that does not exist.
         """
         claim = Claim(claim)
-        promise = self._promise(claim, geometry, workload)
+        promise = self.deciding(claim, geometry, workload)
         if promise is None or promise.relative_to is not None or promise.of_baseline:
             return None
         if promise.percent_of_spec is None:
@@ -208,12 +209,12 @@ class Spec:
         """Return what a broken promise blames: the promise's own subject, else the product's."""
         if claim.is_of_system:
             return Accountable.SYSTEM
-        promise = self._promise(claim, geometry, workload)
+        promise = self.deciding(claim, geometry, workload)
         return (promise and promise.subject) or self.product.subject
 
     def is_by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
         """Return whether the limit is a percentage of what the level's cost model gives from one drive's figures."""
-        promise = self._promise(claim, geometry, workload)
+        promise = self.deciding(claim, geometry, workload)
         if promise is None or promise.percent_of_spec is None or self.published(claim, geometry, workload):
             return False
         return self._by_law(claim, geometry, workload) is not None
@@ -222,7 +223,7 @@ class Spec:
         """Times an hour that the limit of a claim about rare events may be exceeded; None for other claims."""
         if claim not in OF_RARE_EVENTS:
             return None
-        promise = self._promise(claim, geometry, workload)
+        promise = self.deciding(claim, geometry, workload)
         return (promise and promise.times_per_hour) or TIMES_PER_HOUR
 
     def is_promised(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
@@ -232,17 +233,17 @@ class Spec:
 
     def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
         """Limit in per cent of another workload's quantity on the same array, if promised so."""
-        promise = self._promise(Claim(claim), geometry, workload)
+        promise = self.deciding(Claim(claim), geometry, workload)
         return promise.relation if promise else None
 
     def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:
         """Limit in per cent of what an earlier run measured, if promised so."""
-        promise = self._promise(Claim(claim), geometry, workload)
+        promise = self.deciding(Claim(claim), geometry, workload)
         return promise.of_baseline if promise else None
 
     def promises_heat(self, geometry: Geometry, workload: Workload) -> bool:
         """Return whether a temperature or a time of throttling is promised: then heat is the product's behaviour."""
-        return any(self._promise(claim, geometry, workload) for claim in OF_HEAT)
+        return any(self.deciding(claim, geometry, workload) for claim in OF_HEAT)
 
     def references(self, geometry: Geometry, workload: Workload) -> tuple[Workload, ...]:
         """Other workloads that have to be measured to judge the claims about this one, each once."""
@@ -261,7 +262,7 @@ class Spec:
         return f"{self._why_no_limit(claim, geometry, workload)}{jobs}"
 
     def _why_no_limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> str:
-        promise = self._promise(claim, geometry, workload)
+        promise = self.deciding(claim, geometry, workload)
         if promise is None:
             return f"{self.name} promises no {claim.label} for {geometry} {workload}"
         if promise.relative_to is not None:
@@ -286,7 +287,8 @@ class Spec:
             return tuple(each for each in default().promises if each.claim is claim)
         return own
 
-    def _promise(self, claim: Claim, geometry: Geometry, workload: Workload) -> Promise | None:
+    def deciding(self, claim: Claim, geometry: Geometry, workload: Workload) -> Promise | None:
+        """Return the promise that decides about a claim of an array and a workload; None if there is none."""
         own = self.promises_of(claim)
         matching = [each for each in own if each.matches(claim, geometry, workload, self.drive_class)]
         # In per cent of a figure that is not published a promise is empty; one in numbers after it still holds.
@@ -370,7 +372,7 @@ def find_by_model(model: str) -> Spec | None:
 def _spec(name: str, content: SpecDocument) -> Spec:
     product = content.product
     figures = tuple(figure.on(product.drive_class) for figure in content.figure)
-    if errors := datasheet.repeated(figures):
+    if errors := (*datasheet.repeated(figures), *_dead(content.promise)):
         raise SpecError(name, errors)
     return Spec(
         key=name.removesuffix(".toml"),
@@ -383,6 +385,17 @@ def _spec(name: str, content: SpecDocument) -> Spec:
         drive_class=product.drive_class,
         health=content.health,
     )
+
+
+def _dead(promises: Sequence[Promise]) -> Iterator[str]:
+    """Yield an error for each promise that an earlier one leaves nothing to decide."""
+    for index, promise in enumerate(promises):
+        before = next((each for each in range(index) if promises[each].covers(promise)), None)
+        if before is not None:
+            yield (
+                f"promise[{index}] ({promise.about}) decides nothing, because promise[{before}] "
+                f"({promises[before].about}) applies first: put the special one before the general one"
+            )
 
 
 def _inspection(content: SpecDocument) -> InspectionTable:

@@ -64,6 +64,8 @@ class PrintedPlan:
     assumptions: tuple[str, ...] = ()
     #: What will be too short to be judged, a sentence each.
     too_short: tuple[str, ...] = ()
+    #: Promises that decide nothing, a sentence each.
+    unused: tuple[str, ...] = ()
     #: What a budget buys, a sentence each; empty without one.
     budget: tuple[str, ...] = ()
     #: State in which the drives' write caches will be put, ``on`` or ``off``; empty if they stay as they are.
@@ -193,6 +195,7 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
             f"write caches are switched {plan.write_cache} where the drives let them be, and restored when the run ends"
         )
     yield from plan.too_short
+    yield from plan.unused
     yield from plan.budget
     for assumed in plan.assumptions:
         yield f"assumed: {assumed}"

@@ -509,3 +509,17 @@ def test_other_protocols_are_compared_on_demand(suite: Callable[..., pytest.RunR
     names = [name for name in protocol.shipped() if protocol.load(name).acceptance]
     table = lines[lines.index(heading) + 1 :][: len(names) + 2]
     assert [line.split()[0] for line in table] == ["protocol", *names, "looks"]
+
+
+def test_promises_that_decide_nothing_are_told(tmp_path: Path) -> None:
+    (tmp_path / "acme.toml").write_text(
+        PRODUCT
+        + promise(claim="steady_iops", workload="randraed_*", at_least="9 IOPS")
+        + promise(claim="steady_iops", workload="randread_*", at_least="9 IOPS")
+        + promise(claim="p99_latency", at_most="9 ms")
+    )
+    own = spec.load(tmp_path / "acme.toml")
+    wanted = {(Geometry.parse("raid5x3"), Workload("randread", "4k", 8)): frozenset({Claim.STEADY_IOPS})}
+    (told,) = stopping.unused(wanted, own)
+    assert told == "acme.toml promise[0] (steady_iops of randraed_*) decides about none of these measurements"
+    assert stopping.unused(wanted, spec.default()) == ()

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import ExitStack
 
 import pytest
 
-from pytest_ssdqual.plugin.session.stop import put_off
+from pytest_ssdqual.plugin.session.stop import leave_sigterm_to_controller, put_off
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -29,3 +30,13 @@ def test_an_error_is_not_lost_over_it() -> None:
     with pytest.raises(ValueError, match="broken"), put_off():
         raise ValueError("broken")
     assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_a_worker_leaves_sigterm_to_its_controller() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with ExitStack() as stack:
+        leave_sigterm_to_controller(stack)
+        os.kill(os.getpid(), signal.SIGTERM)
+        # What a child would inherit is the default, not that it is ignored.
+        assert signal.getsignal(signal.SIGTERM) not in (signal.SIG_IGN, before)
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -378,3 +378,41 @@ def test_a_promise_without_conditions_is_about_every_whole_array(
     general = Promise(claim=claim, at_least=1.0)
     assert general.matches(claim, geometry, workload)
     assert general.relation is None
+
+
+GENERAL = promise(claim="steady_iops", at_least="300 IOPS")
+
+
+@pytest.mark.parametrize(
+    "special",
+    [
+        {"workload": "randread_*"},
+        {"level": "raid5"},
+        {"level": "raid5", "width": 3},
+        {"class": "sata"},
+        {},
+    ],
+)
+def test_a_promise_behind_a_wider_one_is_refused(tmp_path: Path, special: dict[str, object]) -> None:
+    first = promise(claim="steady_iops", at_least="900 IOPS", **special)
+    (told,) = errors(tmp_path, PRODUCT + GENERAL + first)
+    assert told.startswith("promise[1] (steady_iops")
+    assert "decides nothing, because promise[0] (steady_iops) applies first" in told
+    assert len(load(tmp_path, PRODUCT + first + (GENERAL if special else "")).promises) == 1 + bool(special)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"state": "degraded", "at_least": "300 IOPS"}, {"at_least": "900 IOPS"}),
+        ({"min_percent_of_spec": 90}, {"at_least": "900 IOPS"}),
+        ({"at_least": "90 %", "relative_to": "randread_4k_qd8"}, {"at_least": "900 IOPS"}),
+        ({"class": "nvme_gen4", "at_least": "300 IOPS"}, {"at_least": "900 IOPS"}),
+        ({"workload": "*_qd8", "at_least": "300 IOPS"}, {"workload": "randread_*", "at_least": "900 IOPS"}),
+    ],
+)
+def test_a_promise_that_something_is_left_for_is_accepted(
+    tmp_path: Path, first: dict[str, object], second: dict[str, object]
+) -> None:
+    text = PRODUCT + promise(claim="steady_iops", **first) + promise(claim="steady_iops", **second)
+    assert len(load(tmp_path, text).promises) == 2
