@@ -3,16 +3,18 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import stopping_rules
+from support.builders import strategies
 from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine
 from support.simulator import simulated_fio, simulated_surroundings
 from support.simulator.simulated_fio import UnderWay
 
-from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
@@ -20,6 +22,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats import group_sequential as looks
 from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE
 from pytest_ssdqual.qual.verdict.verdict import judge_all
@@ -30,7 +33,7 @@ from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import sequential_verdict
+from pytest_ssdqual.rig.measure import fixed_time, sequential_verdict
 from pytest_ssdqual.rig.measure.sequential_verdict import Decision, Enough
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment
@@ -371,3 +374,25 @@ def test_a_fio_that_tells_nothing_is_not_waited_for_for_ever(
     with pytest.raises(RigError, match=r"^fio reported only 300 s after \d+ s$"):
         measure(rig, never)
     assert rig.running[0].ended
+
+
+def test_an_attempt_after_an_invalid_one_inherits_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one may be invalid because the load stopped, and a cache refills meanwhile."""
+    loads: list[float] = []
+    valid = strategies.run([1000] * 5)
+
+    def attempt(*given: object) -> tuple[Run, tuple[str, ...]]:
+        shared = given[-1]
+        assert isinstance(shared, SharedEvidence)
+        loads.append(shared.loaded_s)
+        return valid, ("fio was silent for 300.0 s at 20.0 s",) if len(loads) == 1 else ()
+
+    monkeypatch.setattr(sequential_verdict, "_attempt", attempt)
+    monkeypatch.setattr(sequential_verdict, "_note_steady", lambda *given: None)
+    monkeypatch.setattr(fixed_time, "record_measured", lambda setup, measured, kind: measured)
+    monkeypatch.setattr(fixed_time, "faults_of_drives", lambda run: {})
+    setup: Any = SimpleNamespace(protocol=SimpleNamespace(attempts=2))
+    array: Any = None
+    known = SharedEvidence(loaded_s=2400.0)
+    assert sequential_verdict.measure(setup, array, READS, RULE, shared=known).runs == (valid.condensed(),)
+    assert loads == [2400.0, 0.0]
