@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.rig.drives.topology import Drive, plain_name
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
@@ -204,7 +203,7 @@ def same_drives(bays: Mapping[str, Sequence[Drive]]) -> tuple[str, ...]:
 def _names(drive: Drive) -> Iterator[tuple[tuple[str, str], str]]:
     if drive.wwn:
         yield ("wwn", plain_name(drive.wwn)), f"same WWN {drive.wwn}"
-    if drive.serial and not (drive.wwn and is_generic(drive.serial)):
+    if drive.serial:
         yield (plain_name(drive.model or ""), plain_name(drive.serial)), f"same serial {drive.serial}"
 
 
