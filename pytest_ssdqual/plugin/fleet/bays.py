@@ -142,6 +142,9 @@ def clear_all(starts: Sequence[BayStart]) -> None:
         except (pytest.UsageError, RigError) as error:
             _refuse_others(starts, {each.name: error})
             raise pytest.UsageError("\n".join(f"{each.name}: {line}" for line in str(error).split("\n"))) from error
+        except BaseException as error:
+            _refuse_others(starts, {each.name: error})
+            raise
 
 
 def _consents_for_several(bays: Mapping[str, Sequence[Drive]], wipe: Collection[str]) -> Iterator[str]:

@@ -215,9 +215,12 @@ def _require_values(config: pytest.Config) -> None:
 
     Without the option the run would check less than was asked for.
     """
-    for name in NEED_DEVICES:
+    for name in (*NEED_DEVICES, "ssd_run_dir", "ssd_ssh_config"):
         value = config.getoption(name)
-        if isinstance(value, str) and not value.strip():
+        if name == "ssd_spec" and value:
+            value = value.split(",")
+        given = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        if any(isinstance(each, str) and not each.strip() for each in given):
             option = "--" + name.replace("_", "-")
             raise pytest.UsageError(f"{option}= has no value (is a variable not set?): give one, or leave it out")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_EXTREMES, OF_SECONDS, OF_TAIL, Claim, Limit, Scope
+from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec, shipped
 from pytest_ssdqual.qual.stats import group_sequential, sweep_precision
@@ -47,17 +49,19 @@ def asked(items: Iterable[pytest.Item]) -> ClaimsByMeasurement:
 MOST_UNUSED = 5
 
 
-def unused(wanted: ClaimsByMeasurement, spec: Spec) -> tuple[str, ...]:
-    """Return sentences about the spec's promises that decide about no measurement, of claims that tests judge.
+def unused(wanted: ClaimsByMeasurement, spec: Spec, sources: Iterable[str]) -> tuple[str, ...]:
+    """Return sentences about promises that decide about no measurement, of claims that tests judge.
 
-    A misspelt workload is the usual cause. Shipped sheets have promises for all suites.
+    A misspelt workload is the usual cause. ``sources`` are paths and shipped names of the sheets; shipped ones have
+    promises for all suites.
     """
-    if spec.key in shipped() or spec.key == DEFAULT:
-        return ()
+    own = {Path(each).stem for each in sources if each not in shipped() and each != DEFAULT}
     judged = {claim for claims in wanted.values() for claim in claims}
-    used = {spec.deciding(claim, *place) for place, claims in wanted.items() for claim in claims}
-    found = [each for each in spec.promises if each.claim in judged and each not in used]
-    sentences = [f"{each.source} ({each.about}) decides about none of these measurements" for each in found]
+    sentences = []
+    for sheet in spec.different if isinstance(spec, CombinedSpec) else (spec,):
+        used = {sheet.deciding(claim, *place) for place, claims in wanted.items() for claim in claims}
+        found = (each for each in sheet.promises if each.claim in judged and each not in used and sheet.key in own)
+        sentences += [f"{each.source} ({each.about}) decides about none of these measurements" for each in found]
     more = len(sentences) - MOST_UNUSED
     return (*sentences[:MOST_UNUSED], *([f"and {more} more promises decide about none"] if more > 0 else []))
 

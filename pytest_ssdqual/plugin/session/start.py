@@ -73,8 +73,11 @@ class BayStart:
             raise pytest.UsageError(
                 f"the protocol {protocol.name} predicts arrays from bare drives, but ssd_members = false measures none"
             )
-        sheets.load(settings.specs)
+        loaded = sheets.load(settings.specs)
         baseline, resumed = _baseline_of(settings), resume.asked_for(config, settings)
+        # A run that an earlier version began goes on: what decides nothing changes no verdict.
+        if not resumed and (dead := [each for spec in loaded for each in spec.dead_promises()]):
+            raise pytest.UsageError("--ssd-spec: " + "\n--ssd-spec: ".join(dead))
         if protocol.interleave and resume.budget_s(settings, resumed):
             raise pytest.UsageError(
                 f"--ssd-budget ends measurements one by one, but by the protocol {protocol.name} the workloads of an "
@@ -108,9 +111,11 @@ class BayStart:
 
         Raises ``pytest.UsageError`` and ``RigError``.
         """
-        if self.opened is None or self.journal is None:
+        if self.opened is None or self.journal is None or self.run is None:
             raise RuntimeError("the bay was not opened")
         bay = self.opened.bay
+        if not self.opened.has_leftovers and not self._left().caches:
+            return self.run
         with self._noted_if_refused():
             if self.opened.has_leftovers:
                 bay = clear(self.opened, self.settings, self._ours, _refuser(self.config), self.journal.note)

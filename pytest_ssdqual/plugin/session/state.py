@@ -198,7 +198,7 @@ class BayRun:
             simulated = Durations(self._promises_by(found.protocol), self._earlier, self.stored)
             printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated, unmeasured)))
         self.planned_s = printed.seconds
-        unused = stopping.unused(self.asked, found.spec)
+        unused = stopping.unused(self.asked, found.spec, found.sources)
         return replace(printed, is_expected=found.expected is not None, unused=unused)
 
     def comparison(self) -> tuple[PrintedPlan, ...]:

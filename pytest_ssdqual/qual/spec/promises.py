@@ -341,7 +341,9 @@ class Promise:
         if self.claim is not other.claim or self.percent_of_spec is not None or self.relative_to is not None:
             return False
         states = {self.state or "healthy", other.state or "healthy"}
-        classes = self.drive_classes is None or set(other.drive_classes or DriveClass) <= set(self.drive_classes)
+        classes = self.drive_classes is None or (
+            other.drive_classes is not None and set(other.drive_classes) <= set(self.drive_classes)
+        )
         return (
             classes
             and self.level in (None, other.level)

@@ -8,7 +8,7 @@ into `Product`, `DataSheetValue` and `Promise`, of which a `Spec` is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -295,6 +295,16 @@ class Spec:
         usable = (each for each in matching if each.percent_of_spec is None or self._stated(claim, geometry, workload))
         return next(usable, matching[0] if matching else None)
 
+    def dead_promises(self) -> Iterator[str]:
+        """Yield a sentence for each promise that an earlier one leaves nothing to decide."""
+        for index, promise in enumerate(self.promises):
+            before = next((each for each in self.promises[:index] if each.covers(promise)), None)
+            if before is not None:
+                yield (
+                    f"{promise.source} ({promise.about}) decides nothing, because {before.source} ({before.about}) "
+                    "applies first: put the special one before the general one"
+                )
+
     def _stated(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
         """What a percentage of the spec refers to: the published quantity, else what the level's cost model gives."""
         return self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
@@ -372,7 +382,7 @@ def find_by_model(model: str) -> Spec | None:
 def _spec(name: str, content: SpecDocument) -> Spec:
     product = content.product
     figures = tuple(figure.on(product.drive_class) for figure in content.figure)
-    if errors := (*datasheet.repeated(figures), *_dead(content.promise)):
+    if errors := datasheet.repeated(figures):
         raise SpecError(name, errors)
     return Spec(
         key=name.removesuffix(".toml"),
@@ -385,17 +395,6 @@ def _spec(name: str, content: SpecDocument) -> Spec:
         drive_class=product.drive_class,
         health=content.health,
     )
-
-
-def _dead(promises: Sequence[Promise]) -> Iterator[str]:
-    """Yield an error for each promise that an earlier one leaves nothing to decide."""
-    for index, promise in enumerate(promises):
-        before = next((each for each in range(index) if promises[each].covers(promise)), None)
-        if before is not None:
-            yield (
-                f"promise[{index}] ({promise.about}) decides nothing, because promise[{before}] "
-                f"({promises[before].about}) applies first: put the special one before the general one"
-            )
 
 
 def _inspection(content: SpecDocument) -> InspectionTable:

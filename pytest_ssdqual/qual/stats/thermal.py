@@ -35,8 +35,9 @@ def throttled_time(measured: Measured, confidence_level: ConfidenceLevel) -> Est
     """Return the share of the time in which a drive was too warm or throttled, per cent, of the worst drive.
 
     Time in whole minutes is too warm, time in seconds throttled; they may be the same or not. A count of minutes is at
-    most one off either way in each process; one that stayed at zero all the time is none. ``TooFew`` if a drive counts
-    no such time.
+    most one off either way in one process, and in several about the root of their number, because it is by chance when
+    in its minute a process begins; one that stayed at zero all the time is none. ``TooFew`` if a drive counts no such
+    time.
     """
     counted: dict[str, list[tuple[float, float]]] = {}
     lasted: dict[str, float] = {}
@@ -44,8 +45,8 @@ def throttled_time(measured: Measured, confidence_level: ConfidenceLevel) -> Est
     for name, each, seconds in heat:
         counted.setdefault(name, []).append(_throttled_s(name, each))
         lasted[name] = lasted.get(name, 0.0) + seconds
-    of_drives = {name: [100 * end / lasted[name] for end in _ends(each)] for name, each in counted.items()}
-    low, value, high = (min(100.0, end) for end in max(of_drives.values(), key=lambda ends: ends[1]))
+    of_drives = [[100 * end / lasted[name] for end in _ends(each)] for name, each in counted.items()]
+    low, value, high = (min(100.0, max(ends)) for ends in zip(*of_drives, strict=True))
     return Estimate(value, low, high, len(heat), Unit.PERCENT, is_reading=True, confidence=confidence_level.confidence)
 
 
@@ -54,10 +55,10 @@ def _ends(counted: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
 
     ``counted`` has the seconds of whole minutes and those of seconds for each.
     """
-    off = MINUTE_S if any(minutes for minutes, _ in counted) else 0.0
-    low = sum(max(minutes - off, seconds, 0.0) for minutes, seconds in counted)
+    warm, throttled = (sum(each) for each in zip(*counted, strict=True))
     likely = sum(max(minutes, seconds) for minutes, seconds in counted)
-    return low, likely, sum(minutes + off + seconds for minutes, seconds in counted)
+    off = MINUTE_S * max(1.0, min(2 * math.sqrt(warm / MINUTE_S), math.sqrt(len(counted)))) if warm else 0.0
+    return max(warm - off, throttled), likely, warm + off + throttled
 
 
 def _heat(measured: Measured) -> list[tuple[str, DriveTemperature, float]]:

@@ -46,6 +46,10 @@ HOST = re.compile(
 QUOTED = 2
 
 
+#: Errors of a PCIe link that were corrected (drivers/pci/pcie/aer.c): no fault, even where the name is a time-out.
+CORRECTED = re.compile(r"severity=Correct|\[12\] (Replay Timer )?Timeout", re.IGNORECASE)
+
+
 class FailureOrigin(StrEnum):
     """The part of the system that failed."""
 
@@ -120,9 +124,12 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
     """Attribute a measurement that ended with ``error``, by the kernel's messages during it."""
     lines = tuple(kernel)
     suspects = [each for each in (_suspect(error, drive, lines) for drive in drives) if each.own or each.lost]
-    if proven := [each.failed for each in suspects if each.own]:
-        return FailureAttribution(FailureOrigin.DRIVE, tuple(proven))
     of_host = next((line.describe() for line in lines if HOST.search(line.text)), "")
+    if proven := [each for each in suspects if each.own]:
+        # One more that is gone is named, too; several may be the path's.
+        gone = [each for each in suspects if not each.own and (each.trace.present is False or each.trace.is_faulty)]
+        found = [*proven, *gone] if len(gone) == 1 and not of_host else proven
+        return FailureAttribution(FailureOrigin.DRIVE, tuple(each.failed for each in found))
     if of_host and suspects:
         return FailureAttribution(FailureOrigin.PATH, why=f"the kernel reports a fault of the host: {of_host}")
     if len(suspects) > 1:
@@ -136,7 +143,8 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
 
 
 def _suspect(error: str, drive: DriveTrace, kernel: Sequence[KernelLine]) -> _Suspect:
-    lines = [line for line in kernel if not HOST.search(line.text) and _names(line.text, drive.names)]
+    named = (line for line in kernel if _names(line.text, drive.names))
+    lines = [line for line in named if not HOST.search(line.text) and not CORRECTED.search(line.text)]
 
     def heard(pattern: re.Pattern[str]) -> bool:
         return any(pattern.search(line.text) for line in lines)

@@ -104,7 +104,8 @@ def drives(runs: Sequence[ArchivedRun]) -> tuple[DriveHistory, ...]:
     last: dict[tuple[str, str], ArchivedDrive] = {}
     blamed: Counter[tuple[str, str]] = Counter()
     for run in runs:
-        guilty = Counter(shown(serial) for each in _broken(run) if each.cause for serial in each.cause.drives)
+        causes = [each.cause for each in _broken(run) if each.cause and each.cause.culprit.is_drive]
+        guilty = Counter(shown(serial) for cause in causes for serial in cause.drives)
         for drive in run.drives:
             of_drive.setdefault(drive.name, []).append(run)
             last[drive.name] = drive

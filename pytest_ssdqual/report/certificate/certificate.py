@@ -87,7 +87,7 @@ def certificate(folder: Path, given: Mapping[str, str]) -> Certificate:
         title="Qualification record: not a certificate" if reasons else "Qualification certificate",
         verdict="Not certified" if reasons and verdict.fitness is Fitness.FIT else verdict.word,
         sentence=f"{verdict.counts.failed:,} of {verdict.counts.promises:,} promises failed."
-        if reasons
+        if reasons and not verdict.counts.worsened
         else verdict.sentence,
         reasons=reasons,
         remarks=tuple(_remarks(run, idle)),

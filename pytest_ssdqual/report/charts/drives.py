@@ -11,7 +11,7 @@ from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.drawing import scales
 from pytest_ssdqual.report.drawing.chart import Chart, printable, sentence, slug
 from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import INK, colour
+from pytest_ssdqual.report.drawing.palette import INK, LIMIT, colour
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.sections import shortened
@@ -59,7 +59,7 @@ def chart(judged: Judged, prefix: str = "drives") -> Chart | None:
     with drawing():
         plate = Plate.of(2.9)
         axes = plate.axes("", _axis(unit))
-        bounds = _limits(plate, evidence, values, unit)
+        bounds = _limits(plate, evidence, [part for part, _ in found], values, unit)
         # Bars have no length on a scale without zero.
         is_wide = scales.is_wide([*values, *bounds])
         _drives(plate, evidence, [part for part, _ in found], values, unit, dots=is_wide)
@@ -99,9 +99,18 @@ def _drives(plate: Plate, evidence: Evidence, parts: Sequence[Part], values: Seq
         plate.add_tooltips(drawn, [f"{part.name}: {format_value(value, unit)}"])
 
 
-def _limits(plate: Plate, evidence: Evidence, values: Sequence[float], unit: Unit) -> list[float]:
+def _limits(
+    plate: Plate, evidence: Evidence, parts: Sequence[Part], values: Sequence[float], unit: Unit
+) -> list[float]:
     """Draw the limit in the drives' unit; that of likeness is a multiple of the median drive."""
     axes = plate.figure.axes[0]
+    limits = ((at, part.figures.get("limit")) for at, part in enumerate(parts))
+    own = [(at, limit) for at, limit in limits if limit is not None]
+    if own and evidence.unit is unit:  # of several specs
+        lines = axes.hlines([limit for _, limit in own], [at - 0.4 for at, _ in own], [at + 0.4 for at, _ in own],
+                            colors=LIMIT, linewidth=1.6)  # fmt: skip
+        plate.entry(lines, "promised")
+        return [limit for _, limit in own]
     shown = plate.stated(axes, evidence, unit)
     if evidence.limit is not None and evidence.unit is not unit and evidence.claim == "member_spread":
         at = evidence.limit * median(values)

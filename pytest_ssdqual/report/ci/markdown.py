@@ -65,7 +65,7 @@ def fleet_text(page: FleetPage) -> str:
             *_list("Causes", _of_bays(page.causes), OF_BAYS),
             *_list("Failed promises", _of_bays(page.failed), OF_BAYS),
             *_list("Tests in error", _of_bays(page.errors), OF_BAYS),
-            *_list("Drives that got worse", _of_bays(page.worsened), OF_BAYS),
+            *_list("Findings about drives that got worse", _of_bays(page.worsened), OF_BAYS),
             *_differences(page),
             *_table(page.bays, MOST_BAYS, OF_PAGE),
             *_table(page.promised, MOST_FIGURES, OF_PAGE),
@@ -106,7 +106,7 @@ def _head(run: RunView) -> Iterator[str]:
         ("Failed promises", map(code, run.sentences(Finding.FAIL))),
         ("Inconclusive", map(code, run.sentences(Finding.INCONCLUSIVE))),
         ("Tests in error", [_trouble(each) for each in run.errors if not each.drives]),
-        ("Drives that got worse", map(code, run.worsened)),
+        ("Findings about drives that got worse", map(code, run.worsened)),
     ):
         yield from _list(title, list(found), ALL)
 

@@ -159,8 +159,7 @@ def _ending(found: Comparison, width: int) -> Iterator[TextLine]:
     if not found.run_to_run_percent:
         yield from paragraph(SCATTER, width)
     else:
-        text = f"intervals include a standard deviation of {found.run_to_run_percent:g} % from run to run"
-        yield from paragraph(text, width)
+        yield from paragraph(_widened(found), width)
 
 
 def caution(found: Comparison) -> str:
@@ -233,12 +232,12 @@ def page(found: Comparison) -> str:
         columns = ("figure", *(run.name for run in (found.first, other.run)), "change", "interval", "shown")
         words = (f"{counted(other)}.", *left_out, *_missing(other), *more)
         sections.append(Section(f"{other.run.name}", words, table=Table(columns, tuple(rows[:MOST_LISTED]))))
-    scatter = SCATTER if not found.run_to_run_percent else ""
+    scatter = f"{_widened(found)}." if found.run_to_run_percent else SCATTER
     lead = [f"{other.run.name} against {found.first.name}: {counted(other)}." for other in found.others]
     lead += [f"{run.name} has not ended." for run in runs if not run.has_ended]
     lead += [f"{run.name}: {run.unreadable:,} verdicts are unreadable." for run in runs if run.unreadable]
     lead += [f"{fact.name} differs: {fact.meaning}." for fact in found.differences if fact.weight and fact.meaning]
-    sections.append(Section("Confidence", (f"{caution(found)}.", *([scatter] if scatter else []))))
+    sections.append(Section("Confidence", (f"{caution(found)}.", scatter)))
     return pages.sheet("Runs compared", lead, sections)
 
 
@@ -246,7 +245,12 @@ def caption(found: Comparison) -> str:
     """Return the caption of the chart."""
     count = sum(len(other.pairs) for other in found.others)
     drawn = f"The {MOST_ROWS} most significant of {count:,} figures" if count > MOST_ROWS else "Each figure"
-    return f"{drawn}: ratio to the first run, with its interval. An interval that contains 1 shows no difference."
+    text = f"{drawn}: ratio to the first run, with its interval. An interval that contains 1 shows no difference."
+    return f"{text} {_widened(found).capitalize()}." if found.run_to_run_percent else text
+
+
+def _widened(found: Comparison) -> str:
+    return f"intervals include a standard deviation of {found.run_to_run_percent:g} % from run to run"
 
 
 def _ordered(several: Sequence[Sequence[Pair]], names: Sequence[str] = ()) -> list[ComparedRow]:

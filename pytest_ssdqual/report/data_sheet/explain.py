@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import sheet_coverage
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Accountable, Claim, Scope
-from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.promises import Promise
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.units import format_capacity, format_value
@@ -200,17 +199,6 @@ def _without_effect(spec: Spec) -> Iterator[str]:
     for index, promise in enumerate(spec.promises):
         if promise.percent_of_spec is not None and promise.claim not in published and spec.key != DEFAULT:
             yield f"promise[{index}] is in per cent of {promise.claim.label}, of which no figure is published"
-        hiding = _hiding(spec.promises[:index], promise)
+        hiding = next((each for each in range(index) if spec.promises[each].covers(promise)), None)
         if hiding is not None:
             yield f"promise[{index}] never decides: promise[{hiding}] comes first and matches all that it matches"
-
-
-def _hiding(earlier: Sequence[Promise], promise: Promise) -> int | None:
-    """Return the index of the first promise in numbers that covers whatever ``promise`` does."""
-    for index, other in enumerate(earlier):
-        same = other.claim is promise.claim and (other.state or "healthy") == (promise.state or "healthy")
-        wider = all(getattr(other, key) in (None, getattr(promise, key)) for key in ("level", "width", "workload"))
-        wider = wider and set(other.drive_classes or DriveClass) >= set(promise.drive_classes or DriveClass)
-        if same and wider and other.percent_of_spec is None and other.relative_to is None:
-            return index
-    return None

@@ -326,7 +326,8 @@ def together(seen: FleetView) -> Together:
     acceptance = bool(seen.begun) and not unsure
     sentence = _sentence(len(seen.bays), of[Fitness.FIT], of[Fitness.UNFIT])
     remarks = (*gaps, *_each(seen))
-    use = _use(fitness, acceptance, unsure)
+    has_failed = any(bay.standing.counts.failed for bay in seen.bays if bay.standing)
+    use = _use(fitness, acceptance, unsure, has_failed=has_failed)
     return Together(
         fitness, word_of(fitness, acceptance), sentence, use, acceptance,
         of[Fitness.FIT], of[Fitness.UNFIT], of[Fitness.INCONCLUSIVE], of[None], remarks,
@@ -385,12 +386,13 @@ def _open(found: Sequence[BayView]) -> Iterator[str]:
                 yield f"{bay.name}: {bay.standing.sentence}"
 
 
-def _use(fitness: Fitness, acceptance: bool, unsure: Sequence[str]) -> str:
+def _use(fitness: Fitness, acceptance: bool, unsure: Sequence[str], *, has_failed: bool) -> str:
     if unsure:
         return f"Not for acceptance: the protocol of {named(unsure, 4)} may not decide about a product, or is unknown."
     if not acceptance:
         return "Not for acceptance: nothing was measured."
     if fitness is Fitness.INCONCLUSIVE:
         return "Not for acceptance: the protocols may decide about a product, but this run is inconclusive."
-    what = "every promise judged passed" if fitness is Fitness.FIT else "a failed promise decides"
+    decides = "a failed promise decides" if has_failed else "the health of the drives decides"
+    what = "every promise judged passed" if fitness is Fitness.FIT else decides
     return f"For acceptance: the protocols may decide about a product, and {what}."

@@ -66,7 +66,9 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
         yield Step(f"{remedy[0].upper()}{remedy[1:]}{', and run it again' if run.verdict.acceptance else ''}.")
     if failed or slow or remedy:
         return
-    if run.verdict.fitness is Fitness.UNFIT:
+    if run.verdict.fitness is Fitness.UNFIT and not counts.failed:
+        yield Step("Look at the health of the drives that got worse, below, and replace them.")
+    elif run.verdict.fitness is Fitness.UNFIT:
         yield Step("Read the failed promises: report.html has the commands that measure each again.")
     elif not run.manifest.get("ended") or run.manifest.get("exit_status") == INTERRUPTED:
         yield Step("Resume the run with the same options and", f"--ssd-resume={(_fleet(run) or run.folder).name}")

@@ -78,7 +78,7 @@ def drive_marks(run: RunView) -> Sequence[DriveMark]:
     drives = list(subject.manifest_drives(run.manifest))
     guilty, alone = blamed(run.causes), _failed_alone(each.evidence for each in run.judged)
     serials = [subject.text(drive, "serial") or subject.text(drive, "identity") for drive in drives]
-    if len(serials) > 1 and all(guilty.get(serial) for serial in serials):
+    if len(serials) > 1 and min(guilty.get(serial, 0) for serial in serials) == max(guilty.values(), default=0):
         guilty = {}
     failed, defective = failed_drives(run), {each.identity for each in run.changed if each.is_defective}
     marks = []
@@ -216,8 +216,14 @@ def _arrays(level: str, state: str, widths: Iterable[int]) -> str:
         return "single drives"
     how = re.sub("([0-9])", r"\1 ", state.strip("-"))
     name = level.replace("raid", "RAID ") + (f" ({how})" if how else "")
-    least, most = min(widths), max(widths)
-    return f"{name} of {least} drives" if least == most else f"{name} of {least} to {most} drives"
+    spans: list[list[int]] = []
+    for width in sorted(widths):
+        if spans and width == spans[-1][-1] + 1:
+            spans[-1].append(width)
+        else:
+            spans.append([width])
+    shown = [f"{span[0]} to {span[-1]}" if len(span) > 2 else " and ".join(map(str, span)) for span in spans]
+    return f"{name} of {', '.join(shown)} drives"
 
 
 def least_margin(run: RunView) -> Evidence | None:

@@ -280,9 +280,10 @@ def _alone(evidence: Evidence, part: Part) -> Evidence:
         return replace(evidence, worst=part.name, value=slowest_ns, unit=Unit.NANOSECONDS, outcome=outcome, limit=None)
     if value is None:
         return replace(evidence, worst=part.name, value=iops or 0.0, unit=Unit.IOPS, outcome=outcome, limit=None)
-    distance = 0.0 if evidence.limit is None else value - evidence.limit
-    margin = 100 * (distance if evidence.direction is Direction.AT_LEAST else -distance) / (evidence.limit or math.inf)
-    return replace(evidence, worst=part.name, value=value, outcome=outcome, margin_percent=margin)
+    limit = part.figures.get("limit", evidence.limit)  # with several specs a drive has its own
+    distance = 0.0 if limit is None else value - limit
+    margin = 100 * (distance if evidence.direction is Direction.AT_LEAST else -distance) / (limit or math.inf)
+    return replace(evidence, worst=part.name, value=value, outcome=outcome, limit=limit, margin_percent=margin)
 
 
 def _marked(evidence: Evidence) -> str:

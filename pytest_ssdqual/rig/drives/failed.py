@@ -148,6 +148,8 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
             if error.ends_run:
                 raise
             unread.append(error)
+            if not at_start:
+                continue  # nothing is known about it, which is no health
         found[name] = (*at_start, *since)
     if unread and not any(found.values()):
         raise unread[0]

@@ -76,6 +76,18 @@ def accept_read(reader: StatusReader, status: int, stderr: str, expectation: Exp
     return result
 
 
+def accept_totals(
+    output: Output, status: int, stderr: str, expectation: ExpectedResult, *, most: int | None = None
+) -> FioResult:
+    """``accept`` where only the counts of the whole process matter, whatever happened to the clock meanwhile."""
+    reader = read(output, most)
+    _look_for_complaints([*stderr.splitlines(), *reader.messages()])
+    _check_status(status, stderr)
+    result = reader.totals()
+    check(result, status, stderr, expectation)
+    return result
+
+
 def accept_ended(output: Output, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
     """``accept`` for a process that this program ended gently, at a time of its choice: any run time is right."""
     return accept_read_ended(read(output), status, stderr, expectation)

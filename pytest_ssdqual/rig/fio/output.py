@@ -139,6 +139,19 @@ class StatusReader:
             self._splitter.require_end()
         return self.so_far()
 
+    def totals(self) -> FioResult:
+        """As ``whole``, of the last document alone: the counts of the whole process as one interval.
+
+        It does not matter then that the machine's clock was set meanwhile.
+        """
+        if not self._odd:
+            self._splitter.require_end()
+        last = StatusReader()
+        last._odd, last._messages = self._odd, self._messages
+        if self._last:
+            last._take(self._last)
+        return last.so_far()
+
     def _take(self, document: dict[str, Any]) -> None:
         """Store a document: always the newest one, of the others one in so many."""
         self._last = document

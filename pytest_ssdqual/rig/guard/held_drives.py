@@ -82,7 +82,10 @@ class HeldDrives:
         self._require(drives)
 
     def require_purged(self, drives: Sequence[Drive]) -> None:
-        """As ``require``, after a purge: it may have taken hours, and may leave data of which the label is gone."""
+        """As ``require``, after a purge, which may have taken hours.
+
+        It may leave data of which the label is gone, or blocks that cannot be read until they are written.
+        """
         self._require(drives, may_have_data=True)
 
     def _require(self, drives: Sequence[Drive], *, may_have_data: bool = False) -> None:
@@ -186,7 +189,8 @@ def stoppable(
         is_used = not all(use.by_leftover for use in all_uses)
         # The content of the array is found on its members.
         is_carrying = any(what for node in paths for what in consent.signs_on(topology, node, own_uuids))
-        is_wanted = bool(members) and set(leftover.members) <= set(wanted)
+        is_there = bool(members) and len(members) == len(leftover.members)
+        is_wanted = is_there and set(leftover.members) <= set(wanted)
         if is_wanted and not is_used and (given_up or not is_carrying):
             stoppable_arrays.append(leftover)
     return tuple(stoppable_arrays)

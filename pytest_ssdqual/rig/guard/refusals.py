@@ -229,6 +229,14 @@ def is_gone(topology: Topology, drive: Drive) -> bool:
     return node is None or node.size_bytes <= 0
 
 
+class DrivesGone(DriveRefused):
+    """The only objection is that drives are gone."""
+
+    def __init__(self, message: str, drives: Sequence[Drive]) -> None:
+        super().__init__(message)
+        self.drives = tuple(drives)
+
+
 def recheck(
     machine: Machine,
     *drives: Drive,
@@ -241,14 +249,15 @@ def recheck(
 
     ``known`` is what an earlier call returned, the content of each drive by its kernel name: new content is a reason,
     unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). ``may_be_gone``: a drive that ``is_gone`` is
-    no reason. ``may_have_data``: nor are data without a signature. Costs three commands for any number of drives.
-    Raises ``DriveRefused`` with every reason.
+    no reason. ``may_have_data``: nor are data without a signature, or blocks that cannot be read. Costs three commands
+    for any number of drives. Raises ``DriveRefused`` with every reason, ``DrivesGone`` if that is the only one.
     """
     topology = survey(machine, [drive.kname for drive in drives])
     there = sorted(topology.candidates)
     topology = content.examined(machine, topology, there, known_uuids)
     contents = {kname: consent.content(topology, kname) for kname in there}
     refused = []
+    gone = tuple(drive for drive in drives if is_gone(topology, drive))
     for drive in drives:
         if may_be_gone and is_gone(topology, drive):
             continue
@@ -256,13 +265,13 @@ def recheck(
         before = None if known is None else known.get(drive.kname)
         has = contents.get(drive.kname, frozenset())
         if may_have_data:
-            has = frozenset(sign for sign in has if sign.kind != consent.DATA)
+            has = frozenset(sign for sign in has if sign.kind not in (consent.DATA, consent.UNREADABLE))
         if before is not None and (new := consent.foreign(has - before, known_uuids)):
             reasons.append(f"carries {', '.join(new)}, which came after it was checked")
         if reasons:
             refused.append(Refusal(drive.describe(), tuple(reasons)))
     if refused:
-        raise DriveRefused(explain(refused))
+        raise DrivesGone(explain(refused), gone) if len(gone) == len(refused) else DriveRefused(explain(refused))
     return contents
 
 

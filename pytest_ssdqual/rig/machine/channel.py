@@ -51,6 +51,8 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 #: Seconds between TERM and KILL, and how much longer the controller waits for the channel than for the command.
 KILL_AFTER_S = 5
 CHANNEL_GRACE_S = 20
+#: For an answer to ``true``, while another command hangs.
+ANSWER_S = 30.0
 
 
 @dataclass(slots=True)
@@ -181,11 +183,18 @@ class Channel:
 
     def _renew(self, renew: Callable[[float], None], why: str) -> None:
         started, clock = utc_now(), time.monotonic()
-        try:
-            renew(self.patience_s)
-            boot = self._execute(["cat", BOOT_ID], self.wrap([*self.become, "cat", BOOT_ID]), 60.0, None)
-        except RigError as error:
-            self._give_up(f"{why}; tried again for {self.patience_s:g} s: {error}")
+        while True:
+            left_s = max(0.0, self.patience_s - (time.monotonic() - clock))
+            try:
+                renew(left_s)
+                boot = self._execute(["cat", BOOT_ID], self.wrap([*self.become, "cat", BOOT_ID]), 60.0, None)
+            except RigError as error:
+                self._give_up(f"{why}; tried again for {self.patience_s:g} s: {error}")
+            # A connection may be lost again at once; that is no other boot.
+            if boot.status == 0 or left_s <= 0:
+                break
+        if boot.status:
+            self._give_up(f"{why}; tried again for {self.patience_s:g} s, and it did not last")
         if boot.text.strip() != self._boot_id:
             self._give_up(f"{why}; it has rebooted since, or is another machine")
         self.generation += 1
@@ -245,6 +254,22 @@ class Channel:
         self._gone = f"{self.name} is lost: {why}"
         raise MachineLost(self._gone)
 
+    def _answers(self) -> bool:
+        """Return whether the machine runs another command: then one that hangs says nothing about the connection."""
+        argv = self.wrap([*self.become, "true"])
+        try:
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=ANSWER_S,
+                start_new_session=True,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
+
     def _execute(self, argv: Sequence[str], local_argv: list[str], limit_s: float, stdin: bytes | None) -> Completed:
         started, clock = utc_now(), time.monotonic()
         # In its own session: Ctrl-C at the terminal goes to pytest only, which then ends processes in order.
@@ -262,6 +287,11 @@ class Channel:
             out, err = capture.communicate(process, stdin, limit_s)
         except subprocess.TimeoutExpired:
             _end(process)
+            if self._answers():
+                raise DeadlineExceeded(
+                    f"{_short(argv)} on {self.name} hangs since {limit_s:g} s, although the machine answers; perhaps a "
+                    "device does not"
+                ) from None
             self._give_up(f"it did not answer to {_short(argv)} within {limit_s:g} s")
         except capture.TooMuch:
             _end(process)

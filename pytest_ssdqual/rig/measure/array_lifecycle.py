@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio import jobs as jobfile
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
+from pytest_ssdqual.rig.fio.output import FEWEST_DOCUMENTS
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
 from pytest_ssdqual.rig.md import mdadm
@@ -28,6 +28,9 @@ from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
 #: Assumed minimum rate of a fill's sequential writes, in bytes per second and drive.
 SLOWEST_FILL_BYTES_PER_S = 5_000_000
+#: A fill reports as often as its live figures need, and a large drive less often: 24 drives have 400 kB in each report,
+#: all reports are kept on the machine until the fill ends, and 4 GiB of them are refused (``rig.fio.process``).
+SHORTEST_REPORT_S, MOST_REPORTS, FAST_FILL_BYTES_PER_S = 10, 1000, 500_000_000
 #: Names that are tried for one array; bays of one machine all choose the lowest free one.
 MOST_NAMES = 8
 
@@ -120,8 +123,11 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
         return
     fixed_time.require(setup, array, writes=True)
     targets = array.targets
-    job = jobfile.fill(targets, fill.passes, fill.bs, jobs=array.drives_per_target)
-    seconds = fill.passes * sum(target.size_bytes for target in targets) / SLOWEST_FILL_BYTES_PER_S
+    whole_bytes = fill.passes * sum(target.size_bytes for target in targets)
+    largest = fill.passes * max(target.size_bytes for target in targets)
+    every_s = max(SHORTEST_REPORT_S, int(largest / FAST_FILL_BYTES_PER_S / MOST_REPORTS))
+    job = jobfile.fill(targets, fill.passes, fill.bs, jobs=array.drives_per_target, status_interval_s=every_s)
+    seconds = whole_bytes / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
     before = environment.take_reading(setup.machine, array, When.BEFORE)
     with drive_failure.attributed(setup, array, before, kind="fill") as files:
@@ -130,7 +136,7 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
         raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
         files.append(raw)
         done = finished.completed
-        acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
+        acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=FEWEST_DOCUMENTS)
     setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)
 
 

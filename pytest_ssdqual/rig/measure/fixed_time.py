@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
 from pytest_ssdqual.qual.measured.run import Measured, Run
@@ -12,11 +14,13 @@ from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
+from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.failed import DrivesUndecided
+from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided, serial_of
 from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
+from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -97,13 +101,38 @@ def _job(setup: Setup, array: Array, workload: Workload, window: ProcessWindow) 
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
 
 
+T = TypeVar("T")
+#: A clock that is set more often than this during one step is set all the time.
+MOST_CLOCK_SETS = 5
+
+
+def repeated(work: Callable[[], T]) -> T:
+    """Return the result of a step, which is repeated if the machine's clock was set meanwhile (``ClockSet``).
+
+    Conditioning takes hours, and its state does not suffer from a step that is repeated.
+    """
+    for _ in range(MOST_CLOCK_SETS):
+        with suppress(ClockSet):
+            return work()
+    return work()
+
+
 def require(setup: Setup, array: Array, *, writes: bool) -> None:
     """Raise unless fio may be started now: the lease is held, and bare drives to be written to are still unused.
 
-    Between two measurements of bare drives no process holds them; md holds the members of an array.
+    Between two measurements of bare drives no process holds them; md holds the members of an array. ``DriveFailed`` for
+    one of several drives that has dropped out since; several at once may have lost their path.
     """
     if writes and array.geometry.is_side_by_side:
-        setup.held.require(array.members)
+        try:
+            setup.held.require(array.members)
+        except DrivesGone as error:
+            if len(error.drives) > 1 or len(array.members) == 1:
+                raise
+            under = str(array.geometry)
+            failed = FailedDrive(serial_of(error.drives[0]), ("it dropped out between two loads",), (), under)
+            setup.failures.failed[failed.serial] = failed
+            raise DriveFailed(under, (failed,)) from error
     else:
         setup.held.require_lease()
 
@@ -163,7 +192,7 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
             measured_run = run(setup, array, workload, "run", window)
         except ClockSet as clock_set:
             fault, of_drives = f"is not valid: {clock_set}", {}
-            _note_void(setup, array, workload, str(clock_set))
+            note_void(setup, array, workload, str(clock_set))
             continue
         objections = checks.objections(measured_run)
         state = least_steady([member.round_iops() for member in measured_run.of_members()], protocol.steady)
@@ -230,7 +259,7 @@ def of_some_drives(sentence: str, faults: Mapping[str, str], array: Array) -> In
     return DrivesUndecided(sentence, faults) if 0 < len(faults) < len(array.members) else InvalidMeasurement(sentence)
 
 
-def _note_void(setup: Setup, array: Array, workload: Workload, objection: str) -> None:
+def note_void(setup: Setup, array: Array, workload: Workload, objection: str) -> None:
     """Record an attempt without a result."""
     about = {"geometry": str(array.geometry), "workload": str(workload)}
     setup.logbook.note("steady", **about, reached=False, objections=(objection,))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.units import Unit, format_capacity, format_duration, format_value
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import acceptance, jobs, process
@@ -110,6 +111,14 @@ def _under_load(
     """Run the rebuild under load; ``array`` has the rebuilding geometry."""
     added = members.missing(array)
     fastest = resync.limit_bytes_per_s(limits["sync_speed_max"])
+    least_s, limit_s = size_bytes / fastest, setup.protocol.rebuild.limit_s
+    if least_s > limit_s:
+        rate = format_value(fastest, Unit.BYTES_PER_SECOND)
+        raise InvalidMeasurement(
+            f"{array.geometry} cannot be rebuilt within {format_duration(limit_s)}: {format_capacity(size_bytes)} of a "
+            f"member take {format_duration(least_s)} at {rate}, md's limit; raise rebuild.max_rate or rebuild.limit in "
+            "the protocol"
+        )
     every_s = min(max(1, int(size_bytes / fastest / REPORTS)), LONGEST_REPORT_S)
     job = _load(setup, array, workload, every_s)
     setup.held.require(added)

@@ -32,6 +32,8 @@ T = TypeVar("T")
 SIDE_BY_SIDE = 6
 #: Deadline of one command on a large drive: TRIM of the whole range and NVMe Format take seconds to minutes.
 PURGE_DEADLINE_S = 3600.0
+#: Some drives write zeroes for WRITE ZEROES: 30 TB take hours.
+SLOWEST_BYTES_PER_S = 1_000_000_000
 #: Seconds between polls of an operation inside a drive: by the controller, and by a script on the machine.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 PAUSE_S = 2.0
@@ -76,7 +78,8 @@ def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: b
     handles every other failure.
     """
     try:
-        done = fencing.run(machine, argv, [drive], alone=False, deadline_s=PURGE_DEADLINE_S, check=check)
+        deadline_s = max(PURGE_DEADLINE_S, drive.size_bytes / SLOWEST_BYTES_PER_S)
+        done = fencing.run(machine, argv, [drive], alone=False, deadline_s=deadline_s, check=check)
     except CommandFailed as error:
         done = error.completed
         if "busy" not in done.errors:

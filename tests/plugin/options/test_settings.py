@@ -257,7 +257,9 @@ def test_the_schema_of_specs_is_printed_and_nothing_else_is_done(
     assert not (pytester.path / "ssdqual-runs").exists()
 
 
-@pytest.mark.parametrize("option", ["--ssd-expect", "--ssd-spec", "--ssd-baseline", "--ssd-protocol", "--ssd-budget"])
+@pytest.mark.parametrize(
+    "option", ["--ssd-expect", "--ssd-spec", "--ssd-baseline", "--ssd-protocol", "--ssd-notify", "--ssd-run-dir"]
+)
 def test_a_variable_that_is_not_set_is_said(inner: Inner, promises: str, option: str) -> None:
-    told = inner.refused("--ssd-devices=lab:3", f"{option}=")
+    told = inner.refused("--ssd-devices=lab:3", f"{option}=" + ("," if option == "--ssd-spec" else ""))
     assert told == f"{option}= has no value (is a variable not set?): give one, or leave it out"

@@ -520,6 +520,6 @@ def test_promises_that_decide_nothing_are_told(tmp_path: Path) -> None:
     )
     own = spec.load(tmp_path / "acme.toml")
     wanted = {(Geometry.parse("raid5x3"), Workload("randread", "4k", 8)): frozenset({Claim.STEADY_IOPS})}
-    (told,) = stopping.unused(wanted, own)
+    (told,) = stopping.unused(wanted, own, ["./acme.toml"])
     assert told == "acme.toml promise[0] (steady_iops of randraed_*) decides about none of these measurements"
-    assert stopping.unused(wanted, spec.default()) == ()
+    assert stopping.unused(wanted, spec.default(), ["default"]) == ()

@@ -56,12 +56,20 @@ def test_share_of_the_time(heat: list[DriveTemperature], ends: tuple[float, floa
     assert (found.low, found.value, found.high) == pytest.approx(ends)
 
 
-def test_minutes_are_one_off_in_each_process() -> None:
+def test_minutes_of_several_processes_are_off_by_the_root_of_their_number() -> None:
     """The counter carries what is left of a minute over from one process to the next."""
     cells = [[DriveTemperature(too_warm_s=60, counted_in_s=0)]] * 6
     found = throttled_time(measured(*cells, seconds=65.0), USUAL)
-    assert (found.low, found.high) == pytest.approx((0, 100))
+    off = 60 * 6**0.5
+    assert (found.low, found.high) == pytest.approx((100 * (360 - off) / 390, 100))
     assert found.value == pytest.approx(100 * 60 / 65)
+    seldom = [[DriveTemperature(too_warm_s=60 * (number == 7), counted_in_s=0)] for number in range(100)]
+    assert throttled_time(measured(*seldom, seconds=66.0), USUAL).high == pytest.approx(100 * 180 / 6600)
+
+
+def test_a_drive_that_may_be_worse_is_not_hidden_by_one_that_is_surely_bad() -> None:
+    found = throttled_time(measured([DriveTemperature(too_warm_s=61), DriveTemperature(too_warm_s=60)]), USUAL)
+    assert (found.low, found.value, found.high) == pytest.approx((61 / 6, 61 / 6, 20))
 
 
 def test_repeats_are_taken_together() -> None:

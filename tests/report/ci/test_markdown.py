@@ -97,7 +97,7 @@ def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun, claimed: Claimed) 
 def test_drives_that_got_worse_are_told(write_run: WriteRun, claimed: Claimed) -> None:
     worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["3 media errors more"])
     text = markdown.text(write_run(judged(claimed(**KEPT)), worse))
-    assert "### Drives that got worse: 1\n\n- `ACME 1: 3 media errors more`\n" in text
+    assert "### Findings about drives that got worse: 1\n\n- `ACME 1: 3 media errors more`\n" in text
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

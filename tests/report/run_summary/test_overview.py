@@ -25,7 +25,7 @@ def test_the_first_screen_says_what_was_tested(claimed: Claimed) -> None:
     judged = [Judged("t", "", replace(claimed(), geometries=(name,))) for name in names]
     sweep = replace(claimed(), geometries=("raid5x3", "raid5x9"))
     assert arrays_judged([*judged, Judged("t", "", sweep)]) == (
-        "single drives, RAID 10 of 4 drives, RAID 5 of 3 to 9 drives, RAID 5 (1 failed) of 4 drives"
+        "single drives, RAID 10 of 4 drives, RAID 5 of 3, 8 and 9 drives, RAID 5 (1 failed) of 4 drives"
     )
 
 

@@ -164,6 +164,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     monkeypatch.setattr(degraded, "fail_members", fail)
     monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(acceptance, "accept", accept)
+    monkeypatch.setattr(acceptance, "accept_totals", accept)
     simulated_surroundings.unseen(monkeypatch)
     return rig
 
@@ -425,7 +426,7 @@ def test_an_array_whose_fill_fails_is_stopped(rig: Rig, monkeypatch: pytest.Monk
     def refuse(*_: object, **more: object) -> None:
         raise InvalidMeasurement("I/O error")
 
-    monkeypatch.setattr(acceptance, "accept", refuse)
+    monkeypatch.setattr(acceptance, "accept_totals", refuse)
     here = campaign(rig)
     with pytest.raises(InvalidMeasurement, match="I/O error"):
         here.array(RAID5X3)

@@ -140,9 +140,9 @@ def test_what_fails_for_another_reason_is_not_tried_again_and_taken_down(
 @pytest.mark.parametrize(
     ("name", "did"),
     [
-        ("drivex2", ["require", "purge", "label", "array_created"]),
-        ("raid0x2", ["require", "purge", "label", "create", "array_created"]),
-        ("raid1x2", ["require", "purge", "zero", "label", "create", "array_created"]),
+        ("drivex2", ["require", "purge", "require_purged", "label", "array_created"]),
+        ("raid0x2", ["require", "purge", "require_purged", "label", "create", "array_created"]),
+        ("raid1x2", ["require", "purge", "require_purged", "zero", "label", "create", "array_created"]),
     ],
 )
 def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_built(
@@ -160,7 +160,7 @@ def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_
     monkeypatch.setattr(label, "write_drives", doing("label"))
     monkeypatch.setattr(array_lifecycle, "create", doing("create", array))
     monkeypatch.setattr(mdadm, "data_offset", lambda machine, array: 1 << 20)
-    held = SimpleNamespace(drives=DRIVES, require=doing("require"))
+    held = SimpleNamespace(drives=DRIVES, require=doing("require"), require_purged=doing("require_purged"))
     protocol = SimpleNamespace(purge="discard", array=ArraySettings())
     book = SimpleNamespace(note=lambda kind, **facts: order.append(kind) if kind == "array_created" else None)
     setup = Setup(ScriptedMachine(), held, protocol, book, "m1", lambda what, seconds: None)  # type: ignore[arg-type]

@@ -341,8 +341,16 @@ def test_what_was_seen_around_a_rebuild_is_kept_and_speaks_against_it(bench: Reb
 def test_reports_are_fewer_of_a_drive_that_takes_long() -> None:
     with patched(RebuildBench()) as bench, pytest.MonkeyPatch.context() as patch:
         patch.setattr(resync, "component_bytes", lambda machine, kname: 480_000_000_000)
-        bench.rebuild()
+        bench.rebuild(replace(PROTOCOL, rebuild=RebuildRule(limit_s=3600.0)))
     assert "--status-interval=2" in bench.jobs[0].options
+
+
+def test_what_md_cannot_rebuild_in_time_is_said_at_once(bench: RebuildBench) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resync, "component_bytes", lambda machine, kname: 480_000_000_000)
+        with pytest.raises(InvalidMeasurement, match=r"cannot be rebuilt within 100 s.* raise rebuild\.max_rate"):
+            bench.rebuild()
+    assert not bench.jobs
 
 
 def test_an_error_of_the_rig_is_passed_on(bench: RebuildBench) -> None:

@@ -91,7 +91,11 @@ class World:
     @property
     def setup(self) -> Setup:
         held = SimpleNamespace(
-            drives=self.drives, require=lambda drives: None, require_lease=lambda: None, expect=lambda uuid: None
+            drives=self.drives,
+            require=lambda drives: None,
+            require_purged=lambda drives: None,
+            require_lease=lambda: None,
+            expect=lambda uuid: None,
         )
         journal = cast("Any", self.journal)
         return Setup(ScriptedMachine(), cast("Any", held), PROTOCOL, journal, "m", lambda what, seconds: None)
@@ -229,6 +233,7 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., World
         (members, "require", lambda *a: None), (members, "lose", lambda *a: now.step()),
         (survival_pattern, "_run", lambda *a: now.patterned(*a)), (readopt_array, "_empty", lambda *a: []),
         (process, "run", lambda *a: now.run(*a)), (acceptance, "accept", accept),
+        (acceptance, "accept_totals", accept),
         (write_counters, "read", lambda machine, drives, **m: {
             each.identity: Written("boot", 1, 2, 0, None) for each in drives}),
     ):  # fmt: skip

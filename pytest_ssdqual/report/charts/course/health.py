@@ -55,7 +55,10 @@ def drives(story: RunReader) -> dict[str, DriveCurve]:
             continue
         if record.kind == "health" and isinstance(name := record.facts.get("drive"), str):
             drive = found.setdefault(serials.get(name, name), DriveCurve())
-            drive.health[str(record.facts.get("when"))] = record.facts
+            when = str(record.facts.get("when"))
+            # Each session of a resumed run begins and ends with readings: the run's are the first and the last ones.
+            if when != "before" or when not in drive.health:
+                drive.health[when] = record.facts
             _note(drive, seconds, record.facts.get("temperature_c"), None)
         elif record.kind == "measured":
             for name, heat in _heats(record.facts):

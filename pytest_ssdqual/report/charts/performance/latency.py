@@ -137,7 +137,7 @@ def _limit_words(verdicts: Sequence[Judged], each: Judged) -> str:
 def _stated(plate: Plate, at: int, each: Judged, words: str) -> list[float]:
     axes, found = plate.figure.axes[0], each.evidence
     values = []
-    if found.limit is not None:
+    if found.limit is not None and found.unit is Unit.NANOSECONDS:
         line = axes.hlines([found.limit], [at - 0.3], [at + 0.3], colors=LIMIT, linewidth=1.8)
         plate.add_tooltips(line, [f"{found.workloads[0]}: {found.bound}"])
         plate.entry(line, words)

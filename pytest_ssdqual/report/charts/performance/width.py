@@ -104,9 +104,10 @@ def chart(notes: Notes, sweep: DrawnSweep, prefix: str = "widths") -> Chart:
         _latency(plate, axes, sweep, depths)
         svg = plate.svg(key, title, f"Bars: IOPS by queue depth per drive. Lines: mean latency. {len(cells)} points.")
     known = [each for each in (_verdict(notes, cell) for cell in cells) if each]
+    has_limit = any(each.limit is not None and each.unit is Unit.IOPS for each in known)
     caption = (
         "Bars are IOPS with 95 % intervals, one for each queue depth per drive; hollow marks are mean latency (right, "
-        f"logarithmic).{' Red marks are the least IOPS promised.' if any(v.is_promised for v in known) else ''}"
+        f"logarithmic).{' Red marks are the least IOPS promised.' if has_limit else ''}"
         f"{_sources(known, cells)}"
     )
     return Chart(key, title, caption, svg, _table(notes, cells), sweep.level)
@@ -166,7 +167,7 @@ def _promised(
     plate: Plate, axes: Axes, known: Sequence[tuple[float, Evidence]], width: float, most: float
 ) -> list[float]:
     """Draw limits and published figures up to ``most``; return their maximum."""
-    bounds = [(place, each.limit) for place, each in known if each.limit is not None]
+    bounds = [(place, each.limit) for place, each in known if each.limit is not None and each.unit is Unit.IOPS]
     if bounds:
         lines = axes.hlines(
             [bound for _, bound in bounds], [place - width / 2 for place, _ in bounds],
