@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_ssdqual.qual.measured.environment import KernelLine
@@ -48,6 +50,27 @@ def test_libata_gives_a_drive_up_in_words_that_depend_on_its_version(words: str)
     assert (drive.serial, drive.findings) == ("S1", ("the kernel gave it up",))
     of_ncq = said("ata1.00: NCQ disabled due to excessive errors")
     assert attribute(ERROR, [sata(1), sata(2)], of_ncq).origin is FailureOrigin.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Transmitter ID)",
+        "nvme 0000:01:00.0:    [12] Timeout               ",
+        "nvme 0000:01:00.0:    [12] Replay Timer Timeout  ",
+    ],
+)
+def test_corrected_errors_of_the_link_blame_no_drive(words: str) -> None:
+    (drive,) = (replace(each, names=(*each.names, "0000:01:00.0")) for each in [nvme(0)])
+    assert attribute("a worker of fio was killed by signal 9", [drive], said(words)).origin is FailureOrigin.UNKNOWN
+
+
+def test_one_drive_that_is_gone_is_named_beside_one_with_media_errors() -> None:
+    kernel = said("critical medium error, dev nvme0n1, sector 2048 op 0x0:(READ)")
+    found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], kernel)
+    assert [each.serial for each in found.drives] == ["S0", "S1"]
+    both = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2, present=False)], kernel)
+    assert [each.serial for each in both.drives] == ["S0"]
 
 
 def test_drive_that_is_gone_has_dropped_out() -> None:

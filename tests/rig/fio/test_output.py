@@ -13,7 +13,7 @@ from support.builders import strategies
 from support.builders.captured import VERSIONS, captured
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader, parse
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader, parse, read
 from pytest_ssdqual.rig.fio.status_stream import pieces
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
@@ -252,6 +252,10 @@ def test_a_clock_that_was_set_meanwhile_is_no_measurement(step_ms: int) -> None:
     documents = [document(1000 * n, {64: n}, waited_ms=step_ms if n > 3 else 0) for n in range(1, 8)]
     with pytest.raises(InvalidMeasurement, match="clock was set by"):
         parse(written(documents))
+    # Where only the counts of the whole process matter, as those of a fill, it is none of their concern.
+    totals = read(written(documents)).totals()
+    (interval,) = totals.intervals
+    assert (interval.ios, totals.seconds) == (7, 7.0)
 
 
 def test_counters_that_ran_backwards_are_refused() -> None:

@@ -75,6 +75,16 @@ def test_a_channel_that_hangs_is_a_lost_machine(monkeypatch: pytest.MonkeyPatch)
         channel.run(["true"])
 
 
+def test_a_command_that_hangs_is_no_lost_machine_if_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drive that hangs keeps smartctl in the kernel, where no signal ends it."""
+    monkeypatch.setattr(channels, "KILL_AFTER_S", 0)
+    monkeypatch.setattr(channels, "CHANNEL_GRACE_S", 0)
+    channel = made(lambda argv: ["true"] if argv[-1] == "true" else ["sleep", "600"])
+    with pytest.raises(DeadlineExceeded, match=r"^smartctl on dut7 hangs since 0\.5 s, although the machine answers"):
+        channel.run(["smartctl"], deadline_s=0.5)
+    assert channel.run(["true"]).status == 0
+
+
 def test_what_interrupts_us_ends_the_command(tmp_path: Path, gone: Callable[[int], bool]) -> None:
     """Its output must not be waited for: it would end when it likes, and its deadline with it."""
     note = tmp_path / "pid"
@@ -142,6 +152,22 @@ def test_what_may_be_repeated_is_repeated_over_the_new_connection(tmp_path: Path
     assert channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True).status == 0
     assert [(done.argv[0], done.status) for done in told] == [("sh", 255), ("reconnected", 0), ("sh", 0)]
     assert channel.generation == 1
+
+
+def test_a_connection_that_is_lost_while_it_is_renewed_is_renewed_again(tmp_path: Path) -> None:
+    def wrap(argv: Sequence[str]) -> list[str]:
+        if argv[-1] != channels.BOOT_ID:
+            return list(argv)
+        return ["sh", "-c", "exit 255"] if len(renewals) == 1 else ["echo", "one"]
+
+    renewals: list[float] = []
+    channel = Channel(
+        "dut7", wrap, lambda done: "Broken pipe" if done.status == 255 else None, renew=renewals.append, patience_s=9
+    )
+    channel.learn_boot()
+    assert channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True).status == 0
+    assert len(renewals) == 2
+    assert renewals[1] <= renewals[0] == pytest.approx(9, abs=0.5)
 
 
 def test_another_boot_is_another_machine(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ And how long an attempt takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
 from support.builders import strategies
@@ -16,7 +18,9 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.failed import DrivesUndecided
+from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided
+from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -173,3 +177,28 @@ def test_drives_without_some_keep_the_name_of_their_geometry() -> None:
     assert [target.path for target in found.targets] == ["/dev/nvme1n1", "/dev/nvme2n1"]
     assert found.drives_per_target == 1
     assert DRIVES.without({"S9"}) is DRIVES
+
+
+def test_a_step_is_repeated_when_the_clock_was_set(times: list[bool]) -> None:
+    times += [True, True, False]
+    window = fixed_time.ProcessWindow(0.0, 5.0, 1)
+    again = fixed_time.repeated(lambda: fixed_time.run(setup(FixedTimeBook(), 1), ARRAY, READS, "precondition", window))
+    assert again.iops == 1000
+    times += [True] * 9
+    with pytest.raises(ClockSet):
+        fixed_time.repeated(lambda: fixed_time.run(setup(FixedTimeBook(), 1), ARRAY, READS, "precondition", window))
+    assert len(times) == 3
+
+
+@pytest.mark.parametrize("gone", [1, 2])
+def test_a_drive_that_drops_out_between_two_loads_has_failed(gone: int) -> None:
+    def require(drives: Sequence[Drive]) -> None:
+        raise DrivesGone("is gone", drives[:gone])
+
+    bare = replace(ARRAY, geometry=Geometry.parse("drivex3"), members=tuple(map(drive, range(3))))
+    watched = setup(FixedTimeBook(), 1)
+    watched = replace(watched, held=SimpleNamespace(require=require))  # type: ignore[arg-type]
+    with pytest.raises(DriveFailed if gone == 1 else DrivesGone):
+        fixed_time.require(watched, bare, writes=True)
+    # Several at once may have lost their path.
+    assert len(watched.failures.failed) == (gone == 1)

@@ -30,7 +30,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, StatusReader
 from pytest_ssdqual.rig.guard.lease import LeaseLost
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError
+from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, MachineLost, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time, sequential_verdict
@@ -379,11 +379,15 @@ def test_a_fio_that_tells_nothing_is_not_waited_for_for_ever(
 def test_an_attempt_after_an_invalid_one_inherits_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first one may be invalid because the load stopped, and a cache refills meanwhile."""
     loads: list[float] = []
+    voids: list[str] = []
     valid = strategies.run([1000] * 5)
 
     def attempt(*given: object) -> tuple[Run, tuple[str, ...]]:
         shared = given[-1]
         assert isinstance(shared, SharedEvidence)
+        if not voids:
+            voids.append("")
+            raise ClockSet("the clock was set")
         loads.append(shared.loaded_s)
         return valid, ("fio was silent for 300.0 s at 20.0 s",) if len(loads) == 1 else ()
 
@@ -391,8 +395,10 @@ def test_an_attempt_after_an_invalid_one_inherits_no_load(monkeypatch: pytest.Mo
     monkeypatch.setattr(sequential_verdict, "_note_steady", lambda *given: None)
     monkeypatch.setattr(fixed_time, "record_measured", lambda setup, measured, kind: measured)
     monkeypatch.setattr(fixed_time, "faults_of_drives", lambda run: {})
-    setup: Any = SimpleNamespace(protocol=SimpleNamespace(attempts=2))
+    monkeypatch.setattr(fixed_time, "note_void", lambda setup, array, workload, why: voids.append(why))
+    setup: Any = SimpleNamespace(protocol=SimpleNamespace(attempts=3))
     array: Any = None
     known = SharedEvidence(loaded_s=2400.0)
     assert sequential_verdict.measure(setup, array, READS, RULE, shared=known).runs == (valid.condensed(),)
     assert loads == [2400.0, 0.0]
+    assert voids == ["", "the clock was set"]
