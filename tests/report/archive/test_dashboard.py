@@ -137,6 +137,16 @@ def test_a_folder_that_another_user_owns_is_reported(
     assert "run2 is skipped: Permission denied" in said
 
 
+def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> None:
+    line = {"schema": 1, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
+    folder = Kept([KeptMeasurement(5)], serials=["S1", "S2"], started="2026-03-01T12:00:00Z").keep(tmp_path / "run")
+    cause = Cause(Culprit.PATH, 0.9, "they share it", ("S1", "S2"))
+    with (folder / "records.jsonl").open("a") as file:
+        file.write(json.dumps({**line, **plain(replace(KeptPromise(5_000).evidence(), cause=cause))}) + "\n")
+    found = dashboard.drives(runs.read(folders_below(tmp_path))[0])
+    assert [each.blamed for each in found] == [0, 0]
+
+
 @pytest.mark.parametrize("serial", ["S4", "S4\x1b[2J", "L" * 120])
 def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tmp_path: Path, serial: str) -> None:
     cause = Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,))

@@ -363,6 +363,18 @@ def test_wear_is_what_the_drives_counted() -> None:
     assert chart.table.rows[0][:3] == ("S3X0001", "8 GB", "1")
 
 
+def test_wear_of_a_resumed_run_is_that_of_all_its_sessions() -> None:
+    first = charted.health()
+    again = [
+        charted.record("health", {**each.facts, "when": when, "data_written_bytes": written}, at_s)
+        for each in first[: len(charted.SERIALS)]
+        for when, written, at_s in (("before", 9 * 10**9, 3100), ("after", 10 * 10**9, 3500))
+    ]
+    chart = health.wear(charted.story(*first, *again))
+    assert chart is not None
+    assert chart.table.rows[0][:2] == ("S3X0001", "9 GB")
+
+
 def test_drives_that_do_not_tell_are_not_drawn() -> None:
     told = {"drive": "x", "temperature_c": None, "data_written_bytes": None}
     records = [charted.record("health", {**told, "when": when}) for when in ("before", "after")]

@@ -97,3 +97,10 @@ def test_names_beside_the_drawing_are_cut_to_their_room(tmp_path: Path) -> None:
     name = next(each for each in texts if each.startswith("latency spread"))
     assert len(name) <= LOOK.name_characters
     assert name.endswith("…")
+
+
+def test_the_page_says_that_its_intervals_include_scatter_from_run_to_run(tmp_path: Path) -> None:
+    old, new = (Kept([KeptMeasurement(value)]).keep(tmp_path / name) for name, value in (("a", 10_000), ("b", 9_000)))
+    found = compare([ComparedRun.read(old), ComparedRun.read(new)], run_to_run_percent=8.0)
+    for surface in (compare_output.page(found), compare_output.caption(found)):
+        assert "ntervals include a standard deviation of 8 % from run to run" in surface

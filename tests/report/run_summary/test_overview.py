@@ -162,6 +162,25 @@ def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(write_run: Wr
     ]
 
 
+def test_a_drive_that_is_blamed_more_than_the_others_keeps_its_mark(write_run: WriteRun, claimed: Claimed) -> None:
+    bays = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in ("S1", "S2")]}]
+
+    def by(serial: str) -> Evidence:
+        return replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,)))
+
+    blamed = [judged(by(serial), name) for name, serial in (("t", "S1"), ("u", "S1"), ("v", "S2"))]
+    assert [bool(each.charges) for each in first_screen(write_run(*blamed, bays=bays)).drives] == [True, True]
+    # What is common to all is no mark.
+    assert not any(each.charges for each in first_screen(write_run(*blamed[1:], bays=bays)).drives)
+
+
+def test_the_next_step_after_a_new_defect_is_about_health(write_run: WriteRun, claimed: Claimed) -> None:
+    kept = replace(claimed(), outcome=Finding.PASS, margin_percent=3.0)
+    worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["x"], defects=["media errors: 0, now 3"])
+    (step,) = steps(write_run(judged(kept), worse, bays=BAYS))
+    assert "health of the drives that got worse" in step
+
+
 def test_a_serial_number_that_a_pattern_cannot_have_is_not_in_the_command(
     write_run: WriteRun, claimed: Claimed
 ) -> None:

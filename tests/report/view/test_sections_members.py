@@ -43,6 +43,19 @@ def test_a_column_for_each_drive_and_the_outlier_marked(claimed: Claimed) -> Non
     ]
 
 
+def test_of_several_specs_each_drive_has_its_own_limit(claimed: Claimed) -> None:
+    reads = claimed(Claim.STEADY_IOPS, "drivex3", value=70_000, bound=80_000)
+    found = side_by_side(reads, (70_000, 20_600, 25_000), 0, (Finding.FAIL, Finding.PASS, Finding.PASS))
+    limits = (80_000.0, 20_000.0, 20_000.0)
+    parts = (
+        replace(part, figures={**part.figures, "limit": limit})
+        for part, limit in zip(found.members, limits, strict=True)
+    )
+    text = "\n".join(drawn(replace(found, members=tuple(parts))))
+    assert "-12.5 %" in text
+    assert "-74" not in text
+
+
 def test_of_their_likeness_the_slowest_is_at_fault(claimed: Claimed) -> None:
     spread = claimed(Claim.MEMBER_SPREAD, "drivex3", value=0.55, bound=0.8)
     parts = tuple(Part(serial, {"iops": iops}) for serial, iops in zip(SERIALS, (300, 165, 301), strict=True))
