@@ -19,6 +19,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -32,6 +33,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     Preparation,
     StepKind,
 )
+from pytest_ssdqual.rig.md import resync
 from pytest_ssdqual.rig.measure import precondition
 
 #: Per measurement: starting fio and checking the array before and after (3.5 s in the lab under emulation). Per array:
@@ -101,7 +103,7 @@ class Prices:
     ends_s: Mapping[tuple[Geometry, Workload], float] = field(default_factory=dict)
     #: What was assumed because nothing is published, a sentence each.
     assumptions: dict[str, None] = field(default_factory=dict)
-    #: Loops whose cells have too few I/Os at the published rates, a sentence each.
+    #: What the protocol leaves too little time for at the published rates, a sentence each.
     too_short: dict[str, str] = field(default_factory=dict)
 
     def step(self, step: CampaignStep, loaded_s: float = 0.0, workloads: int = 1) -> StepPrice:
@@ -171,6 +173,12 @@ class Prices:
             rate = self._assumed_bytes_per_s(geometry, writes)
         least = max(1, math.ceil(volume / rate / step_s)) if rate else 1
         seconds = min(least * step_s, max(limit_s, step_s))
+        if least * step_s > max(limit_s, step_s):
+            self.too_short[f"precondition {writes}"] = (
+                f"conditioning with {writes} is expected to end in errors: {protocol.precondition_capacities:g} capacities of "
+                f"{geometry} take {format_duration(least * step_s)} and the protocol allows {format_duration(limit_s)}; "
+                "raise precondition.limit, or lower precondition.capacities"
+            )
         most = min(durations.MOST_STEPS, max(1, math.ceil(limit_s / step_s) - least + 1))
         per_step = max(1, round(step_s / protocol.round_s))
         found = SteadySteps(protocol.steady, step_s / per_step, step_s / per_step, per_step, most, _targets(geometry))
@@ -283,7 +291,13 @@ class Prices:
         them.
         """
         rule = self.protocol.rebuild
-        rate = min(self._stream, rule.max_bytes_per_s or math.inf)
+        rate = min(self._stream, rule.max_bytes_per_s or resync.USUAL_MOST_BYTES_PER_S)
+        if self.drive_bytes / rate > rule.limit_s:
+            self.too_short["rebuild"] = (
+                f"rebuilds will end in errors: {format_capacity(self.drive_bytes)} of a member take "
+                f"{format_duration(self.drive_bytes / rate)} and the protocol allows {format_duration(rule.limit_s)}; "
+                "raise rebuild.max_rate or rebuild.limit"
+            )
         seconds = min(self.drive_bytes / rate, rule.limit_s)
         written = self.written(geometry, workload, seconds) + geometry.missing * self.drive_bytes
         return StepCost(seconds + self.drive_bytes / self._stream + OVERHEAD_S, written)

@@ -257,7 +257,7 @@ def recheck(
     topology = content.examined(machine, topology, there, known_uuids)
     contents = {kname: consent.content(topology, kname) for kname in there}
     refused = []
-    gone = tuple(drive for drive in drives if is_gone(topology, drive))
+    gone = tuple(drive for drive in drives if is_gone(topology, drive) and not may_be_gone)
     for drive in drives:
         if may_be_gone and is_gone(topology, drive):
             continue

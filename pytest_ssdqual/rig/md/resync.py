@@ -45,6 +45,10 @@ def speeds(machine: Machine, kname: str, rule: RebuildRule) -> Iterator[Mapping[
                 machine.run(["tee", _attribute(kname, name)], stdin=_setting(before[name]).encode(), repeatable=True)
 
 
+#: What md allows itself unless it is told otherwise (``sync_speed_max``, Documentation/admin-guide/md.rst).
+USUAL_MOST_BYTES_PER_S = 200_000 * 1024
+
+
 def limit_bytes_per_s(text: str) -> int:
     """Bytes per second of one of sysfs' speeds; ``RigError`` for any other text."""
     match = SPEED.fullmatch(text)

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.promises import Promise
-from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule, SequentialRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
@@ -281,6 +281,17 @@ def test_a_rebuild_writes_every_replaced_member_once() -> None:
     precondition = rows(planned({Geometry(RaidLevel.RAID6, 6): [READS]}))["raid6x6"].bytes_written - fill
     assert row.bytes_written == pytest.approx(fill + precondition + 2 * GB, abs=2)
     assert row.measure_s >= 2 * GB / step_prices.FILL_BYTES_PER_S  # written, and checked
+
+
+def test_what_takes_longer_than_the_protocol_allows_is_told() -> None:
+    geometry, sheet = Geometry.parse("raid6x6-1rebuilding"), spec.load("ssdqual-sm300")
+    steps, usual = planned(rebuilt={geometry: [READS]}), replace(protocol.load("quick"), rebuild=RebuildRule())
+    assert not forecast.predict(steps, usual, sheet, 6, 10_000 * GB).too_short
+    (told,) = forecast.predict(steps, usual, sheet, 6, 30_000 * GB).too_short
+    assert "rebuilds will end in errors: 30 TB of a member take 1.7 d" in told
+    volume = replace(protocol.load("quick"), precondition_capacities=1.0, precondition_limit_s=3600.0)
+    (slow,) = forecast.predict(planned({geometry.healthy: [WRITES]}), volume, sheet, 6, 100 * GB).too_short
+    assert "is expected to end in errors: 1 capacities of raid6x6" in slow
 
 
 def test_an_array_is_conditioned_once_for_all_that_becomes_of_it() -> None:
