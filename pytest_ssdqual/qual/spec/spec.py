@@ -8,7 +8,6 @@ into `Product`, `DataSheetValue` and `Promise`, of which a `Spec` is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -294,16 +293,6 @@ class Spec:
         # In per cent of a figure that is not published a promise is empty; one in numbers after it still holds.
         usable = (each for each in matching if each.percent_of_spec is None or self._stated(claim, geometry, workload))
         return next(usable, matching[0] if matching else None)
-
-    def dead_promises(self) -> Iterator[str]:
-        """Yield a sentence for each promise that an earlier one leaves nothing to decide."""
-        for index, promise in enumerate(self.promises):
-            before = next((each for each in self.promises[:index] if each.covers(promise)), None)
-            if before is not None:
-                yield (
-                    f"{promise.source} ({promise.about}) decides nothing, because {before.source} ({before.about}) "
-                    "applies first: put the special one before the general one"
-                )
 
     def _stated(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
         """What a percentage of the spec refers to: the published quantity, else what the level's cost model gives."""

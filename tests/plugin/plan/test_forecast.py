@@ -288,7 +288,7 @@ def test_what_takes_longer_than_the_protocol_allows_is_told() -> None:
     steps, usual = planned(rebuilt={geometry: [READS]}), replace(protocol.load("quick"), rebuild=RebuildRule())
     assert not forecast.predict(steps, usual, sheet, 6, 10_000 * GB).too_short
     (told,) = forecast.predict(steps, usual, sheet, 6, 30_000 * GB).too_short
-    assert "rebuilds will end in errors: 30 TB of a member take 1.7 d" in told
+    assert "rebuilds will end in errors: 30 TB of a member take 41.7 h" in told
     volume = replace(protocol.load("quick"), precondition_capacities=1.0, precondition_limit_s=3600.0)
     (slow,) = forecast.predict(planned({geometry.healthy: [WRITES]}), volume, sheet, 6, 100 * GB).too_short
     assert "is expected to end in errors: 1 capacities of raid6x6" in slow
