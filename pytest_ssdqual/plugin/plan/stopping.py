@@ -59,8 +59,11 @@ def unused(wanted: ClaimsByMeasurement, spec: Spec, sources: Iterable[str]) -> t
     judged = {claim for claims in wanted.values() for claim in claims}
     sentences = []
     for sheet in spec.different if isinstance(spec, CombinedSpec) else (spec,):
-        used = {sheet.deciding(claim, *place) for place, claims in wanted.items() for claim in claims}
-        found = (each for each in sheet.promises if each.claim in judged and each not in used and sheet.key in own)
+        if sheet.key not in own:
+            continue
+        deciding = (sheet.deciding(claim, *place) for place, claims in wanted.items() for claim in claims)
+        used = {each.source for each in deciding if each}
+        found = (each for each in sheet.promises if each.claim in judged and each.source not in used)
         sentences += [f"{each.source} ({each.about}) decides about none of these measurements" for each in found]
     more = len(sentences) - MOST_UNUSED
     return (*sentences[:MOST_UNUSED], *([f"and {more} more promises decide about none"] if more > 0 else []))

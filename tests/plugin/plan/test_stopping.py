@@ -516,10 +516,12 @@ def test_promises_that_decide_nothing_are_told(tmp_path: Path) -> None:
         PRODUCT
         + promise(claim="steady_iops", workload="randraed_*", at_least="9 IOPS")
         + promise(claim="steady_iops", workload="randread_*", at_least="9 IOPS")
+        + '[[promise]]\nclaim = "steady_iops"\nclass = ["sata", "sas"]\nworkload = "randwrite_*"\nat_least = "9 IOPS"\n'
         + promise(claim="p99_latency", at_most="9 ms")
     )
     own = spec.load(tmp_path / "acme.toml")
     wanted = {(Geometry.parse("raid5x3"), Workload("randread", "4k", 8)): frozenset({Claim.STEADY_IOPS})}
-    (told,) = stopping.unused(wanted, own, ["./acme.toml"])
+    told, of_class = stopping.unused(wanted, own, ["./acme.toml"])
+    assert of_class.startswith("acme.toml promise[2] ")
     assert told == "acme.toml promise[0] (steady_iops of randraed_*) decides about none of these measurements"
     assert stopping.unused(wanted, spec.default(), ["default"]) == ()
