@@ -51,8 +51,8 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 #: Seconds between TERM and KILL, and how much longer the controller waits for the channel than for the command.
 KILL_AFTER_S = 5
 CHANNEL_GRACE_S = 20
-#: For an answer to ``true``, while another command hangs.
-ANSWER_S = 30.0
+#: Longest time for an answer to ``true``, while another command does not end; and between two renewals, seconds.
+ANSWER_S, RENEW_AGAIN_S = 30.0, 1.0
 
 
 @dataclass(slots=True)
@@ -190,11 +190,14 @@ class Channel:
                 boot = self._execute(["cat", BOOT_ID], self.wrap([*self.become, "cat", BOOT_ID]), 60.0, None)
             except RigError as error:
                 self._give_up(f"{why}; tried again for {self.patience_s:g} s: {error}")
-            # A connection may be lost again at once; that is no other boot.
-            if boot.status == 0 or left_s <= 0:
+            except subprocess.TimeoutExpired as silence:
+                self._give_up(f"{why}; it did not answer over a new connection within {silence.timeout:g} s")
+            # A connection that is lost again at once says nothing about the boot.
+            if self.lost(boot) is None:
                 break
-        if boot.status:
-            self._give_up(f"{why}; tried again for {self.patience_s:g} s, and it did not last")
+            if left_s <= 0:
+                self._give_up(f"{why}; tried again for {self.patience_s:g} s, and each new connection was lost, too")
+            time.sleep(RENEW_AGAIN_S)
         if boot.text.strip() != self._boot_id:
             self._give_up(f"{why}; it has rebooted since, or is another machine")
         self.generation += 1
@@ -210,7 +213,17 @@ class Channel:
             with self._reviving:  # waits for a reconnection in progress
                 self._require_alive()
                 generation = self.generation
-            done = self._execute(argv, self.wrap(remote_argv), deadline_s + KILL_AFTER_S + CHANNEL_GRACE_S, stdin)
+            limit_s = deadline_s + KILL_AFTER_S + CHANNEL_GRACE_S
+            try:
+                done = self._execute(argv, self.wrap(remote_argv), limit_s, stdin)
+            except subprocess.TimeoutExpired:
+                # What a command without repetition has done, or will do, is unknown: that ends the run.
+                if repeatable and self._answers():
+                    raise DeadlineExceeded(
+                        f"{_short(argv)} on {self.name} did not end within {limit_s:g} s, and cannot be ended, though "
+                        "the machine answers: a device may not respond"
+                    ) from None
+                self._give_up(f"it did not answer to {_short(argv)} within {limit_s:g} s")
             if self.observer:
                 self.observer(done)
             why = self.lost(done)
@@ -271,6 +284,7 @@ class Channel:
         return done.returncode == 0
 
     def _execute(self, argv: Sequence[str], local_argv: list[str], limit_s: float, stdin: bytes | None) -> Completed:
+        """Run a local command to its end; ``subprocess.TimeoutExpired`` after ``limit_s``."""
         started, clock = utc_now(), time.monotonic()
         # In its own session: Ctrl-C at the terminal goes to pytest only, which then ends processes in order.
         try:
@@ -285,14 +299,6 @@ class Channel:
             raise RigError(f"{_short(argv)} cannot be started: {error.strerror}") from error
         try:
             out, err = capture.communicate(process, stdin, limit_s)
-        except subprocess.TimeoutExpired:
-            _end(process)
-            if self._answers():
-                raise DeadlineExceeded(
-                    f"{_short(argv)} on {self.name} hangs since {limit_s:g} s, although the machine answers; perhaps a "
-                    "device does not"
-                ) from None
-            self._give_up(f"it did not answer to {_short(argv)} within {limit_s:g} s")
         except capture.TooMuch:
             _end(process)
             raise RigError(
