@@ -274,8 +274,6 @@ def _file(config: pytest.Config) -> Path | None:
     A plain ``pytest`` in the same folder must not connect to every machine of a site.
     """
     option = config.getoption("ssd_bays")
-    if option == "":
-        raise pytest.UsageError("--ssd-bays= names no file")
     if option:
         return Path(config.invocation_params.dir, Path(option).expanduser())
     if config.getoption("ssd_bay") and (ini := config.getini("ssd_bays")):

@@ -126,7 +126,6 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
 
     _require_words(config)
     bays = bays or inventory.asked(config)
-    _require_values(config)
     if not bays:
         _require_idle(config)
         return None
@@ -203,24 +202,21 @@ def _require_idle(config: pytest.Config) -> None:
 
 
 def _require_words(config: pytest.Config) -> None:
-    """Raise ``pytest.UsageError`` for a NUL character, which no path, host or command may contain."""
+    """Raise ``pytest.UsageError`` for text that no path, host or command may be: with a NUL character, or empty.
+
+    A shell variable that is not set leaves an option without a value. As if it were not given, the run would check less
+    than was requested.
+    """
     for name in (*IN_FILES, "ssd_resume", "ssd_ssh_config", "ssd_baseline", "ssd_openmetrics"):
         values = [config.getoption(name), config.getini(name) if name in IN_FILES else None]
         if any("\0" in text for text in values if text):
             raise pytest.UsageError(f"--{name.replace('_', '-')} contains a NUL character; write a path without it")
-
-
-def _require_values(config: pytest.Config) -> None:
-    """Raise ``pytest.UsageError`` for an option without a value, which a shell variable that is not set leaves.
-
-    Without the option the run would check less than was asked for.
-    """
     for name in (*NEED_DEVICES, "ssd_run_dir", "ssd_ssh_config"):
         value = config.getoption(name)
         if name == "ssd_spec" and value:
             value = value.split(",")
-        given = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        if any(isinstance(each, str) and not each.strip() for each in given):
+        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        if any(isinstance(text, str) and not text.strip() for text in texts):
             option = "--" + name.replace("_", "-")
             raise pytest.UsageError(f"{option}= has no value (is a variable not set?): give one, or leave it out")
 

@@ -206,7 +206,7 @@ def test_names_of_bays_are_names_and_none_is_there_twice(machines: list[str]) ->
         ),
         (("--ssd-devices=dut7:/dev/sdb", "--ssd-bay=dut"), "--ssd-bay=dut: no bay has this name; there are dut7"),
         (("--ssd-bay=dut7",), "--ssd-bay needs drives: add --ssd-devices or --ssd-bays"),
-        (("--ssd-bays=",), "--ssd-bays= names no file"),
+        (("--ssd-bays=",), "--ssd-bays= has no value (is a variable not set?): give one, or leave it out"),
         (("--ssd-bays=x.toml",), "--ssd-bays: x.toml: cannot be read: No such file or directory"),
         (
             ("--ssd-bays=x.toml", "--ssd-devices=lab:3"),
