@@ -227,8 +227,7 @@ class Sla:
                 if not found:
                     self._without_limit(claim, judged, limit)
                 # A fixed protocol is too short for such a promise; a stopping rule would have measured longer.
-                is_fixed = judged.look is None and not (isinstance(judged, Measured) and judged.interleaved)
-                if is_fixed and all(each.is_unseen for each in found):
+                if not judged.has_stopping_rule and all(each.is_unseen for each in found):
                     short = f"the protocol {self.builder.protocol} is too short for this promise"
                     self._observe(claim, judged, f"{short}: {found[0].estimate.unbounded}")
                 return found

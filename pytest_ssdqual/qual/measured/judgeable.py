@@ -16,8 +16,6 @@ from pytest_ssdqual.qual.workload.workload import Workload
 if TYPE_CHECKING:
     from typing import Self
 
-    from pytest_ssdqual.qual.measured.run import Look
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -65,8 +63,8 @@ class Judgeable(Protocol):
         ...
 
     @property
-    def look(self) -> Look | None:
-        """The look of a sequential measurement; None for one of fixed length."""
+    def has_stopping_rule(self) -> bool:
+        """Return whether it lasted until its claims were decided; False if the protocol fixes its length."""
         ...
 
     def members(self) -> tuple[Self, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
-from pytest_ssdqual.qual.measured.run import Look, Measured
+from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.stats.estimate import Estimate
 
@@ -33,8 +33,8 @@ class PredictedRun:
         return self.measured.drive
 
     @property
-    def look(self) -> Look | None:
-        return self.measured.look
+    def has_stopping_rule(self) -> bool:
+        return self.measured.has_stopping_rule
 
     def members(self) -> tuple[Self, ...]:
         return (self,)

@@ -55,7 +55,7 @@ class Rebuild:
 
     kind: ClassVar[Scope] = Scope.REBUILD
     drive: ClassVar[str] = ""
-    look: ClassVar[None] = None
+    has_stopping_rule: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.seconds <= 0 or self.resolution_s < 0 or self.bytes_per_member < 0 or self.mismatches < 0:

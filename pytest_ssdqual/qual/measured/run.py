@@ -377,6 +377,11 @@ class Measured:
         return self.runs[0].look
 
     @property
+    def has_stopping_rule(self) -> bool:
+        """Return whether looks, or looks at rounds, ended it; False for one of fixed length."""
+        return self.look is not None or self.interleaved is not None
+
+    @property
     def is_last(self) -> bool:
         """Return whether no further look is planned; measurements of fixed length have none."""
         if self.interleaved:

@@ -72,7 +72,7 @@ class Saturation:
     gate_capacities: float = 1.0
 
     kind: ClassVar[Scope] = Scope.SATURATION
-    look: ClassVar[None] = None
+    has_stopping_rule: ClassVar[bool] = False
 
     @property
     def subject(self) -> Subject:

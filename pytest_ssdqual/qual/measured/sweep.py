@@ -22,7 +22,7 @@ class SeveralMeasured:
 
     #: Drives side by side are compared with each other in a single measurement only.
     drive: ClassVar[str] = ""
-    look: ClassVar[None] = None
+    has_stopping_rule: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.measurements:

@@ -32,6 +32,9 @@ from pytest_ssdqual.rig.observe.live_stats import Course
 #: A window with too few I/Os is repeated with a longer one, since the next one of the same length has as few: longer by
 #: this factor than the rate of the last one needs, and at most so many times as long as the protocol has it.
 MARGIN_OF_GROWTH, MOST_GROWTH = 1.2, 10.0
+#: Repetitions of one step because the machine's clock was set.
+MOST_CLOCK_SETS = 5
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +102,6 @@ def _job(setup: Setup, array: Array, workload: Workload, window: ProcessWindow) 
         )  # fmt: skip
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error
-
-
-T = TypeVar("T")
-#: A clock that is set more often than this during one step is set all the time.
-MOST_CLOCK_SETS = 5
 
 
 def repeated(work: Callable[[], T]) -> T:

@@ -105,20 +105,23 @@ def _dated(when: str, damage: str) -> str:
     return f"{when} {damage}" if damage else ""
 
 
+def _require_enough_time(array: Array, size_bytes: int, bytes_per_s: int, limit_s: float) -> None:
+    """Raise ``InvalidMeasurement`` if md needs longer than the protocol allows, at its speed limit."""
+    if size_bytes / bytes_per_s > limit_s:
+        takes, rate = format_duration(size_bytes / bytes_per_s), format_value(bytes_per_s, Unit.BYTES_PER_SECOND)
+        raise InvalidMeasurement(
+            f"{array.geometry} cannot be rebuilt within {format_duration(limit_s)}: {format_capacity(size_bytes)} of a "
+            f"member take {takes} at {rate}, md's limit; raise rebuild.max_rate or rebuild.limit in the protocol"
+        )
+
+
 def _under_load(
     setup: Setup, array: Array, workload: Workload, size_bytes: int, limits: Mapping[str, str]
 ) -> tuple[Run, RebuildTiming]:
     """Run the rebuild under load; ``array`` has the rebuilding geometry."""
     added = members.missing(array)
     fastest = resync.limit_bytes_per_s(limits["sync_speed_max"])
-    least_s, limit_s = size_bytes / fastest, setup.protocol.rebuild.limit_s
-    if least_s > limit_s:
-        rate = format_value(fastest, Unit.BYTES_PER_SECOND)
-        raise InvalidMeasurement(
-            f"{array.geometry} cannot be rebuilt within {format_duration(limit_s)}: {format_capacity(size_bytes)} of a "
-            f"member take {format_duration(least_s)} at {rate}, md's limit; raise rebuild.max_rate or rebuild.limit in "
-            "the protocol"
-        )
+    _require_enough_time(array, size_bytes, fastest, setup.protocol.rebuild.limit_s)
     every_s = min(max(1, int(size_bytes / fastest / REPORTS)), LONGEST_REPORT_S)
     job = _load(setup, array, workload, every_s)
     setup.held.require(added)
