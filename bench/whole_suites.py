@@ -4,7 +4,7 @@
     python bench/whole_suites.py FOLDER snia stec    # some; two at once need two processors
 
 FOLDER gets a run folder with its page, a JUnit file and a log for each. The protocol is ``whole_suites.toml``: it shows
-that tests run, not what drives are worth. A suite runs on four drives, or on as many as its arrays have.
+that tests run, not what drives are worth. ``SUITES`` has the number of drives of each suite.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from support.lab.rehearsed import Server, Start, drives
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.records import from_plain
 
-pytestmark = pytest.mark.lab  # not unhurried: on a busy computer the drives look alike, or share a path
+pytestmark = pytest.mark.lab  # not unhurried: the cause is found by rates and latencies, which a busy computer changes
 
 QUICK = Path("quick")
 READS = "test_steady_state_iops_match_the_data_sheet[raid5x4-randread_4k_qd8]"

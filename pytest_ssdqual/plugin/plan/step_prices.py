@@ -176,9 +176,9 @@ class Prices:
         if least * step_s > max(limit_s, step_s):
             takes, allowed = format_duration(least * step_s), format_duration(limit_s)
             self.too_short[f"precondition {writes}"] = (
-                f"conditioning with {writes} is expected to end in errors: {protocol.precondition_capacities:g} "
-                f"capacities of {geometry} take {takes} and the protocol allows {allowed}; raise precondition.limit "
-                "or lower precondition.capacities"
+                f"conditioning with {writes} is expected to end in errors: {protocol.precondition_capacities:g} × the "
+                f"capacity of {geometry} takes {takes} and the protocol allows {allowed}; raise precondition.limit or "
+                "lower precondition.capacities"
             )
         most = min(durations.MOST_STEPS, max(1, math.ceil(limit_s / step_s) - least + 1))
         per_step = max(1, round(step_s / protocol.round_s))

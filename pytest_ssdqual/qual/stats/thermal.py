@@ -34,10 +34,9 @@ def sustained_temperature(measured: Measured, confidence_level: ConfidenceLevel)
 def throttled_time(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     """Return the share of the time in which a drive was too warm or throttled, per cent, of the worst drive.
 
-    Time in whole minutes is too warm, time in seconds throttled; they may be the same or not. A count of minutes is at
-    most one off either way in one process, and in several about the root of their number, because it is by chance when
-    in its minute a process begins; one that stayed at zero all the time is none. ``TooFew`` if a drive counts no such
-    time.
+    NVMe drives count minutes above their temperature threshold, and seconds of thermal management; both may be the same
+    time. The interval contains both cases and the resolution of the minutes (``_ends``). ``TooFew`` if a drive counts
+    no such time.
     """
     counted: dict[str, list[tuple[float, float]]] = {}
     lasted: dict[str, float] = {}
@@ -51,9 +50,12 @@ def throttled_time(measured: Measured, confidence_level: ConfidenceLevel) -> Est
 
 
 def _ends(counted: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Return the least, the likely and the longest time too warm or throttled, seconds, of a drive in its processes.
+    """Return the shortest, the likely and the longest time too warm or throttled of a drive, seconds.
 
-    ``counted`` has the seconds of whole minutes and those of seconds for each.
+    ``counted`` has, for each process of fio, the seconds that were counted in minutes, and those counted in seconds. A
+    count of minutes is at most one off in one process. In n processes that begin at random moments of the counter's
+    minute, the errors are independent: with standard deviations of at most half a minute each, and of at most the root
+    of the number of counted minutes together. Two standard deviations are used. No minute counted in any process is 0.
     """
     warm, throttled = (sum(each) for each in zip(*counted, strict=True))
     likely = sum(max(minutes, seconds) for minutes, seconds in counted)

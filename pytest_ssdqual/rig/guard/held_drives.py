@@ -176,7 +176,8 @@ def stoppable(
 
     Such an array is on ``wanted`` alone, neither it nor a member is in use by any path, and there is no content on it
     (a name in a configuration file is content), unless ``wipe`` names every member by serial or WWN. ``known_uuids``
-    are the UUIDs of arrays that a journal records as created and not as stopped. The guard reports all other leftovers.
+    are the UUIDs of arrays that a journal records as created and not as stopped. The guard reports all other leftovers,
+    except an array without members, which no drive leads to.
     """
     own_uuids = frozenset(filter(None, map(plain_uuid, known_uuids)))
     stoppable_arrays = []

@@ -45,7 +45,7 @@ def speeds(machine: Machine, kname: str, rule: RebuildRule) -> Iterator[Mapping[
                 machine.run(["tee", _attribute(kname, name)], stdin=_setting(before[name]).encode(), repeatable=True)
 
 
-#: What md allows itself unless it is told otherwise (``sync_speed_max``, Documentation/admin-guide/md.rst).
+#: md's default of ``sync_speed_max``, bytes per second (Documentation/admin-guide/md.rst).
 USUAL_MOST_BYTES_PER_S = 200_000 * 1024
 
 

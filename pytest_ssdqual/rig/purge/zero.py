@@ -32,7 +32,7 @@ T = TypeVar("T")
 SIDE_BY_SIDE = 6
 #: Deadline of one command on a large drive: TRIM of the whole range and NVMe Format take seconds to minutes.
 PURGE_DEADLINE_S = 3600.0
-#: Some drives write zeroes for WRITE ZEROES: 30 TB take hours.
+#: Slowest rate of one command, bytes per second: a drive that writes zeroes for WRITE ZEROES needs hours for 30 TB.
 SLOWEST_BYTES_PER_S = 1_000_000_000
 #: Seconds between polls of an operation inside a drive: by the controller, and by a script on the machine.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0

@@ -260,6 +260,6 @@ def test_the_schema_of_specs_is_printed_and_nothing_else_is_done(
 @pytest.mark.parametrize(
     "option", ["--ssd-expect", "--ssd-spec", "--ssd-baseline", "--ssd-protocol", "--ssd-notify", "--ssd-run-dir"]
 )
-def test_a_variable_that_is_not_set_is_said(inner: Inner, promises: str, option: str) -> None:
-    told = inner.refused("--ssd-devices=lab:3", f"{option}=" + ("," if option == "--ssd-spec" else ""))
-    assert told == f"{option}= has no value (is a variable not set?): give one, or leave it out"
+def test_an_option_without_a_value_is_refused(inner: Inner, promises: str, option: str) -> None:
+    refusal = inner.refused("--ssd-devices=lab:3", f"{option}=" + ("," if option == "--ssd-spec" else ""))
+    assert refusal == f"{option}= has no value (is a variable not set?): give one, or leave it out"

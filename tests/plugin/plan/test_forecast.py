@@ -283,15 +283,15 @@ def test_a_rebuild_writes_every_replaced_member_once() -> None:
     assert row.measure_s >= 2 * GB / step_prices.FILL_BYTES_PER_S  # written, and checked
 
 
-def test_what_takes_longer_than_the_protocol_allows_is_told() -> None:
+def test_the_plan_warns_of_steps_longer_than_the_protocol_allows() -> None:
     geometry, sheet = Geometry.parse("raid6x6-1rebuilding"), spec.load("ssdqual-sm300")
     steps, usual = planned(rebuilt={geometry: [READS]}), replace(protocol.load("quick"), rebuild=RebuildRule())
     assert not forecast.predict(steps, usual, sheet, 6, 10_000 * GB).too_short
-    (told,) = forecast.predict(steps, usual, sheet, 6, 30_000 * GB).too_short
-    assert "rebuilds will end in errors: 30 TB of a member take 41.7 h" in told
+    (warning,) = forecast.predict(steps, usual, sheet, 6, 30_000 * GB).too_short
+    assert "rebuilds will end in errors: 30 TB of a member take 41.7 h" in warning
     volume = replace(protocol.load("quick"), precondition_capacities=1.0, precondition_limit_s=3600.0)
     (slow,) = forecast.predict(planned({geometry.healthy: [WRITES]}), volume, sheet, 6, 100 * GB).too_short
-    assert "is expected to end in errors: 1 capacities of raid6x6" in slow
+    assert "is expected to end in errors: 1 × the capacity of raid6x6" in slow
 
 
 def test_an_array_is_conditioned_once_for_all_that_becomes_of_it() -> None:

@@ -511,7 +511,7 @@ def test_other_protocols_are_compared_on_demand(suite: Callable[..., pytest.RunR
     assert [line.split()[0] for line in table] == ["protocol", *names, "looks"]
 
 
-def test_promises_that_decide_nothing_are_told(tmp_path: Path) -> None:
+def test_unused_promises_are_reported(tmp_path: Path) -> None:
     (tmp_path / "acme.toml").write_text(
         PRODUCT
         + promise(claim="steady_iops", workload="randraed_*", at_least="9 IOPS")
@@ -521,7 +521,7 @@ def test_promises_that_decide_nothing_are_told(tmp_path: Path) -> None:
     )
     own = spec.load(tmp_path / "acme.toml")
     wanted = {(Geometry.parse("raid5x3"), Workload("randread", "4k", 8)): frozenset({Claim.STEADY_IOPS})}
-    told, of_class = stopping.unused(wanted, own, ["./acme.toml"])
+    misspelt, of_class = stopping.unused(wanted, own, ["./acme.toml"])
     assert of_class.startswith("acme.toml promise[2] ")
-    assert told == "acme.toml promise[0] (steady_iops of randraed_*) decides about none of these measurements"
+    assert misspelt == "acme.toml promise[0] (steady_iops of randraed_*) decides about none of these measurements"
     assert stopping.unused(wanted, spec.default(), ["default"]) == ()
