@@ -5,6 +5,7 @@ import shutil
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +20,7 @@ from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives import survey as blockdev
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Match, Signature
-from pytest_ssdqual.rig.guard import lease, refusals
+from pytest_ssdqual.rig.guard import held_drives, lease, refusals
 from pytest_ssdqual.rig.machine import facts as provenance
 from pytest_ssdqual.rig.machine.machine import Machine
 from pytest_ssdqual.rig.machine.ssh import SshTarget
@@ -330,3 +331,34 @@ def test_a_plan_refuses_a_leftover_that_was_used_since() -> None:
         assert line.endswith(f"carries a signature (ext2) on /dev/md100; if that may be destroyed, {ask}")
     assert len(as_planned(*leftover("ext2"), "S1")) == 2
     assert as_planned(*leftover("ext2"), "S1", "S2") == []
+
+
+def cleared(monkeypatch: pytest.MonkeyPatch, *, refuses: bool = False) -> tuple[Bay, list[str]]:
+    """The bay after ``clear``, and the arrays that were stopped, in a world with a leftover array."""
+    world, machine = leftover()
+    stopped: list[str] = []
+
+    def clear_leftovers(
+        channel: object, topology: object, leftovers: Sequence[refusals.Leftover], note: object
+    ) -> tuple[str, ...]:
+        stopped.extend(each.kname for each in leftovers)
+        for disk in world.disks:
+            disk.fstype, disk.uuid, disk.uppers = None, None, []
+        return tuple(f"/dev/{each.kname}" for each in leftovers)
+
+    monkeypatch.setattr(held_drives, "clear_leftovers", clear_leftovers)
+    drives = survey(machine, {"sdb", "sdc"})
+    known = Bay(None, tuple(drives.drive(name) for name in ("sdb", "sdc")))
+    opened = bay.OpenedBay(known, machine, tuple(world.matches()), has_leftovers=True)  # type: ignore[arg-type]
+    settings = SimpleNamespace(wipe=frozenset(), is_of_several=False)
+    ours, refuse = (lambda: frozenset({LEFT})), (lambda drive: ["not today"] if refuses else [])
+    return bay.clear(opened, settings, ours, refuse, lambda kind, **facts: None), stopped  # type: ignore[arg-type]
+
+
+def test_clear_stops_leftovers_and_checks_the_drives_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, stopped = cleared(monkeypatch)
+    assert stopped == ["md100"]
+    assert found.remarks == ("stopped /dev/md100, left over from an earlier run",)
+    assert set(found.contents) == {"sdb", "sdc"}
+    with pytest.raises(pytest.UsageError, match="not today"):
+        cleared(monkeypatch, refuses=True)

@@ -114,3 +114,19 @@ def test_media_errors_when_the_run_began_are_a_finding(monkeypatch: pytest.Monke
     monkeypatch.setattr(health, "read", lambda machine, drives: {each.path: worn for each in drives})
     found = findings(ScriptedMachine(), DRIVES[:1], DriveFailures(before={DRIVES[0].path: worn}))
     assert found == {"S0": ("when the run began: media errors rose from 0 to 2",)}
+
+
+def test_a_drive_that_cannot_be_read_is_not_reported_as_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = health.DriveHealth(True, 30, 3, 0, 0, 100, 10**12, "{}")
+
+    def read(machine: object, drives: Sequence[Any]) -> dict[str, health.DriveHealth]:
+        if drives[0] == DRIVES[1]:
+            raise RigError("smartctl does not answer")
+        return {each.path: sound for each in drives}
+
+    monkeypatch.setattr(health, "read", read)
+    failed = FailedDrive("S0", ("it dropped out",), (), "drivex3")
+    failures = DriveFailures(failed={"S0": failed}, before={each.path: sound for each in DRIVES[:3]})
+    assert findings(ScriptedMachine(), DRIVES[:3], failures) == {"S0": (failed.sentence,), "S2": ()}
+    with pytest.raises(RigError):
+        findings(ScriptedMachine(), DRIVES[1:3], DriveFailures(before=failures.before))
