@@ -27,6 +27,7 @@ class ScreenedRun:
     kind: ClassVar[Scope] = Scope.RUN
     drive: ClassVar[str] = ""
     look: ClassVar[None] = None
+    has_stopping_rule: ClassVar[bool] = False
 
     @property
     def subject(self) -> Subject:

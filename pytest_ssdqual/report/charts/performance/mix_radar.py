@@ -6,10 +6,10 @@ import math
 
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.report.charts.performance.block_size_and_mix import Matrix, mix_label, named, table
-from pytest_ssdqual.report.charts.performance.profiles import spokes
+from pytest_ssdqual.report.charts.performance.profiles import polygon, spokes
 from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import DASHES, MARKERS, colour
+from pytest_ssdqual.report.drawing.palette import DASHES
 
 #: Rings beyond this have no line style of their own.
 MOST_RINGS = len(DASHES)
@@ -24,23 +24,15 @@ def chart(matrix: Matrix, unit: Unit = Unit.IOPS) -> Chart:
     turns = [2 * math.pi * index / len(mixes) for index in range(len(mixes))]
     with drawing():
         plate = Plate.of(3.9)
-        axes = plate.figure.add_axes((0.2, 0.13, 0.6, 0.74), projection="polar")
+        plate.figure.add_axes((0.2, 0.13, 0.6, 0.74), projection="polar")
         for index, size in enumerate(sizes):
             values = [matrix.value((size, mix), unit) for mix in mixes]
             shares = [100 * value / most if most else 0.0 for value in values]
-            (drawn,) = axes.plot(
-                [*turns, turns[0]],
-                [*shares, shares[0]],
-                color=colour(index),
-                linestyle=DASHES[index],
-                marker=MARKERS[index],
-            )
             tooltips = [
                 f"{format_size(size)}, {mix_label(mix)}: {format_value(value, unit)}"
                 for mix, value in zip(mixes, values, strict=True)
             ]
-            plate.add_tooltips(drawn, [*tooltips, tooltips[0]])
-            plate.entry(drawn, format_size(size))
+            polygon(plate, turns, shares, index, format_size(size), tooltips)
         spokes(plate, turns, [mix_label(mix) for mix in mixes])
         svg = plate.svg(key, title, f"{len(sizes)} sizes over {len(mixes)} mixes of reads and writes.")
     rim = format_value(most, unit)

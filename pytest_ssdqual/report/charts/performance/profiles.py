@@ -68,24 +68,29 @@ def chart(profiles: Profiles) -> Chart:
             shares = [
                 100 * rate / most[name] if most[name] else 0.0 for rate, name in zip(rates, profiles.names, strict=True)
             ]
-            (drawn,) = axes.plot(
-                [*turns, turns[0]],
-                [*shares, shares[0]],
-                color=colour(index),
-                linestyle=DASHES[index],
-                marker=MARKERS[index],
-            )
             axes.fill(turns, shares, color=colour(index), alpha=0.10, linewidth=0)
             tooltips = [
                 f"{array} {name}: {format_value(rate, Unit.IOPS)}"
                 for name, rate in zip(profiles.names, rates, strict=True)
             ]
-            plate.add_tooltips(drawn, [*tooltips, tooltips[0]])
-            plate.entry(drawn, str(array))
+            polygon(plate, turns, shares, index, str(array), tooltips)
         spokes(plate, turns, [f"{printable(name)}\n{scales.short(most[name])} IOPS" for name in profiles.names])
         svg = plate.svg(key, title, f"{len(arrays)} arrays over {len(profiles.names)} profiles.")
     caption = "Each spoke is one mix of sizes, reads and writes; its end is the most IOPS that any of these arrays did."
     return Chart(key, title, caption, svg, _table(profiles, most), _level(arrays))
+
+
+def polygon(plate: Plate, turns: list[float], shares: list[float], index: int, words: str, tooltips: list[str]) -> None:
+    """Draw the closed line of one array or size over the spokes at ``turns``, in per cent of their ends."""
+    (drawn,) = plate.figure.axes[0].plot(
+        [*turns, turns[0]],
+        [*shares, shares[0]],
+        color=colour(index),
+        linestyle=DASHES[index],
+        marker=MARKERS[index],
+    )
+    plate.add_tooltips(drawn, [*tooltips, tooltips[0]])
+    plate.entry(drawn, words)
 
 
 def spokes(plate: Plate, turns: list[float], words: list[str]) -> None:
