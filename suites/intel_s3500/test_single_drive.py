@@ -9,7 +9,7 @@ from pytest_ssdqual import intel_s3500
 pytestmark = [
     pytest.mark.ssd_array(default="drive"),
     pytest.mark.ssd_published("intel-dc-s3500-480gb"),
-    pytest.mark.ssd_workload_set(*intel_s3500.SINGLE_DRIVE),
+    pytest.mark.ssd_workload_set(intel_s3500.SINGLE_DRIVE),
 ]
 
 

@@ -26,6 +26,7 @@ def test_settled_iops(ssd_saturation, ssd_sla):
 
 
 @pytest.mark.ssd_promise("fresh_to_steady")
+@pytest.mark.ssd_workload(*stec.PURE_WRITES)
 def test_fresh_over_settled_iops(ssd_saturation, ssd_sla):
     verdict = ssd_sla.judge(ssd_saturation)
     assert verdict

@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import Earlier, Ends, Evidence, Finding, Part
-from pytest_ssdqual.report.run_summary.errors import PLANNED
+from pytest_ssdqual.report.run_summary.errors import PASSED, PLANNED
 from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, EXPLORED_LONGER
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +29,7 @@ DOCUMENT = (ROOT / "docs/run-folder.md").read_text()
 BY_NAME = {
     ("plugin/plan/budget.py", "SPENT"): {SPENT},
     ("plugin/session/recorder.py", "CLAIMS"): {CLAIMS},
+    ("plugin/session/recorder.py", "PASSED"): {PASSED},
     ("plugin/session/recorder.py", "PLANNED"): {PLANNED},
     ("plugin/session/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
     ("rig/guard/cache_changes.py", "kind"): {"write_cache_restored", "write_cache_left"},

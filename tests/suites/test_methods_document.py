@@ -10,12 +10,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from support.documents.published_sets import WORKLOADS
+from support.documents.published_sets import EVERYTHING, WORKLOADS
 from support.documents.suite_sources import shipped
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import Published
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "methods.md").read_text(encoding="utf-8")
 #: Everything that the sources are numbered by, and how far.
@@ -123,3 +125,34 @@ def matching(collected: tuple[str, ...], function: str, glob: str) -> list[str]:
     parts = [each.partition("[") for each in collected]
     found = [rest.removesuffix("]") for name, _, rest in parts if name == function]
     return sorted((each for each in found if fnmatchcase(each, glob)), key=lambda each: (len(each), each))
+
+
+#: The data sheets of each source's own arrays.
+SHEETS = {
+    "A": ("intel-dc-s3500-480gb", "intel-dc-s3500-800gb"),
+    "B": ("intel-dc-s3500-raid0",),
+    "C": ("stec-unnamed-sata-ssd",),
+    "D": ("intel-dc-s3700-800gb",),
+    "E": ("intel-910-400gb", "intel-320", "intel-910-promised"),
+}
+FIRST_OF_SERIES = {str(each): each.workloads[0] for each in EVERYTHING if isinstance(each, WorkloadSet)}
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.tests], ids=str)
+def test_a_statement_has_a_limit_or_is_shown_only(row: DocumentRow, collected: tuple[str, ...]) -> None:
+    sheets = [spec.default(), *map(spec.load, SHEETS[row.ids[0][0]])]
+    limits = [
+        sheet.limit(claim, geometry, workload) or sheet.relation(claim, geometry, workload)
+        for function, glob in row.tests
+        for claim, _ in FUNCTIONS[function].judged
+        for geometry, workload in map(_place, matching(collected, function, glob or "*"))
+        for sheet in sheets
+    ]
+    assert any(limits) != ("shown" in row.cells[2] and "not judged" in row.cells[2])
+
+
+def _place(parameters: str) -> tuple[Geometry, Workload]:
+    array, _, name = parameters.partition("-")
+    known = {str(each): each for each in WORKLOADS} | FIRST_OF_SERIES
+    found = next(known[each] for each in (name, name.partition("-")[2], name.rpartition("-")[2]) if each in known)
+    return Geometry.parse(array if "x" in array else f"{array}x8"), found

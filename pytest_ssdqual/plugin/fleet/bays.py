@@ -24,7 +24,7 @@ from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.resume import budget_s
-from pytest_ssdqual.plugin.session.start import BayStart
+from pytest_ssdqual.plugin.session.start import STOPPED, BayStart
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm, put_off
 from pytest_ssdqual.qual import safe_text, strict_json
@@ -32,7 +32,10 @@ from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.resume import resume
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, Journal, JournalError
-from pytest_ssdqual.report.run_folder.reader import NoSuchRun, find_any, left_behind, read_records
+from pytest_ssdqual.report.run_folder.reader import NoSuchRun, RunReader, find_any, left_behind, read_records
+from pytest_ssdqual.report.run_summary.errors import PLANNED, RESUMED
+from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, changed_drives
+from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.guard import consent, refusals
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
@@ -77,7 +80,7 @@ def open_all(starts: Sequence[BayStart], folder: Path) -> None:
         if not isinstance(reason, (pytest.UsageError, RigError)):
             raise reason
     if wrong:
-        _refuse_others(starts, wrong)
+        _refuse(starts, ANOTHER)
         order = [each.name for each in starts if each.name in wrong]
         raise pytest.UsageError("\n".join(f"{name}: {line}" for name in order for line in str(wrong[name]).split("\n")))
 
@@ -129,7 +132,7 @@ def apart(starts: Sequence[BayStart]) -> tuple[str, ...]:
         if what == "error":
             wrong += [f"{each}; ssd_shared_path = warn permits it" for each in shared]
     if wrong:
-        _refuse_others(starts, {})
+        _refuse(starts, ANOTHER)
         raise pytest.UsageError("\n".join(wrong))
     return shared
 
@@ -140,10 +143,10 @@ def clear_all(starts: Sequence[BayStart]) -> None:
         try:
             each.clear()
         except (pytest.UsageError, RigError) as error:
-            _refuse_others(starts, {each.name: error})
+            _refuse(starts, ANOTHER)
             raise pytest.UsageError("\n".join(f"{each.name}: {line}" for line in str(error).split("\n"))) from error
-        except BaseException as error:
-            _refuse_others(starts, {each.name: error})
+        except BaseException:
+            _refuse(starts, ANOTHER)
             raise
 
 
@@ -158,11 +161,11 @@ def _consents_for_several(bays: Mapping[str, Sequence[Drive]], wipe: Collection[
             )
 
 
-def _refuse_others(starts: Sequence[BayStart], wrong: dict[str, BaseException]) -> None:
+def _refuse(starts: Sequence[BayStart], reason: str) -> None:
+    """Complete the run folders of all bays whose own refusal is not noted."""
     for each in starts:
-        if each.name not in wrong:
-            with suppress(JournalError):  # the refusal of the other bay is the error to report
-                each.refuse(ANOTHER)
+        with suppress(JournalError):  # what stopped the run is the error to report
+            each.refuse(reason)
 
 
 #: Number of bays with a summary of their own; the page has all.
@@ -208,7 +211,7 @@ class FleetRun:
         for bay in self.record.bays:
             if bay.name not in here and (status := _exit_status(self.path / bay.folder)) != pytest.ExitCode.OK:
                 why = "did not end" if status is None else f"ended with exit status {status}"
-                is_failed = status == pytest.ExitCode.TESTS_FAILED
+                is_failed = status == pytest.ExitCode.TESTS_FAILED or _has_findings(self.path / bay.folder)
                 found[bay.name] = f"this session does not resume it, and it {why}", is_failed
         return found
 
@@ -255,6 +258,15 @@ def _exit_status(folder: Path) -> int | None:
     return status if isinstance(status, int) else None
 
 
+def _has_findings(folder: Path) -> bool:
+    """Return whether a bay whose session ended early has a failure or a defective drive on record."""
+    try:
+        story = RunReader.read(folder, *OF_TESTS, RESUMED, PLANNED, WORSENED)
+    except OSError:
+        return False
+    return bool(unresolved(story).failed) or any(each.is_defective for each in changed_drives(story))
+
+
 def goes_on(settings: Settings) -> bool:
     """Return True if the run to resume is a run of several bays, even if only one of them resumes.
 
@@ -296,8 +308,10 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
             if record:
                 with put_off():  # a second Ctrl-C would leave fleet.json without the exit status
                     _close_early(record, past, pytest.ExitCode.INTERRUPTED)
+                    _refuse(starts, STOPPED)
             raise
         except (RigError, pytest.UsageError) as error:
+            _refuse(starts, ANOTHER)
             if record:
                 _close_early(record, past, pytest.ExitCode.USAGE_ERROR)
             raise error if isinstance(error, pytest.UsageError) else pytest.UsageError(str(error)) from error
@@ -345,7 +359,7 @@ def _resumed(settings: Settings) -> folders.Fleet | None:
         found = folders.read(folder)
         if not any(map(_has_begun, folders.bay_folders(folder))):
             raise ValueError(f"{folder} has nothing to resume: none of its bays was begun")  # noqa: TRY301
-    except (resume.NotResumable, ValueError) as error:
+    except (resume.NotResumable, ValueError, OSError) as error:
         raise pytest.UsageError(f"--ssd-resume: {error}") from error
     known = {bay.name for bay in found.bays}
     if strange := [bay.name for bay in settings.bays if bay.name not in known]:

@@ -167,11 +167,14 @@ def _curves(members: Sequence[Measured], drives: Sequence[str]) -> tuple[MemberC
 
 
 def _one_drive(found: PredictedArray, workload: Workload) -> Estimate | None:
-    """Return the IOPS of the median member alone at the depth of one drive; None unless it has the array's mix."""
+    """Return the IOPS of the median member alone, as deep as in the array; None unless it has the array's mix.
+
+    A mirrored write is outstanding at both members: at depth 1 per drive each of them has two.
+    """
     mixes = {each.read_fraction for each in found.curves}
     if workload.read_fraction not in (0, 1) or mixes != {workload.read_fraction}:
         return None
-    depth = workload.depth_per_member(found.prediction.geometry.width)
+    depth = member_curve.mean_depth(found.prediction.geometry, workload)
     ordered = sorted(found.curves, key=lambda each: each.iops(depth))
     usual = ordered[len(ordered) // 2]
     value = usual.iops(depth)

@@ -284,7 +284,10 @@ class SessionController:
             summary.write_line(terminalreporter, message, red=True)
         # The lab of a run is gone with it.
         if self._status == pytest.ExitCode.INTERRUPTED and self._folder and not self._is_lab:
-            command = resume.command(without_secrets(map(str, self._config.invocation_params.args)), self._folder.name)
+            settings = next(iter(self._recorders.values())).run.qualification.settings
+            is_below = (settings.run_root / self._folder.name).absolute() == self._folder.absolute()
+            name = self._folder.name if is_below else str(self._folder)
+            command = resume.command(without_secrets(map(str, self._config.invocation_params.args)), name)
             summary.write_line(terminalreporter, f"ssdqual: continue with: {command}")
 
     # Before JUnit's file is written, and after that, but before the terminal's summary.

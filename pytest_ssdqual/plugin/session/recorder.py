@@ -29,12 +29,14 @@ from pytest_ssdqual.report.run_folder.reader import (
     RunReader,
     caches_at_the_end,
     still_running,
+    subject_of,
     worsened_drives,
 )
 from pytest_ssdqual.report.run_summary import time_budget, write_caches
-from pytest_ssdqual.report.run_summary.errors import COLLECTION, PLANNED, RESUMED, troubles
+from pytest_ssdqual.report.run_summary.errors import PASSED, PLANNED, RESUMED
 from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, WorsenedDrive, changed_drives
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
+from pytest_ssdqual.report.run_summary.unresolved import EXPECTED, unresolved
 from pytest_ssdqual.report.terminal import summary
 
 #: Kinds of the records.
@@ -102,6 +104,8 @@ class Recorder:
         self._journal = run.qualification.journal
         #: Evidence with the ids of its tests.
         self.evidence: list[tuple[str, Evidence]] = []
+        #: What it is about.
+        self._subjects: set[str] = set()
         self.tally: ClaimTally | None = None
         #: Why the run folder is incomplete; empty if it is complete.
         self.incomplete = ""
@@ -117,6 +121,9 @@ class Recorder:
         for each in carried_by(report):
             self.evidence.append((report.nodeid, each))
             record = {"test": report.nodeid, **plain(each)}
+            self._subjects.add(subject_of(record))
+            if hasattr(report, "wasxfail"):
+                record[EXPECTED] = True
             resumed = self.run.qualification.resumed
             if changes := resumed.verdicts.news(record) if resumed else record:
                 self._note(report, "verdict" if each.is_promised else "observation", changes)
@@ -126,6 +133,9 @@ class Recorder:
             message = getattr(crash, "message", report.longreprtext)
             of_session = {"of_session": True} if getattr(report, xdist.OF_SESSION, False) else {}
             self._note(report, kind, {"test": report.nodeid, "message": message, **of_session})
+        elif report.when == "call" and report.outcome == "passed" and not carried_by(report):
+            if getattr(report, gate.ATTRIBUTE, False):  # a test of its own that compares figures
+                self._note(report, PASSED, {"test": report.nodeid})
         elif report.outcome == "skipped" and not carried_by(report):
             self._note(report, "skipped", {"test": report.nodeid, "reason": gate.reason(report)})
         self.has_tests = True
@@ -201,26 +211,20 @@ class Recorder:
             found.close(bay, f"{each.name} failed or has a new defect, which no test reported: {findings}")
 
     def _close_gate_for_earlier(self, story: RunReader) -> None:
-        """Let a resumed run not end with status 0 for tests of earlier sessions that this one did not repeat."""
+        """Let a resumed run not end with status 0 for what earlier sessions found, unless this one judged it again."""
         found, bay = gate.of(self._config), self.run.qualification.name
-        errors = troubles(story)
-        uncollected = {test for each in errors for test in each.tests if COLLECTION in test}
-        left = (set(tests_in(story.records)) | uncollected) - found.tests(bay).ran
-        failed, undecided = dict[str, None](), dict[str, None]()
-        for judged in story.evidence():
-            if judged.evidence.outcome is Finding.FAIL:
-                failed[judged.test] = None
-            elif judged.evidence.outcome is Finding.INCONCLUSIVE:
-                undecided[judged.test] = None
-        if self.run.qualification.settings.inconclusive == "skip":
-            undecided.clear()
-        for trouble in errors:
-            (failed if trouble.is_failure else undecided).update(dict.fromkeys(trouble.tests))
-        for tests, how in ((failed, "failed"), (undecided, "ended without a verdict")):
-            if named := [test for test in tests if test in left]:
-                more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
-                sentence = f"tests {how} in an earlier session, and this one did not repeat them: {named[0]}{more}"
-                found.close(bay, sentence, is_finding=tests is failed)
+        here = found.tests(bay)
+        left = unresolved(
+            story,
+            tests=here.judged | here.in_error,
+            subjects=self._subjects,
+            inconclusive=self.run.qualification.settings.inconclusive != "skip",
+        )
+        for tests, how in ((left.failed, "failed"), (left.undecided, "ended without a verdict")):
+            if tests:
+                more = f" and {len(tests) - 1:,} more" if len(tests) > 1 else ""
+                sentence = f"tests {how} in an earlier session, and this one did not judge that again: {tests[0]}{more}"
+                found.close(bay, sentence, is_finding=tests is left.failed)
 
     def _add_used(self, budget: BudgetUse | None, caches: str) -> None:
         self._add(budget.facts() if budget else ())
@@ -232,8 +236,8 @@ class Recorder:
             return of_all
         if self.has_failed:
             return int(pytest.ExitCode.TESTS_FAILED)
-        closed = gate.of(self._config).status(self.run.qualification.name)
-        return closed if self.has_tests else int(pytest.ExitCode.NO_TESTS_COLLECTED)
+        none = pytest.ExitCode.OK if self.has_tests else pytest.ExitCode.NO_TESTS_COLLECTED
+        return gate.of(self._config).status(self.run.qualification.name) or int(none)
 
     def finish(self, status: int) -> None:
         """Write the last record, the manifest and the page, and seal the folder; sets ``incomplete``."""

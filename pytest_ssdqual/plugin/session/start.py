@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.fleet.bays import FleetRun
 
 
+#: Reason of a Ctrl-C before the run.
+STOPPED = "the run was stopped before it had begun"
+
+
 @dataclass(slots=True)
 class BayStart:
     """The start of one bay: first all checks without the machine, then the machine, then the first records."""
@@ -64,6 +68,8 @@ class BayStart:
     run: BayRun | None = None
     #: What earlier runs left behind; None: not read yet.
     left: LeftBehind | None = None
+    #: Its beginning, or that it does not begin, is in the run folder.
+    is_noted: bool = False
 
     @classmethod
     def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> BayStart:
@@ -121,14 +127,16 @@ class BayStart:
         return self.run
 
     def refuse(self, reasons: str) -> None:
-        """Complete the run folder of a bay that does not begin because another bay was refused."""
-        if self.journal:
+        """Complete the run folder of a bay that does not begin; nothing if that, or its beginning, was noted before."""
+        if self.journal and not self.is_noted:
+            self.is_noted = True
             resume.note_refusal(self.journal, self.resumed, reasons)
 
     def note_begun(self) -> None:
         """Write the manifest, and the first record of this session."""
         if self.run is None or self.channel is None:
             raise RuntimeError("the bay was not opened")
+        self.is_noted = True
         # The facts of a resumed run are in its manifest.
         found = [] if self.resumed else self.config.hook.pytest_ssdqual_facts(machine=self.channel)
         self.run.note_begun({name: facts[name] for facts in found if facts for name in facts})
@@ -201,7 +209,7 @@ class BayStart:
             self.refuse(str(error))
             raise
         except KeyboardInterrupt:
-            self.refuse("the run was stopped before it had begun")
+            self.refuse(STOPPED)
             raise
 
 

@@ -20,8 +20,9 @@ PUBLISHED = INTEL_RAID
 #: One curve of the figures each: a mix at all depths (A-09, A-18, A-27).
 WRITES, *READS = (depths(random(reads, "4k", 1), DEPTHS) for reads in READ_PERCENTS)
 
-#: "Beyond queue depth 8 average latency rises sharply", of one drive (A-37); the depths beyond are chosen here.
-SINGLE_DRIVE = tuple(depths(random(reads, "4k", 1), (1, 2, 4, 8, 16, 32)) for reads in (0, 100))
+#: "Beyond queue depth 8 average latency rises sharply", of one drive (A-37); the depths beyond are chosen here. Reads
+#: only: of writes, whose IOPS do not depend on the depth (A-09), each doubling of the depth doubles the latency.
+SINGLE_DRIVE = depths(random(100, "4k", 1), (1, 2, 4, 8, 16, 32))
 
 #: "4 KB to 128 KB" was measured (A-P10, A-08); the paper has no list, so these are the powers of two between.
 BLOCK_SIZES = ("8k", "16k", "32k", "64k", "128k")

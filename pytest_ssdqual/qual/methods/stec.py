@@ -37,7 +37,10 @@ TWO_WINDOWS = Workload("randread+randwrite", "8k", 8)
 
 #: C-10: a new and a working drive, in five patterns. The paper names no sizes for sequential I/O and no mix; 128 KiB
 #: and the even mix are chosen here. Writes go from new to working in one saturation each.
-SATURATIONS = (SATURATING, Workload("write", "128k", 8), random(50, "8k", 8))
+PURE_WRITES = (SATURATING, Workload("write", "128k", 8))
+#: The mix of a new drive reads blocks that were never written, without flash, until it has written them itself. So its
+#: fresh IOPS are too high, and only those of pure writes are compared with the settled ones by a limit.
+SATURATIONS = (*PURE_WRITES, random(50, "8k", 8))
 #: Reads of a new drive need data: of blocks that were never written a drive returns zeros without reading flash (C-09).
 #: So "new" is a purged drive that was written once, in order.
 READS = (random(100, "8k", 8), Workload("read", "128k", 8))

@@ -67,6 +67,7 @@ COUNTERS = {
     "grown defects": "grown_defects",
     "available spare": "spare_percent",
     "CRC errors of the link": "link_errors",
+    "errors of the SAS link": "link_errors",
     "entries of the error log": "error_log_entries",
     "unsafe shutdowns": "unsafe_shutdowns",
 }

@@ -8,7 +8,7 @@ fault of the HBA or the IOMMU, their path is the likelier cause, and no drive is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -42,6 +42,9 @@ HOST = re.compile(
     r"|non-operational|host adapter abort|scsi_recover_host|\[Hardware Error\]",
     re.IGNORECASE,
 )
+#: Number of a record of firmware (drivers/firmware/efi/cper.c), which is several lines, and its severity if it is none.
+FIRMWARE_RECORD = re.compile(r"\{(\d+)\}\[Hardware Error\]")
+FIRMWARE_CORRECTED = re.compile(r"\{(\d+)\}\[Hardware Error\]: event severity: (corrected|info)")
 #: Kernel messages that a sentence quotes.
 QUOTED = 2
 
@@ -124,7 +127,7 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
     """Attribute a measurement that ended with ``error``, by the kernel's messages during it."""
     lines = tuple(kernel)
     suspects = [each for each in (_suspect(error, drive, lines) for drive in drives) if each.own or each.lost]
-    of_host = next((line.describe() for line in lines if HOST.search(line.text)), "")
+    of_host = next((line.describe() for line in _uncorrected(lines) if HOST.search(line.text)), "")
     if proven := [each for each in suspects if each.own]:
         # One more that is gone is named, too; several may be the path's.
         gone = [each for each in suspects if not each.own and (each.trace.present is False or each.trace.is_faulty)]
@@ -140,6 +143,15 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
     if suspects:
         return FailureAttribution(FailureOrigin.DRIVE, (suspects[0].failed,))
     return FailureAttribution(FailureOrigin.UNKNOWN)
+
+
+def _uncorrected(lines: Sequence[KernelLine]) -> Iterator[KernelLine]:
+    """Yield the messages without records of firmware about errors that were corrected, such as of one bit of memory."""
+    corrected = {found[1] for line in lines if (found := FIRMWARE_CORRECTED.search(line.text))}
+    for line in lines:
+        record = FIRMWARE_RECORD.search(line.text)
+        if record is None or record[1] not in corrected:
+            yield line
 
 
 def _suspect(error: str, drive: DriveTrace, kernel: Sequence[KernelLine]) -> _Suspect:

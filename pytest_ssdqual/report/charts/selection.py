@@ -12,6 +12,7 @@ from typing import TypeVar
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import drives, explore
 from pytest_ssdqual.report.charts.course import (
+    convergence,
     health,
     new_and_working,
     over_time,
@@ -43,8 +44,8 @@ MOST_BYTES = 1_750_000
 #: Families of workloads for each level; the four mixes of the papers.
 MOST_FAMILIES = 4
 MOST_GROWTHS, MOST_MATRICES, MOST_RADARS, MOST_STRIPS = 2, 2, 2, 3
-MOST_BATHTUBS, MOST_DEPTHS, MOST_MEMBERS, MOST_LOOPS, MOST_CONDITIONED = 3, 4, 4, 4, 6
-MOST_SEARCHES, MOST_DEMANDS = 4, 3
+MOST_BATHTUBS, MOST_DEPTHS, MOST_MEMBERS, MOST_LOOPS, MOST_CONDITIONED = 3, 4, 4, 8, 6
+MOST_SEARCHES, MOST_DEMANDS, MOST_CONVERGENCES = 4, 3, 2
 #: Claims about drives beside each other, most informative first.
 OF_MEMBERS = ("member_spread", "latency_spread_between_members", "steady_iops", "p99_latency", "conforming_drives")
 
@@ -156,6 +157,8 @@ def _settling(notes: Notes) -> Iterator[Draw]:
     loops = list(steady_state.looped(notes.story.of("loop")))
     loops.sort(key=lambda each: (each.state.reached, -len(each.values)))
     yield from (partial(steady_state.chart, each) for each in loops[:MOST_LOOPS])
+    converging = convergence.convergences(notes.story.of("loop"))
+    yield from (partial(convergence.chart, each) for each in islice(converging, MOST_CONVERGENCES))
     found = list(steady_state.conditioned(notes.story.of("conditioned")))
     found.sort(key=lambda each: (each.state.reached, -len(each.values)))
     one_each = _of_several(found, lambda each: each.geometry.partition("x")[0])

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
@@ -163,10 +164,15 @@ def _completed_source(folder: Path, asked: FleetBay | None, files: dict[str, str
 
 
 def _spans(story: RunReader) -> Iterator[tuple[datetime, datetime]]:
-    """Return the time spans of the sessions; without a start or an end they are unbounded."""
+    """Return the time spans of the sessions; without a start or an end they are unbounded.
+
+    A session that was killed has no end; the lock of the run folder had ended it before the next one began.
+    """
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-    for session in subject.tables(story.manifest.get("sessions")) or [story.manifest]:
-        yield _time(session.get("started")) or first, _time(session.get("ended")) or last
+    sessions = subject.tables(story.manifest.get("sessions")) or [story.manifest]
+    starts = [_time(each.get("started")) for each in sessions]
+    for session, start, next_start in zip_longest(sessions, starts, starts[1:]):
+        yield start or first, _time(session.get("ended")) or next_start or last
 
 
 def _time(value: object) -> datetime | None:

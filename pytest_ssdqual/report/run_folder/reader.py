@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -260,7 +260,16 @@ class RunReader:
         A test that was run again, here or in a resumed session, replaces its earlier verdict. Unreadable evidence
         (``unreadable``) is left out.
         """
-        return tuple(each for each in map(_judged, _last(self.of(*JUDGED))) if each)
+        return tuple(each for each in map(_judged, self.latest().values()) if each)
+
+    def latest(self) -> Mapping[str, Record]:
+        """Return the last record of each verdict and observation, by what it is about (``subject_of``)."""
+        found: dict[str, Record] = {}
+        for record in self.of(*JUDGED):
+            about = subject_of(record.facts)
+            found.pop(about, None)
+            found[about] = record
+        return found
 
     def failed_drives(self) -> Iterator[tuple[str, str]]:
         """Yield the serial number of each drive that failed under the load, and the id of the test that reported it."""
@@ -270,16 +279,7 @@ class RunReader:
 
     def unreadable(self) -> int:
         """Return the number of verdicts that count, but are damaged."""
-        return sum(_judged(record) is None for record in _last(self.of(*JUDGED)))
-
-
-def _last(records: Iterable[Record]) -> Iterable[Record]:
-    found: dict[str, Record] = {}
-    for record in records:
-        about = subject_of(record.facts)
-        found.pop(about, None)
-        found[about] = record
-    return found.values()
+        return sum(_judged(record) is None for record in self.latest().values())
 
 
 def subject_of(facts: Mapping[str, object]) -> str:

@@ -18,6 +18,8 @@ from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
 #: Kinds of records of a test without a verdict: an error, or a fail for another reason than a promise.
 ERROR, FAILED = "error", "failed"
+#: Kind of record of a hardware test that passed and has no evidence: it compares figures itself.
+PASSED = "passed"
 #: Kinds of the first record of a later session, and of the record of its tests.
 RESUMED, PLANNED = "run_resumed", "tests_planned"
 #: The end of the id under which a file that could not be collected is reported, and the name of errors of no file.
@@ -75,7 +77,9 @@ def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
 
 def _open(story: RunReader) -> Iterable[Record]:
     judged_last = {
-        str(record.facts.get("test")): number for number, record in enumerate(story.records) if record.kind in JUDGED
+        str(record.facts.get("test")): number
+        for number, record in enumerate(story.records)
+        if record.kind in (*JUDGED, PASSED)
     }
     undecided = {
         (each.test, each.evidence.sentence[:ENOUGH_CHARACTERS])
@@ -115,7 +119,7 @@ RECORDS = "records.jsonl has them"
 
 def skipped(story: RunReader) -> Mapping[str, Sequence[str]]:
     """Return ids of tests by reason of their skip, without tests that a later session ran."""
-    last = {str(record.facts.get("test")): record for record in story.of(SKIPPED, ERROR, FAILED, *JUDGED)}
+    last = {str(record.facts.get("test")): record for record in story.of(SKIPPED, ERROR, FAILED, PASSED, *JUDGED)}
     found: dict[str, list[str]] = {}
     for test, record in last.items():
         if record.kind == SKIPPED:

@@ -13,6 +13,7 @@ from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
 from pytest_ssdqual.report.run_summary.errors import (
     ERROR,
     FAILED,
+    PASSED,
     PLANNED,
     RESUMED,
     SKIPPED,
@@ -26,7 +27,7 @@ from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.drives.topology import NO_SMART
 
 #: Kinds of the records that tests leave, and of those about drives whose health worsened.
-OF_TESTS, WORSENED = (*JUDGED, ERROR, FAILED, SKIPPED), "drive_worsened"
+OF_TESTS, WORSENED = (*JUDGED, ERROR, FAILED, PASSED, SKIPPED), "drive_worsened"
 #: Kinds of records that are read.
 KINDS = (*OF_TESTS, RESUMED, PLANNED, WORSENED, "write_cache", *time_budget.KINDS)
 

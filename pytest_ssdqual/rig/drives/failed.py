@@ -143,7 +143,9 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
         at_start = tuple(f"when the run began: {each}" for each in found_then)
         since: tuple[str, ...] = ()
         try:
-            since = failures.defects(drive, earlier, health.read(machine, [drive])[drive.path])
+            now = health.read(machine, [drive])[drive.path]
+            _require_known(drive, earlier, now)
+            since = failures.defects(drive, earlier, now)
         except RigError as error:
             if error.ends_run:
                 raise
@@ -154,6 +156,16 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
     if unread and not any(found.values()):
         raise unread[0]
     return found
+
+
+def _require_known(drive: Drive, earlier: DriveHealth, now: DriveHealth) -> None:
+    """Raise ``RigError`` if the drive reports no assessment, or no count of errors, that it reported before."""
+    for what, then, found in (
+        ("an assessment of its health", earlier.passed, now.passed),
+        (f"a count of {health.MEDIA_ERRORS}", earlier.media_errors, now.media_errors),
+    ):
+        if then is not None and found is None:
+            raise RigError(f"{drive.describe()} reported {what} when the run began, and reports none now")
 
 
 def _unblemished(found: DriveHealth) -> DriveHealth:

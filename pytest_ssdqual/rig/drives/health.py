@@ -14,7 +14,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import smart_answer
-from pytest_ssdqual.rig.drives.smart_answer import at, attribute, first, items, statistic, whole
+from pytest_ssdqual.rig.drives.smart_answer import at, first, items, statistic, whole
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
@@ -25,8 +25,9 @@ SCRIPT = scripts.text("health.sh")
 #: Number of drives that are identified at a time: sshd's default MaxSessions is 10.
 AT_ONCE = 6
 
-#: smartctl(8), EXIT STATUS: bit 0 command line did not parse, bit 1 device open failed. The others are findings.
-FAILED_BITS = 0b11
+#: smartctl(8), EXIT STATUS: bit 0 command line did not parse, bit 1 device open failed. Bit 2: some command failed,
+#: perhaps for a log that not every drive has, perhaps for the health itself. The others are findings.
+FAILED_BITS, COMMAND_FAILED = 0b11, 0b100
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0 (critical warning).
 TOO_WARM = "temperature is outside its limits"
@@ -66,6 +67,8 @@ class DriveHealth:
     raw_json: str
     #: Error counters of the drive's life, and its spare, by name.
     counters: Mapping[str, int] = field(default_factory=dict)
+    #: The log that has ``media_errors``; another log of the same drive may count otherwise.
+    media_source: str = field(default="", compare=False)
 
 
 def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]:
@@ -145,7 +148,7 @@ def _identified(machine: Machine, drive: Drive) -> Identification:
 def parse(answer: str) -> DriveHealth:
     """Parse one answer of ``smartctl --json=c -x`` for an NVMe, ATA or SCSI drive.
 
-    ``ValueError`` with smartctl's own message if it could not read the drive at all.
+    ``ValueError`` with smartctl's own message if it could not read the drive, or nothing of its health.
     """
     plain = read_json(answer)
     status = whole(plain, "smartctl", "exit_status")
@@ -154,7 +157,8 @@ def parse(answer: str) -> DriveHealth:
     nvme = at(plain, "nvme_smart_health_information_log")
     passed = at(plain, "smart_status", "passed")
     celsius = smart_answer.temperature_c(plain)
-    return DriveHealth(
+    media = _media_errors(plain)
+    found = DriveHealth(
         passed=passed if isinstance(passed, bool) else None,
         temperature_c=whole(nvme, "temperature") if celsius is None else round(celsius),
         percentage_used=first(
@@ -165,17 +169,27 @@ def parse(answer: str) -> DriveHealth:
             smart_answer.percentage_used(plain),
         ),
         critical_warning=whole(nvme, "critical_warning"),
-        media_errors=first(
-            whole(nvme, "media_errors"),
-            statistic(plain, "Number of Reported Uncorrectable Errors"),
-            attribute(plain, "Reported_Uncorrect", "Uncorrectable_Error_Cnt"),
-            _scsi_uncorrected(plain),
-        ),
+        media_errors=media[1],
         power_on_hours=first(whole(plain, "power_on_time", "hours"), whole(nvme, "power_on_hours")),
         data_written_bytes=smart_answer.data_written_bytes(plain),
         raw_json=answer,
         counters=smart_answer.counters(plain),
+        media_source=media[0],
     )
+    if status & COMMAND_FAILED and found.passed is found.media_errors is found.critical_warning is None:
+        raise ValueError(_messages(plain) or "it does not report its health")
+    return found
+
+
+def _media_errors(plain: object) -> tuple[str, int | None]:
+    """Return the first log that counts unrecovered errors, and its count."""
+    counts = {
+        "nvme": whole(plain, "nvme_smart_health_information_log", "media_errors"),
+        "statistics": statistic(plain, "Number of Reported Uncorrectable Errors"),
+        "attribute": smart_answer.error_count(plain, "Reported_Uncorrect", "Uncorrectable_Error_Cnt"),
+        "scsi": _scsi_uncorrected(plain),
+    }
+    return next(((source, count) for source, count in counts.items() if count is not None), ("", None))
 
 
 def worsened(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
@@ -209,7 +223,8 @@ def _changes(before: DriveHealth, after: DriveHealth, limits: HealthTable) -> It
         if new >> bit & 1:
             known = CRITICAL_WARNINGS[bit] if bit < len(CRITICAL_WARNINGS) else f"bit {bit}"
             yield f"new critical warning: {known}", known != TOO_WARM
-    if before.media_errors is not None and after.media_errors is not None:
+    is_known = before.media_errors is not None and before.media_source == after.media_source
+    if is_known and before.media_errors is not None and after.media_errors is not None:
         yield from _risen(MEDIA_ERRORS, before.media_errors, after.media_errors, limits)
     elif after.media_errors:
         yield f"{MEDIA_ERRORS} are {after.media_errors}, and how many there were before is unknown", False
@@ -238,7 +253,8 @@ def _risen(name: str, old: int, now: int, limits: HealthTable) -> Iterator[tuple
 
 
 def _scsi_uncorrected(plain: object) -> int | None:
-    counts = [whole(plain, "scsi_error_counter_log", way, "total_uncorrected_errors") for way in ("read", "write")]
+    ways = ("read", "write", "verify")
+    counts = [whole(plain, "scsi_error_counter_log", way, "total_uncorrected_errors") for way in ways]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 

@@ -33,9 +33,12 @@ PROTOCOLS = {"NVMe": DriveKind.NVME, "ATA": DriveKind.ATA, "SCSI": DriveKind.SCS
 #: ATA attributes, by the names of smartmontools' drive database, that count defects of the media. Bad blocks of the
 #: factory are not among them: every drive has some.
 MEDIA = re.compile(
-    r".*(Realloc|Pending|Uncorrect|End-to-End|Program_Fail|Erase_Fail|Later_Bad_B|Runtime_Bad_B|Grown_).*",
+    r".*(Realloc|Retired_B|Pending|Uncorrect|Reported_Uncorr|Uncor_Read|End[-_]to[-_]End|Program_Fail|Prog_Fail|Erase_Fail"
+    r"|Later_Bad_B|Runtime_Bad_B|New_Bad_B|Added_Bad_|Grown_).*",
     re.IGNORECASE,
 )
+#: Rates of errors (SandForce), of which those that were corrected are a part.
+RATES = re.compile(r".*(_Rate|Soft_).*", re.IGNORECASE)
 LINK = re.compile(r".*CRC.*", re.IGNORECASE)
 #: ATA device statistics, by their names in ACS-4.
 MEDIA_STATISTICS = ("Number of Reported Uncorrectable Errors", "Number of Reallocated Logical Sectors")
@@ -182,7 +185,7 @@ def _of_counters(smart: object, kind: DriveKind | None) -> dict[str, Any]:
     media: dict[str, int] = {}
     link: dict[str, int] = {}
     for name, count in (*_attributes(smart), *_statistics(smart)):
-        if MEDIA.fullmatch(name) or name in MEDIA_STATISTICS:
+        if (MEDIA.fullmatch(name) and not RATES.fullmatch(name)) or name in MEDIA_STATISTICS:
             media[name] = count
         elif LINK.fullmatch(name) or name in LINK_STATISTICS:
             link[name] = count

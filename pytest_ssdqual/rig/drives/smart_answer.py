@@ -44,6 +44,16 @@ WEAR_INDICATORS = ((233, "Media_Wearout_Indicator"), (177, "Wear_Leveling_Count"
 
 #: Name of the count of checksum errors between drive and host: the cable's, the slot's or the drive's.
 LINK_ERRORS = "CRC errors of the link"
+#: Name of the same of a SAS drive.
+PHY_ERRORS = "errors of the SAS link"
+#: As smartctl names the fields of each phy.
+SAS_PORT = re.compile(r"scsi_sas_port_\d+")
+OF_A_PHY = (
+    "invalid_dword_count",
+    "running_disparity_error_count",
+    "loss_of_dword_synchronization_count",
+    "phy_reset_problem_count",
+)
 #: Name of NVMe's count of entries in its error log.
 LOG_ENTRIES = "entries of the error log"
 #: Name of NVMe's available spare, per cent.
@@ -177,11 +187,19 @@ def _number(value: object) -> float | None:
     return value if known and isinstance(value, int | float) and abs(value) <= LARGEST else None
 
 
+def _phy_errors(plain: object) -> int | None:
+    """Errors of all phys of a SAS drive since its power-up (SPL, protocol-specific port log page); None without any."""
+    ports = [value for name, value in plain.items() if SAS_PORT.fullmatch(name)] if isinstance(plain, dict) else []
+    phys = [phy for port in ports if isinstance(port, dict) for phy in port.values()]
+    counts = [count for phy in phys for field in OF_A_PHY if (count := whole(phy, field)) is not None]
+    return sum(counts) if counts else None
+
+
 def counters(plain: object) -> Mapping[str, int]:
     """Error counters of the drive's life by name, and NVMe's available spare; only those that it reports."""
     found: dict[str, int] = {}
     for entry in attributes(plain):
-        name, raw = at(entry, "name"), whole(entry, "raw", "value")
+        name, raw = at(entry, "name"), _count(entry)
         for what, names in ATA_ERRORS if isinstance(name, str) and raw is not None else ():
             if isinstance(name, str) and names.fullmatch(name):
                 found[what] = max(raw or 0, found.get(what, 0))
@@ -194,6 +212,7 @@ def counters(plain: object) -> Mapping[str, int]:
         SPARE: whole(nvme, "available_spare"),
         UNSAFE_SHUTDOWNS: whole(nvme, "unsafe_shutdowns"),
         "grown defects": whole(plain, "scsi_grown_defect_list"),
+        PHY_ERRORS: _phy_errors(plain),
     }
     return found | {what: value for what, value in others.items() if value is not None}
 
@@ -209,11 +228,22 @@ def statistic(plain: object, name: str) -> int | None:
 
 
 def attribute(plain: object, *names: str) -> int | None:
-    """Raw value of the first ATA attribute with one of these names."""
+    """Raw value of the first ATA attribute with one of these names, all its 48 bits."""
     for entry in attributes(plain):
         if at(entry, "name") in names:
             return whole(entry, "raw", "value")
     return None
+
+
+def error_count(plain: object, *names: str) -> int | None:
+    """Count of errors of the first ATA attribute with one of these names."""
+    return next((_count(entry) for entry in attributes(plain) if at(entry, "name") in names), None)
+
+
+def _count(entry: object) -> int | None:
+    """Count of an ATA attribute of errors: above its 32 low bits the raw value of some vendors has other data."""
+    raw = whole(entry, "raw", "value")
+    return None if raw is None else raw & 0xFFFFFFFF
 
 
 def attributes(plain: object) -> Iterator[object]:

@@ -19,6 +19,11 @@ from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement,
 FAIR_SHARE = 0.9
 #: fio's message and exit status after an interrupt.
 OWN_SIGNAL, INTERRUPTED = re.compile(r"fio: terminating on signal 2"), 128
+#: Errors of the kernel before an I/O reaches a drive; no evidence against it.
+OF_HOST = (
+    "Resource temporarily unavailable|Cannot allocate memory|Interrupted system call|Operation not supported"
+    "|Operation not permitted|Permission denied|Operation canceled"
+)
 #: fio's message, error, meaning. The first match in this order is the cause, others are its consequences.
 COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
     (re.compile(r"fio: (\S+) appears mounted"), DriveRefused, "fio refused to write {0}: it is mounted"),
@@ -39,6 +44,12 @@ COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
         re.compile(r"io_u error on file (\S+): Invalid argument: (\w+) offset=(\d+), buflen=(\d+)"),
         InvalidMeasurement,
         "{0} refused a {1} of {3} bytes at byte {2}: are its logical sectors larger than such a size or offset?",
+    ),
+    # Memory, queues and the engine are the host's (axboe/fio#1432, axboe/liburing#1269).
+    (
+        re.compile(rf"io_u error on file (\S+): ({OF_HOST}): (\w+) offset=(\d+)"),
+        InvalidMeasurement,
+        'the kernel did not take a {2} for {0}: {1}; is memory short, or does engine = "libaio" in [load] help?',
     ),
     (
         re.compile(r"io_u error on file (\S+): (.+?): (\w+) offset=(\d+)"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +13,14 @@ import pytest
 
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import checksums
+from pytest_ssdqual.rig.guard import shared_paths
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from support.fakes.inner_session import Inner
+
+    from pytest_ssdqual.rig.drives.topology import Drive
 
 pytestmark = pytest.mark.slow
 
@@ -305,3 +312,33 @@ def test_each_bay_has_metrics_of_its_own(inner: Inner, promises: str) -> None:
     inner.run(*TWO, promises, QUICK, "-n", "2", "-k", "iops and randread and x4", "--ssd-openmetrics=ssd.prom")
     assert sorted(path.name for path in inner.pytester.path.glob("*.prom")) == ["ssd-dut1.prom", "ssd-dut2.prom"]
     assert '{machine="root@dut2",bay="dut2",' in (inner.pytester.path / "ssd-dut2.prom").read_text()
+
+
+def test_ctrl_c_before_a_resumed_run_leaves_its_bays_sealed(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = (*TWO, QUICK, promises, "-n", "1", "-k", "iops and randread")
+    inner.run(*args)
+    folder = folder_of(inner)
+    same_drives = shared_paths.same_drives
+
+    def stopped(bays: Mapping[str, Sequence[Drive]]) -> Iterable[str]:
+        os.kill(os.getpid(), signal.SIGINT)
+        return same_drives(bays)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shared_paths, "same_drives", stopped)
+        inner.run(*args, "--ssd-resume=last")
+    for bay in fleet.bay_folders(folder):
+        assert (bay / checksums.SUMS).is_file()
+        assert len(records(inner, bay.name, "resume_refused")) == 1
+
+
+def test_bays_of_another_version_are_refused_in_a_sentence(inner: Inner, promises: str) -> None:
+    args = (*TWO, QUICK, promises, "-n", "1", "-k", "iops and randread")
+    inner.run(*args)
+    file = folder_of(inner) / "bays" / "dut1" / "records.jsonl"
+    file.write_text(file.read_text().replace('"schema":1', '"schema":2'))
+    result = inner.run(*args, "--ssd-resume=last")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "schema 2" in "".join(result.errlines)

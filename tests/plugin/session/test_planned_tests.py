@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 OK, FAILED, INCOMPLETE = (pytest.ExitCode[name] for name in ("OK", "TESTS_FAILED", "NO_TESTS_COLLECTED"))
 DRIVES, QUICK = "--ssd-devices=root@dut1:/dev/nvme*", "--ssd-protocol=quick"
 SUITE = """
-import pytest
+import os, pytest
 from pytest_ssdqual import Workload
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
@@ -25,6 +26,7 @@ pytestmark = [pytest.mark.ssd_array("raid5", widths=[3]), pytest.mark.ssd_worklo
 def test_iops(ssd_run, ssd_sla):
     assert ssd_sla.judge(ssd_run)
 
+@pytest.mark.skipif("MAINTENANCE" in os.environ, reason="maintenance")
 @pytest.mark.ssd_promise("p99_latency")
 def test_p99(ssd_run, ssd_sla):
     assert ssd_sla.judge(ssd_run)
@@ -81,7 +83,7 @@ def test_what_failed_in_an_earlier_session_and_is_left_out_is_not_green(inner: I
     result = inner.run(*args, "-k", "iops", "-o", "ssd_require_verdicts=false")
     assert result.ret == FAILED
     said = " ".join(result.stdout.str().split())
-    assert "tests failed in an earlier session, and this one did not repeat them: test_promises.py::test_p99" in said
+    assert "tests failed in an earlier session, and this one did not judge that again: test_promises.py::test_p99" in said
     assert inner.all_cases()["not green"].outcome == "error"
     assert json.loads((inner.folder() / "manifest.json").read_text())["exit_status"] == FAILED
     # What passed may be left out.
@@ -132,3 +134,82 @@ def test_a_bay_that_failed_counts_when_another_one_is_resumed(
     assert result.ret == FAILED
     (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == FAILED
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_what_failed_in_an_earlier_session_and_is_skipped_is_not_green(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    assert inner.run(DRIVES, QUICK, suite, *workers).ret == FAILED
+    monkeypatch.setenv("MAINTENANCE", "1")
+    assert inner.run(DRIVES, QUICK, suite, *workers, "--ssd-resume=last").ret == FAILED
+    manifest = json.loads((inner.folder() / "manifest.json").read_text())
+    assert manifest["exit_status"] == FAILED
+    assert headline(inner.folder()).startswith("## Failed")
+
+
+def test_a_claim_that_failed_and_is_not_judged_any_more_is_not_green(inner: Inner, suite: str) -> None:
+    file = inner.pytester.path / "test_promises.py"
+    both = SUITE.replace('("steady_iops")', '("steady_iops", "p99_latency")').replace(
+        "assert ssd_sla.judge(ssd_run)", "assert all(ssd_sla.judge(each, ssd_run) for each in CLAIMS)", 1
+    )
+    file.write_text('CLAIMS = ["steady_iops", "p99_latency"]\n' + both)
+    assert inner.run(DRIVES, QUICK, suite, "-k", "iops").ret == FAILED
+    file.write_text('CLAIMS = ["steady_iops"]\n' + both.replace(', "p99_latency"', "", 1))
+    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == FAILED
+
+
+def test_a_test_without_a_verdict_has_run_when_it_passed(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (inner.pytester.path / "test_promises.py").write_text(
+        SUITE + "\ndef test_own(ssd_run):\n    assert 'BROKEN' not in os.environ and ssd_run.iops > 10\n"
+    )
+    monkeypatch.setenv("BROKEN", "1")
+    assert inner.run(DRIVES, QUICK, suite, "-k", "iops or own").ret == FAILED
+    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == FAILED
+    monkeypatch.delenv("BROKEN")
+    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops or own").ret == OK
+    assert not headline(inner.folder()).startswith("## Inconclusive")
+    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == OK
+
+
+def test_a_failure_that_is_expected_stays_so(inner: Inner, suite: str) -> None:
+    file = inner.pytester.path / "test_promises.py"
+    file.write_text(SUITE.replace('@pytest.mark.ssd_promise("p99', '@pytest.mark.xfail\n@pytest.mark.ssd_promise("p99'))
+    assert inner.run(DRIVES, QUICK, suite).ret == OK
+    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last").ret == OK
+    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == OK
+
+
+@pytest.mark.parametrize("permit", [(), ("-o", "ssd_require_verdicts=false")], ids=["required", "permitted"])
+def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, permit: tuple[str, ...]
+) -> None:
+    both = (DRIVES, "--ssd-devices=root@dut2:/dev/nvme*", QUICK, suite, "-n", "1")
+    spec = inner.pytester.path / "acme.toml"
+    spec.write_text(spec.read_text().replace("100 IOPS", "700 IOPS"))
+    monkeypatch.setenv("SIMULATED_ONLY", "root@dut2")
+    monkeypatch.setenv("SIMULATED_MD", "500")
+    assert inner.run(*both, "-k", "iops and randread").ret == FAILED
+    more = (*both, "--ssd-resume=last", *permit)
+    assert inner.run(*more, "-k", "iops and randread and dut1").ret == FAILED
+    (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    bay = fleet / "bays" / "dut2" / "manifest.json"
+    assert json.loads(bay.read_text())["exit_status"] == FAILED
+    # As of a session that was killed after that failure.
+    bay.write_text(json.dumps({**json.loads(bay.read_text()), "exit_status": None}))
+    assert inner.run(*more, "--ssd-bay=dut1", "-k", "iops and randread").ret == FAILED
+    assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == FAILED
+
+
+def test_a_run_elsewhere_is_continued_by_its_path(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_LOST_AT", "1")
+    inner.run(DRIVES, QUICK, suite, "-k", "iops", "--ssd-run-dir=elsewhere")
+    (folder,) = (inner.pytester.path / "elsewhere").iterdir()
+    result = inner.run(DRIVES, QUICK, suite, "-k", "iops", f"--ssd-resume={folder}")
+    (command,) = (line for line in result.outlines if "continue with" in line)
+    monkeypatch.delenv("SIMULATED_LOST_AT")
+    words = shlex.split(command.partition("pytest ")[2])
+    own = [word for word in words if word.startswith("--ssd-resume")]
+    assert inner.run(DRIVES, QUICK, suite, "-k", "iops", *own).ret == OK

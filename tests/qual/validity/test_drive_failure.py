@@ -104,6 +104,16 @@ def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> No
     assert attribute(ERROR, [sata(1, present=False), sata(2)], of_host).origin is FailureOrigin.PATH
 
 
+@pytest.mark.parametrize(("severity", "origin"), [("corrected", FailureOrigin.DRIVE), ("fatal", FailureOrigin.PATH)])
+def test_an_error_that_firmware_corrected_excuses_no_drive(severity: str, origin: FailureOrigin) -> None:
+    lines = said(
+        "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0",
+        f"{{1}}[Hardware Error]: event severity: {severity}",
+        f"{{1}}[Hardware Error]:  Error 0, type: {severity}",
+    )
+    assert attribute(ERROR, [sata(1, present=False), sata(2)], lines).origin is origin
+
+
 def test_several_failing_drives_with_media_errors_are_all_named() -> None:
     lines = said("critical medium error, dev sdb, sector 1", "critical medium error, dev sdc, sector 1")
     assert [each.serial for each in attribute(ERROR, [sata(1), sata(2)], lines).drives] == ["S1", "S2"]

@@ -211,6 +211,18 @@ def test_a_run_that_does_not_say_when_it_ended_may_have_gone_on(tmp_path: Path) 
     assert "at the same time" in refused(tmp_path / "fleet", one, later)
 
 
+def test_a_session_that_was_killed_had_ended_before_the_next_one(tmp_path: Path) -> None:
+    one = run(tmp_path, "dut1", serials=["S1"], started="2026-05-01T08:00:00Z", ended="2026-05-01T10:00:00Z")
+    manifest = json.loads((one / "manifest.json").read_text())
+    each = {"command_line": [], "versions": {}, "differences": []}
+    killed = {**each, "started": "2026-05-01T08:00:00Z", "ended": None, "exit_status": None}
+    resumed = {**each, "started": "2026-05-01T09:00:00Z", "ended": "2026-05-01T10:00:00Z", "exit_status": 0}
+    (one / "manifest.json").write_text(json.dumps({**manifest, "sessions": [killed, resumed]}))
+    (one / checksums.SUMS).write_bytes(checksums.text(one))
+    later = run(tmp_path, "dut2", BAD, serials=["S1"], started="2026-05-01T12:00:00Z", ended="2026-05-01T13:00:00Z")
+    assert len(merged(tmp_path / "fleet", one, later).bays) == 2
+
+
 def test_what_cannot_be_copied_leaves_nothing(tmp_path: Path) -> None:
     folder = run(tmp_path, "dut1")
     sources = merge.gather([folder])

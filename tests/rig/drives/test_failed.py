@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -114,6 +114,16 @@ def test_media_errors_when_the_run_began_are_a_finding(monkeypatch: pytest.Monke
     monkeypatch.setattr(health, "read", lambda machine, drives: {each.path: worn for each in drives})
     found = findings(ScriptedMachine(), DRIVES[:1], DriveFailures(before={DRIVES[0].path: worn}))
     assert found == {"S0": ("when the run began: media errors rose from 0 to 2",)}
+
+
+@pytest.mark.parametrize("lost", [{"passed": None}, {"media_errors": None}])
+def test_a_drive_that_reports_less_than_before_is_not_healthy(
+    monkeypatch: pytest.MonkeyPatch, lost: dict[str, None]
+) -> None:
+    sound = health.DriveHealth(True, 30, 3, 0, 0, 100, 10**12, "{}")
+    monkeypatch.setattr(health, "read", lambda machine, drives: {drives[0].path: replace(sound, **lost)})
+    with pytest.raises(RigError, match="reports none now"):
+        findings(ScriptedMachine(), DRIVES[:1], DriveFailures(before={DRIVES[0].path: sound}))
 
 
 def test_a_drive_that_cannot_be_read_is_not_reported_as_healthy(monkeypatch: pytest.MonkeyPatch) -> None:

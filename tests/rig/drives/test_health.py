@@ -105,6 +105,48 @@ def test_missing_fields_are_none_not_zero() -> None:
     assert parse(text) == DriveHealth(None, None, None, None, None, None, None, text)
 
 
+@pytest.mark.parametrize("plain", [{}, {"device": {"protocol": "NVMe"}}, {"smart_status": {}}])
+def test_a_drive_whose_health_cannot_be_read_is_not_healthy(plain: dict[str, object]) -> None:
+    words = "Read NVMe SMART/Health Information failed: NVMe Status 0x2006"
+    smartctl = {"exit_status": 4, "messages": [{"string": words}]}
+    with pytest.raises(ValueError, match="Health Information failed"):
+        parse(json.dumps({**plain, "smartctl": smartctl}))
+    # The same bit is set for a log that is missing.
+    assert parse(json.dumps({"smartctl": smartctl, "smart_status": {"passed": True}})).passed
+
+
+def test_counts_of_another_log_are_not_compared() -> None:
+    table = [{"name": "Reported_Uncorrect", "raw": {"value": 3}}]
+    by_attribute = {"smartctl": {"exit_status": 0}, "ata_smart_attributes": {"table": table}}
+    entry = {"name": "Number of Reported Uncorrectable Errors", "value": 0, "flags": {"valid": True}}
+    whole = {**by_attribute, "ata_device_statistics": {"pages": [{"table": [entry]}]}}
+    before, after = parse(json.dumps(whole)), parse(json.dumps(by_attribute))
+    assert (before.media_errors, after.media_errors) == (0, 3)
+    assert not defects(before, after)
+    assert worsened(before, after)
+    assert defects(replace(after, media_errors=2), after)
+
+
+def test_other_data_above_a_count_is_left_out() -> None:
+    def answer(raw: int) -> str:
+        table = [{"name": name, "raw": {"value": raw}} for name in ("Reallocated_Sector_Ct", "Reported_Uncorrect")]
+        return json.dumps({"smartctl": {"exit_status": 0}, "ata_smart_attributes": {"table": table}})
+
+    assert not worsened(parse(answer(5)), parse(answer(5 | 7 << 32)))
+    assert len(defects(parse(answer(5)), parse(answer(6 | 7 << 32)))) == 2
+
+
+def test_errors_of_all_phys_of_a_sas_drive_count_for_its_link() -> None:
+    phy = {"invalid_dword_count": 2, "phy_reset_problem_count": 1, "negotiated_logical_link_rate": "12 Gbps"}
+    plain = {**SCSI, "scsi_sas_port_0": {"relative_target_port_id": 1, "phy_0": phy}, "scsi_sas_port_1": {"phy_0": phy}}
+    health = parse(json.dumps(plain))
+    assert health.counters["errors of the SAS link"] == 6
+    worse = replace(health, counters={**health.counters, "errors of the SAS link": 7})
+    assert worsened(health, worse)
+    assert not defects(health, worse)
+    assert defects(health, worse, HealthTable(link_errors=0))
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

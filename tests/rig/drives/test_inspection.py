@@ -19,6 +19,7 @@ from pytest_ssdqual.qual.inspection import checks
 from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.qual.inspection.limits import InspectionTable
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, Sanitizing
+from pytest_ssdqual.rig.drives import inspection, smart_answer
 from pytest_ssdqual.rig.drives.inspection import SCRIPT, read, record, sections
 from pytest_ssdqual.rig.machine.machine import CommandFailed
 
@@ -236,3 +237,39 @@ def test_an_old_smartctl_does_not_report_the_self_tests_of_a_sas_drive(
     assert of("sas", smart=json.dumps(answer)).failed_self_tests == failed
     answer["scsi_self_test_0"] = {"result": {"value": 7}}
     assert of("sas", smart=json.dumps(answer)).failed_self_tests == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "is_media"),
+    [
+        ("Retired_Block_Count", True),
+        ("End_to_End_Err_Detect", True),
+        ("New_Bad_Blk_Count", True),
+        ("Added_Bad_Flash_Blk_Ct", True),
+        ("Total_Prog_Failures", True),
+        ("Reported_Uncorr_Errors", True),
+        ("Uncorr_Soft_Read_Err_Rt", False),
+        ("Raw_Read_Error_Rate", False),
+        ("Initial_Bad_Block_Count", False),
+        ("Power_On_Hours", False),
+    ],
+)
+def test_names_of_counts_of_defects(name: str, is_media: bool) -> None:
+    assert bool(inspection.MEDIA.fullmatch(name) and not inspection.RATES.fullmatch(name)) is is_media
+
+
+def test_whatever_a_run_counts_as_a_defect_is_one_at_the_inspection() -> None:
+    """By the names of smartmontools' drive database that the health knows, but those of the link and of power cuts."""
+    names = {
+        "reallocated blocks": ["Reallocated_Sector_Ct", "Reallocate_NAND_Blk_Cnt", "Retired_Block_Count"],
+        "pending sectors": ["Current_Pending_Sector", "Current_Pending_ECC_Cnt"],
+        "uncorrectable sectors found offline": ["Offline_Uncorrectable"],
+        "program failures": ["Program_Fail_Count_Chip"],
+        "erase failures": ["Erase_Fail_Cnt_Total"],
+        "end-to-end errors": ["End-to-End_Error", "End_to_End_Err_Detect"],
+    }
+    for what, pattern in smart_answer.ATA_ERRORS:
+        for name in names.pop(what, []):
+            assert pattern.fullmatch(name)
+            assert inspection.MEDIA.fullmatch(name)
+    assert not names

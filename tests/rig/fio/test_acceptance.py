@@ -215,6 +215,15 @@ def test_every_drive_has_to_do_its_part(version: str) -> None:
         (1, "fio: unrecognized option '--x=1'", RigError, "does not know --x=1"),
         (1, "fio: engine libaio not loadable", RigError, "lacks the I/O engine libaio"),
         (-9, "", InvalidMeasurement, "fio itself was killed by signal 9"),
+        *(
+            (1, f"fio: io_u error on file /dev/sdb: {words}: write offset=4096, buflen=4096", InvalidMeasurement, cause)
+            for words, cause in (
+                ("Resource temporarily unavailable", "^the kernel did not take a write for /dev/sdb"),
+                ("Cannot allocate memory", "^the kernel did not take a write for /dev/sdb"),
+                ("Input/output error", "^I/O error on /dev/sdb: Input/output error"),
+                ("Remote I/O error", "^I/O error on /dev/sdb: Remote I/O error"),
+            )
+        ),
         (3, "one\ntwo\n\n", InvalidMeasurement, "fio exited with status 3: two$"),
     ],
 )

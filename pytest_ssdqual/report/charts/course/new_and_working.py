@@ -70,7 +70,8 @@ def chart(found: NewAndWorking) -> Chart:
         svg = plate.svg(key, title, f"{len(shares)} workloads on a new and on a working drive.")
     caption = (
         "Writes are new before their cliff and working once settled. Reads are new on a drive that was purged and "
-        "written once in order, and working after conditioning."
+        "written once in order, and working after conditioning. A mix on a new drive reads blocks that were never "
+        "written, which needs no flash."
     )
     rows = tuple(
         (name, format_value(new, Unit.IOPS), format_value(working, Unit.IOPS), f"{100 * working / new:.0f} %")

@@ -88,7 +88,11 @@ def _tracked(facts: Mapping[str, Any]) -> Iterator[TrackedFigure]:
 
 
 def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigure:
-    """Return a workload's figure in a ``loop`` record; ``KeyError``, ``TypeError`` or ``ValueError`` without one."""
+    """Return a workload's figure in a ``loop`` record; ``KeyError``, ``TypeError`` or ``ValueError`` without one.
+
+    A loop ends with the first window in which all its tracked figures were steady, so the last window is the judged
+    one, also of a figure that was steady before.
+    """
     from pytest_ssdqual.qual.workload.rounds import Rounds
 
     rule, geometry = from_plain(SteadyRule, facts["rule"]), Geometry.parse(facts["geometry"])
@@ -99,9 +103,9 @@ def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigur
     ]
     is_sum = geometry.is_side_by_side and adds
     values = [strict_json.number(cell[figure]) / (_drives(cell, geometry) if is_sum else 1) for cell in cells]
-    end = steady_state.first_steady(values, rule) or len(values)
-    state = steady_state.judge(values[:end], rule)
-    return TrackedFigure(str(geometry), f"{facts['loop']}, {workload}", tuple(values), end - rule.window, state, unit)
+    state = steady_state.judge(values, rule)
+    begin = len(values) - rule.window
+    return TrackedFigure(str(geometry), f"{facts['loop']}, {workload}", tuple(values), begin, state, unit)
 
 
 def _drives(cell: Mapping[str, Any], geometry: Geometry) -> int:
@@ -121,7 +125,7 @@ def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
     with drawing():
         plate = Plate.of(2.8)
         per = ", average drive" if settling.geometry.startswith("drive") else ""
-        axes = plate.axes("round", f"{_axis(unit)}{per}")
+        axes = plate.axes("round", f"{axis_label(unit)}{per}")
         numbers = [index + 1.0 for index in range(len(settling.values))]
         shown = extremes(numbers, settling.values)
         tooltips = [f"round {n:g}: {format_value(v, unit)}" for n, v in zip(*shown, strict=True)]
@@ -148,13 +152,25 @@ def _table(settling: TrackedFigure, low: float, high: float) -> Table:
     points = condensed([(index + 1.0, value) for index, value in enumerate(settling.values)])
     marks = (
         ("average of the window", format_value(state.average, unit, 1)),
-        ("slope per round", format_value(state.slope_per_round, unit, 1)),
+        ("range measured", format_value(state.range_measured, unit, 1)),
         ("range allowed", f"{format_value(low, unit, 1)} to {format_value(high, unit, 1)}"),
+        ("slope per round", format_value(state.slope_per_round, unit, 1)),
+        ("slope excursion measured", format_value(state.slope_excursion, unit, 1)),
+        ("slope excursion allowed", format_value(state.slope_allowed, unit, 1)),
+        ("correlation", f"{state.correlation:.2f}"),
+        ("best fit", f"{state.slope_per_round:.5g} × round + {_intercept(settling):.5g}, in {unit.value}"),
     )
-    return Table(("round", _axis(unit)), (*((f"{x:g}", format_value(y, unit, 1)) for x, y in points), *marks))
+    return Table(("round", axis_label(unit)), (*((f"{x:g}", format_value(y, unit, 1)) for x, y in points), *marks))
 
 
-def _axis(unit: Unit) -> str:
+def _intercept(settling: TrackedFigure) -> float:
+    """Return the value of the best fit at round 0, which is before the first one."""
+    state = settling.state
+    return state.average - state.slope_per_round * (settling.begin + (len(state.values) + 1) / 2)
+
+
+def axis_label(unit: Unit) -> str:
+    """Return what a tracked figure of this unit is."""
     return {Unit.IOPS: "IOPS", Unit.NANOSECONDS: "mean latency", Unit.BYTES_PER_SECOND: "throughput"}.get(
         unit, unit.value
     )

@@ -1,0 +1,48 @@
+"""Tests of a run folder that failed or ended without a verdict, and that nothing later replaced; pure.
+
+A run with these is not green, whatever its last session ran. A failure is that of one claim on one array: a test that
+judges fewer claims than before, or is skipped, resolves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_folder.reader import RunReader
+from pytest_ssdqual.report.run_summary.errors import troubles
+
+#: Key of a verdict's record that its test was expected to fail (``pytest.mark.xfail``), and did.
+EXPECTED = "xfail"
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """Ids of tests, each once."""
+
+    failed: tuple[str, ...]
+    #: Inconclusive, or ended in an error.
+    undecided: tuple[str, ...]
+
+
+def unresolved(
+    story: RunReader, *, tests: Collection[str] = (), subjects: Collection[str] = (), inconclusive: bool = True
+) -> Unresolved:
+    """Return what is open in ``story``, without what the present session reports itself.
+
+    ``tests`` are those that it judged or ended in an error, ``subjects`` what its verdicts are about (``subject_of``).
+    ``inconclusive``: verdicts without a result count (``ssd_inconclusive``).
+    """
+    failed, undecided = dict[str, None](), dict[str, None]()
+    for subject, record in story.latest().items():
+        if subject in subjects or record.facts.get(EXPECTED) is True:
+            continue
+        if record.facts.get("outcome") == Finding.FAIL:
+            failed[str(record.facts.get("test"))] = None
+        elif inconclusive and record.facts.get("outcome") == Finding.INCONCLUSIVE:
+            undecided[str(record.facts.get("test"))] = None
+    for trouble in troubles(story):
+        of_kind = failed if trouble.is_failure else undecided
+        of_kind.update({test: None for test in trouble.tests if test not in tests})
+    return Unresolved(tuple(failed), tuple(undecided))

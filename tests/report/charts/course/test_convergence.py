@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from support.builders import charted
+
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts.course import convergence, steady_state
+from pytest_ssdqual.report.run_folder.reader import Record
+
+WRITES = [Workload("randwrite", bs, 32, threads=4) for bs in ("64k", "4k")]
+READ = Workload("randread", "4k", 32, threads=4)
+#: The first figure falls until round 3; its first window that is steady alone ends before that of the second.
+LARGE = [400.0, 100.0, 102.0, 98.0, 100.0, 101.0, 99.0, 100.0]
+SMALL = [9000.0, 8000.0, 7000.0, 5100.0, 5000.0, 5050.0, 4950.0, 5000.0]
+
+
+def loop(*workloads: Workload, tracked: tuple[Workload, ...] = tuple(WRITES)) -> Record:
+    rates = {str(WRITES[0]): LARGE, str(WRITES[1]): SMALL, str(READ): [7000.0] * 8}
+    asked = {
+        "name": "snia-iops",
+        "workloads": [plain(each) for each in workloads],
+        "tracked": [{"workload": plain(each), "claim": "steady_iops"} for each in tracked],
+        "fill_bs": "128k",
+        "fill_passes": 2,
+    }
+    rounds = [[{"iops": 2 * rates[str(each)][index]} for each in workloads] for index in range(8)]
+    rule = {"window": 5, "range_percent": 20.0, "slope_percent": 10.0}
+    facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": asked, "rule": rule, "rounds": rounds}
+    return charted.record("loop", facts)
+
+
+def test_all_sizes_of_pure_writes_are_drawn_for_the_average_drive() -> None:
+    (found,) = convergence.convergences([loop(READ, *WRITES)])
+    assert dict(found.lines) == {str(WRITES[0]): tuple(LARGE), str(WRITES[1]): tuple(SMALL)}
+    assert found.window == 5
+    chart = convergence.chart(found)
+    assert chart.table.columns == ("round", *map(str, WRITES))
+    assert chart.table.rows[0] == ("1", "400 IOPS", "9,000 IOPS")
+    assert len(chart.table.rows) == 8
+    assert all(str(each) in chart.svg for each in WRITES)
+
+
+def test_one_size_is_no_comparison_and_an_unreadable_loop_is_left_out() -> None:
+    damaged = loop(*WRITES)
+    damaged.facts["rounds"] = [[{}]]
+    assert not list(convergence.convergences([loop(READ, WRITES[0], tracked=(WRITES[0],)), damaged]))
+
+
+def test_the_window_of_a_figure_is_that_of_the_whole_loop() -> None:
+    """The large size alone was steady after six rounds, but the loop only after eight, whose window is judged."""
+    large, small = steady_state.looped([loop(*WRITES)])
+    assert (large.begin, small.begin) == (3, 3)
+    assert large.state.values == tuple(LARGE[3:])
+    rows = dict(row for row in steady_state.chart(large).table.rows if row[0].isalpha() or " " in row[0])
+    assert rows["slope excursion allowed"] == "9.96 IOPS"
+    assert rows["range measured"] == "4.00 IOPS"
+    slope, _, intercept = rows["best fit"].partition(" × round + ")
+    level = large.state.average
+    assert abs(float(slope) * 6 + float(intercept.partition(",")[0]) - level) < 1e-3 * level

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.rig.observe.device_counters import counted, queue
+
+WRAP_MS = 1 << 32
+
+
+def reading(ios: int, milliseconds: int) -> str:
+    """``/sys/block/sda/stat`` of a kernel that prints milliseconds as 32-bit numbers."""
+    ms = milliseconds % WRAP_MS
+    return f"{ios} 0 {8 * ios} {ms} {ios} 0 {8 * ios} {ms} 0 {ms} {ms}"
+
+
+@given(st.integers(0, 2 * WRAP_MS), st.integers(1, 3_000_000), st.floats(1.0, 16_000.0))
+def test_a_counter_that_begins_again_changes_nothing(earlier: int, spent: int, seconds: float) -> None:
+    found = queue(
+        counted("sda", {"/sys/block/sda/stat": reading(0, earlier)}),
+        counted("sda", {"/sys/block/sda/stat": reading(1000, earlier + spent)}),
+        seconds,
+    )
+    assert found
+    assert found.mean_depth == pytest.approx(spent / 1000 / seconds)
+    assert found.read_wait_ns == pytest.approx(1000 * spent)
+
+
+def test_a_process_in_which_the_counters_could_begin_again_unnoticed_has_no_queue() -> None:
+    before, after = (counted("sda", {"/sys/block/sda/stat": reading(ios, 50)}) for ios in (0, 1000))
+    assert queue(before, after, 4 * 3600.0)
+    assert queue(before, after, 5 * 3600.0) is None
