@@ -14,6 +14,8 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual import command
 from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_folder import checksums
 
 Out = pytest.CaptureFixture[str]
 
@@ -191,6 +193,33 @@ def test_a_gate_does_not_pass_what_an_unreadable_verdict_may_say(runs: Path, cap
     records.write_text(records.read_text().replace('"claim":"p99_latency"', '"claim":99'))
     assert command.main(["compare", "20260301", "20260302", "--fail-on-worse"]) == 4
     assert "20260301T120000Z-aaaa has unreadable verdicts" in capsys.readouterr().err
+
+
+def test_a_gate_does_not_pass_readings_alone(runs: Path, capsys: Out) -> None:
+    for name, value in (("old", 4), ("new", 3)):
+        Kept([KeptMeasurement(value, Claim.CONFORMING_DRIVES, is_reading=True)]).keep(runs / name)
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 4
+    assert "readings" in capsys.readouterr().err
+
+
+def test_a_lot_that_is_rejected_now_closes_the_gate(runs: Path) -> None:
+    for name, value, outcome in (("old", 4, Finding.PASS), ("new", 3, Finding.FAIL)):
+        counted = KeptMeasurement(value, Claim.CONFORMING_DRIVES, is_reading=True, lot="steady_iops", outcome=outcome)
+        Kept([KeptMeasurement(12_000), counted]).keep(runs / name)
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 1
+    assert command.main(["compare", "new", "old", "--fail-on-worse"]) == 0
+
+
+@pytest.mark.parametrize("damaged", ["old", "new"])
+def test_a_gate_does_not_pass_a_run_that_is_not_as_it_was_sealed(runs: Path, capsys: Out, damaged: str) -> None:
+    for name in ("old", "new"):
+        folder = Kept([KeptMeasurement(12_000), KeptMeasurement(9e5, Claim.P99_LATENCY)]).keep(runs / name)
+        (folder / checksums.SUMS).write_bytes(checksums.text(folder))
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 0
+    records = runs / damaged / "records.jsonl"
+    records.write_bytes(records.read_bytes().replace(b'"p99_latency"', b'"p99_latency\0'))
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 4
+    assert f"{damaged} is not as it was sealed" in capsys.readouterr().err
 
 
 def test_the_version(capsys: Out) -> None:

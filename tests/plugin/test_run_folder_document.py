@@ -29,9 +29,8 @@ DOCUMENT = (ROOT / "docs/run-folder.md").read_text()
 BY_NAME = {
     ("plugin/plan/budget.py", "SPENT"): {SPENT},
     ("plugin/session/recorder.py", "CLAIMS"): {CLAIMS},
-    ("plugin/session/recorder.py", "PASSED"): {PASSED},
     ("plugin/session/recorder.py", "PLANNED"): {PLANNED},
-    ("plugin/session/recorder.py", "kind"): {"error", "failed", "skipped", "verdict", "observation"},
+    ("plugin/session/recorder.py", "kind"): {"error", "failed", PASSED, "skipped", "verdict", "observation"},
     ("rig/guard/cache_changes.py", "kind"): {"write_cache_restored", "write_cache_left"},
     ("rig/guard/held_drives.py", "kind"): {"array_left", "array_stopped"},
     ("rig/measure/fixed_time.py", "kind"): {"measured", "member", EXPLORED, EXPLORED_LONGER, CONFIRMED},
@@ -49,7 +48,8 @@ EVIDENCE = Evidence(
     "steady_iops", ("raid5x4",), ("randread_4k_qd8",), 1.0, 0.9, 1.1, 5, Unit.IOPS, 0.5, Direction.AT_LEAST, "a spec",
     Finding.PASS, 50.0, "a sentence", "quick", False, published=PUBLISHED, members=(PART,), points=(PART,),
     wider=(Widening(0.1, 0.8, 1.2),), baseline=Earlier("a run", "0" * 64, Unit.IOPS, ENDS, ENDS),
-    screened=Agreement("raid5", 20, 6, 8, 12, 10.0, 0.95), predicted=("raid5x4",),
+    screened=Agreement("raid5", 20, 6, 8, 12, 10.0, 0.95), predicted=("raid5x4",), relative_to="randread_4k_qd8",
+    unit_of_parts=Unit.IOPS,
 )  # fmt: skip
 
 

@@ -60,7 +60,9 @@ class EvidenceBuilder:
             whole = replace(whole, members=tuple(map(_with_bound, whole.members, verdicts)))
         more = figures.of_exceedance(verdict.slower) if verdict.slower else {}
         since = evidence.of_since(verdict.reference) if isinstance(verdict.reference, BaselineReference) else None
-        return replace(whole, figures={**_p_value(verdict), **whole.figures, **more}, baseline=since)
+        relative_to = str(verdict.reference) if isinstance(verdict.reference, Workload) else ""
+        found_figures = {**_p_value(verdict), **whole.figures, **more}
+        return replace(whole, figures=found_figures, baseline=since, relative_to=relative_to)
 
     def of_lot(self, judged: Judgeable, verdict: LotVerdict) -> Evidence:
         """Return the evidence of a lot, with the plan and each drive of the sample."""
@@ -69,6 +71,7 @@ class EvidenceBuilder:
             found,
             about=About.LOT,
             group=verdict.of.value,
+            unit_of_parts=verdict.drives[0].estimate.unit if verdict.drives else None,
             members=(*map(_part, verdict.drives), *map(_part_left_out, verdict.left_out)),
             figures=lots.figures(verdict),
             raw=judged.raw_files(),

@@ -166,7 +166,7 @@ def _of_parts(row: FigureRow, whole: Evidence) -> tuple[str, str, str, float | N
     """Return figure, unit, direction and limit of the parts: those of the whole, unless that counts drives."""
     if whole.about is About.LOT and whole.group in set(Claim):
         claim = Claim(whole.group)
-        return claim.value, claim.unit.value, claim.direction.value, None
+        return claim.value, (whole.unit_of_parts or claim.unit).value, claim.direction.value, None
     if whole.claim.startswith(inspection.PREFIX):
         name = whole.claim.removeprefix(inspection.PREFIX)
         return name, unit_of(name), "", None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ssdqual.qual.units import format_capacity, format_clock
+from pytest_ssdqual.qual.units import format_clock
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html.page import REPORT
@@ -142,8 +142,7 @@ def _drives(run: RunView, idle: Mapping[str, str]) -> Iterator[DriveGroup]:
     for drive in subject.manifest_drives(run.manifest):
         if subject.text(drive, "identity") in idle:
             continue
-        size = drive.get("size_bytes")
-        capacity = format_capacity(size) if isinstance(size, int) and size >= 0 else "unknown"
+        capacity = subject.capacity(drive.get("size_bytes"))
         model, firmware = (subject.text(drive, name) or "unknown" for name in ("model", "firmware"))
         serial = subject.text(drive, "serial") or subject.text(drive, "identity")
         groups.setdefault((model, firmware, capacity), []).append(serial)

@@ -38,7 +38,7 @@ def figure_of(evidence: Evidence, part: Part) -> tuple[float, Unit] | None:
 
 
 def _lot_unit(evidence: Evidence) -> Unit:
-    return Claim(evidence.group).unit if evidence.group in set(Claim) else Unit.COUNT
+    return evidence.unit_of_parts or (Claim(evidence.group).unit if evidence.group in set(Claim) else Unit.COUNT)
 
 
 def chart(judged: Judged, prefix: str = "drives") -> Chart | None:

@@ -10,6 +10,7 @@ from enum import IntEnum
 from statistics import median
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.strict_json import LARGEST
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.rig.drives.topology import is_same_firmware
@@ -182,7 +183,7 @@ def _counted(drives: Sequence[Mapping[str, object]], key: str) -> str:
 
 
 def _sizes(drives: Sequence[Mapping[str, object]]) -> str:
-    sizes = {size for each in drives if isinstance(size := each.get("size_bytes"), int)}
+    sizes = {size for each in drives if isinstance(size := each.get("size_bytes"), int) and 0 <= size <= LARGEST}
     return ", ".join(f"{size:,} bytes ({format_capacity(size)})" for size in sorted(sizes)) or UNKNOWN
 
 

@@ -29,7 +29,7 @@ __all__ = [
     "Weight",
     "compare",
     "facts",
-    "shortfall_as_whole",
+    "whole",
 ]
 
 #: Variance of a change of the same drives, in units of the variance of one run.
@@ -238,14 +238,17 @@ def _ratio(old: ComparedFigure, new: ComparedFigure, run_to_run_percent: float, 
         if not found.is_reading:
             found = comparison.blurred(found, 2 * comparison.resolution(new.estimate.unit))
         return comparison.widened(found, OF_BOTH * run_to_run_percent, share)
-    own, other = (
-        comparison.widened(shortfall_as_whole(each.at(share), each.direction), run_to_run_percent, share)
-        for each in (new, old)
-    )
+    own, other = (comparison.widened(whole(each, share), run_to_run_percent, share) for each in (new, old))
     return comparison.ratio(own, other)
 
 
-def shortfall_as_whole(estimate: Estimate, direction: Direction) -> Estimate:
+def whole(figure: ComparedFigure, share: float = 1.0) -> Estimate:
+    """Return the estimate, of a claim in per cent as a whole; a relative figure is one already."""
+    found = figure.at(share)
+    return found if figure.percent_of else _shortfall_as_whole(found, figure.direction)
+
+
+def _shortfall_as_whole(estimate: Estimate, direction: Direction) -> Estimate:
     """Return 100 % plus a percentage that should be near zero, such as a deviation; any other estimate as it is.
 
     A ratio of two percentages near zero says nothing: 0.006 % and 40 % differ 6,600-fold, 140 % and 100 % by 1.4.
@@ -264,6 +267,8 @@ def _why_not(figures: _Figures, first: ComparedRun, run: ComparedRun) -> str:
         return "the workload of this name is defined differently"
     if old.estimate.unit is not new.estimate.unit or old.direction is not new.direction:
         return "the units differ: the limit is relative in one run and absolute in another"
+    if old.percent_of != new.percent_of:
+        return "the percentages are of different baselines or workloads"
     if old.estimate.basis != new.estimate.basis:
         one, other = (each.estimate.basis or "all that was measured" for each in (old, new))
         return f"the figures have different conditions: {one}, and {other}"

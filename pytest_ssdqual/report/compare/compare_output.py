@@ -23,7 +23,7 @@ from pytest_ssdqual.report.compare.compare import (
     Comparison,
     Pair,
     Weight,
-    shortfall_as_whole,
+    whole,
 )
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
@@ -134,8 +134,8 @@ def _change(pair: Pair) -> tuple[str, str]:
     ratio, estimate = pair.change.ratio, pair.old.estimate
     if estimate.unit is not Unit.PERCENT:
         return format_value(ratio.value, Unit.RATIO, 1), format_range(ratio.low, ratio.high, Unit.RATIO)
-    whole = shortfall_as_whole(estimate, pair.direction).value
-    value, low, high = (whole * (each - 1) for each in (ratio.value, ratio.low, ratio.high))
+    all_of_it = whole(pair.old).value
+    value, low, high = (all_of_it * (each - 1) for each in (ratio.value, ratio.low, ratio.high))
     ends = (f"{each:+.1f}" if math.isfinite(each) else "∞" for each in (low, high))
     return f"{value:+.1f} points", "…".join(ends)
 

@@ -68,6 +68,8 @@ class ComparedFigure:
     reported: Estimate | None = None
     #: Of drives side by side: that of each drive, by serial number. Older runs recorded no intervals of drives.
     alone: Mapping[str, Estimate] = field(default_factory=dict)
+    #: What is 100 % of a relative figure; empty for all others.
+    percent_of: str = ""
 
     def at(self, share: float) -> Estimate:
         """Return the estimate with an interval for this share of the error rate."""
@@ -130,13 +132,13 @@ class ComparedRun:
     def read(cls, folder: Path) -> ComparedRun:
         """Read a run folder; ``OSError`` without records."""
         story = RunReader.read(folder, *KINDS)
-        figures: dict[FigureKey, ComparedFigure] = {}
+        figures: list[tuple[Evidence, ComparedFigure]] = []
         unreadable = story.unreadable()
         for judged in story.evidence():
             if not judged.evidence.is_measured:  # a prediction is compared with no other run
                 continue
             try:
-                figures[key_of(judged.evidence)] = _figure(judged.evidence, judged.test)
+                figures.append((judged.evidence, _figure(judged.evidence, judged.test)))
             except ValueError:
                 unreadable += 1
         first = story.records[0].time if story.records else ""
@@ -145,7 +147,7 @@ class ComparedRun:
             folder=folder,
             manifest=story.manifest,
             started=safe_text.line(str(story.manifest.get("started") or first)),
-            figures=figures,
+            figures=_by_key(figures),
             asked=_asked(story.of("measured")),
             health=_health(story.of("health")),
             unreadable=unreadable,
@@ -160,6 +162,19 @@ def key_of(evidence: Evidence) -> FigureKey:
     if _of_drives(evidence):
         geometries = (DRIVES,)
     return FigureKey(evidence.claim, geometries, evidence.workloads, evidence.about.value, evidence.group)
+
+
+def _by_key(found: Iterable[tuple[Evidence, ComparedFigure]]) -> dict[FigureKey, ComparedFigure]:
+    """Return the figures by their keys; of several numbers of drives side by side the most are ``DRIVES``."""
+    figures: dict[FigureKey, ComparedFigure] = {}
+    geometries: dict[FigureKey, tuple[str, ...]] = {}
+    for evidence, figure in sorted(found, key=lambda each: len(each[1].drives)):
+        key = key_of(evidence)
+        if geometries.setdefault(key, evidence.geometries) != evidence.geometries:
+            figures[replace(key, geometries=geometries[key])] = figures[key]
+            geometries[key] = evidence.geometries
+        figures[key] = figure
+    return figures
 
 
 def _of_drives(evidence: Evidence) -> dict[str, float]:
@@ -194,7 +209,7 @@ def _figure(evidence: Evidence, test: str) -> ComparedFigure:
     return ComparedFigure(
         estimate, evidence.direction, drives, evidence.outcome.value, published, test, evidence.wider,
         reported if drives else None,
-        _alone(evidence, reported) if drives else {},
+        _alone(evidence, reported) if drives else {}, evidence.percent_of,
     )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ one are tested for a change. The others are shown beside them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -63,6 +63,8 @@ class HistoryPoint:
     firmware: str
     protocol: str
     machine: str
+    #: Definitions of the figure's workloads, by id.
+    asked: Mapping[str, str] = field(default_factory=dict)
     #: Reason why the run is not tested for a change; empty if it is.
     apart: str = ""
 
@@ -163,24 +165,32 @@ def _points(runs: Sequence[ComparedRun], key: FigureKey) -> Iterator[HistoryPoin
         time, figure = _time(run), run.figures.get(key)
         if time and figure:
             facts = (model_of(run), firmware_of(run, known), document(run, "protocol"), machine_of(run))
-            yield HistoryPoint(run.name, time, figure, *facts)
+            asked = {each: run.asked[each] for each in key.workloads if each in run.asked}
+            yield HistoryPoint(run.name, time, figure, *facts, asked)
 
 
 def _apart(point: HistoryPoint, last: HistoryPoint) -> str:
     """Return why a point is not in one series with the last one; empty if it is."""
     if (point.model, point.protocol) != (last.model, last.protocol):
         return "another product or protocol"
-    if point.figure.estimate.unit is not last.figure.estimate.unit:
+    one, other = point.figure, last.figure
+    if one.estimate.unit is not other.estimate.unit:
         return "another unit"
+    if one.percent_of != other.percent_of:
+        return "another reference of its percentage"
+    if one.estimate.basis != other.estimate.basis:
+        return "another condition"
+    if any(point.asked.get(each, asked) != asked for each, asked in last.asked.items()):
+        return "another definition of the workload"
     return "" if point.figure.estimate.value > 0 else "not above zero, so without a ratio"
 
 
 def _time(run: ComparedRun) -> datetime | None:
     try:
         found = datetime.fromisoformat(run.started)
-    except ValueError:
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _bay_of(run: ComparedRun) -> str:

@@ -43,7 +43,7 @@ SUITES: dict[Claim, tuple[str, ...]] = {
     Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: ("intel_s3500", *_LEVELS),
     Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: ("intel_s3500",),
     Claim.SCALING_SLOPE: ("intel_s3500", *_LEVELS, "toms_s3700"),
-    Claim.SCALING_DEVIATION: (*_LEVELS, "toms_s3700"),
+    Claim.SCALING_DEVIATION: (*_LEVELS, "intel_s3500", "toms_s3700"),
     Claim.BATHTUB_DEPTH: ("stec", "toms_s3500"),
     Claim.MIX_RISE: ("toms_s3500",),
     Claim.BALANCED_GAIN: ("toms_s3500",),

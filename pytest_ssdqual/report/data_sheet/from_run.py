@@ -88,7 +88,9 @@ def _figures(run: ComparedRun) -> Iterator[str]:
     for key, figure in sorted(run.figures.items(), key=lambda each: (each[0].about == "loop", each[0])):
         array = _array(key)
         place = (key.claim, str(array), key.workload)
-        if array is None or place in seen or not figure.estimate.value > 0:
+        # A figure that was judged in per cent of another one is no figure of the drive.
+        is_of_claim = array is not None and figure.estimate.unit is Claim(key.claim).unit
+        if array is None or not is_of_claim or place in seen or not figure.estimate.value > 0:
             continue
         seen.add(place)
         yield "\n".join([*_figure(run, key, figure, array), ""])

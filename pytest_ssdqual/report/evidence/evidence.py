@@ -164,6 +164,10 @@ class Evidence:
     screened: Annotated[Agreement | None, Added()] = None
     #: Names of the arrays that were not measured.
     predicted: Annotated[tuple[str, ...], Added()] = ()
+    #: Id of the workload whose quantity is 100 % of a figure that is relative to it.
+    relative_to: Annotated[str, Added()] = ""
+    #: Of a lot, whose value counts drives: the unit of the drives' figures.
+    unit_of_parts: Annotated[Unit | None, Added()] = None
 
     def __post_init__(self) -> None:
         # An interval for a small share of the error rate may span a hundred decades, which no record holds.
@@ -183,6 +187,13 @@ class Evidence:
     def is_broken(self) -> bool:
         """Return whether the limit is certainly missed, by the drives or by what was found to be the cause."""
         return self.outcome is Finding.FAIL or (self.outcome is Finding.INCONCLUSIVE and self.cause is not None)
+
+    @property
+    def percent_of(self) -> str:
+        """What is 100 % of a figure that is relative to something else: percentages of two things are not compared."""
+        if self.baseline:
+            return f"the baseline {self.baseline.run} ({self.baseline.sha256[:12]})"
+        return self.relative_to
 
     @property
     def is_measured(self) -> bool:

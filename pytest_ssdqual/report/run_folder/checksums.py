@@ -61,6 +61,18 @@ def changed(folder: Path, written_again: Collection[str] = (), required: Sequenc
     return tuple(found)
 
 
+def changed_among(folder: Path, names: Sequence[str]) -> str:
+    """Return the first of these files that is not as ``SHA256SUMS`` lists it; empty if all are, or if it lists none."""
+    listed = read(folder)
+    for name in names:
+        try:
+            if name in listed and digest(folder / name) != listed[name]:
+                return f"{name} has changed"
+        except OSError as error:
+            return f"{name} cannot be read ({error.strerror})"
+    return ""
+
+
 def digest(path: Path) -> str:
     """Return the SHA-256 of a regular file; ``OSError`` for anything else."""
     with open(safe_files.open_regular(path), "rb") as file:  # noqa: PTH123 (a descriptor)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLog
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity
@@ -57,7 +57,7 @@ def drives(manifest: Mapping[str, object], blamed: Mapping[str, int] = MappingPr
             text(drive, "serial") or text(drive, "identity"),
             text(drive, "model") or "unknown model",
             text(drive, "firmware") or "unknown",
-            _capacity(drive.get("size_bytes")),
+            capacity(drive.get("size_bytes")),
             text(drive, "path"),
             *([sheets.get(text(drive, "identity"), "unknown")] if sheets else []),
         )
@@ -247,8 +247,9 @@ def text(record: Mapping[str, object], name: str) -> str:
     return "" if found is None else str(found)
 
 
-def _capacity(value: object) -> str:
-    known = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def capacity(value: object) -> str:
+    """Return a number of bytes of a manifest: ``960 GB``; ``unknown`` for anything else."""
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= strict_json.LARGEST
     return format_capacity(value) if known else "unknown"  # type: ignore[arg-type]
 
 
@@ -260,7 +261,7 @@ def _array(record: Record) -> TableRow:
     return (
         text(facts, "geometry"),
         f"{len(texts(facts.get('members')))}",
-        _capacity(facts.get("size_bytes")),
+        capacity(facts.get("size_bytes")),
         text(facts, "consistency"),
         "; ".join(f"{number} × {method}" for method, number in purges.items()),
         ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in table(facts.get("settings")).items()),
@@ -277,4 +278,4 @@ def _figure(name: str, value: object) -> str:
         return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return _capacity(value) if name.endswith("_bytes") else str(value)
+    return capacity(value) if name.endswith("_bytes") else str(value)

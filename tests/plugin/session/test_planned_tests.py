@@ -83,7 +83,9 @@ def test_what_failed_in_an_earlier_session_and_is_left_out_is_not_green(inner: I
     result = inner.run(*args, "-k", "iops", "-o", "ssd_require_verdicts=false")
     assert result.ret == FAILED
     said = " ".join(result.stdout.str().split())
-    assert "tests failed in an earlier session, and this one did not judge that again: test_promises.py::test_p99" in said
+    assert (
+        "tests failed in an earlier session, and this one did not judge that again: test_promises.py::test_p99" in said
+    )
     assert inner.all_cases()["not green"].outcome == "error"
     assert json.loads((inner.folder() / "manifest.json").read_text())["exit_status"] == FAILED
     # What passed may be left out.

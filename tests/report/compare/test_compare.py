@@ -4,8 +4,11 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.builders.kept_runs import READS, Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -111,6 +114,37 @@ def test_a_workload_that_is_defined_differently_is_left_out(tmp_path: Path) -> N
     found = compared(tmp_path, Kept([LATENCY]), Kept([LATENCY], asked={"random_percent": 50}))
     assert found.others[0].pairs == ()
     assert found.others[0].left_out == {"the workload of this name is defined differently": 1}
+
+
+def test_percentages_of_different_things_are_left_out(tmp_path: Path) -> None:
+    one, other = (KeptMeasurement(90, relative_to=f"randwrite_4k_qd{depth}") for depth in (1, 8))
+    found = compared(tmp_path / "a", Kept([one]), Kept([other]))
+    assert (found.others[0].pairs, found.others[0].undecided) == ((), 1)
+    (pair,) = compared(tmp_path / "b", Kept([one]), Kept([one])).others[0].pairs
+    assert pair.change.ratio.value == 1
+
+
+def test_a_latency_in_per_cent_of_another_is_a_whole_itself(tmp_path: Path) -> None:
+    one, other = (KeptMeasurement(each, Claim.P99_LATENCY, relative_to="randwrite_4k_qd8") for each in (100, 200))
+    (pair,) = compared(tmp_path, Kept([one]), Kept([other])).others[0].pairs
+    assert pair.change.ratio.value == pytest.approx(2)
+
+
+@given(st.permutations([2, 4, 8]), st.permutations([2, 4, 8]))
+def test_each_number_of_drives_side_by_side_is_compared_with_itself(first: list[int], now: list[int]) -> None:
+    def kept(widths: list[int], factor: float) -> Kept:
+        drives = {width: {f"S{index}": 1000.0 * width for index in range(width)} for width in widths}
+        return Kept([
+            KeptMeasurement(1000.0 * width * factor, geometry=f"drivex{width}", drives=drives[width])
+            for width in widths
+        ])  # fmt: skip
+
+    with TemporaryDirectory() as folder:
+        found = compared(Path(folder) / "runs", kept(first, 1), kept(now, 1))
+    (against,) = found.others
+    assert len(against.pairs) == 3
+    assert {pair.key.geometry for pair in against.pairs} == {"drive", "drivex2", "drivex4"}
+    assert all(pair.change.ratio.value == pytest.approx(1) for pair in against.pairs)
 
 
 def test_what_only_one_run_has_is_counted(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ ANY = Choice()
 STEADY = (1000.0, 1004.0, 998.0, 1005.0, 1001.0, 996.0, 1003.0, 999.0, 1002.0, 997.0, 1006.0, 1000.5)
 
 
-def keep(root: Path, values: tuple[float, ...], since: int = 0, **more: str) -> None:
+def keep(root: Path, values: tuple[float, ...], since: int = 0, **more: object) -> None:
     """A run a day."""
     for day, value in enumerate(values, start=since + 1):
         kept = Kept([KeptMeasurement(value)], started=f"2026-03-{day:02}T12:00:00+00:00", **more)  # type: ignore[arg-type]
@@ -87,6 +88,26 @@ def test_other_products_and_protocols_are_shown_and_not_counted(tmp_path: Path) 
     assert found.drift.runs == 3
     assert "4 of the runs are of another product or protocol" in words(found)
     assert history.read(tmp_path, Choice(model="OLD")).drift.runs == 2
+
+
+def test_other_definitions_and_percentages_of_something_else_are_not_counted(tmp_path: Path) -> None:
+    keep(tmp_path, (10.0, 11.0), asked={"random_percent": 50})
+    keep(tmp_path, (14.0, 15.0, 16.0), since=2)
+    found = history.read(tmp_path, ANY)
+    assert [point.counts for point in found.points] == [False] * 2 + [True] * 3
+    relative = KeptMeasurement(90, relative_to="randwrite_4k_qd8")
+    for day in (6, 7):
+        Kept([replace(relative, relative_to=f"randwrite_4k_qd{day}")], started=f"2026-03-{day:02}T12:00:00+00:00").keep(
+            tmp_path / f"202603{day:02}T120000Z-aaaa"
+        )
+    found = history.read(tmp_path, ANY)
+    assert [point.counts for point in found.points] == [False] * 6 + [True]
+
+
+def test_a_start_that_no_calendar_has_is_passed_over(tmp_path: Path) -> None:
+    keep(tmp_path, (10.0, 11.0))
+    Kept([KeptMeasurement(12.0)], started="0001-01-01T00:00:00+14:00").keep(tmp_path / "first")
+    assert len(history.read(tmp_path, ANY).points) == 2
 
 
 def test_a_figure_of_zero_is_not_told_as_that_of_another_product(tmp_path: Path) -> None:

@@ -47,6 +47,13 @@ def test_a_measured_figure_is_published_with_its_run(tmp_path: Path) -> None:
     assert sheet.product.capacity_bytes == 480_000_000_000
 
 
+def test_a_percentage_of_another_figure_is_not_published(tmp_path: Path) -> None:
+    relative = KeptMeasurement(90, Claim.P99_LATENCY, relative_to="randwrite_4k_qd8", workload=READS)
+    sheet = written(tmp_path, Kept([ONE, relative]))
+    assert published(sheet, Claim.STEADY_IOPS).value == 74_810
+    assert sheet.published(Claim.P99_LATENCY, ONE_DRIVE, READS) is None
+
+
 def test_of_several_drives_it_is_the_typical_one(tmp_path: Path) -> None:
     drives = {"S1": 100.0, "S2": 200.0, "S3": 400.0}
     found = published(

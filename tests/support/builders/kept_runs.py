@@ -12,8 +12,9 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import Finding, Part, of_observation
+from pytest_ssdqual.report.evidence.evidence import About, Finding, Part, of_observation
 from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest
 from pytest_ssdqual.rig.drives.topology import Drive
 
@@ -35,6 +36,11 @@ class KeptMeasurement:
     drives: Mapping[str, float] = field(default_factory=dict)
     #: Interval of each of them, to either side; None before it was recorded.
     drives_percent: float | None = None
+    #: The value is in per cent of that of this workload.
+    relative_to: str = ""
+    #: The claim of a lot's drives, which the value counts, and what was decided about it.
+    lot: str = ""
+    outcome: Finding = Finding.OBSERVED
 
     def record(self) -> dict[str, object]:
         half = abs(self.value) * self.half_percent / 100
@@ -44,7 +50,14 @@ class KeptMeasurement:
         subject = Subject((Geometry.parse(self.geometry),), (self.workload,))
         found = of_observation(self.claim, subject, estimate, protocol="quick", acceptance=False)
         parts = tuple(Part(name, self._drive(each), Finding.OBSERVED) for name, each in self.drives.items())
-        return {"test": f"t.py::{self.claim}[{subject}]", **plain(replace(found, members=parts))}
+        found = replace(found, members=parts)
+        if self.outcome is not Finding.OBSERVED:
+            found = replace(found, outcome=self.outcome, limit=4.0, source="acme", margin_percent=0.0)
+        if self.relative_to:
+            found = replace(found, unit=Unit.PERCENT, relative_to=self.relative_to)
+        if self.lot:
+            found = replace(found, about=About.LOT, group=self.lot)
+        return {"test": f"t.py::{self.claim}[{subject}]", **plain(found)}
 
     def _drive(self, value: float) -> dict[str, float]:
         half = value * (self.drives_percent or 0) / 100
