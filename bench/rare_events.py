@@ -4,8 +4,8 @@
 
 A faultless array has stalls that come at random, a few a minute, whose lengths have a heavy tail (Pareto). Its return
 levels are known in closed form, so it is known to keep the default promises. A bad one has long stalls besides, so many
-an hour. Each is judged by the code that judges drives, at the looks of the protocol ``sequential``, among all the
-claims of ``suites/raid5`` on eight drives.
+an hour, at random or in bursts. Each is judged by the code that judges drives, at the looks of the protocol
+``sequential``, among all the claims of ``suites/raid5`` on eight drives.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ STALLS, SHAPES = 6.0, (2.5, 4.0)
 SHORTEST_NS, BAD_NS = 1e6, 200e6
 #: Bad stalls an hour.
 RATES = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0)
+#: Spells with a bad stall an hour, on the limit and beyond it, if they come in bursts of so many spells each, within
+#: 2.4 times as many.
+BURST_RATES, BURSTS, SPREAD = (10.0, 15.0), (1, 2, 3, 5, 10), 2.4
 #: ``suites/raid5`` on eight drives: claims in all, of them spreads over time, and between widths.
 CLAIMS, OVER_TIME, BETWEEN_WIDTHS = 180, 24, 4
 #: Spells of a run, and their length.
@@ -54,14 +57,20 @@ WORKLOAD = Workload("randread", "4k", 8)
 class StallTask:
     shape: float
     per_hour: float
+    burst: int
     runs: range
 
 
-def maxima(rng: np.random.Generator, drives: int, shape: float, per_hour: float) -> list[int]:
+def maxima(rng: np.random.Generator, drives: int, shape: float, per_hour: float, burst: int = 1) -> list[int]:
     """Return the slowest I/O of each spell, as fio prints it, with random Pareto-distributed stalls and bad ones."""
     expected = STALLS * drives * SPELL_S / 60
     usual = np.maximum(SHORTEST_NS, SHORTEST_NS * (expected / -np.log(rng.random(SPELLS))) ** (1 / shape))
-    bad = rng.poisson(per_hour * SPELL_S / 3600, SPELLS) > 0
+    bad = np.zeros(SPELLS, bool)
+    within = max(burst, int(SPREAD * burst))
+    begins = rng.integers(-within, SPELLS, rng.poisson(per_hour / burst * (SPELLS + within) * SPELL_S / 3600))
+    for begin in begins:
+        hit = begin + rng.choice(within, burst, replace=False) if burst > 1 else np.array([begin])
+        bad[hit[(hit >= 0) & (hit < SPELLS)]] = True
     return [bucket_of(_printed(each)).value_ns for each in np.where(bad, np.maximum(usual, BAD_NS), usual)]
 
 
@@ -94,7 +103,7 @@ def over_time(rng: np.random.Generator, task: StallTask) -> Ending:
     """One claim on one array of eight drives, from the first look to the last."""
     looks, rule, limit = promised(Claim.LATENCY_SPREAD_OVER_TIME)
     question = Question({Claim.LATENCY_SPREAD_OVER_TIME: limit})
-    seen = reported(maxima(rng, 8, task.shape, task.per_hour))
+    seen = reported(maxima(rng, 8, task.shape, task.per_hour, task.burst))
     return stopping_rules.judged(seen, question, looks, rule, ErrorControl(CLAIMS, rule.family))
 
 
@@ -120,7 +129,8 @@ def _of_width(run: Run, width: int) -> Run:
 
 def simulate(seed: int, task: StallTask) -> tuple[StallTask, list[Ending], list[Outcome]]:
     """Some arrays of one kind."""
-    rngs = [np.random.default_rng([seed, int(10 * task.shape), int(10 * task.per_hour), run]) for run in task.runs]
+    kind = seed, int(10 * task.shape), int(10 * task.per_hour), task.burst
+    rngs = [np.random.default_rng([*kind, run]) for run in task.runs]
     ends = [over_time(rng, task) for rng in rngs]
     return task, ends, [between_widths(rng, task.shape) for rng in rngs] if not task.per_hour else []
 
@@ -130,12 +140,15 @@ def level(shape: float, per_hour: float) -> float:
     return float((np.log(2) * 3600 / SPELL_S / per_hour) ** (1 / shape))
 
 
-def table(found: dict[tuple[float, float], list[Ending]], widths: dict[float, list[Outcome]]) -> str:
+Endings = dict[tuple[float, float, int], list[Ending]]
+
+
+def table(found: Endings, widths: dict[float, list[Outcome]]) -> str:
     """Markdown: faultless arrays, and what long stalls besides come to."""
     columns = ("stalls", "true spread", "claims failed", "undecided", "suites with a false failure", "minutes")
     lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     for shape in SHAPES:
-        ends = found[shape, 0.0]
+        ends = found[shape, 0.0, 1]
         share = sum(each.outcome is Outcome.FAIL for each in ends) / len(ends)
         wide = sum(each is Outcome.FAIL for each in widths[shape]) / len(widths[shape])
         suite = 1 - (1 - share) ** OVER_TIME * (1 - wide) ** BETWEEN_WIDTHS
@@ -148,12 +161,19 @@ def table(found: dict[tuple[float, float], list[Ending]], widths: dict[float, li
         )
     head, rule = " | ".join(f"{each:g}" for each in RATES), " --- |" * (len(RATES) + 1)
     lines += ["", f"| long stalls an hour | {head} |", f"|{rule}"]
-    of_rate = {rate: found[SHAPES[0], rate] for rate in RATES}
+    of_rate = {rate: found[SHAPES[0], rate, 1] for rate in RATES}
     for outcome in (Outcome.PASS, Outcome.INCONCLUSIVE, Outcome.FAIL):
         shares = (100 * sum(each.outcome is outcome for each in ends) / len(ends) for ends in of_rate.values())
         lines.append(f"| {outcome.value} | {' | '.join(f'{share:.0f} %' for share in shares)} |")
     spent = (fmean(each.seconds / 60 for each in ends) for ends in of_rate.values())
     lines.append(f"| minutes | {' | '.join(f'{each:.0f}' for each in spent)} |")
+    head, rule = " | ".join(map(str, BURSTS)), " --- |" * (len(BURSTS) + 1)
+    lines += ["", f"| in bursts of | {head} |", f"|{rule}"]
+    for rate in BURST_RATES:
+        for outcome in (Outcome.PASS, Outcome.FAIL):
+            ends = (found[SHAPES[0], rate, burst] for burst in BURSTS)
+            shares = (100 * sum(each.outcome is outcome for each in of_burst) / len(of_burst) for of_burst in ends)
+            lines.append(f"| {outcome.value} at {rate:g} an hour | {' | '.join(f'{each:.0f} %' for each in shares)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -166,18 +186,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="where the tables go, too")
     given = parser.parse_args()
-    kinds = [(shape, 0.0, 10 * given.runs) for shape in SHAPES]
-    kinds += [(SHAPES[0], rate, given.runs) for rate in RATES]
+    kinds = [(shape, 0.0, 1, 10 * given.runs) for shape in SHAPES]
+    kinds += [(SHAPES[0], rate, 1, given.runs) for rate in RATES]
+    kinds += [(SHAPES[0], rate, burst, given.runs) for rate in BURST_RATES for burst in BURSTS[1:]]
     tasks = [
-        StallTask(shape, rate, range(first, min(first + 20, runs)))
-        for shape, rate, runs in kinds
+        StallTask(shape, rate, burst, range(first, min(first + 20, runs)))
+        for shape, rate, burst, runs in kinds
         for first in range(0, runs, 20)
     ]
-    found: dict[tuple[float, float], list[Ending]] = {}
+    found: Endings = {}
     widths: dict[float, list[Outcome]] = {}
     with Pool(given.jobs) as pool:
         for task, ends, wide in pool.imap(partial(simulate, given.seed), tasks):
-            found.setdefault((task.shape, task.per_hour), []).extend(ends)
+            found.setdefault((task.shape, task.per_hour, task.burst), []).extend(ends)
             widths.setdefault(task.shape, []).extend(wide)
     text = table(found, widths)
     if given.out:

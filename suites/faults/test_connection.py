@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from support.lab.fault_journey import Journey
 
-pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried, pytest.mark.nightly]
 
 #: Longer than ssh's keep-alive needs to detect a dead connection (15 to 20 s).
 FROZEN_S = 25.0

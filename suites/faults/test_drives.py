@@ -132,6 +132,7 @@ def test_a_drive_that_answers_nothing(journey: Journey) -> None:
     assert journey.ledger.resumed["frozen_drive"] == UNUSED
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_a_stepped_clock_and_a_stall(journey: Journey) -> None:
     from support.lab import guest_faults
     from support.lab.fault_journey import MORE_READS, ORDERLY, READS, STOPPED, WRITES, told

@@ -59,6 +59,7 @@ def let_finish(server: Server) -> None:
     assert "erased" in server.ask("ls", "/run/fake-drive")
 
 
+@pytest.mark.nightly
 def test_ctrl_c_leaves_the_erase_alone_and_says_so(run: Start, server: Server) -> None:
     begun = erasing(run, server)
     begun.signal(signal.SIGINT)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.lab.rehearsed import Server, Start, drives
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.nightly]
 
 PROTOCOL = """
 acceptance = false

@@ -28,7 +28,7 @@ from pytest_ssdqual.rig.guard import lease
 from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
 
 # Whether a promise is kept is not asked: three emulated machines may share two processors.
-pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried, pytest.mark.nightly]
 
 #: The first drive of the second machine: no two of a run have the same serial number.
 FIRST = 101

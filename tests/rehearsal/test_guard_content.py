@@ -131,6 +131,7 @@ def test_the_label_is_known_again_and_costs_little(bench: ContentBench) -> None:
     bench.do(BLANK)
 
 
+@pytest.mark.nightly
 def test_a_leftover_that_was_used_since_is_not_erased(server: Server, start: Start) -> None:
     """Blank drives pass; so do this program's own after a kill, until somebody makes a file system on the array."""
     for killed in (1, 2):

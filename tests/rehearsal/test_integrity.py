@@ -68,6 +68,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_an_honest_raid5_survives_a_power_cut_under_writes(server: Server, site: Path, tmp_path: Path) -> None:
     protocol, life = tmp_path / "small.toml", tmp_path / "life.history"
     protocol.write_text(BRIEF.read_text() + SMALL)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from support.lab.rehearsed import Finished, Lab, Server, Start, drives
 
-pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried, pytest.mark.nightly]
 
 PROTOCOL = """
 acceptance = false

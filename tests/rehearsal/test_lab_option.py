@@ -20,6 +20,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     start.close()
 
 
+@pytest.mark.nightly
 def test_workers_share_a_machine_of_the_runs_own(start: Start) -> None:
     running = start("lab:3", "-n", "2", "-k", "steady_state and (randread_4k_qd8 or randread_4k_qd4)", *LENIENTLY)
     running.await_record("run_started")

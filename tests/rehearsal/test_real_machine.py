@@ -16,7 +16,7 @@ import pytest
 from support.lab.real_machine import ROOT, RealMachine, booted
 from support.lab.rehearsed import BRIEF, LEFT
 
-pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried, pytest.mark.nightly]
 
 #: The command of the card, and where it is typed.
 COMMAND, HOME = "pytest --ssd-devices='/dev/sd[b-i]' suites/raid5 --junitxml=raid5.xml", "/root/qualify"

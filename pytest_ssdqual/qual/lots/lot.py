@@ -315,6 +315,10 @@ class LotTable(Strict):
             raise ValueError("an inspection level goes with aql alone")
         if kind == {"sample", "k"}:
             return self._by_variables()
+        if self.by == "variables" and kind == {"ltpd"}:
+            # Of a process: measured values say nothing about how many drives of a finite lot are bad.
+            found = sampling_plan.for_limiting_quality(self.ltpd or 0.0, None, self.accept or 0)
+            return sampling_plan.as_variables(found, self.size)
         found = self._by_attributes(kind)
         if self.by == "attributes":
             return found
@@ -322,7 +326,7 @@ class LotTable(Strict):
             origin = f"by the s-method of ISO 3951, AQL {self.aql:g} %, LTPD {self.ltpd:g} %"
             good, bad = self.aql / 100, self.ltpd / 100
             return sampling_plan.variables_through_two_points(good, bad, origin, self.size, self.aql)
-        return sampling_plan.as_variables(found)
+        return sampling_plan.as_variables(found, self.size)
 
     def _by_variables(self) -> ByVariables:
         if self.by != "variables":

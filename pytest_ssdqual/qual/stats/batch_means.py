@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from statistics import fmean, stdev
+from statistics import fmean, stdev, variance
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_ssdqual.qual.measured.interleaved import Interleaved
@@ -57,6 +57,10 @@ MOST_CORRELATED = 0.9
 #: How far a drift of rounds leads, as a multiple of its way from their mean to the last round: a transient with the
 #: slowest expected time constant, 70 min, has 2.7 times that way to go after rounds of an hour.
 FURTHER = 3.0
+#: Probability of a difference between repeats by chance up to which it counts. Of two repeats that scatter by 1.5 %,
+#: and their rounds by 0.4 %, 6 % pass exactly on their limit, and 25 % if it never counts. It is not larger because two
+#: repeats have Student's factor 12.7: of drives 2 % above their limit, with rounds of 1 %, 80 % pass instead of 97 %.
+DIFFERENT = 0.2
 #: Two-sided confidence from which rounds drift.
 LIKELY = 0.95
 #: Multiples of the slowest period after which a series has shown every phase.
@@ -286,11 +290,15 @@ class Basis:
     seconds: float = 0.0
     #: If the rounds are cells among those of other workloads.
     interleaved: Interleaved | None = None
+    #: Number of measurements of fixed length that the rounds belong to, one after the other, each with as many.
+    repeats: int = 1
 
     @classmethod
     def of(cls, measured: Measured, confidence_level: ConfidenceLevel) -> Basis:
         """Return the basis for means, without the warm-up. The blocks of repeats follow each other as one series."""
-        return cls(confidence_level, measured.look, measured.observed_s, measured.interleaved)
+        is_fixed = not measured.look and not measured.interleaved
+        repeats = len(measured.runs) if is_fixed else 1
+        return cls(confidence_level, measured.look, measured.observed_s, measured.interleaved, repeats)
 
     @classmethod
     def whole(cls, measured: Measured, confidence_level: ConfidenceLevel) -> Basis:
@@ -349,7 +357,7 @@ class Basis:
         return Bounds(value, value - half - FURTHER * down, value + half + FURTHER * up, error, 2 * (up - down))
 
     def _scatter(self, value: float, residuals: Sequence[float], *, are_rates: bool) -> tuple[float, int]:
-        """Return the standard deviation of a round, and its degrees of freedom.
+        """Return the standard deviation of a round, and its degrees of freedom; of repeats that differ, ``of_repeats``.
 
         Rounds among those of other workloads: of rates the moderated one (see ``interleaving``), and never less than
         what all workloads show; of other ratios, which may vary much more or less than rates, the larger of the own
@@ -357,7 +365,7 @@ class Basis:
         """
         own, degrees, cells = stdev(residuals), len(residuals) - 1, self.interleaved
         if not cells:
-            return own, degrees
+            return of_repeats(residuals, self.repeats) or (own, degrees)
         shared, whole = cells.scatter * abs(value), float(degrees)
         if are_rates:
             whole += cells.scatter_degrees
@@ -394,6 +402,26 @@ class Basis:
             error=rate.error / rate.value**2,
             drift=-rate.drift / rate.value**2,
         )
+
+
+def of_repeats(values: Sequence[float], repeats: int) -> tuple[float, int] | None:
+    """Return the scatter between repeats as the standard deviation of a round, and its degrees of freedom.
+
+    None unless repeats differ by more than the rounds within them, at ``DIFFERENT``: then rounds of one repeat are no
+    independent evidence. One-way analysis of variance: the mean square between repeats over that within them has the F
+    distribution with r - 1 and r·(m - 1) degrees if rounds are independent.
+    """
+    from scipy.special import fdtrc
+
+    size = len(values) // repeats
+    if repeats < 2 or size < 2 or size * repeats != len(values):
+        return None
+    groups = [values[at : at + size] for at in range(0, len(values), size)]
+    within = fmean(variance(each) for each in groups)
+    between = size * variance(fmean(each) for each in groups)
+    if within and fdtrc(repeats - 1, repeats * (size - 1), between / within) > DIFFERENT:
+        return None
+    return (math.sqrt(between), repeats - 1) if between > within else None
 
 
 def own_drift(residuals: Sequence[float]) -> float:

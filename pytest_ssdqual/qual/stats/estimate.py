@@ -93,6 +93,11 @@ def format_confidence(confidence: float) -> str:
     return f"{100 * confidence:.6g} %"
 
 
+#: By how much more often an interval for a share of the error rate fails at any of 41 looks than that share, for each
+#: factor of e: 1.32 times for 1/12, 1.62 for 1/180, 1.65 for 1/264 (``group_sequential.staying_inside``). Rounded up.
+SHARED_LOOKS = 0.13
+
+
 @dataclass(frozen=True, slots=True)
 class ConfidenceLevel:
     """Two-sided confidence of an interval, and the share of the error budget that it may use (Bonferroni)."""
@@ -102,11 +107,15 @@ class ConfidenceLevel:
     #: Share of the error rate 1 - confidence that this interval may use; below 1 if several have to hold at once.
     share: float = 1.0
 
-    def level(self, confidence: float | None = None) -> float:
-        """Confidence at which to compute the interval: 1 - share × (1 - confidence), with that of a look if one is
-        given.
+    def level(self, of_look: float | None = None) -> float:
+        """Confidence at which to compute the interval: 1 - share × (1 - confidence), or with that of a look.
+
+        ``of_look`` holds at all looks together for the whole error rate. For a share of it, the looks are less
+        dependent, because far ends are reached at few of them: all together would err ``SHARED_LOOKS`` more often.
         """
-        return 1 - self.share * (1 - (self.confidence if confidence is None else confidence))
+        if of_look is None:
+            return 1 - self.share * (1 - self.confidence)
+        return 1 - self.share / (1 - SHARED_LOOKS * math.log(self.share)) * (1 - of_look)
 
     def among(self, several: int) -> ConfidenceLevel:
         """Return the level of one of ``several`` intervals that have to hold simultaneously."""

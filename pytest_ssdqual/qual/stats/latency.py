@@ -141,11 +141,13 @@ def _apart(rounds: Sequence[LatencyHistogram], q: float, basis: Basis) -> float:
     """Factor by which the quantile may be wrong, from the scatter of the rounds' own quantiles (Student's t of
     logarithms).
 
-    Used for intervals that share an error rate. If rounds differ by more than the I/Os within them, no I/O lies outside
+    Used for independent rounds, and for intervals that share an error rate. The share of I/Os beyond a limit is skewed
+    over rounds whose levels differ: from five rounds that differ by 20 %, 16 % of the p99 exactly on their limit passed
+    without this, and 9 % with it. If rounds differ by more than the I/Os within them, no I/O lies outside
     all rounds, and the share beyond the slowest seems certain. But the medians of five rounds enclose the true median
     in only 15 of 16 cases, so they are no evidence for more.
     """
-    if basis.confidence_level.share >= 1:
+    if basis.confidence_level.share >= 1 and basis.look:
         return 1.0
     settled = basis.settled(rounds)
     # The blocks of a look are not independent.
@@ -219,7 +221,8 @@ def clusters(hit: int, spells: int, level: float, dispersion: float = 1.0) -> Cl
     """Clusters that ``spells`` spells had if ``hit`` of them had any; see the module.
 
     Two-sided at ``level``; one-sided if there can be only one end: none hit, or all of them. If hits come in bursts,
-    the number of independent spells is divided by their ``dispersion``. ValueError unless 0 <= hit <= spells, and
+    the number of independent spells is divided by their ``dispersion``. Without a hit bursts do not show, and one end
+    is wrong with all of 1 - ``level``. ValueError unless 0 <= hit <= spells, and
     spells > 0.
     """
     is_one_sided = hit in (0, spells)

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.stats.batch_means import Basis
-from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, NotApplicable, mean_of_rounds
+from pytest_ssdqual.qual.stats.batch_means import Basis, of_repeats
+from pytest_ssdqual.qual.stats.estimate import (
+    USUAL,
+    ConfidenceLevel,
+    Estimate,
+    NotApplicable,
+    mean_of_rounds,
+    student_t,
+)
 from pytest_ssdqual.qual.units import Unit
 
 
@@ -50,12 +58,24 @@ def _rate(
     if not measured.look and not measured.interleaved:
         run = measured.runs[0]
         least = run.workload.largest_bytes if unit is Unit.BYTES_PER_SECOND else 1
-        return of_rounds(rates, run.window_s / run.rounds, unit, confidence_level, least)
+        found = of_rounds(rates, run.window_s / run.rounds, unit, confidence_level, least)
+        return _of_repeats(found, rates, len(measured.runs), confidence_level)
     basis = Basis.of(measured, confidence_level)
     length_s = basis.seconds / len(rates)
     mean = basis.bounds([rate * length_s for rate in rates], [length_s] * len(rates), are_rates=True)
     n = len(basis.settled(rates))
     return Estimate(mean.value, mean.low, mean.high, n, unit, confidence=confidence_level.confidence)
+
+
+def _of_repeats(found: Estimate, rates: Sequence[float], repeats: int, confidence_level: ConfidenceLevel) -> Estimate:
+    """Return the estimate; of repeats that differ with the interval of their scatter (``batch_means.of_repeats``)."""
+    scatter = of_repeats(rates, repeats)
+    if scatter is None:
+        return found
+    deviation, degrees = scatter
+    half = student_t(confidence_level.level(), degrees) * deviation / math.sqrt(len(rates))
+    low, high = min(found.low, found.value - half), max(found.high, found.value + half)
+    return replace(found, low=low, high=high)
 
 
 def of_rounds(

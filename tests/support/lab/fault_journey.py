@@ -140,7 +140,7 @@ class Journey:
     def until(self, running: Running, workload: str, attempt: int = 1) -> None:
         """Until a workload is measured, and drives are at work for it: a fio that only starts fails in other ways."""
         running.await_record("measuring", attempt, workload=workload, fio="run")
-        self.server.ask("timeout", "100", "sh", "-c", AT_WORK)
+        self.server.ask("timeout", "500", "sh", "-c", AT_WORK)
 
     @contextmanager
     def relayed(self) -> Iterator[tuple[Relay, tuple[str, ...]]]:

@@ -50,7 +50,7 @@ class RealMachine:
 
     vm: Vm
 
-    def ask(self, *argv: str, check: bool = True, deadline_s: float = 120.0, stdin: bytes | None = None) -> str:
+    def ask(self, *argv: str, check: bool = True, deadline_s: float = 600.0, stdin: bytes | None = None) -> str:
         command = self.vm.ssh.argv(shlex.join(argv))
         done = subprocess.run(command, input=stdin or b"", capture_output=True, check=False, timeout=deadline_s)
         if check and done.returncode:

@@ -32,7 +32,7 @@ BRIEF = Path(__file__).parents[2] / "rehearsal" / "brief.toml"
 LENIENTLY = (f"--ssd-spec={BRIEF.with_name('lenient.toml')}", "--ssd-force-spec")
 SERIALS = ("SSDQ0001", "SSDQ0002", "SSDQ0003", "SSDQ0004")
 #: Everything is awaited, nothing is timed: these only end what hangs, on a machine that has other work too.
-DEADLINE_S, STEP_DEADLINE_S = 400.0, 150.0
+DEADLINE_S, STEP_DEADLINE_S = 1200.0, 600.0
 
 #: What a run could leave on the machine under test, a line each; $1 is a pattern of its drives. Empty lock files stay
 #: by design.
@@ -121,7 +121,7 @@ class Server:
         return f"--ssd-ssh-config={self.lab.ssh_config}", "--ssd-spec=ssdqual-sm300", "--ssd-force-spec"
 
     def ask(self, *argv: str, check: bool = True) -> str:
-        done = subprocess.run(self.lab.ssh(*argv), capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(self.lab.ssh(*argv), capture_output=True, text=True, check=False, timeout=STEP_DEADLINE_S)
         if check and done.returncode:
             raise RuntimeError(f"{argv[0]} exited with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -147,10 +147,10 @@ class Server:
         self.ask("sh", "-c", "for file in /run/pytest-ssdqual/*; do touch -d '1 hour ago' \"$file\"; done")
 
     def await_fio(self) -> None:
-        self.ask("timeout", "100", "sh", "-c", "until pidof fio >/dev/null; do sleep 0.1; done")
+        self.ask("timeout", "500", "sh", "-c", "until pidof fio >/dev/null; do sleep 0.1; done")
 
     def await_no_fio(self) -> None:
-        self.ask("timeout", "100", "sh", "-c", "while pidof fio >/dev/null; do sleep 0.2; done")
+        self.ask("timeout", "500", "sh", "-c", "while pidof fio >/dev/null; do sleep 0.2; done")
 
     def reset(self) -> None:
         self.ask("sh", "-c", RESET)
