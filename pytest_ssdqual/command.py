@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         f"Run suites with pytest, e.g. ssdqual run inspection raid5 --devices='/dev/sd[b-i]'. Other arguments go to "
-        f"pytest. Suites: {', '.join(suites.names())}."
+        f"pytest, after the suites: ssdqual run raid5 --devices=lab:4 -x. Suites: {', '.join(suites.names())}."
     )
     for name, value in SHORT.items():
         parser.add_argument(f"--{name}", metavar=value, action="append", help=f"the same as --ssd-{name}")

@@ -70,7 +70,7 @@ class Gate:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._is_required = bool(config.getini("ssd_require_verdicts"))
+        self._is_required = truth(config, "ssd_require_verdicts")
         #: By bay; a run with one bay, or without drives, has the empty name.
         self._bays: dict[str, HardwareTests] = {}
         #: By bay and sentence, whether it is a finding about the product; see ``close``.
@@ -134,7 +134,7 @@ class Gate:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Set the exit status before pytest writes the JUnit file. One bay without a verdict closes the gate."""
-        if self._bays and self._config.getini("ssd_junit_properties"):
+        if self._bays and truth(self._config, "ssd_junit_properties"):
             self._add_properties()
         bays = dict.fromkeys((*self._bays, *self._objections))
         statuses = {self.status(bay) for bay in bays} - {int(pytest.ExitCode.OK)}
@@ -191,6 +191,14 @@ def of(config: pytest.Config) -> Gate:
     """Return the gate of this run, or an empty one where none is registered."""
     found: Gate | None = config.pluginmanager.get_plugin(NAME)
     return found or Gate(config)
+
+
+def truth(config: pytest.Config, name: str) -> bool:
+    """Return an ini value that is true or false; ``pytest.UsageError`` for anything else."""
+    try:
+        return bool(config.getini(name))
+    except (ValueError, pytest.UsageError) as error:
+        raise pytest.UsageError(f"{name} is true or false: {error}") from error
 
 
 def reason(report: pytest.TestReport) -> str:

@@ -130,14 +130,29 @@ def test_the_artefacts_of_a_run_are_there(
         "pytest_ssdqual.report.html.run_page.write", lambda folder: (folder / "report.html").write_text("a page")
     )
     root = inner.pytester.path / "srv"
-    (root / "20990101T000000Z-refused").mkdir(parents=True)  # before, though not by its name: another may be resumed
-    os.utime(root / "20990101T000000Z-refused", (0, 0))
+    before = root / "20990101T000000Z-before"
+    before.mkdir(parents=True)  # before, though not by its name: another may be resumed
+    os.utime(before, (0, 0))
+    (inner.pytester.path / "began").touch()
+    os.utime(inner.pytester.path / "began", (1, 1))
     inner.run(*kept, f"--ssd-run-dir={root}", "--ssd-page=yes")
     line = copy(name).replace("/srv/ssdqual", shlex.quote(str(root)))
     assert str(root) in line
     subprocess.run(["sh", "-ec", line], cwd=inner.pytester.path, env={"PATH": os.environ["PATH"]}, check=True)
-    assert [each for each in SHOWN if not (inner.pytester.path / "run" / each).is_file()] == []
+    (run,) = (inner.pytester.path / "run").iterdir()
+    assert [each for each in SHOWN if not (run / each).is_file()] == []
     assert (inner.pytester.path / "junit.xml").is_file()
+
+
+@EXAMPLES
+def test_a_job_that_was_refused_has_no_artefacts_of_another_one(tmp_path: Path, name: str) -> None:
+    before = tmp_path / "srv" / "20990101T000000Z-before"
+    before.mkdir(parents=True)
+    (before / "report.html").write_text("the page of another job")
+    (tmp_path / "began").touch()
+    line = copy(name).replace("/srv/ssdqual", shlex.quote(str(tmp_path / "srv")))
+    subprocess.run(["sh", "-ec", line], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, check=True)
+    assert list((tmp_path / "run").iterdir()) == []
 
 
 def test_a_cancelled_job_is_resumed(inner: Inner, kept: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,3 +194,41 @@ def test_gate_closes_if_no_hardware_test_is_selected(inner: Inner, promises: str
     assert result.ret == NOTHING
     result.stdout.fnmatch_lines(["ssdqual: nothing was judged: no hardware test was selected*"])
     assert manifest(inner)["exit_status"] == NOTHING
+
+
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+def test_drives_are_not_prepared_for_tests_that_do_not_run(inner: Inner, promises: str, option: str) -> None:
+    result = inner.run("--ssd-devices=lab:3", promises, option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--collect-only prints the plan" in "".join(result.errlines)
+    assert not (inner.pytester.path / "ssdqual-runs").exists()
+
+
+@pytest.mark.parametrize(("version", "is_read"), [((8, 4, 2), False), ((9, 0, 0), True)])
+def test_settings_where_this_pytest_does_not_read_them_are_refused(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], is_read: bool
+) -> None:
+    inner.pytester.makepyprojecttoml('[tool.pytest]\nssd_expect = "8"\n')
+    monkeypatch.setattr(pytest, "version_tuple", version)
+    result = inner.run("--ssd-devices=lab:3", promises, "-c", "tox.ini", "--rootdir=.", "--collect-only")
+    refused = "does not read ssd_expect" in "".join(result.errlines)
+    assert refused is not is_read
+
+
+def test_a_truth_value_that_is_none_is_named(inner: Inner, promises: str) -> None:
+    result = inner.run("--ssd-devices=lab:3", promises, "-o", "ssd_require_verdicts=maybe")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "ssd_require_verdicts is true or false" in "".join(result.errlines)
+
+
+def test_a_plan_says_what_would_be_skipped(inner: Inner) -> None:
+    result = inner.run("--ssd-devices=lab:2", inner.suite("raid5"), "--collect-only", "-q")
+    assert result.ret == OK
+    result.stdout.fnmatch_lines(["*61 of 62 hardware tests would be skipped: needs two widths of raid5*"])
+
+
+def test_the_suite_that_fails_on_purpose_runs_only_when_it_is_named(inner: Inner) -> None:
+    raid5, meta = inner.suite("raid5"), inner.suite("meta")
+    plan = ("--ssd-devices=lab:3", "--ssd-spec=meta/meta.toml", "--collect-only", "-q")
+    assert "meta/" not in inner.run(*plan, ".").stdout.str()
+    assert "meta/test_outcomes.py" in inner.run(*plan, raid5, meta).stdout.str()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.options.declare import DEFAULT_PROTOCOL, LAB_PROTOCOL
 from pytest_ssdqual.plugin.options.device_address import Devices, parse_devices
 
@@ -129,6 +131,8 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
     if not bays:
         _require_idle(config)
         return None
+    _require_tests_to_run(config)
+    _require_known_place(config)
     run_dir = config.getoption("ssd_run_dir") or config.getini("ssd_run_dir") or "ssdqual-runs"
     return Settings(
         devices=bays[0].devices,
@@ -145,9 +149,9 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         budget_s=_budget(_either(config, "ssd_budget")),
         wait_s=_duration("--ssd-wait", config.getoption("ssd_wait") or "0"),
         inconclusive=_inconclusive(config),
-        junit_properties=config.getini("ssd_junit_properties"),
-        members=config.getini("ssd_members"),
-        page=asked == "yes" if (asked := config.getoption("ssd_page")) else config.getini("ssd_page"),
+        junit_properties=gate.truth(config, "ssd_junit_properties"),
+        members=gate.truth(config, "ssd_members"),
+        page=asked == "yes" if (asked := config.getoption("ssd_page")) else gate.truth(config, "ssd_page"),
         explore_database=config.rootpath / (_either(config, "ssd_explore_database") or Path(run_dir, ".explore")),
         explore_seed=config.getoption("ssd_explore_seed") or "",
         replay=_replay(config.getoption("ssd_replay")),
@@ -192,6 +196,33 @@ def _read_only(config: pytest.Config) -> bool:
             option = "--" + name.replace("_", "-")
             raise pytest.UsageError(f"{option} is for runs that write to drives: remove it, or --ssd-read-only")
     return asked
+
+
+def _require_tests_to_run(config: pytest.Config) -> None:
+    """Raise ``pytest.UsageError`` if fixtures would prepare and measure the drives, and no test would judge them."""
+    if config.option.setuponly and not config.option.collectonly:
+        raise pytest.UsageError(
+            "--setup-only and --setup-plan would run no test, and so judge nothing: --collect-only prints the plan"
+        )
+
+
+def _require_known_place(config: pytest.Config) -> None:
+    """Raise ``pytest.UsageError`` for ini values in a table that this pytest does not read.
+
+    pytest reads ``[tool.pytest]`` from version 9 on, and ignores it before.
+    """
+    if pytest.version_tuple >= (9,):
+        return
+    try:
+        document = tomllib.loads((config.rootpath / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    table = document.get("tool", {}).get("pytest", {})
+    if unread := sorted(key for key in table if key.startswith("ssd_")):
+        raise pytest.UsageError(
+            f"pytest {pytest.__version__} does not read {', '.join(unread)} in pyproject.toml below [tool.pytest]: "
+            "write them below [tool.pytest.ini_options]"
+        )
 
 
 def _require_idle(config: pytest.Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -43,6 +44,8 @@ from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 #: Message after Ctrl-C or SIGTERM during the checks of drives, or while the run waits for them.
 STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
 READ_ONLY = "--ssd-read-only: the test may write to drives"
+#: The sentence about the tests that a plan leaves out.
+SKIPPED = pytest.StashKey[list[str]]()
 NO_HYPOTHESIS = "searches need hypothesis: pip install 'pytest-ssdqual[search]'"
 
 
@@ -102,6 +105,7 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="; ".join(why)))
         if mixed := fitting.refused_array(run.qualification):
             _require_single_drives(items, mixed)
+        _require_searches(items)
         try:
             screened = run.plan_screening(items)
             is_late = screened.is_late if screened else lambda need: False
@@ -119,6 +123,7 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     run = config.stash[RUN]
     run.stored = stored_durations.load(config)
     run.plan(items)
+    config.stash[SKIPPED] = _skipped(items)
     try:
         claims.plan_tests(run.qualification, items)
     except JournalError as error:
@@ -133,17 +138,26 @@ def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:
             raise pytest.UsageError(f"{item.nodeid}: {why}")
 
 
+def _require_searches(items: Sequence[pytest.Item]) -> None:
+    """Raise ``pytest.UsageError`` if a test that may run needs hypothesis, which is not installed.
+
+    Skipping it would leave a suite about lost data without a verdict beside a green one.
+    """
+    for item in items:
+        is_search = {"ssd_explore", "ssd_integrity"} & set(getattr(item, "fixturenames", ()))
+        if is_search and not item.get_closest_marker("skip") and not find_spec("hypothesis"):
+            raise pytest.UsageError(f"{item.nodeid}: {NO_HYPOTHESIS}")
+
+
 def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     """Return the reasons why the run cannot serve a test, before it measures anything."""
     names = getattr(item, "fixturenames", ())
     if run.settings.read_only and "_ssd_campaign" in names:
         return (READ_ONLY,)
     of_lots = lot.objections(run.spec, len(run.bay.drives)) if "ssd_lot" in names else ()
-    is_search = "ssd_explore" in names or "ssd_integrity" in names
-    of_searches = (NO_HYPOTHESIS,) if is_search and not find_spec("hypothesis") else ()
     need = needs.of(item)
     of_layout = needs.of_layout(need, run.protocol.array.raid10_layout)
-    return (*needs.objections(need, run.bay.drives), *of_layout, *of_lots, *of_searches)
+    return (*needs.objections(need, run.bay.drives), *of_layout, *of_lots)
 
 
 def header(config: pytest.Config) -> list[str]:
@@ -151,6 +165,20 @@ def header(config: pytest.Config) -> list[str]:
     controller: Any = config.pluginmanager.get_plugin("ssdqual-controller")
     watched = [f"live page: {controller.url}"] if controller.url else []
     return [*watched, *controller.header()]
+
+
+def _skipped(items: Sequence[pytest.Item]) -> list[str]:
+    """Return a sentence about the hardware tests that will be skipped, with the most frequent reasons."""
+    hardware = list(filter(marks.needs_drives, items))
+    skips = [mark for item in hardware if (mark := item.get_closest_marker("skip"))]
+    if not skips:
+        return []
+    reasons = Counter(str(mark.kwargs.get("reason") or next(iter(mark.args), "no reason given")) for mark in skips)
+    shown = [f"{why} ({count:,})" for why, count in reasons.most_common(gate.MOST_REASONS)]
+    more = [f"and {len(reasons) - gate.MOST_REASONS:,} other reasons"] if len(reasons) > gate.MOST_REASONS else []
+    nothing = "nothing would be judged: " if len(skips) == len(hardware) else ""
+    of = f"{len(skips):,} of {len(hardware):,} hardware tests would be skipped"
+    return [f"ssdqual: {nothing}{of}: {'; '.join([*shown, *more])}"]
 
 
 def tell_plan(config: pytest.Config) -> list[str]:
@@ -163,12 +191,15 @@ def tell_plan(config: pytest.Config) -> list[str]:
     found = run.forecast()
     compared = run.comparison() if found and config.option.collectonly and config.get_verbosity() > 0 else ()
     stored_durations.save(config, run.stored)
-    if found is None:
+    skipped = config.stash.get(SKIPPED, []) if config.option.collectonly else []
+    if found is None and not skipped:
         return []
-    lines = [*plan_lines(found), *(run.screened.lines() if run.screened else ())]
+    planned = plan_lines(found) if found else []
+    lines = [*planned, *(run.screened.lines() if run.screened else ()), *skipped]
     controller = config.pluginmanager.get_plugin("ssdqual-controller")
     if controller:
-        controller.take(found.planned)
+        if found:
+            controller.take(found.planned)
         if config.option.collectonly:
             controller.plan = lines
             controller.plan += comparison_lines(compared) if compared else []

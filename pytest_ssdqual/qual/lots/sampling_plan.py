@@ -249,14 +249,14 @@ def variables_through_two_points(
 
 
 def as_variables(plan: ByAttributes, lot: int | None = None) -> ByVariables:
-    """Plan by variables for a lot that matches ``plan`` at 95 % and at 10 % acceptance.
+    """Plan by variables that matches ``plan`` at 95 % and at 10 % acceptance; for a lot of another size if ``lot``.
 
     The tables of ISO 3951-1 are made from those of ISO 2859-1 in this way. This plan is computed and not looked up, so
     n and k may differ from the standard's in the last digit. ValueError if there is none for so few drives.
     """
     good, bad = plan.quality(1 - PRODUCERS_RISK), plan.quality(CONSUMERS_RISK)
     origin = f"by the s-method of ISO 3951, as n = {plan.sample}, Ac {plan.accept} of {plan.origin}"
-    return variables_through_two_points(good, bad, origin, lot, plan.aql_percent)
+    return variables_through_two_points(good, bad, origin, lot or plan.lot, plan.aql_percent)
 
 
 @lru_cache(maxsize=4096)

@@ -21,9 +21,12 @@ from pytest_ssdqual.qual.stats.estimate import (
 from pytest_ssdqual.qual.units import Unit
 
 
-def iops(measured: Measured, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
-    """IOPS of reads and writes: mean over the rounds of all repeats, or over the blocks of a look."""
-    return _rate(measured, attrgetter("ios"), Unit.IOPS, confidence_level)
+def iops(measured: Measured, confidence_level: ConfidenceLevel = USUAL, *, has_own_repeats: bool = True) -> Estimate:
+    """IOPS of reads and writes: mean over the rounds of all repeats, or over the blocks of a look.
+
+    ``has_own_repeats`` is False if the scatter between repeats is pooled over several measurements instead.
+    """
+    return _rate(measured, attrgetter("ios"), Unit.IOPS, confidence_level, has_own_repeats=has_own_repeats)
 
 
 def read_iops(measured: Measured, confidence_level: ConfidenceLevel = USUAL) -> Estimate:
@@ -52,14 +55,19 @@ def require(measured: Measured, has_them: bool, direction: str) -> None:
 
 
 def _rate(
-    measured: Measured, count: Callable[[Interval], int], unit: Unit, confidence_level: ConfidenceLevel
+    measured: Measured,
+    count: Callable[[Interval], int],
+    unit: Unit,
+    confidence_level: ConfidenceLevel,
+    *,
+    has_own_repeats: bool = True,
 ) -> Estimate:
     rates = measured.round_rates(count)
     if not measured.look and not measured.interleaved:
         run = measured.runs[0]
         least = run.workload.largest_bytes if unit is Unit.BYTES_PER_SECOND else 1
         found = of_rounds(rates, run.window_s / run.rounds, unit, confidence_level, least)
-        return _of_repeats(found, rates, len(measured.runs), confidence_level)
+        return _of_repeats(found, rates, len(measured.runs), confidence_level) if has_own_repeats else found
     basis = Basis.of(measured, confidence_level)
     length_s = basis.seconds / len(rates)
     mean = basis.bounds([rate * length_s for rate in rates], [length_s] * len(rates), are_rates=True)

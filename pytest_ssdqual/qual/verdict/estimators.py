@@ -258,7 +258,7 @@ def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scali
     repeats = {each.geometry: [each.iops] if each.interleaved else [run.iops for run in each.runs] for each in ordered}
 
     def of_each(confidence_level: ConfidenceLevel) -> dict[Geometry, Estimate]:
-        alone = {each.geometry: iops(each, confidence_level) for each in ordered}
+        alone = {each.geometry: iops(each, confidence_level, has_own_repeats=False) for each in ordered}
         level = max(Basis.of(each, confidence_level).level for each in ordered)
         return {**scaling.with_repeats(alone, repeats, level), **ordered.predicted}
 

@@ -305,12 +305,13 @@ def test_an_array_is_searched_as_a_whole(rig: Inner, monkeypatch: pytest.MonkeyP
     assert "numjobs=3" in text.splitlines()
 
 
-def test_without_hypothesis_it_is_skipped_with_what_to_install(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_hypothesis_it_is_refused_with_what_to_install(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     from pytest_ssdqual.plugin.session import controller
 
     monkeypatch.setattr(controller, "find_spec", lambda name: None)
-    run(rig)
-    assert rig.cases()[CASE].message.endswith("pip install 'pytest-ssdqual[search]'")
+    result = run(rig)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "pip install 'pytest-ssdqual[search]'" in result.stdout.str() + result.stderr.str()
 
 
 def test_a_search_starts_from_plain_reads(rig: Inner) -> None:

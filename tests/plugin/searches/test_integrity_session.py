@@ -115,14 +115,15 @@ def test_a_script_that_makes_no_sense_is_refused_before_anything_is_touched(inne
     assert "needs drives: " in inner.refused("integrity", "--ssd-replay=x.history")
 
 
-def test_without_hypothesis_the_test_is_skipped_with_what_to_type(
+def test_without_hypothesis_the_run_is_refused_with_what_to_type(
     inner: Inner, bodies: Bodies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pytest_ssdqual.plugin.session import controller
 
     monkeypatch.setattr(controller, "find_spec", lambda name: None)
-    inner.run(*LAB).assert_outcomes(skipped=1, deselected=9)
-    assert "pip install 'pytest-ssdqual[search]'" in inner.cases()[TEST].message
+    result = inner.run(*LAB)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "pip install 'pytest-ssdqual[search]'" in result.stdout.str() + result.stderr.str()
 
 
 SITE = """

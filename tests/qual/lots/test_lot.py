@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.lots import lot
-from pytest_ssdqual.qual.lots.lot import TooFewDrives, measurement_share, ruled_out
+from pytest_ssdqual.qual.lots.lot import LotTable, TooFewDrives, measurement_share, ruled_out
 from pytest_ssdqual.qual.lots.sampling_plan import ByAttributes, ByVariables, as_variables, indexed_by_aql
 from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
@@ -248,3 +248,13 @@ def test_by_variables_nothing_is_decided_without_a_drive_that_may_be_good() -> N
     unknown = [LeftOutDrive("S8", 8, "did not settle", failed=False)]
     with pytest.raises(NotApplicable, match="S8 did not settle"):
         lot.judge(Claim.STEADY_IOPS, BY_VARIABLES, verdicts([0.96 * each for each in ALIKE]), unknown)
+
+
+@pytest.mark.parametrize(("size", "ltpd"), [(None, 10), (24, 10), (48, 10), (12, 20), (30, 10)])
+def test_by_variables_a_process_at_the_limiting_quality_is_rejected_in_nine_of_ten_cases(
+    size: int | None, ltpd: int
+) -> None:
+    plan = LotTable.model_validate({"ltpd": f"{ltpd} %", "size": size, "by": "variables"}).plan()
+    assert isinstance(plan, ByVariables)
+    assert plan.acceptance(ltpd / 100) <= 0.1
+    assert plan.lot == size

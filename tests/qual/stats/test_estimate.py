@@ -3,12 +3,15 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from statistics import NormalDist
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.builders.strategies import estimates
 
+from pytest_ssdqual.qual.spec import protocol
+from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, ratio, student_t
 from pytest_ssdqual.qual.units import Unit
 
@@ -37,7 +40,7 @@ def test_a_share_of_the_error_rate_makes_an_interval_that_holds_among_several() 
     assert among.high == mean_of_rounds(values, Unit.IOPS, ConfidenceLevel(0.99)).high
     assert among.high > alone.high
     assert (among.confidence, alone.confidence) == (0.95, 0.95)  # of all five together
-    assert ConfidenceLevel(0.95, 0.5).level(0.98) == pytest.approx(0.99)
+    assert ConfidenceLevel(0.95, 0.5).level() == pytest.approx(0.975)
 
 
 def test_an_interval_says_what_it_is() -> None:
@@ -127,3 +130,18 @@ def test_only_a_ratio_of_two_readings_is_a_reading() -> None:
     assert ratio(reading, reading).is_reading
     assert not ratio(reading, mean).is_reading
     assert not ratio(mean, reading).is_reading
+
+
+@pytest.mark.parametrize("claims", [2, 12, 180, 264])
+def test_the_looks_of_one_claim_of_many_keep_its_share_of_the_error_rate(claims: int) -> None:
+    rule = protocol.load("sequential").sequential
+    assert rule
+    level = ConfidenceLevel().among(claims).level(group_sequential.level(rule, 0.95))
+    boundary = NormalDist().inv_cdf((1 + level) / 2)
+    inside = group_sequential.staying_inside(group_sequential.look_times(rule), boundary)
+    assert 0.9 * 0.05 / claims < 1 - inside < 1.1 * 0.05 / claims
+
+
+def test_the_whole_error_rate_at_looks_is_that_of_the_looks() -> None:
+    assert ConfidenceLevel().level(0.99) == pytest.approx(0.99)
+    assert ConfidenceLevel().level() == pytest.approx(0.95)

@@ -351,7 +351,7 @@ def test_repeats_that_disagree_make_scaling_less_sure() -> None:
     # Repeats 2 and 1 % apart from their mean, two degrees of freedom: 6.8 %; pooled, ten rounds seem to know better.
     wide = apart.points[0].iops
     assert wide.high / wide.value == pytest.approx(1.07, abs=0.01)
-    assert iops(sweep(400)[0]).high / 20_000 < 1.02
+    assert iops(sweep(400)[0], has_own_repeats=False).high / 20_000 < 1.02
 
 
 def test_cells_of_rounds_are_no_repeats() -> None:
@@ -466,3 +466,15 @@ def test_a_run_without_io_has_no_latency_to_judge() -> None:
     for claim in (Claim.P99_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME):
         with pytest.raises(TooFew):
             estimate(claim, measured([0] * 5))
+
+
+def test_the_fastest_of_many_depths_may_be_a_lucky_one() -> None:
+    """The more depths were measured, the less their extremes show that IOPS depend on the depth."""
+    rates = [9_900, 10_100, 10_000, 10_150, 9_850]
+    few, many = (
+        curve(measured([rate + 40 * depth for rate in rates], workload=WRITE.at(depth)) for depth in depths)
+        for depths in ((1, 32), (1, 2, 4, 8, 16, 32))
+    )
+    assert found_in(Claim.QD_DEPENDENCE, few).estimate.value == found_in(Claim.QD_DEPENDENCE, many).estimate.value
+    assert found_in(Claim.QD_DEPENDENCE, many).estimate.low < found_in(Claim.QD_DEPENDENCE, few).estimate.low
+    assert found_in(Claim.QD_DEPENDENCE, many).estimate.high == found_in(Claim.QD_DEPENDENCE, few).estimate.high
