@@ -12,6 +12,7 @@ from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.run import Look, Measured
 from pytest_ssdqual.qual.spec.claims import Direction, Limit
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.multiplicity import (
@@ -184,6 +185,8 @@ def test_of_a_sequential_measurement_the_level_of_the_look_is_shared_out() -> No
 
     shared = estimators.estimate("steady_iops", at(0.99), share=1 / 264)
     assert (shared.low, shared.high) == pytest.approx(
-        (lambda one: (one.low, one.high))(estimators.estimate("steady_iops", at(1 - 0.01 / 264)))
+        (lambda one: (one.low, one.high))(
+            estimators.estimate("steady_iops", at(ConfidenceLevel(share=1 / 264).level(0.99)))
+        )
     )
     assert shared.high > estimators.estimate("steady_iops", at(0.99)).high

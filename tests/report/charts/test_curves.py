@@ -158,7 +158,7 @@ def test_rounds_until_steady_with_window_and_range() -> None:
     chart = steady_state.chart(found)
     assert chart.title == "raid5x4: conditioning with randwrite_4k_qd8, steady after 8 rounds"
     assert chart.table.rows[0] == ("1", "9,000 IOPS")
-    assert chart.table.rows[-1] == ("range allowed", "4,527 IOPS to 5,533 IOPS")
+    assert ("range allowed", "4,527 IOPS to 5,533 IOPS") in chart.table.rows
     for each in ("best fit", "average", "window and range allowed"):
         assert each in chart.svg
 
@@ -187,7 +187,7 @@ def test_a_loop_is_followed_in_what_it_tracks() -> None:
     facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": asked, "rule": rule, "rounds": rounds}
     (found,) = steady_state.looped([charted.record("loop", facts)])
     assert found.values == tuple(rates)
-    assert (found.begin, found.state.reached) == (2, True)
+    assert (found.begin, found.state.reached) == (3, True)
 
 
 def test_a_map_has_a_figure_for_every_size_and_mix() -> None:
