@@ -264,6 +264,7 @@ RESULT = (
     "direction",
     "source",
     "outcome",
+    "xfail",
 )
 
 
