@@ -95,7 +95,9 @@ def test_all_of_it(rig: Inner) -> None:
     # on parity, and four beside a pair, which has no stripes; slope and deviation of each.
     errors = [line for line in result.outlines if line.startswith("ERROR")]
     assert found["error"] == len(errors) == (3 + 4) * 4 * 2
-    assert all(re.search(r"(_grow_with_every_\w+|_short_of_the_line)\[raid(5|10)-rand\w+_128k_", each) for each in errors)
+    assert all(
+        re.search(r"(_grow_with_every_\w+|_short_of_the_line)\[raid(5|10)-rand\w+_128k_", each) for each in errors
+    )
     assert found["passed"] > 2000
 
     names = ("kind", "geometry", "workload", "loop")
