@@ -419,9 +419,9 @@ def of_repeats(values: Sequence[float], repeats: int) -> tuple[float, int] | Non
     groups = [values[at : at + size] for at in range(0, len(values), size)]
     within = fmean(variance(each) for each in groups)
     between = size * variance(fmean(each) for each in groups)
-    if within and fdtrc(repeats - 1, repeats * (size - 1), between / within) > DIFFERENT:
+    if not between or (within and fdtrc(repeats - 1, repeats * (size - 1), between / within) > DIFFERENT):
         return None
-    return (math.sqrt(between), repeats - 1) if between > within else None
+    return math.sqrt(between), repeats - 1
 
 
 def own_drift(residuals: Sequence[float]) -> float:

@@ -13,8 +13,9 @@ SECTOR_BYTES = 512
 READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS = 0, 1, 2, 4, 5, 6
 #: Of the same file, milliseconds: of all reads, of all writes, with any I/O outstanding, of all outstanding I/Os.
 READ_MS, WRITE_MS, BUSY_MS, QUEUED_MS = 3, 7, 9, 10
-#: The kernel prints the milliseconds as 32-bit numbers (block/genhd.c), which begin again at 0. A process in which this
-#: many outstanding I/Os could pass all of them, 4.6 hours, has no queue.
+#: The kernel prints the milliseconds as 32-bit numbers (block/genhd.c), which begin again at 0. This many outstanding
+#: I/Os pass all of them in 4.6 hours: a longer process has no queue, nor has one whose counters rose by more than that,
+#: because they went backwards.
 WRAP_MS, MOST_OUTSTANDING = 1 << 32, 256
 COUNT = re.compile(r"\d{1,20}", re.ASCII)
 
@@ -74,9 +75,13 @@ def _traffic(text: str) -> Traffic | None:
 def queue(before: Counted, after: Counted, seconds: float) -> DeviceQueue | None:
     """Queue of a device between two readings, over the run time of fio; None if it is not known."""
     moved, first, last = traffic_between(before, after), before.milliseconds, after.milliseconds
-    if moved is None or first is None or last is None or not 0 < 1000 * seconds * MOST_OUTSTANDING < WRAP_MS:
+    most_ms = 1000 * seconds * MOST_OUTSTANDING
+    if moved is None or first is None or last is None or not 0 < most_ms < WRAP_MS:
         return None
-    reads_ms, writes_ms, busy_ms, queued_ms = ((now - then) % WRAP_MS for then, now in zip(first, last, strict=True))
+    risen = [(now - then) % WRAP_MS for then, now in zip(first, last, strict=True)]
+    if max(risen) > most_ms:
+        return None
+    reads_ms, writes_ms, busy_ms, queued_ms = risen
     return DeviceQueue(
         read_iops=moved.reads / seconds,
         write_iops=moved.writes / seconds,
