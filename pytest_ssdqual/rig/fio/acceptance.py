@@ -21,8 +21,8 @@ FAIR_SHARE = 0.9
 OWN_SIGNAL, INTERRUPTED = re.compile(r"fio: terminating on signal 2"), 128
 #: Errors of the kernel before an I/O reaches a drive; no evidence against it.
 OF_HOST = (
-    "Resource temporarily unavailable|Cannot allocate memory|Interrupted system call|Operation not supported"
-    "|Operation not permitted|Permission denied|Operation canceled"
+    "(?:Resource temporarily unavailable|Cannot allocate memory|Interrupted system call|Operation not supported"
+    "|Operation not permitted|Permission denied|Operation canceled)"
 )
 #: fio's message, error, meaning. The first match in this order is the cause, others are its consequences.
 COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
@@ -45,16 +45,17 @@ COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
         InvalidMeasurement,
         "{0} refused a {1} of {3} bytes at byte {2}: are its logical sectors larger than such a size or offset?",
     ),
-    # Memory, queues and the engine are the host's (axboe/fio#1432, axboe/liburing#1269).
+    (
+        re.compile(rf"io_u error on file (\S+): (?!{OF_HOST}:)(.+?): (\w+) offset=(\d+)"),
+        InvalidMeasurement,
+        "I/O error on {0}: {1} ({2} at byte {3})",
+    ),
+    # Memory, queues and the engine are the host's (axboe/fio#1432, axboe/liburing#1269). After the errors of drives:
+    # when one of them fails, I/Os of the others are cancelled.
     (
         re.compile(rf"io_u error on file (\S+): ({OF_HOST}): (\w+) offset=(\d+)"),
         InvalidMeasurement,
         'the kernel did not take a {2} for {0}: {1}; is memory short, or does engine = "libaio" in [load] help?',
-    ),
-    (
-        re.compile(r"io_u error on file (\S+): (.+?): (\w+) offset=(\d+)"),
-        InvalidMeasurement,
-        "I/O error on {0}: {1} ({2} at byte {3})",
     ),
     (re.compile(r"got signal=(\d+)"), InvalidMeasurement, "a worker of fio was killed by signal {0}"),
     (re.compile(r"pid=(\d+) disappeared"), InvalidMeasurement, "a worker of fio (process {0}) disappeared"),

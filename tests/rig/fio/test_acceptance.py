@@ -233,6 +233,16 @@ def test_signs_beside_good_numbers(status: int, stderr: str, kind: type[RigError
         accept(run.output, status, stderr, run.expectation)
 
 
+def test_a_failing_drive_counts_before_what_was_cancelled_for_it() -> None:
+    run = captured(VERSIONS[0], "randread")
+    lines = (
+        f"fio: io_u error on file {drive}: {words}: read offset=4096, buflen=4096"
+        for drive, words in (("/dev/sdb", "Operation canceled"), ("/dev/sdc", "Input/output error"))
+    )
+    with pytest.raises(InvalidMeasurement, match=r"^I/O error on /dev/sdc: Input/output error"):
+        accept(run.output, 1, "\n".join(lines), run.expectation)
+
+
 def test_a_harmless_warning_is_no_failure() -> None:
     run = captured(VERSIONS[0], "randread")
     accept(run.output, 0, "note: both iodepth >= 1 and synchronous I/O engine are selected\n", run.expectation)
