@@ -259,11 +259,16 @@ def _exit_status(folder: Path) -> int | None:
 
 
 def _has_findings(folder: Path) -> bool:
-    """Return whether a bay whose session ended early has a failure or a defective drive on record."""
+    """Return whether a bay whose session ended early has a failure or a defective drive on record.
+
+    True if its records cannot be read, because they may have one. A bay that never began has no records.
+    """
     try:
         story = RunReader.read(folder, *OF_TESTS, RESUMED, PLANNED, WORSENED)
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:
+        return True
     return bool(unresolved(story).failed) or any(each.is_defective for each in changed_drives(story))
 
 

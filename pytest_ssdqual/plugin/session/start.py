@@ -205,7 +205,7 @@ class BayStart:
     def _noted_if_refused(self) -> Iterator[None]:
         try:
             yield
-        except pytest.UsageError as error:
+        except (pytest.UsageError, RigError) as error:
             self.refuse(str(error))
             raise
         except KeyboardInterrupt:

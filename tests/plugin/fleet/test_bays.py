@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ssdqual.plugin.session import start
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import checksums
 from pytest_ssdqual.rig.guard import shared_paths
+from pytest_ssdqual.rig.machine.machine import RigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from support.fakes.inner_session import Inner
 
+    from pytest_ssdqual.plugin.bay.bay import OpenedBay
+    from pytest_ssdqual.plugin.options.settings import Settings
     from pytest_ssdqual.rig.drives.topology import Drive
 
 pytestmark = pytest.mark.slow
@@ -171,6 +175,22 @@ def test_what_is_wrong_with_one_refuses_all_before_anything_is_touched(
     ]
     assert "holds drives" in str(records(inner, "dut2", "run_refused")[0]["reasons"])
     assert fleet.read(folder_of(inner)).exit_status == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_machine_that_cannot_be_examined_is_the_reason_of_its_own_bay(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_bay = start.open_bay
+
+    def opened(settings: Settings, *args: Any) -> OpenedBay:  # noqa: ANN401 (as it is given)
+        if settings.devices.machine == "root@dut2":
+            raise RigError("dut2 answers nothing")
+        return open_bay(settings, *args)
+
+    monkeypatch.setattr(start, "open_bay", opened)
+    assert inner.refused(*TWO, promises, QUICK, "-n", "2").startswith("dut2: dut2 answers nothing")
+    reasons = [records(inner, bay, "run_refused")[0]["reasons"] for bay in ("dut1", "dut2")]
+    assert reasons == ["another bay of the run was refused", "dut2 answers nothing"]
 
 
 def test_one_drive_is_not_in_two_bays(inner: Inner, promises: str) -> None:
