@@ -9,7 +9,7 @@ loads this module, so it imports the rest of the package only when there are har
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -58,11 +58,8 @@ class HardwareTests:
         """Reasons why no test was judged, without a full stop; empty if a test was judged, or if there is none."""
         if not self.ran or self.judged or self.in_error:
             return ""
-        reasons = Counter(self.skipped.values()).most_common()
-        shown = [f"{why} ({count:,})" if len(reasons) > 1 else why for why, count in reasons[:MOST_REASONS]]
-        more = [f"and {len(reasons) - MOST_REASONS:,} other reasons"] if len(reasons) > MOST_REASONS else []
         several = f"all {len(self.ran):,} hardware tests were" if len(self.ran) > 1 else "the only hardware test was"
-        return f"{several} skipped: {'; '.join([*shown, *more]) or 'none of them was run'}"
+        return f"{several} skipped: {frequent(self.skipped.values()) or 'none of them was run'}"
 
 
 class Gate:
@@ -191,6 +188,14 @@ def of(config: pytest.Config) -> Gate:
     """Return the gate of this run, or an empty one where none is registered."""
     found: Gate | None = config.pluginmanager.get_plugin(NAME)
     return found or Gate(config)
+
+
+def frequent(reasons: Iterable[str]) -> str:
+    """Return the most frequent reasons, each with its number if there are several; empty without any."""
+    found = Counter(reasons).most_common()
+    shown = [f"{why} ({count:,})" if len(found) > 1 else why for why, count in found[:MOST_REASONS]]
+    more = [f"and {len(found) - MOST_REASONS:,} other reasons"] if len(found) > MOST_REASONS else []
+    return "; ".join([*shown, *more])
 
 
 def truth(config: pytest.Config, name: str) -> bool:

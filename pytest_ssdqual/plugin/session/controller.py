@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -173,12 +172,10 @@ def _skipped(items: Sequence[pytest.Item]) -> list[str]:
     skips = [mark for item in hardware if (mark := item.get_closest_marker("skip"))]
     if not skips:
         return []
-    reasons = Counter(str(mark.kwargs.get("reason") or next(iter(mark.args), "no reason given")) for mark in skips)
-    shown = [f"{why} ({count:,})" for why, count in reasons.most_common(gate.MOST_REASONS)]
-    more = [f"and {len(reasons) - gate.MOST_REASONS:,} other reasons"] if len(reasons) > gate.MOST_REASONS else []
+    reasons = (str(mark.kwargs.get("reason") or next(iter(mark.args), "no reason given")) for mark in skips)
     nothing = "nothing would be judged: " if len(skips) == len(hardware) else ""
     of = f"{len(skips):,} of {len(hardware):,} hardware tests would be skipped"
-    return [f"ssdqual: {nothing}{of}: {'; '.join([*shown, *more])}"]
+    return [f"ssdqual: {nothing}{of}: {gate.frequent(reasons)}"]
 
 
 def tell_plan(config: pytest.Config) -> list[str]:
