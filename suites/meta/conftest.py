@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+HERE = Path(__file__).parent
+
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Ignore this folder unless an argument names it: a path, or a module with ``--pyargs``."""
     del collection_path
-    name = Path(__file__).parent.name
-    words = (str(each).partition("::")[0] for each in config.args)
-    is_named = any(name in Path(word).parts or name in word.split(".") for word in words)
-    return None if is_named else True
+    return None if any(_is_here(str(each), config.invocation_params.dir) for each in config.args) else True
+
+
+def _is_here(word: str, start: Path) -> bool:
+    place = word.partition("::")[0]
+    return (start / place).resolve().is_relative_to(HERE.resolve()) or HERE.name in place.split(".")
