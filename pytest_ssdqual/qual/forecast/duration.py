@@ -1,6 +1,6 @@
 """How long a sequential measurement, or the rounds of a loop, will take: the program's own rules on simulated drives.
 
-The rules are `group_sequential.at_look` and `decide`, and `steady_state.first_steady`. The drives are settled ones
+The rules are `group_sequential.at_look` and `decide`, and `steady_state.judge`. The drives are settled ones
 (``simulated_drive``) whose figures are known: each by a factor better than its limit, the margin. Results depend on the
 arguments only, and are cached, because the hundred measurements of a suite have few different margins.
 """

@@ -51,6 +51,10 @@ class SteadyState:
         """
         return max(_share(self.range_measured, self.range_allowed), _share(self.slope_excursion, self.slope_allowed))
 
+    def intercept(self, first: int) -> float:
+        """Value of the best fit at round 0, if the window begins with round ``first``."""
+        return self.average - self.slope_per_round * (first + (len(self.values) - 1) / 2)
+
     def nearest(self) -> str:
         """The criterion that is nearest to being broken, or is broken most: ``range 34.0 % (20 % allowed)``."""
         if self.average <= 0:

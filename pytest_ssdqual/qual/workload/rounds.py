@@ -196,7 +196,7 @@ class RoundsResult:
                 "slope_excursion_allowed": state.slope_allowed,
                 "slope_excursion_measured": state.slope_excursion,
                 "slope": state.slope_per_round,
-                "intercept": state.average - state.slope_per_round * (numbers[0] + numbers[-1]) / 2,
+                "intercept": state.intercept(numbers[0]),
                 "correlation": state.correlation,
             }
             for (tracked, member), state in zip(followed, self.steady, strict=True)

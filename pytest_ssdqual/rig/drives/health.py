@@ -157,7 +157,7 @@ def parse(answer: str) -> DriveHealth:
     nvme = at(plain, "nvme_smart_health_information_log")
     passed = at(plain, "smart_status", "passed")
     celsius = smart_answer.temperature_c(plain)
-    media = _media_errors(plain)
+    media_source, media_errors = _media_errors(plain)
     found = DriveHealth(
         passed=passed if isinstance(passed, bool) else None,
         temperature_c=whole(nvme, "temperature") if celsius is None else round(celsius),
@@ -169,12 +169,12 @@ def parse(answer: str) -> DriveHealth:
             smart_answer.percentage_used(plain),
         ),
         critical_warning=whole(nvme, "critical_warning"),
-        media_errors=media[1],
+        media_errors=media_errors,
         power_on_hours=first(whole(plain, "power_on_time", "hours"), whole(nvme, "power_on_hours")),
         data_written_bytes=smart_answer.data_written_bytes(plain),
         raw_json=answer,
         counters=smart_answer.counters(plain),
-        media_source=media[0],
+        media_source=media_source,
     )
     if status & COMMAND_FAILED and found.passed is found.media_errors is found.critical_warning is None:
         raise ValueError(_messages(plain) or "it does not report its health")
@@ -223,9 +223,9 @@ def _changes(before: DriveHealth, after: DriveHealth, limits: HealthTable) -> It
         if new >> bit & 1:
             known = CRITICAL_WARNINGS[bit] if bit < len(CRITICAL_WARNINGS) else f"bit {bit}"
             yield f"new critical warning: {known}", known != TOO_WARM
-    is_known = before.media_errors is not None and before.media_source == after.media_source
-    if is_known and before.media_errors is not None and after.media_errors is not None:
-        yield from _risen(MEDIA_ERRORS, before.media_errors, after.media_errors, limits)
+    old, now = before.media_errors, after.media_errors
+    if old is not None and now is not None and before.media_source == after.media_source:
+        yield from _risen(MEDIA_ERRORS, old, now, limits)
     elif after.media_errors:
         yield f"{MEDIA_ERRORS} are {after.media_errors}, and how many there were before is unknown", False
     for name, count in after.counters.items():

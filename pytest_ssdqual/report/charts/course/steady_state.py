@@ -158,15 +158,12 @@ def _table(settling: TrackedFigure, low: float, high: float) -> Table:
         ("slope excursion measured", format_value(state.slope_excursion, unit, 1)),
         ("slope excursion allowed", format_value(state.slope_allowed, unit, 1)),
         ("correlation", f"{state.correlation:.2f}"),
-        ("best fit", f"{state.slope_per_round:.5g} × round + {_intercept(settling):.5g}, in {unit.value}"),
+        (
+            "best fit",
+            f"{state.slope_per_round:.5g} × round + {state.intercept(settling.begin + 1):.5g}, in {unit.value}",
+        ),
     )
     return Table(("round", axis_label(unit)), (*((f"{x:g}", format_value(y, unit, 1)) for x, y in points), *marks))
-
-
-def _intercept(settling: TrackedFigure) -> float:
-    """Return the value of the best fit at round 0, which is before the first one."""
-    state = settling.state
-    return state.average - state.slope_per_round * (settling.begin + (len(state.values) + 1) / 2)
 
 
 def axis_label(unit: Unit) -> str:
