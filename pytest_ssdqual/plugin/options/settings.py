@@ -123,7 +123,6 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
 
     ``bays`` replaces the bays of the command line.
     """
-    from pytest_ssdqual.plugin.bay import expectation
     from pytest_ssdqual.plugin.options import inventory
 
     _require_words(config)
@@ -133,6 +132,13 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
         return None
     _require_tests_to_run(config)
     _require_known_place(config)
+    return _of(config, bays)
+
+
+def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
+    """Return the settings of a run with drives."""
+    from pytest_ssdqual.plugin.bay import expectation
+
     run_dir = config.getoption("ssd_run_dir") or config.getini("ssd_run_dir") or "ssdqual-runs"
     return Settings(
         devices=bays[0].devices,

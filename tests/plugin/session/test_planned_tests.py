@@ -42,6 +42,15 @@ def suite(inner: Inner) -> str:
     return "--ssd-spec=acme.toml"
 
 
+def two_bays(inner: Inner, monkeypatch: pytest.MonkeyPatch, *, failing: str) -> tuple[str, ...]:
+    """The options of two bays, one of which does not keep its IOPS of reads."""
+    spec = inner.pytester.path / "acme.toml"
+    spec.write_text(spec.read_text().replace("100 IOPS", "700 IOPS"))
+    monkeypatch.setenv("SIMULATED_ONLY", f"root@{failing}")
+    monkeypatch.setenv("SIMULATED_MD", "500")
+    return DRIVES, "--ssd-devices=root@dut2:/dev/nvme*", QUICK
+
+
 def headline(folder: Path) -> str:
     return (folder / "summary.md").read_text().splitlines()[0]
 
@@ -126,11 +135,7 @@ def test_a_new_defect_that_no_test_reports_is_not_green(
 def test_a_bay_that_failed_counts_when_another_one_is_resumed(
     inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = (DRIVES, "--ssd-devices=root@dut2:/dev/nvme*", QUICK, suite, "-k", "iops")
-    spec = inner.pytester.path / "acme.toml"
-    spec.write_text(spec.read_text().replace("100 IOPS", "700 IOPS"))
-    monkeypatch.setenv("SIMULATED_ONLY", "root@dut1")
-    monkeypatch.setenv("SIMULATED_MD", "500")
+    both = (*two_bays(inner, monkeypatch, failing="dut1"), suite, "-k", "iops")
     assert inner.run(*both, "-n", "2").ret == FAILED
     result = inner.run(*both, "-n", "1", "--ssd-resume=last", "--ssd-bay=dut2")
     assert result.ret == FAILED
@@ -188,11 +193,7 @@ def test_a_failure_that_is_expected_stays_so(inner: Inner, suite: str) -> None:
 def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(
     inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, permit: tuple[str, ...]
 ) -> None:
-    both = (DRIVES, "--ssd-devices=root@dut2:/dev/nvme*", QUICK, suite, "-n", "1")
-    spec = inner.pytester.path / "acme.toml"
-    spec.write_text(spec.read_text().replace("100 IOPS", "700 IOPS"))
-    monkeypatch.setenv("SIMULATED_ONLY", "root@dut2")
-    monkeypatch.setenv("SIMULATED_MD", "500")
+    both = (*two_bays(inner, monkeypatch, failing="dut2"), suite, "-n", "1")
     assert inner.run(*both, "-k", "iops and randread").ret == FAILED
     more = (*both, "--ssd-resume=last", *permit)
     assert inner.run(*more, "-k", "iops and randread and dut1").ret == FAILED
