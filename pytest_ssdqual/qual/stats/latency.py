@@ -143,9 +143,9 @@ def _apart(rounds: Sequence[LatencyHistogram], q: float, basis: Basis) -> float:
 
     Used for independent rounds, and for intervals that share an error rate. The share of I/Os beyond a limit is skewed
     over rounds whose levels differ: from five rounds that differ by 20 %, 16 % of the p99 exactly on their limit passed
-    without this, and 9 % with it. If rounds differ by more than the I/Os within them, no I/O lies outside
-    all rounds, and the share beyond the slowest seems certain. But the medians of five rounds enclose the true median
-    in only 15 of 16 cases, so they are no evidence for more.
+    without this, and 9 % with it. If rounds differ by more than the I/Os within them, no I/O lies outside all rounds,
+    and the share beyond the slowest seems certain. But the medians of five rounds enclose the true median in only 15
+    of 16 cases, so they are no evidence for more.
     """
     if basis.confidence_level.share >= 1 and basis.look:
         return 1.0
@@ -222,8 +222,7 @@ def clusters(hit: int, spells: int, level: float, dispersion: float = 1.0) -> Cl
 
     Two-sided at ``level``; one-sided if there can be only one end: none hit, or all of them. If hits come in bursts,
     the number of independent spells is divided by their ``dispersion``. Without a hit bursts do not show, and one end
-    is wrong with all of 1 - ``level``. ValueError unless 0 <= hit <= spells, and
-    spells > 0.
+    is wrong with all of 1 - ``level``. ValueError unless 0 <= hit <= spells, and spells > 0.
     """
     is_one_sided = hit in (0, spells)
     tail, fewer = (1 - level, 1.0) if is_one_sided else ((1 - level) / 2, dispersion)
