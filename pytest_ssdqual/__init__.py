@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_ssdqual.qual.methods import intel_910, intel_s3500, snia, stec, toms_s3500, toms_s3700
-    from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
+    from pytest_ssdqual.qual.workload.rounds import Rounds, Stimulus, Tracked
     from pytest_ssdqual.qual.workload.workload import Workload
     from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID, WorkloadSet
 
 __all__ = [
     "INTEL_RAID",
     "Rounds",
+    "Stimulus",
     "Tracked",
     "Workload",
     "WorkloadSet",
@@ -32,6 +33,7 @@ __all__ = [
 _MODULES = {
     "INTEL_RAID": "workload_set",
     "Rounds": "rounds",
+    "Stimulus": "rounds",
     "WorkloadSet": "workload_set",
     "Tracked": "rounds",
     "Workload": "workload",

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.qual.units import Unit, format_duration, format_value, parse_size
 from pytest_ssdqual.qual.verdict import estimators, multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Verdict
@@ -169,9 +169,11 @@ def worst(claim: Claim, found: Sequence[tuple[Subject, Estimate]]) -> tuple[Subj
 
 
 def determination(result: RoundsResult) -> Iterable[str]:
-    """Yield a sentence on steady state for each tracked figure; of drives side by side that of the least steady."""
+    """Yield a sentence on steady state for each tracked figure, of drives side by side that of the least steady, and
+    one for each stimulus that repeats an earlier workload.
+    """
     numbers = [index + 1 for index in result.window]
-    rounds = f"rounds {numbers[0]} to {numbers[-1]} of {len(result.rounds)}"
+    rounds = f"rounds {numbers[0]} to {numbers[-1]} of {len(result.rounds)}" if numbers else ""
     drives: dict[tuple[str, str], list[tuple[str, SteadyState]]] = {}
     for entry, state in zip(result.determination(), result.steady, strict=True):
         tracked = str(entry["claim"]), str(entry["workload"])
@@ -181,6 +183,10 @@ def determination(result: RoundsResult) -> Iterable[str]:
         which = f" of drive {drive}, the least steady of {len(states)}" if len(states) > 1 else ""
         claim = Claim(name)
         yield f"{claim.label} of {workload}{which}: {state.describe(claim.unit)}, {rounds}"
+    for each in result.recoveries():
+        level = format_value(each.level, Unit.BYTES_PER_SECOND)
+        when = "never" if each.seconds is None else f"after {format_duration(each.seconds)}"
+        yield f"{each.workload} was {when} at the level of {each.earlier}, {level}"
 
 
 def _value(estimate: Estimate) -> Figures:

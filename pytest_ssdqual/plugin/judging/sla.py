@@ -95,7 +95,7 @@ class Sla:
         def reference(geometry: Geometry, workload: Workload) -> Measured:
             """Measure the reference of a promise: a cell of the test's own rounds, if they have it."""
             campaign: Campaign = request.getfixturevalue("_ssd_campaign")
-            if rounds and workload in rounds.workloads:
+            if rounds and workload in rounds.measured:
                 return campaign.cell(geometry, rounds, workload)
             return campaign.measure(geometry, workload)
 

@@ -373,10 +373,10 @@ def _values(item: pytest.Item, mark: str, kind: type[T]) -> list[T]:
 def _cells(item: pytest.Item, loop: Rounds) -> Sequence[Workload]:
     """Return the workloads of the rounds that the mark ``ssd_workload`` names; all of them without the mark."""
     wanted = _given(item, "ssd_workload", Workload)
-    foreign = [each for each in wanted if each not in loop.workloads]
+    foreign = [each for each in wanted if each not in loop.measured]
     if foreign:
         raise pytest.UsageError(f"{item.nodeid}: the rounds {loop} do not have the workload {foreign[0]}")
-    return wanted or loop.workloads
+    return wanted or loop.measured
 
 
 __all__ = [

@@ -42,7 +42,7 @@ class Need:
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        cells = (workload for loop in self.loops for workload, _ in loop.processes)
+        cells = (each for loop in self.loops for each in (*(each for each, _ in loop.processes), *loop.measured))
         return tuple(dict.fromkeys((*self.measured, *self.saturated, *cells, *self.rebuilt, *self.explored)))
 
 

@@ -177,7 +177,7 @@ def _references(steps: Iterable[CampaignStep], spec: Spec) -> Iterator[CampaignS
     for step in steps:
         cells: tuple[Workload, ...] = ()
         if isinstance(step.what, Rounds):
-            cells = step.what.workloads
+            cells = step.what.measured
         elif step.kind is StepKind.MEASURED and step.what:
             yield from (
                 CampaignStep(StepKind.MEASURED, step.geometry, each)

@@ -139,7 +139,7 @@ class Prices:
     def workloads(self, step: CampaignStep) -> int:
         """Return the number of workloads that a step measures."""
         if isinstance(step.what, Rounds):
-            return len(step.what.workloads)
+            return len(step.what.measured)
         return self.searched if step.kind is StepKind.SEARCH else int(step.what is not None)
 
     def preparation(self, preparation: Preparation) -> StepPrice:
@@ -264,12 +264,26 @@ class Prices:
         lengths_s = [(workload, cells * rule.cell_s) for workload, cells in loop.processes]
         round_s = sum(each_s + OVERHEAD_S for _, each_s in lengths_s)
         once = StepCost(round_s, sum(self.written(geometry, each, each_s) for each, each_s in lengths_s))
+        once_after = self._stimuli(geometry, loop)
+        if not loop.tracked:
+            return StepPrice.fixed(once_after)
         figures = len(loop.tracked) * _targets(geometry)
         found = SteadySteps(self.protocol.steady, rule.cell_s, round_s, 1, most, figures)
         rounds = self._steps(found)
         least = min(self.protocol.steady.window, most)
         beyond = tuple((each - least) * round_s for each in rounds)
-        return StepPrice.varying(once.times(least), beyond, once.bytes_written / round_s, once.times(most))
+        per_s = once.bytes_written / round_s
+        return StepPrice.varying(once.times(least) + once_after, beyond, per_s, once.times(most) + once_after)
+
+    def _stimuli(self, geometry: Geometry, loop: Rounds) -> StepCost:
+        """Return the cost of what follows the rounds."""
+        cost = NOTHING
+        for each in loop.after:
+            seconds, busy = each.cells * self.protocol.loop.cell_s, each.workload.busy_share
+            processes = each.parts if each.workload.burst_s else 1
+            written = self.written(geometry, each.workload, seconds * busy)
+            cost += StepCost(seconds + processes * OVERHEAD_S, written)
+        return cost
 
     def _note_short_cells(self, geometry: Geometry, loop: Rounds) -> None:
         """Note it if a cell of the loop is expected to have fewer I/Os than a round needs: it would be an error."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, Stimulus, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import random
 
@@ -83,3 +83,48 @@ def _demand_variation(name: str, mix: Workload) -> Rounds:
 
 #: Demand variation of DIRTH at its default mix, and of the composite block workload (CBW).
 DEMAND_VARIATIONS = (_demand_variation("snia-dirth", OLTP), _demand_variation("snia-cbw", COMPOSITE))
+
+
+def _stream(name: str) -> Workload:
+    return Workload("write", "1m", DEPTH, threads=1, name=name)
+
+
+#: Cross stimulus recovery (XSR): eight hours of large sequential writes, six of small random ones, and the large ones
+#: again, from the purged state and without a fill, in minutes.
+CROSS_STIMULUS = Rounds(
+    "snia-xsr",
+    (),
+    (),
+    fill_bs="128k",
+    fill_passes=0,
+    after=(
+        Stimulus(_stream("before"), 480, 480),
+        Stimulus(Workload("randwrite", "8k", DEPTH, threads=1), 360, 360),
+        Stimulus(_stream("after"), 480, 480),
+    ),
+)
+
+#: Host idle recovery (HIR): 4 KiB writes in rounds of half an hour until their last minute is steady. Then for each
+#: idle time 360 times five seconds of writes and the idle time, and half an hour of writes without pauses. One thread
+#: has the depth of four, because several would pause at different times.
+IDLE_TIMES_S, BURST_S = (5, 10, 15, 25, 50), 5
+_WRITES = Workload("randwrite", "4k", THREADS * DEPTH, threads=1)
+
+
+def _idle(idle_s: int) -> tuple[Stimulus, Stimulus]:
+    paused = replace(_WRITES, burst_s=BURST_S, idle_s=idle_s)
+    # 360 cycles in minutes; 15 processes of 24 cycles.
+    cells = 360 * (BURST_S + idle_s) // 60
+    return Stimulus(paused, cells, 15), Stimulus(replace(_WRITES, name=f"after{idle_s}s"), 30, 30)
+
+
+HOST_IDLE = Rounds(
+    "snia-hir",
+    (_WRITES,),
+    (Tracked(_WRITES, "steady_iops"),),
+    fill_bs="128k",
+    fill_passes=0,
+    pre_write=_WRITES,
+    pre_write_cells=29,
+    after=tuple(each for idle_s in IDLE_TIMES_S for each in _idle(idle_s)),
+)

@@ -45,12 +45,7 @@ def checks(run: Run, fewest: int | None = None) -> tuple[Check, ...]:
     the window, for each drive; by default ``FEWEST_IOS_A_ROUND`` for each round.
     """
     least = FEWEST_IOS_A_ROUND * run.rounds if fewest is None else fewest
-    alone = run.of_members()
-    if len(alone) == 1:
-        found = list(_of_one(alone[0], least))
-    else:
-        found = [_named(each.members[0], check) for each in alone for check in _of_one(each, least)]
-    return (*found, *of_environment(run))
+    return (*_of_targets(run, least), *of_environment(run))
 
 
 def objections(run: Run, fewest: int | None = None) -> tuple[str, ...]:
@@ -63,8 +58,7 @@ def of_part(run: Run, report_s: float) -> tuple[Check, ...]:
 
     Counters of the environment are of the whole process, and say nothing about a part.
     """
-    least = FEWEST_IOS_A_ROUND * run.rounds
-    return tuple(check for each in run.of_members() for check in _of_one(each, least, report_s))
+    return tuple(_of_targets(run, FEWEST_IOS_A_ROUND * run.rounds, report_s))
 
 
 def of_environment(run: Run) -> tuple[Check, ...]:
@@ -108,6 +102,13 @@ def worst(found: Iterable[Check]) -> dict[str, Check]:
 def _badness(check: Check) -> tuple[int, float]:
     figure = check.figure if check.figure is not None else -math.inf
     return (False, None, True).index(check.holds) * -1, -figure if check.low_is_bad else abs(figure)
+
+
+def _of_targets(run: Run, fewest: int, report_s: float | None = None) -> Iterator[Check]:
+    alone = run.of_members()
+    for each in alone:
+        for check in _of_one(each, fewest, report_s):
+            yield check if len(alone) == 1 else _named(each.members[0], check)
 
 
 def _named(drive: str, check: Check) -> Check:

@@ -1,9 +1,13 @@
-"""Rounds of many workloads, repeated until the tracked figures are steady (the method of the SNIA PTS)."""
+"""Rounds of many workloads, repeated until the tracked figures are steady, and stimuli that follow them once.
+
+The method of the SNIA PTS.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Annotated
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
@@ -48,15 +52,33 @@ class Tracked:
         return FIGURES[Claim(self.claim)](run)
 
 
+#: Most batches into which the parts of a stimulus are pooled for its intervals, because neighbours are correlated.
+BATCHES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stimulus:
+    """A workload that runs once, for ``cells`` times the length of a cell."""
+
+    workload: Workload
+    cells: int
+    #: Parts of equal length of which the course is recorded; of a workload with pauses each is a process of its own.
+    parts: int
+
+    def __post_init__(self) -> None:
+        if self.cells < 1 or self.parts < 1:
+            raise ValueError(f"a stimulus has cells and parts, not {self.cells} and {self.parts}")
+
+
 @dataclass(frozen=True, slots=True)
 class Rounds:
     """One round: these workloads in this order, on a target that was purged and filled with ``fill_bs``."""
 
     #: Name in test ids and records.
     name: str
-    #: Each of them once.
+    #: Each of them once; none for stimuli alone.
     workloads: tuple[Workload, ...]
-    #: Figures that must be steady before the rounds end; at least one.
+    #: Figures that must be steady before the rounds end; at least one, if there are workloads.
     tracked: tuple[Tracked, ...]
     #: Transfer size of the sequential fill: ``128k``.
     fill_bs: str
@@ -66,16 +88,24 @@ class Rounds:
     pre_write: Annotated[Workload | None, Added()] = None
     #: Their length: so many times that of a cell.
     pre_write_cells: Annotated[int, Added()] = 0
+    #: What runs once, in this order, when the rounds are steady; each of these workloads once, and in no round.
+    after: Annotated[tuple[Stimulus, ...], Added()] = ()
 
     def __post_init__(self) -> None:
-        if not self.workloads or len(set(self.workloads)) < len(self.workloads):
+        if not self.measured or len(set(self.measured)) < len(self.measured):
             raise ValueError(f"{self.name} needs workloads, each of them once")
-        if not self.tracked or not {each.workload for each in self.tracked} <= set(self.workloads):
+        tracked = {each.workload for each in self.tracked}
+        if bool(tracked) != bool(self.workloads) or not tracked <= set(self.workloads):
             raise ValueError(f"{self.name} needs something to be tracked, of workloads of its own")
         if (self.pre_write is not None and not self.pre_write.writes) or self.pre_write_cells < 0:
             raise ValueError(f"what {self.name} writes before each round is {self.pre_write}: it has to write")
         if (self.pre_write is None) != (self.pre_write_cells == 0):
             raise ValueError(f"{self.name} needs both pre_write and pre_write_cells, or neither")
+
+    @property
+    def measured(self) -> tuple[Workload, ...]:
+        """All workloads that have a result, in order."""
+        return (*self.workloads, *(each.workload for each in self.after))
 
     @property
     def processes(self) -> tuple[tuple[Workload, int], ...]:
@@ -109,6 +139,18 @@ def states(loop: Rounds, rounds: Sequence[Round], rule: SteadyRule) -> tuple[Ste
     return tuple(steady.judge(values, rule) for each in loop.tracked for _, values in _followed(loop, each, window))
 
 
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The return of a stimulus to the level of an earlier workload of the loop."""
+
+    workload: Workload
+    earlier: Workload
+    #: Bytes per second of all drives together.
+    level: float
+    #: Seconds until the end of the first part at that level; None if it never was.
+    seconds: float | None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class RoundsResult:
     """All rounds of a loop on one array, and the window that counts; true if a steady state was reached."""
@@ -118,8 +160,13 @@ class RoundsResult:
     #: Runs of one round each.
     rounds: tuple[Round, ...]
     rule: SteadyRule = field(default_factory=SteadyRule)
+    #: The processes of each stimulus; none without a steady state.
+    after: tuple[tuple[Run, ...], ...] = ()
 
     def __post_init__(self) -> None:
+        found = [{run.workload for run in runs} for runs in self.after]
+        if found and found != [{each.workload} for each in self.loop.after]:
+            raise ValueError(f"after {self.loop} came other stimuli than the loop's, or in another order")
         for runs in self.rounds:
             if tuple(run.workload for run in runs) != self.loop.workloads:
                 raise ValueError(f"a round of {self.loop} has other workloads than the loop, or another order")
@@ -130,6 +177,8 @@ class RoundsResult:
     def __repr__(self) -> str:
         """One sentence, which ``assert ssd_rounds`` shows."""
         about = f"{self.loop} on {self.geometry}"
+        if not self.loop.tracked:
+            return f"<{about}: {len(self.after)} stimuli>"
         if self.reached:
             return f"<{about}: steady after {self.window[-1] + 1} rounds>"
         found = states(self.loop, self.rounds, self.rule)
@@ -143,15 +192,19 @@ class RoundsResult:
 
     @property
     def reached(self) -> bool:
-        """Return whether all tracked figures were steady in one window."""
-        return any(settled(self.loop, self.rounds[:end], self.rule) for end in range(len(self.rounds) + 1))
+        """Return whether all tracked figures were steady in one window; stimuli alone need not be steady."""
+        return not self.loop.tracked or any(
+            settled(self.loop, self.rounds[:end], self.rule) for end in range(len(self.rounds) + 1)
+        )
 
     @property
     def window(self) -> tuple[int, ...]:
         """Indices of the rounds that count: the first window in which all was steady, else the last window.
 
-        ``TooFew`` with fewer rounds than a window.
+        None of stimuli alone. ``TooFew`` with fewer rounds than a window.
         """
+        if not self.loop.tracked:
+            return ()
         size = self.rule.window
         if len(self.rounds) < size:
             raise TooFew(f"{self.loop} needs {size} rounds, there are {len(self.rounds)}")
@@ -165,11 +218,37 @@ class RoundsResult:
         return states(self.loop, [self.rounds[index] for index in self.window], self.rule)
 
     def measured(self, workload: Workload) -> Measured:
-        """The window's rounds of one workload, judged together. ValueError if it is not one of the loop's."""
-        if workload not in self.loop.workloads:
+        """The window's rounds of one workload, judged together, or a stimulus in batches.
+
+        ValueError if it is not one of the loop's. ``TooFew`` for a stimulus that did not run.
+        """
+        if workload not in self.loop.measured:
             raise ValueError(f"{workload} is not among the workloads of {self.loop}")
+        if workload not in self.loop.workloads:
+            if not self.after:
+                raise TooFew(repr(self).strip("<>"))
+            runs = next(each for each in self.after if each[0].workload == workload)
+            batches = max(each for each in range(1, BATCHES + 1) if runs[0].rounds % each == 0)
+            return Measured(tuple(replace(run, rounds=batches) for run in runs))
         cell = self.loop.workloads.index(workload)
         return Measured(tuple(self.rounds[index][cell] for index in self.window))
+
+    def recoveries(self) -> tuple[Recovery, ...]:
+        """Return when the stimuli that repeat an earlier workload of the loop were back at its level.
+
+        A workload repeats another one if only their names differ. The level is the mean throughput of the earlier one,
+        of the rounds in the window or of the last stimulus; back is the first part within half of the range that a
+        steady state may have.
+        """
+        levels = {_unnamed(each): self.measured(each).runs for each in self.loop.workloads} if self.after else {}
+        found = list[Recovery]()
+        for runs in self.after:
+            workload = runs[0].workload
+            if before := levels.get(_unnamed(workload)):
+                level = fmean(run.bytes_per_s for run in before)
+                found.append(Recovery(workload, before[0].workload, level, _back_after(runs, level, self.rule)))
+            levels.setdefault(_unnamed(workload), runs)
+        return tuple(found)
 
     def determination(self) -> tuple[dict[str, object], ...]:
         """Steady-state determination data that the SNIA test specification requires, as plain data.
@@ -201,6 +280,23 @@ class RoundsResult:
             }
             for (tracked, member), state in zip(followed, self.steady, strict=True)
         )
+
+
+def course(runs: Sequence[Run]) -> tuple[float, ...]:
+    """Return the throughput of each part of a stimulus, bytes per second."""
+    return tuple(
+        rate for run in runs for rate in run.round_rates(lambda interval: interval.read_bytes + interval.write_bytes)
+    )
+
+
+def _back_after(runs: Sequence[Run], level: float, rule: SteadyRule) -> float | None:
+    near = level * rule.range_percent / 200
+    at = next((index for index, rate in enumerate(course(runs)) if abs(rate - level) <= near), None)
+    return None if at is None else (at + 1) * runs[0].window_s / runs[0].rounds
+
+
+def _unnamed(workload: Workload) -> Workload:
+    return replace(workload, name="")
 
 
 def _followed(loop: Rounds, tracked: Tracked, rounds: Sequence[Round]) -> list[tuple[str, list[float]]]:

@@ -27,7 +27,7 @@ ID = re.compile(
     r"(?P<rw>[a-z]+(?:\+[a-z]+)?)(?P<mix>\d+)?_(?P<bs>\d+[kmg]?)(?:_rnd(?P<random>\d+))?(?:_zipf(?P<zipf>\d+))?"
     r"(?:_off(?P<offset>\d+[kmg]?))?(?:_gap(?P<gap>\d+[kmg]?))?(?:_reg(?P<region>\d+))?(?P<sync>_sync)?"
     r"(?:_fsync(?P<fsync>\d+))?(?:_comp(?P<compressible>\d+))?(?:_dedup(?P<dedupe>\d+))?"
-    r"(?:_s(?P<streams>\d+))?_(?:t(?P<threads>\d+)x)?qd(?P<depth>\d+)"
+    r"(?:_on(?P<burst>\d+)s_idle(?P<idle>\d+)s)?(?:_s(?P<streams>\d+))?_(?:t(?P<threads>\d+)x)?qd(?P<depth>\d+)"
 )
 NAME = re.compile(r"[a-z][a-z0-9]*")
 #: fio cannot draw from Zipf's distribution at an exponent of exactly 1; beyond 5 it would use only one block.
@@ -86,6 +86,10 @@ class Workload:
     #: In a random mix of sizes, addresses are multiples of this; ``0`` for 4 KiB, or the smallest size if that is more.
     #: IOMeter aligns on sectors by default: ``512``.
     align: Annotated[str, Added()] = "0"
+    #: I/O for ``burst_s`` seconds and none for ``idle_s``, in turn; 0 for I/O without pauses. Rates are those of the
+    #: bursts.
+    burst_s: Annotated[int, Added()] = 0
+    idle_s: Annotated[int, Added()] = 0
 
     def __post_init__(self) -> None:
         if self.rw not in PATTERNS:
@@ -133,6 +137,8 @@ class Workload:
         for name in ("qd_per_drive", "streams_per_drive"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if min(self.burst_s, self.idle_s) < 0 or (self.burst_s == 0) != (self.idle_s == 0):
+            raise ValueError(f"burst_s and idle_s are above 0, or both 0, not {self.burst_s} and {self.idle_s}")
         if self.threads is not None and (self.threads < 1 or self.streams_per_drive > 1):
             raise ValueError(f"threads must be at least 1 and excludes streams_per_drive, not {self.threads}")
 
@@ -157,7 +163,8 @@ class Workload:
         streams = "" if self.streams_per_drive == 1 else f"_s{self.streams_per_drive}"
         threads = "" if self.threads is None else f"t{self.threads}x"
         align = "" if self.align == "0" else f"_align{self.align}"
-        where, how = f"{random}{zipf}{offset}{gap}{region}{align}", f"{stable}{entropy}{streams}"
+        pauses = f"_on{self.burst_s}s_idle{self.idle_s}s" if self.burst_s else ""
+        where, how = f"{random}{zipf}{offset}{gap}{region}{align}", f"{stable}{entropy}{pauses}{streams}"
         return f"{kind}{where}{how}_{threads}qd{self.qd_per_drive}"
 
     @classmethod
@@ -166,7 +173,8 @@ class Workload:
         found = ID.fullmatch(text)
         if not found:
             raise ValueError(f"{text!r} is not a workload; write e.g. randrw70_4k_qd8")
-        named = ("mix", "random", "zipf", "region", "fsync", "compressible", "dedupe", "streams", "threads")
+        named = ("mix", "random", "zipf", "region", "fsync", "compressible", "dedupe", "streams")
+        named += ("threads", "burst", "idle")
         number = {name: int(found[name]) if found[name] else None for name in named}
         return cls(
             rw=found["rw"],
@@ -184,6 +192,8 @@ class Workload:
             fsync=number["fsync"] or 0,
             compressible_percent=number["compressible"] or 0,
             dedupe_percent=number["dedupe"] or 0,
+            burst_s=number["burst"] or 0,
+            idle_s=number["idle"] or 0,
         )
 
     @property
@@ -227,6 +237,7 @@ class Workload:
             self.compressible_percent,
             self.dedupe_percent,
             self.align_bytes,
+            self.burst_s,
         )
         return self.region_percent == 100 and not any(more)
 
@@ -254,6 +265,11 @@ class Workload:
         if self.reads and self.writes:
             return 0.5 if self.has_streams else (self.read_percent or 0) / 100
         return 1.0 if self.reads else 0.0
+
+    @property
+    def busy_share(self) -> float:
+        """Share of the time in which it does I/O, above 0 to 1."""
+        return self.burst_s / (self.burst_s + self.idle_s) if self.burst_s else 1.0
 
     def jobs(self, width: int) -> int:
         """Jobs that drive one target of ``width`` members; for independent streams, per direction."""

@@ -19,6 +19,7 @@ from pytest_ssdqual.report.charts.course import (
     response_times,
     saturation,
     steady_state,
+    stimuli,
 )
 from pytest_ssdqual.report.charts.data import Notes, mix_name
 from pytest_ssdqual.report.charts.performance import (
@@ -45,7 +46,7 @@ MOST_BYTES = 1_750_000
 MOST_FAMILIES = 4
 MOST_GROWTHS, MOST_MATRICES, MOST_RADARS, MOST_STRIPS = 2, 2, 2, 3
 MOST_BATHTUBS, MOST_DEPTHS, MOST_MEMBERS, MOST_LOOPS, MOST_CONDITIONED = 3, 4, 4, 8, 6
-MOST_SEARCHES, MOST_DEMANDS, MOST_CONVERGENCES = 4, 3, 2
+MOST_SEARCHES, MOST_DEMANDS, MOST_CONVERGENCES, MOST_COURSES = 4, 3, 2, 3
 #: Claims about drives beside each other, most informative first.
 OF_MEMBERS = ("member_spread", "latency_spread_between_members", "steady_iops", "p99_latency", "conforming_drives")
 
@@ -125,6 +126,7 @@ def _curves(notes: Notes) -> Iterator[Draw]:
     for grid in islice(demand.grids(notes.story.of("loop")), MOST_DEMANDS):
         yield partial(demand.variation, grid)
         yield partial(demand.intensity, grid)
+    yield from (partial(stimuli.chart, each) for each in islice(stimuli.courses(notes.story.of("loop")), MOST_COURSES))
 
 
 def _matrices(notes: Notes) -> Iterator[Draw]:
@@ -261,6 +263,9 @@ def _loop(notes: Notes, judged: Judged, key: str) -> Chart | None:
     for record in notes.story.of("loop"):
         if (record.facts.get("geometry"), record.facts.get("loop")) != (evidence.geometries[0], evidence.group):
             continue
+        course = next(stimuli.courses([record]), None)
+        if course and evidence.workloads[0] in {str(each.workload) for each in course.stimuli}:
+            return stimuli.chart(course, key)
         try:
             return steady_state.chart(steady_state.of_loop(record.facts, evidence.workloads[0], evidence.claim), key)
         except (KeyError, TypeError, ValueError, IndexError):

@@ -139,7 +139,12 @@ def _loop(facts: Mapping[str, Any], shelf: Shelf) -> RoundsResult:
         tuple(_condensed(shelf, noted, workload) for noted, workload in zip(cells, loop.workloads, strict=True))
         for cells in facts["rounds"]
     )
-    return RoundsResult(Geometry.parse(facts["geometry"]), loop, rounds, from_plain(SteadyRule, facts["rule"]))
+    after = tuple(
+        tuple(_condensed(shelf, noted, asked.workload) for noted in runs)
+        for runs, asked in zip(facts.get("after", ()), loop.after, strict=False)
+    )
+    rule = from_plain(SteadyRule, facts["rule"])
+    return RoundsResult(Geometry.parse(facts["geometry"]), loop, rounds, rule, after)
 
 
 def _rebuild(facts: Mapping[str, Any], shelf: Shelf) -> Rebuild:

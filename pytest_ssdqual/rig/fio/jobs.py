@@ -152,6 +152,10 @@ def _stream(
     yield from _random(workload, area) if workload.is_random else _shares(workload, area, jobs, position)
     if pattern != "read" and pattern != "randread":
         yield from _writes(workload)
+    if workload.burst_s:
+        # The job waits for its outstanding I/Os before each pause.
+        yield f"--thinktime={workload.idle_s}s"
+        yield f"--thinktime_iotime={workload.burst_s}s"
     yield from _end(workload, pattern, ending)
 
 
@@ -319,6 +323,8 @@ def measurement(
     """
     if seconds < 1 or status_interval_s < 1:
         raise ValueError(f"fio cannot be run for {seconds} s with a status every {status_interval_s} s")
+    if workload.burst_s and status_interval_s <= seconds:
+        raise ValueError("it has pauses, in which fio does not report; measure it as a stimulus after rounds")
     _require_distinct(targets)
     jobs = workload.jobs(width if len(targets) == 1 else 1)
     parts = load.parts(workload)

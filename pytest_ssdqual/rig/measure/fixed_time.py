@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
@@ -14,6 +14,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
+from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided, serial_of
@@ -255,6 +256,14 @@ def faults_of_drives(run: Run, rule: SteadyRule | None = None) -> dict[str, str]
 def of_some_drives(sentence: str, faults: Mapping[str, str], array: Array) -> InvalidMeasurement:
     """Return the error of a measurement; ``DrivesUndecided`` if only some of several drives side by side caused it."""
     return DrivesUndecided(sentence, faults) if 0 < len(faults) < len(array.members) else InvalidMeasurement(sentence)
+
+
+def require_valid(found: Iterable[Check], about: str, array: Array) -> None:
+    """Raise if a check objects to ``about``; ``DrivesUndecided`` if all that do are about some of several drives."""
+    failed = [check for check in found if check.objections]
+    faults = {} if any(not check.drive for check in failed) else {each.drive: each.objections[0] for each in failed}
+    if failed:
+        raise of_some_drives(f"{about} is not valid: {'; '.join(checks.objections_in(failed))}", faults, array)
 
 
 def note_void(setup: Setup, array: Array, workload: Workload, objection: str) -> None:

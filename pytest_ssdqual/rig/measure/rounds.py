@@ -1,15 +1,20 @@
-"""Rounds of a workload set on one array, until the tracked figures are steady (SNIA test specification)."""
+"""Rounds of a workload set on one array, until the tracked figures are steady, and the stimuli that follow them.
+
+The method of the SNIA test specification.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity import checks
-from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, settled, states
+from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, Stimulus, settled, states
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
+from pytest_ssdqual.rig.fio import features
 from pytest_ssdqual.rig.machine.machine import ClockSet
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -17,6 +22,8 @@ from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import live_stats
 from pytest_ssdqual.rig.observe.live_stats import Course
 
+#: By so much the interval of reports exceeds a process that shall have none but its final one, seconds.
+LAST_STATUS_S = 3600
 #: Cells that a loop repeats because the rig disturbed them. A loop takes hours, which one other program must not cost.
 MOST_LEFT_OUT = 3
 
@@ -26,13 +33,16 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
 
     At most as many rounds as the protocol allows; the result says whether the last of them were steady. A cell that the
     rig disturbed is repeated at once. ``RigError`` or a child of it: ``InvalidMeasurement`` if a cell is not valid
-    otherwise, because then the rounds before and after it are not one experiment.
+    otherwise, because then the rounds before and after it are not one experiment. The same of a stimulus, which is
+    never repeated.
     """
+    if paused := [each.workload for each in loop.after if each.workload.burst_s]:
+        features.require_pauses(setup.machine, paused[0])
     rule = setup.protocol.steady
     # Fewer rounds than one window cannot be steady.
     running = _RunningLoop(setup, array, loop, max(setup.protocol.loop.max_rounds, rule.window))
     rounds: list[Round] = []
-    while len(rounds) < running.most:
+    while loop.tracked and len(rounds) < running.most:
         rounds.append(running.round(len(rounds) + 1))
         found_states = states(loop, rounds, rule)
         setup.logbook.note(
@@ -52,6 +62,8 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
             break
     result = RoundsResult(array.geometry, loop, tuple(rounds), rule)
     _require_no_odd_drive(result, array)
+    if result.reached:
+        result = replace(result, after=tuple(running.stimulus(each) for each in loop.after))
     setup.logbook.note(
         "loop",
         geometry=str(array.geometry),
@@ -62,6 +74,7 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
         rule=asdict(rule),
         reached=result.reached,
         rounds=[[state.record() for state in runs] for runs in rounds],
+        after=[[state.record() for state in runs] for runs in result.after],
     )
     return result
 
@@ -98,6 +111,35 @@ class _RunningLoop:
                 where = f"{workload} on {self.array.geometry} in round {number} of {self.loop}"
                 sentence = f"{where} is not valid: {'; '.join(objections)}"
                 raise fixed_time.of_some_drives(sentence, fixed_time.faults_of_drives(measured), self.array)
+
+    def stimulus(self, asked: Stimulus) -> tuple[Run, ...]:
+        """Run a stimulus as one process, or as one for each part if it has pauses.
+
+        While a job pauses, fio answers no request for a status, and a job that ends meanwhile gives up after some
+        seconds (3.33: "stuck grabbing stat_sem"), so a process with pauses has only its final one.
+        """
+        length_s = asked.cells * self.setup.protocol.loop.cell_s
+        self.setup.progress(f"{self.array.geometry}: {self.loop}, {asked.workload}", length_s)
+        processes = asked.parts if asked.workload.burst_s else 1
+        each_s, rounds = length_s / processes, asked.parts // processes
+        every_s = math.ceil(each_s) + LAST_STATUS_S if asked.workload.burst_s else max(1, int(each_s / rounds))
+        window = fixed_time.ProcessWindow(0.0, each_s, rounds, every_s)
+        found = []
+        for number in range(1, processes + 1):
+            live_stats.expect(self.setup.live, Course(number - 1, processes))
+            run = self._part(asked.workload, f"{self.loop}-{number:02}", window)
+            # A rate that changes is the result, so only the environment and the queue of a constant load are checked.
+            own = () if asked.workload.burst_s else checks.of_part(run, every_s)
+            about = f"{asked.workload} on {self.array.geometry} in {self.loop}"
+            fixed_time.require_valid((*own, *checks.of_environment(run)), about, self.array)
+            found.append(run.condensed())
+        return tuple(found)
+
+    def _part(self, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
+        def once() -> Run:
+            return fixed_time.run(self.setup, self.array, workload, kind, window)
+
+        return fixed_time.repeated(once) if workload.burst_s else once()
 
     def _leaves_out(self, workload: Workload, number: int, objections: Sequence[str]) -> bool:
         """Record a cell that is repeated; False if too many were."""

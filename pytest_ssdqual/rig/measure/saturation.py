@@ -33,10 +33,7 @@ def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
     if not run.ios:
         raise InvalidMeasurement(f"{workload} wrote nothing to {array.geometry}")
     # Checks of a constant rate do not apply to a falling curve; those of the environment do.
-    if found := [check for check in checks.of_environment(run) if check.objections]:
-        faults = {} if any(not check.drive for check in found) else {each.drive: each.objections[0] for each in found}
-        sentence = f"{workload} on {array.geometry} is not valid: {'; '.join(checks.objections_in(found))}"
-        raise fixed_time.of_some_drives(sentence, faults if run.parts else {}, array)
+    fixed_time.require_valid(checks.of_environment(run), f"{workload} on {array.geometry}", array)
     # A rehearsal says nothing about flash, and would have to write for hours before it was steady.
     gate = GATE_CAPACITIES if protocol.acceptance else 0.0
     result = Saturation(run, array.size_bytes, protocol.steady, gate)

@@ -146,3 +146,24 @@ def test_snia_demand_variation_goes_from_the_most_to_one_io_after_five_cells_of_
         before = loop.pre_write
         assert before
         assert (before.rw, before.threads, before.qd_per_drive, loop.pre_write_cells) == ("randwrite", 32, 32, 5)
+
+
+def test_snia_cross_stimulus_is_eight_six_and_eight_hours_of_minutes_from_the_purged_state() -> None:
+    loop = snia.CROSS_STIMULUS
+    assert [(each.workload.rw, each.workload.bs, each.cells, each.parts) for each in loop.after] == [
+        ("write", "1m", 480, 480), ("randwrite", "8k", 360, 360), ("write", "1m", 480, 480)
+    ]  # fmt: skip
+    assert (loop.fill_passes, loop.workloads) == (0, ())
+
+
+def test_snia_host_idle_has_360_bursts_of_five_seconds_and_half_an_hour_for_each_idle_time() -> None:
+    loop = snia.HOST_IDLE
+    assert (loop.fill_passes, loop.cells) == (0, 30)
+    paused, between = loop.after[::2], loop.after[1::2]
+    assert [(each.workload.burst_s, each.workload.idle_s) for each in paused] == [(5, w) for w in (5, 10, 15, 25, 50)]
+    assert all(each.cells * 60 == 360 * (5 + each.workload.idle_s) for each in paused)
+    # Whole cycles in each process.
+    assert all(each.cells * 60 / each.parts % (5 + each.workload.idle_s) == 0 for each in paused)
+    assert {each.cells for each in between} == {30}
+    assert sum(each.cells for each in loop.after) / 60 == 15.5
+    assert {each.workload.outstanding(1) for each in loop.after} == {128}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import TooFew
-from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, Tracked, settled, states
+from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, Stimulus, Tracked, settled, states
 from pytest_ssdqual.qual.workload.workload import Workload
 
 RULE = SteadyRule()
@@ -176,3 +177,90 @@ def test_rounds_of_another_loop_are_refused() -> None:
     rounds = rounds_of([1_000] * 5)
     with pytest.raises(ValueError, match="has other workloads than the loop, or another order"):
         RoundsResult(Geometry.parse("drivex1"), LOOP, (*rounds, rounds[0][::-1]))
+
+
+STREAM = Workload("write", "1m", 8, threads=1)
+BEFORE, AFTER = replace(STREAM, name="before"), replace(STREAM, name="after")
+CROSS = Rounds("cross", (), (), "128k", 0, after=(Stimulus(BEFORE, 6, 6), Stimulus(WRITE, 6, 6), Stimulus(AFTER, 6, 6)))
+
+
+def crossed(after: Sequence[int]) -> RoundsResult:
+    """Six parts of a second of each stimulus; the first has 100 I/Os a second."""
+    rates = ((BEFORE, [100] * 6), (WRITE, [900] * 6), (AFTER, after))
+    runs = tuple((run(each, workload=workload, rounds=6),) for workload, each in rates)
+    return RoundsResult(Geometry.parse("drivex1"), CROSS, (), RULE, runs)
+
+
+def test_stimuli_alone_need_no_steady_state() -> None:
+    found = crossed([50] * 6)
+    assert found
+    assert (found.window, found.steady, found.determination()) == ((), (), ())
+    assert found.measured(WRITE).iops == 900
+    assert len(found.measured(AFTER).round_iops()) == 6
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [([50, 70, 91, 99, 100, 100], 3), ([180, 150, 109, 101, 100, 100], 3), ([100] * 6, 1), ([50] * 6, None)],
+)
+def test_a_stimulus_recovers_when_it_is_near_the_level_of_the_earlier_one(
+    after: Sequence[int], seconds: float | None
+) -> None:
+    (found,) = crossed(after).recoveries()
+    assert (found.workload, found.earlier, found.level) == (AFTER, BEFORE, 100 * 2**20)
+    assert found.seconds == seconds
+
+
+def test_a_stimulus_may_recover_to_the_level_of_the_rounds() -> None:
+    again = replace(WRITE, name="again")
+    loop = replace(LOOP, after=(Stimulus(again, 3, 3),))
+    rounds = rounds_of([4000, *[1000] * 5])
+    found = RoundsResult(
+        Geometry.parse("drivex1"), loop, rounds, RULE, ((run([2000, 1500, 1050], workload=again, rounds=3),),)
+    )
+    (recovery,) = found.recoveries()
+    assert (recovery.earlier, recovery.level, recovery.seconds) == (WRITE, 1000 * 4096, 3)
+    assert not replace(found, after=()).recoveries()
+
+
+def test_a_stimulus_that_did_not_run_has_no_figure() -> None:
+    loop = replace(LOOP, after=(Stimulus(STREAM, 3, 3),))
+    found = RoundsResult(Geometry.parse("drivex1"), loop, rounds_of([1000, 2000] * 6), RULE)
+    with pytest.raises(TooFew, match="no steady state in 12 rounds"):
+        found.measured(STREAM)
+
+
+def test_parts_are_pooled_in_batches_of_equal_length() -> None:
+    loop = replace(CROSS, after=(Stimulus(WRITE, 60, 60),))
+    found = RoundsResult(Geometry.parse("drivex1"), loop, (), RULE, ((run([900] * 60, workload=WRITE, rounds=60),),))
+    assert len(found.measured(WRITE).round_iops()) == 20
+
+
+def test_rates_of_bursts_are_those_of_their_time() -> None:
+    paused = replace(WRITE, burst_s=5, idle_s=15)
+    found = run([250] * 20, workload=paused, rounds=1)
+    assert found.iops == found.write_iops == 1000
+    assert found.round_iops() == (1000,)
+    assert found.bytes_per_s == 1000 * 4096
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"after": ()}, "needs workloads"),
+        ({"after": (Stimulus(WRITE, 1, 1), Stimulus(WRITE, 2, 2))}, "each of them once"),
+        ({"tracked": (Tracked(WRITE, "steady_iops"),)}, "needs something to be tracked"),
+    ],
+)
+def test_stimuli_that_make_no_sense_are_refused(more: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        replace(CROSS, **more)
+
+
+def test_other_stimuli_than_those_of_the_loop_are_no_result() -> None:
+    with pytest.raises(ValueError, match="other stimuli"):
+        replace(crossed([100] * 6), after=((run([900], workload=WRITE, rounds=1),),))
+
+
+def test_a_loop_with_stimuli_survives_its_record() -> None:
+    assert from_plain(Rounds, json.loads(json.dumps(plain(CROSS)))) == CROSS

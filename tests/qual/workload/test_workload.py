@@ -39,6 +39,8 @@ def test_what_makes_no_sense_is_refused(rw: str, bs: str, depth: int, mix: int |
         Workload(rw, bs, depth, mix)
 
 
+#: Fields that older records lack.
+ADDED = ("align", "burst_s", "idle_s")
 #: One of everything that a search varies, beside what there was before.
 EVERYTHING = Workload(
     "randrw", "64k", 16, 30, offset="4k", zipf=120, region_percent=10, sync=True, fsync=8, compressible_percent=50,
@@ -54,6 +56,7 @@ EVERYTHING = Workload(
         (Workload("write", "4k", 1, sync=True, streams_per_drive=2), "write_4k_sync_s2_qd1"),
         (Workload("randread", "4k", 8, region_percent=1, threads=4), "randread_4k_reg1_t4xqd8"),
         (Workload("randwrite", "4k", 8, fsync=1), "randwrite_4k_fsync1_qd8"),
+        (Workload("randwrite", "4k", 128, threads=1, burst_s=5, idle_s=25), "randwrite_4k_on5s_idle25s_t1xqd128"),
         # As ever.
         (Workload("randrw", "4k", 8, 70, 50, "512"), "randrw70_4k_rnd50_off512_qd8"),
         (Workload("randread+randwrite", "4k", 8, streams_per_drive=2), "randread+randwrite_4k_s2_qd8"),
@@ -65,7 +68,7 @@ def test_every_dimension_is_in_the_id_and_read_back_from_it(workload: Workload, 
     assert from_plain(Workload, plain(workload)) == workload
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Workload) if field.name != "align"])
+@pytest.mark.parametrize("name", [field.name for field in fields(Workload) if field.name not in ADDED])
 def test_every_field_must_be_in_a_record(name: str) -> None:
     with pytest.raises(ValueError, match="this is no Workload"):
         from_plain(Workload, {each: value for each, value in plain(EVERYTHING).items() if each != name})
@@ -106,6 +109,8 @@ def test_a_record_with_another_type_in_it_is_none(name: str, value: object) -> N
         ({"rw": "randread", "dedupe_percent": 50}, "go with writes"),
         ({"rw": "write", "compressible_percent": 101}, "compressible_percent is 0 to 100"),
         ({"rw": "write", "fsync": -1}, "fsync is 0 to"),
+        ({"rw": "write", "burst_s": 5}, "burst_s and idle_s are above 0, or both 0"),
+        ({"rw": "write", "burst_s": -5, "idle_s": 5}, "burst_s and idle_s are above 0, or both 0"),
     ],
 )
 def test_dimensions_that_make_no_sense_are_refused(more: dict[str, Any], why: str) -> None:
@@ -113,7 +118,7 @@ def test_dimensions_that_make_no_sense_are_refused(more: dict[str, Any], why: st
         Workload(**{"bs": "4k", "qd_per_drive": 8, **more})
 
 
-@pytest.mark.parametrize("more", [{"zipf": 120}, {"region_percent": 99}, {"sync": True}, {"dedupe_percent": 1}])
+@pytest.mark.parametrize("more", [{"zipf": 120}, {"region_percent": 99}, {"sync": True}, {"burst_s": 5, "idle_s": 5}])
 def test_only_what_figures_are_published_of_is_usual(more: dict[str, Any]) -> None:
     assert not Workload("randwrite", "4k", 8, **more).is_usual
     assert Workload("randwrite", "4k", 8, offset="512").is_usual

@@ -26,7 +26,7 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, LoopRule, SaturationRule, SequentialRule, SteadyRule
 from pytest_ssdqual.qual.validity import checks
-from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
+from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Stimulus, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder.journal import Journal
@@ -228,6 +228,18 @@ def test_a_loop_is_recalled(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch
     assert isinstance(recalled, RoundsResult)
     assert recalled == original
     assert len(recalled.rounds) == 5
+
+
+@pytest.mark.parametrize("geometry", ["raid5x3", "drivex2"])
+def test_stimuli_are_recalled(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch, geometry: str) -> None:
+    array, again = array_of(Geometry.parse(geometry)), replace(WRITE, name="again")
+    monkeypatch.setattr(process, "run", bench.run(WRITE, array.geometry))
+    loop = Rounds("s", (), (), fill_bs="128k", after=(Stimulus(WRITE, 2, 10), Stimulus(again, 1, 5)))
+    original = looping.run(bench.setup, array, loop)
+    recalled = bench.memory().recall(ResultKey("loop", array.geometry, "s"))
+    assert isinstance(recalled, RoundsResult)
+    assert recalled == original
+    assert [runs[0].rounds for runs in recalled.after] == [10, 5]
 
 
 def test_what_took_turns_is_recalled_to_the_last_bit(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch) -> None:

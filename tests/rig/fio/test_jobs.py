@@ -39,6 +39,15 @@ def test_one_job_per_member_with_the_depth_per_drive() -> None:
     assert job.expectation.seconds == 120
 
 
+def test_a_job_with_pauses_reports_only_at_its_end() -> None:
+    workload = Workload("randwrite", "4k", 128, threads=1, burst_s=5, idle_s=25)
+    job = measurement(workload, DRIVES, 3, 720, 4000)
+    options = set(job.options)
+    assert {"--thinktime_iotime=5s", "--thinktime=25s"} <= options
+    with pytest.raises(ValueError, match="fio does not report"):
+        measurement(workload, DRIVES, 3, 720)
+
+
 def test_random_addresses_are_independent_and_cover_everything() -> None:
     job = measurement(Workload("randwrite", "4k", 8), [MD], 6, 120)
     assert value(job, "norandommap") == "1"
