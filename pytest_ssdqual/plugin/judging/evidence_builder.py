@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.qual.units import Unit, format_duration, format_value, parse_size
+from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.verdict import estimators, multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Verdict
@@ -183,10 +183,7 @@ def determination(result: RoundsResult) -> Iterable[str]:
         which = f" of drive {drive}, the least steady of {len(states)}" if len(states) > 1 else ""
         claim = Claim(name)
         yield f"{claim.label} of {workload}{which}: {state.describe(claim.unit)}, {rounds}"
-    for each in result.recoveries():
-        level = format_value(each.level, Unit.BYTES_PER_SECOND)
-        when = "never" if each.seconds is None else f"after {format_duration(each.seconds)}"
-        yield f"{each.workload} was {when} at the level of {each.earlier}, {level}"
+    yield from map(str, result.recoveries())
 
 
 def _value(estimate: Estimate) -> Figures:

@@ -94,8 +94,7 @@ class RunRecord:
 class Run:
     """One fio process: one workload on one array, from its start, ramp included.
 
-    Rates and latencies are those of ``counted``, the intervals inside the window; rates of a workload with pauses are
-    those of its bursts. Raw numbers only; `validity` decides
+    Rates and latencies are those of ``counted``, the intervals inside the window. Raw numbers only; `validity` decides
     whether they may be judged.
     """
 
@@ -208,7 +207,7 @@ class Run:
         """Rate of ``count`` in each round of the window, per second; resampled by time.
 
         An interval that crosses rounds is divided as if its I/Os were evenly spread over it. A round's rate is its I/Os
-        over the time that intervals cover of it, less the workload's pauses; 0 if none does.
+        over the time that intervals cover of it; 0 if none does.
         """
         counted, rounds, length = self.counted, self.rounds, self.window_s / self.rounds
         totals, covered_s = [0.0] * rounds, [0.0] * rounds
@@ -222,10 +221,7 @@ class Run:
                 if part > 0:
                     totals[index] += amount * part / each.seconds
                     covered_s[index] += part
-        busy = self.workload.busy_share
-        return tuple(
-            amount / (seconds * busy) if seconds else 0.0 for amount, seconds in zip(totals, covered_s, strict=True)
-        )
+        return tuple(amount / seconds if seconds else 0.0 for amount, seconds in zip(totals, covered_s, strict=True))
 
     def round_latency(self, of: Callable[[Interval], Iterable[LatencyHistogram]] | None = None) -> RoundHistograms:
         """Latencies of each round, of all I/Os or of those that ``of`` selects.
@@ -336,7 +332,7 @@ class Run:
         return parts
 
     def _per_second(self, count: int) -> float:
-        return count / (self.seconds * self.workload.busy_share) if self.seconds else 0.0
+        return count / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -399,8 +395,8 @@ class Measured:
 
     @property
     def iops(self) -> float:
-        """All counted I/Os over all counted time, without the workload's pauses."""
-        seconds = sum(run.seconds for run in self.runs) * self.workload.busy_share
+        """All counted I/Os over all counted time."""
+        seconds = sum(run.seconds for run in self.runs)
         return sum(run.ios for run in self.runs) / seconds if seconds else 0.0
 
     @property

@@ -105,26 +105,24 @@ CROSS_STIMULUS = Rounds(
 )
 
 #: Host idle recovery (HIR): 4 KiB writes in rounds of half an hour until their last minute is steady. Then for each
-#: idle time 360 times five seconds of writes and the idle time, and half an hour of writes without pauses. One thread
-#: has the depth of four, because several would pause at different times.
+#: idle time 360 times five seconds of writes and the idle time, and half an hour of writes without pauses.
 IDLE_TIMES_S, BURST_S = (5, 10, 15, 25, 50), 5
-_WRITES = Workload("randwrite", "4k", THREADS * DEPTH, threads=1)
 
 
 def _idle(idle_s: int) -> tuple[Stimulus, Stimulus]:
-    paused = replace(_WRITES, burst_s=BURST_S, idle_s=idle_s)
+    paused = replace(SATURATING, burst_s=BURST_S, idle_s=idle_s)
     # 360 cycles in minutes; 15 processes of 24 cycles.
     cells = 360 * (BURST_S + idle_s) // 60
-    return Stimulus(paused, cells, 15), Stimulus(replace(_WRITES, name=f"after{idle_s}s"), 30, 30)
+    return Stimulus(paused, cells, 15), Stimulus(replace(SATURATING, name=f"after{idle_s}s"), 30, 30)
 
 
 HOST_IDLE = Rounds(
     "snia-hir",
-    (_WRITES,),
-    (Tracked(_WRITES, "steady_iops"),),
+    (SATURATING,),
+    (Tracked(SATURATING, "steady_iops"),),
     fill_bs="128k",
     fill_passes=0,
-    pre_write=_WRITES,
+    pre_write=SATURATING,
     pre_write_cells=29,
     after=tuple(each for idle_s in IDLE_TIMES_S for each in _idle(idle_s)),
 )

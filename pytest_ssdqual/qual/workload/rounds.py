@@ -18,6 +18,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state as steady
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Figures that one round gives of a workload; quantiles would need more I/Os than a round has.
@@ -149,6 +150,12 @@ class Recovery:
     level: float
     #: Seconds until the end of the first part at that level; None if it never was.
     seconds: float | None
+
+    def __str__(self) -> str:
+        level = format_value(self.level, Unit.BYTES_PER_SECOND)
+        level = f"back at the level of {self.earlier}, {level}"
+        found = f"never {level}" if self.seconds is None else f"{level}, after {format_duration(self.seconds)}"
+        return f"stimulus {self.workload} was {found}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

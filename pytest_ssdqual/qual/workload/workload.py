@@ -86,8 +86,8 @@ class Workload:
     #: In a random mix of sizes, addresses are multiples of this; ``0`` for 4 KiB, or the smallest size if that is more.
     #: IOMeter aligns on sectors by default: ``512``.
     align: Annotated[str, Added()] = "0"
-    #: I/O for ``burst_s`` seconds and none for ``idle_s``, in turn; 0 for I/O without pauses. Rates are those of the
-    #: bursts.
+    #: I/O for ``burst_s`` seconds and none for ``idle_s``, in turn; 0 for I/O without pauses. What is measured of it,
+    #: seconds included, is that of the bursts.
     burst_s: Annotated[int, Added()] = 0
     idle_s: Annotated[int, Added()] = 0
 
@@ -173,8 +173,9 @@ class Workload:
         found = ID.fullmatch(text)
         if not found:
             raise ValueError(f"{text!r} is not a workload; write e.g. randrw70_4k_qd8")
-        named = ("mix", "random", "zipf", "region", "fsync", "compressible", "dedupe", "streams")
-        named += ("threads", "burst", "idle")
+        named = (
+            "mix", "random", "zipf", "region", "fsync", "compressible", "dedupe", "streams", "threads", "burst", "idle",
+        )  # fmt: skip
         number = {name: int(found[name]) if found[name] else None for name in named}
         return cls(
             rw=found["rw"],
@@ -270,6 +271,17 @@ class Workload:
     def busy_share(self) -> float:
         """Share of the time in which it does I/O, above 0 to 1."""
         return self.burst_s / (self.burst_s + self.idle_s) if self.burst_s else 1.0
+
+    def bursts(self, seconds: float) -> int:
+        """Number of whole bursts, each with its pause, in so many seconds; 0 without pauses.
+
+        ``ValueError`` if there is none.
+        """
+        if not self.burst_s:
+            return 0
+        if found := int(seconds / (self.burst_s + self.idle_s)):
+            return found
+        raise ValueError(f"{self} has no burst with its pause in {seconds:g} s")
 
     def jobs(self, width: int) -> int:
         """Jobs that drive one target of ``width`` members; for independent streams, per direction."""

@@ -90,6 +90,8 @@ class Shelf:
             read = reader.whole()
         except (OSError, EOFError, zlib.error, InvalidMeasurement) as error:
             raise Forgotten(f"{raw} is damaged: {error}") from error
+        if workload.burst_s:
+            read = output.of_bursts(read, noted.window_s)
         parts, part_reports = output.of_drives(read, geometry)
         return Run(
             workload=workload,

@@ -27,7 +27,6 @@ ENGINE_ADVICE = (
 )
 #: 3.19 is the oldest that knows all options.
 NEWER_ADVICE = "install a newer package fio (3.19 suffices)"
-PAUSES_ADVICE = "install fio 3.28 or newer for this test"
 UNKNOWN_OPTION = re.compile(r"unrecognized option '--([^'=]+)|Bad option <([^>=]+)")
 
 
@@ -52,13 +51,6 @@ def probe(machine: Machine) -> FioFacts:
         sentence = f"{version.text.strip()} on {machine.name} {objection}"
         raise FioUnfit(f"{sentence}; {ENGINE_ADVICE if NO_ENGINE in objection else NEWER_ADVICE}")
     return FioFacts(version.text.strip())
-
-
-def require_pauses(machine: Machine, workload: Workload) -> None:
-    """Raise ``FioUnfit`` if fio cannot run a workload with pauses, which no other one needs (``thinktime_iotime``)."""
-    job = measurement(workload, [JobTarget("/dev/null", 1 << 30)], 1, 1, status_interval_s=2)
-    if objection := _objection_to(machine, [job.options]):
-        raise FioUnfit(f"fio on {machine.name} {objection}, so it cannot run {workload}; {PAUSES_ADVICE}")
 
 
 def _objection_to(machine: Machine, jobs: Sequence[Sequence[str]]) -> str:

@@ -152,10 +152,6 @@ def _stream(
     yield from _random(workload, area) if workload.is_random else _shares(workload, area, jobs, position)
     if pattern != "read" and pattern != "randread":
         yield from _writes(workload)
-    if workload.burst_s:
-        # The job waits for its outstanding I/Os before each pause.
-        yield f"--thinktime={workload.idle_s}s"
-        yield f"--thinktime_iotime={workload.burst_s}s"
     yield from _end(workload, pattern, ending)
 
 
@@ -315,6 +311,8 @@ def measurement(
     divide the depth of each job among several. A drive that fails ends all at once; one that is missing from the start
     does not, but is detected at the end.
 
+    A workload with pauses has a job for each burst, all of one group, of which fio reports the longest run time.
+
     With ``volume_bytes`` the process ends early when that much was written to all targets together. The volume is
     divided among the jobs, and the first that has written its share ends all of them, or the load would fade out at the
     end; so a few per cent may be missing, and of drives side by side the fastest determines the end.
@@ -323,12 +321,14 @@ def measurement(
     """
     if seconds < 1 or status_interval_s < 1:
         raise ValueError(f"fio cannot be run for {seconds} s with a status every {status_interval_s} s")
-    if workload.burst_s and status_interval_s <= seconds:
-        raise ValueError("it has pauses, in which fio does not report; measure it as a stimulus after rounds")
+    bursts = workload.bursts(seconds)
+    if bursts and status_interval_s <= seconds:
+        raise ValueError("it has pauses, so only fio's last report is right; measure it as a stimulus after rounds")
     _require_distinct(targets)
     jobs = workload.jobs(width if len(targets) == 1 else 1)
     parts = load.parts(workload)
-    end = JobEnd(seconds, None if volume_bytes is None else volume_bytes / (len(targets) * jobs * parts))
+    job_s = float(workload.burst_s) if bursts else seconds
+    end = JobEnd(job_s, None if volume_bytes is None else volume_bytes / (len(targets) * jobs * parts))
     sections = [
         streams(
             workload, target.path, target.size_bytes, jobs, end,
@@ -336,13 +336,31 @@ def measurement(
         )
         for target in targets
     ]  # fmt: skip
-    if len(targets) == 1 and not workload.has_streams:
+    if bursts:
+        sections = [_in_bursts(each, workload, bursts) for each in sections]
+    if len(targets) == 1 and not workload.has_streams and not bursts:
         ((_, only),) = sections[0]
         options = (f"--name={workload}", *_file(targets[0]), *engine(load.engine), *load.placement(0), *only)
     else:
         options = _grouped(targets, sections, load)
-    expectation = _expected(workload, targets, seconds, volume_bytes)
+    expectation = _expected(workload, targets, job_s, volume_bytes)
     return Job((*reporting(status_interval_s), *options), expectation, checks(targets))
+
+
+def _in_bursts(
+    sections: Sequence[tuple[str, tuple[str, ...]]], workload: Workload, bursts: int
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the sections of one target once for each burst; each begins so long after the start of the process.
+
+    So all jobs pause at the same times. With fio's own pauses (``thinktime_iotime``) each job would have its own, and
+    its first burst would be longer by a pause (3.33).
+    """
+    every_s = workload.burst_s + workload.idle_s
+    return [
+        (f"{name}{number}", (*options, f"--startdelay={number * every_s}s"))
+        for number in range(bursts)
+        for name, options in sections
+    ]
 
 
 def _grouped(

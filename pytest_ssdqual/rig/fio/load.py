@@ -31,10 +31,9 @@ class Load:
         """Return the number of jobs that take the place of one: a divisor of its queue depth.
 
         1 for workloads that several jobs would change: each job has hot blocks of its own (zipf: 20 % of the I/Os on
-        the hottest block of one job are 5 % with four, fio 3.33), its own runs, repetitions, flushes and pauses.
+        the hottest block of one job are 5 % with four, fio 3.33), its own runs, repetitions and flushes.
         """
-        own = workload.zipf, workload.fsync, workload.dedupe_percent, workload.burst_s
-        is_of_one_job = any(own) or workload.random_percent < 100
+        is_of_one_job = workload.zipf or workload.fsync or workload.dedupe_percent or workload.random_percent < 100
         if not workload.is_random or workload.threads is not None or is_of_one_job:
             return 1
         depth = workload.qd_per_drive

@@ -8,10 +8,10 @@ status 0 in one version or both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_ssdqual.qual.measured.interval import Interval, Spell
+from pytest_ssdqual.qual.measured.interval import Interval, Spell, merged
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.fio import intervals as counters
 from pytest_ssdqual.rig.fio import status_stream
@@ -71,6 +71,24 @@ def of_drives(
         return (), ()
     # Only one of several drives may be left.
     return (result.parts, result.reports) if result.parts else ((result.intervals,), result.reports)
+
+
+def of_bursts(result: FioResult, seconds: float) -> FioResult:
+    """Return the result of a process with pauses as one interval of the length of all its bursts together.
+
+    fio reports the run time of the longest burst, and the I/Os of all.
+    """
+
+    def joined(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
+        return (replace(merged(intervals), start_s=0.0, seconds=seconds),)
+
+    def spells(found: Sequence[Spell]) -> tuple[Spell, ...]:
+        return (replace(Spell.joined(found), start_s=0.0, seconds=seconds),)
+
+    return replace(
+        result, seconds=seconds, intervals=joined(result.intervals), parts=tuple(map(joined, result.parts)),
+        reports=tuple(map(spells, result.reports)),
+    )  # fmt: skip
 
 
 class StatusReader:

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ProcessWindow:
-    """Duration of one process and of the part that counts."""
+    """Duration of one process and of the part that counts, which is that of the bursts if the workload has pauses."""
 
     ramp_s: float
     window_s: float
@@ -75,6 +75,10 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         done = finished.completed
         result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
     setup.require_caches(array)
+    window_s = window.window_s if window.volume_bytes is None else min(window.window_s, result.seconds)
+    if workload.burst_s:
+        window_s = float(workload.bursts(seconds) * workload.burst_s)
+        result = output.of_bursts(result, window_s)
     parts, part_reports = output.of_drives(result, array.geometry)
     measured_run = Run(
         workload=workload,
@@ -82,7 +86,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         members=tuple(drive.serial or drive.identity for drive in array.members),
         intervals=result.intervals,
         ramp_s=window.ramp_s,
-        window_s=window.window_s if window.volume_bytes is None else min(window.window_s, result.seconds),
+        window_s=window_s,
         rounds=window.rounds,
         raw=raw,
         seen=environment.between(array, before, after, result, stripes),

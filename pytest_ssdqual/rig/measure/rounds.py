@@ -14,7 +14,6 @@ from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, Stimulus, settled, states
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
-from pytest_ssdqual.rig.fio import features
 from pytest_ssdqual.rig.machine.machine import ClockSet
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -36,8 +35,6 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
     otherwise, because then the rounds before and after it are not one experiment. The same of a stimulus, which is
     never repeated.
     """
-    if paused := [each.workload for each in loop.after if each.workload.burst_s]:
-        features.require_pauses(setup.machine, paused[0])
     rule = setup.protocol.steady
     # Fewer rounds than one window cannot be steady.
     running = _RunningLoop(setup, array, loop, max(setup.protocol.loop.max_rounds, rule.window))
@@ -75,6 +72,7 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
         reached=result.reached,
         rounds=[[state.record() for state in runs] for runs in rounds],
         after=[[state.record() for state in runs] for runs in result.after],
+        recoveries=list(map(str, result.recoveries())),
     )
     return result
 
@@ -115,8 +113,7 @@ class _RunningLoop:
     def stimulus(self, asked: Stimulus) -> tuple[Run, ...]:
         """Run a stimulus as one process, or as one for each part if it has pauses.
 
-        While a job pauses, fio answers no request for a status, and a job that ends meanwhile gives up after some
-        seconds (3.33: "stuck grabbing stat_sem"), so a process with pauses has only its final one.
+        Each burst is a job of fio, and fio has at most 4,096 jobs, so one process cannot have them all.
         """
         length_s = asked.cells * self.setup.protocol.loop.cell_s
         self.setup.progress(f"{self.array.geometry}: {self.loop}, {asked.workload}", length_s)

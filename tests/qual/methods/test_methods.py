@@ -166,4 +166,4 @@ def test_snia_host_idle_has_360_bursts_of_five_seconds_and_half_an_hour_for_each
     assert all(each.cells * 60 / each.parts % (5 + each.workload.idle_s) == 0 for each in paused)
     assert {each.cells for each in between} == {30}
     assert sum(each.cells for each in loop.after) / 60 == 15.5
-    assert {each.workload.outstanding(1) for each in loop.after} == {128}
+    assert {(each.workload.threads, each.workload.qd_per_drive) for each in loop.after} == {(4, 32)}

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio.features import FioUnfit, probe, require_pauses
+from pytest_ssdqual.rig.fio.features import FioUnfit, probe
 from pytest_ssdqual.rig.machine.machine import Completed
 
 
@@ -93,14 +92,3 @@ def test_a_value_it_does_not_know() -> None:
     )
     with pytest.raises(FioUnfit, match=r"refuses options of this program \(fio: failed parsing output-format\)"):
         probe(machine().on("fio", "--parse-only", answer=refusal))
-
-
-def test_only_pauses_need_a_newer_fio() -> None:
-    paused = Workload("randwrite", "4k", 8, threads=1, burst_s=5, idle_s=5)
-    require_pauses(machine(), paused)
-    said = "fio: unrecognized option '--thinktime_iotime=5s'\n"
-    old = machine().on("fio", "--parse-only", answer=completed(["fio"], status=1, stderr=said))
-    with pytest.raises(
-        FioUnfit, match=r"does not know the option thinktime_iotime, so it cannot run randwrite_4k_on5s"
-    ):
-        require_pauses(old, paused)

@@ -39,13 +39,24 @@ def test_one_job_per_member_with_the_depth_per_drive() -> None:
     assert job.expectation.seconds == 120
 
 
-def test_a_job_with_pauses_reports_only_at_its_end() -> None:
-    workload = Workload("randwrite", "4k", 128, threads=1, burst_s=5, idle_s=25)
-    job = measurement(workload, DRIVES, 3, 720, 4000)
-    options = set(job.options)
-    assert {"--thinktime_iotime=5s", "--thinktime=25s"} <= options
-    with pytest.raises(ValueError, match="fio does not report"):
+def test_each_burst_is_a_job_that_begins_at_its_time() -> None:
+    workload = Workload("randwrite", "4k", 32, threads=4, burst_s=5, idle_s=25)
+    job = measurement(workload, DRIVES[:2], 2, 95, 4000)
+    names = [each for each in job.options if each.startswith("--name=drive-")]
+    assert names == [f"--name=drive-{drive}-{burst}" for drive in (0, 1) for burst in (0, 1, 2)]
+    delays = [each for each in job.options if each.startswith("--startdelay=")]
+    assert delays == ["--startdelay=0s", "--startdelay=30s", "--startdelay=60s"] * 2
+    assert job.options.count("--new_group=1") == 2
+    assert job.options.count("--runtime=5000ms") == 6
+    assert job.expectation.seconds == 5
+
+
+def test_pauses_need_a_time_for_one_and_no_report_between() -> None:
+    workload = Workload("randwrite", "4k", 32, threads=4, burst_s=5, idle_s=25)
+    with pytest.raises(ValueError, match="only fio's last report"):
         measurement(workload, DRIVES, 3, 720)
+    with pytest.raises(ValueError, match="no burst with its pause in 29 s"):
+        measurement(workload, DRIVES, 3, 29, 4000)
 
 
 def test_random_addresses_are_independent_and_cover_everything() -> None:

@@ -17,7 +17,6 @@ from pytest_ssdqual.qual.spec.protocol_rules import LoopRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Stimulus, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
-from pytest_ssdqual.rig.fio import features
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -238,16 +237,13 @@ STREAM = Workload("write", "1m", 8, threads=1, name="stream")
 PAUSED = Workload("randwrite", "4k", 8, threads=1, burst_s=1, idle_s=2)
 
 
-def test_stimuli_follow_the_steady_rounds_once_each(bench: RoundsBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    required: list[Workload] = []
-    monkeypatch.setattr(features, "require_pauses", lambda machine, workload: required.append(workload))
+def test_stimuli_follow_the_steady_rounds_once_each(bench: RoundsBench) -> None:
     bench.writes = [1000]
     loop = replace(LOOP, after=(Stimulus(PAUSED, 6, 2), Stimulus(STREAM, 10, 10)))
     found = looping.run(bench.setup(), ARRAY, loop)
-    assert required == [PAUSED]
     assert [workload for workload, _, _ in bench.did[10:]] == [str(PAUSED), str(PAUSED), str(STREAM)]
     first, second, stream = (window for _, _, window in bench.did[10:])
-    # A process with pauses has only its last status.
+    # Of a process with pauses only the last report is right.
     assert first == second
     assert (first.window_s, first.rounds, first.every_s > first.window_s) == (9.0, 1, True)
     assert stream == fixed_time.ProcessWindow(0.0, 30.0, 10, 3)
@@ -282,7 +278,6 @@ def test_a_stimulus_that_is_not_valid_ends_the_loop(bench: RoundsBench) -> None:
 def test_a_part_with_pauses_is_repeated_after_the_clock_was_set(
     bench: RoundsBench, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    monkeypatch.setattr(features, "require_pauses", lambda machine, workload: None)
     monkeypatch.setattr(fixed_time, "run", Disturbed(bench, clock_set=range(number, number + 1)).run)
     bench.writes = [1000]
     found = looping.run(bench.setup(), ARRAY, Rounds("s", (), (), "128k", after=(Stimulus(PAUSED, 6, 2),)))

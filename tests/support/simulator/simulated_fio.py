@@ -96,6 +96,8 @@ class Fio:
         """A curve in which a round differs a little from the next."""
         whole = window.ramp_s + window.window_s
         seconds = max(1.0, min(whole / 200, LONGEST_S if window.rounds < 6 else whole / 200))
+        if window.every_s > 1:
+            seconds = min(float(window.every_s), whole)
         times = [number * seconds for number in range(round(whole / seconds))]
         first = self.number if window.rounds == 1 else 0
 

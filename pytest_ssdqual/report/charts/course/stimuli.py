@@ -14,10 +14,13 @@ from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.course.steady_state import axis_label
 from pytest_ssdqual.report.drawing import scales
-from pytest_ssdqual.report.drawing.chart import MOST_POINTS, Chart, condensed, condensing, extremes, slug
+from pytest_ssdqual.report.drawing.chart import MOST_POINTS, Chart, condensed, condensing, extremes, sentence, slug
 from pytest_ssdqual.report.drawing.figure import Plate, drawing
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
+
+#: Points of a stimulus beyond which markers would hide the line.
+MOST_MARKED = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class CourseOfLoop:
     geometry: str
     loop: str
     stimuli: tuple[CourseOfStimulus, ...]
+    #: When a stimulus that repeats another one was back at its level, a sentence each.
+    recoveries: tuple[str, ...]
 
     @property
     def unit(self) -> Unit:
@@ -59,7 +64,8 @@ def courses(records: Sequence[Record]) -> Iterator[CourseOfLoop]:
         try:
             found = tuple(_stimuli(record.facts))
             if found:
-                yield CourseOfLoop(str(record.facts["geometry"]), str(record.facts["loop"]), found)
+                back = tuple(map(str, strict_json.array(record.facts.get("recoveries", []))))
+                yield CourseOfLoop(str(record.facts["geometry"]), str(record.facts["loop"]), found, back)
         except (KeyError, TypeError, ValueError, ArithmeticError):
             continue
 
@@ -73,7 +79,7 @@ def _stimuli(facts: Mapping[str, Any]) -> Iterator[CourseOfStimulus]:
         runs = [from_plain(RunRecord, each) for each in strict_json.array(noted)]
         drives = max(1, len(runs[0].members)) if geometry.is_side_by_side else 1
         rates = tuple(rate / drives for run in runs for rate in run.round_iops)
-        seconds = sum(run.window_s for run in runs)
+        seconds = sum(run.window_s for run in runs) / stimulus.workload.busy_share
         yield CourseOfStimulus(stimulus.workload, begin_s, seconds / len(rates), rates)
         begin_s += seconds
 
@@ -98,13 +104,15 @@ def chart(found: CourseOfLoop, prefix: str = "stimuli") -> Chart:
                 for x, y in zip(xs, ys, strict=True)
             ]
             index = kinds.setdefault(kind, len(kinds))
-            plate.line(axes, xs, ys, index, str(kind) if is_new else "", tooltips=tooltips)
+            words = str(kind) if is_new else ""
+            plate.line(axes, xs, ys, index, words, tooltips=tooltips, marked=len(xs) <= MOST_MARKED)
         scales.suited(axes, unit, [y for _, points in lines for _, y in points])
         axes.set_xlim(0, hours * 1.01)
         svg = plate.svg(key, title, f"{len(lines)} stimuli, one after the other.")
     pauses = " Rates of a workload with pauses are those of its bursts." if any(map(_pauses, lines)) else ""
     count = sum(len(points) for _, points in lines)
-    caption = f"The stimuli follow each other without a purge.{pauses}{condensing(count)}"
+    back = "".join(f" {sentence(each)}" for each in found.recoveries)
+    caption = f"The stimuli follow each other without a purge.{back}{pauses}{condensing(count)}"
     rows = [
         (str(each.workload), format_duration(x * 3600), format_value(y, unit))
         for each, points in lines

@@ -19,7 +19,7 @@ def loop(asked: Rounds, rates: list[list[list[float]]], array: str = "drivex2") 
         for stimulus, processes in zip(asked.after, rates, strict=False)
     ]
     facts = {"geometry": array, "loop": asked.name, "asked": plain(asked), "rule": plain(SteadyRule()), "rounds": []}
-    return charted.record("loop", {**facts, "reached": True, "after": after})
+    return charted.record("loop", {**facts, "reached": True, "after": after, "recoveries": ["it was back at once"]})
 
 
 def crossed() -> Record:
@@ -37,6 +37,7 @@ def test_stimuli_of_several_sizes_are_drawn_as_the_throughput_of_the_average_dri
     assert len(chart.table.rows) == 8
     assert chart.table.rows[-1][:2] == ("after_t1xqd32", "8 min")
     assert "average drive" in chart.svg
+    assert "It was back at once." in chart.caption
 
 
 def test_a_stimulus_with_pauses_is_drawn_from_its_processes() -> None:
@@ -44,6 +45,8 @@ def test_a_stimulus_with_pauses_is_drawn_from_its_processes() -> None:
     (found,) = stimuli.courses([loop(snia.HOST_IDLE, hour, "drivex1")])
     assert found.unit is Unit.IOPS
     assert [each.iops for each in found.stimuli] == [(900, 950), (500, 400)]
+    # Two minutes of bursts take four with their pauses.
+    assert (found.stimuli[0].part_s, found.stimuli[1].begin_s) == (120, 240)
     assert "bursts" in stimuli.chart(found).caption
 
 
