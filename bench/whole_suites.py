@@ -32,7 +32,7 @@ LARGEST_AT_FULL_IOPS = 256 << 10
 SUITES = {"intel_s3500": 4, "toms_s3500": 6, "stec": 4, "toms_s3700": 4, "intel_910": 4, "snia": 2}
 #: More arguments of pytest. Demand variation has 32 processes of fio for each drive, which report every 3.4 s on an
 #: emulated machine instead of each second: its cells are not valid there.
-MORE = {"snia": ("-k", "not demand")}
+MORE = {"snia": ("-k", "not demand and not recovery")}
 
 
 def run(suite: str, folder: Path) -> tuple[float, Counter[str]]:

@@ -279,9 +279,9 @@ class Prices:
         """Return the cost of what follows the rounds."""
         cost = NOTHING
         for each in loop.after:
-            seconds, busy = each.cells * self.protocol.loop.cell_s, each.workload.busy_share
-            processes = each.parts if each.workload.burst_s else 1
-            written = self.written(geometry, each.workload, seconds * busy)
+            cell_s = self.protocol.loop.cell_s
+            seconds, processes = each.cells * cell_s, each.processes(cell_s)
+            written = self.written(geometry, each.workload, seconds * each.workload.busy_share)
             cost += StepCost(seconds + processes * OVERHEAD_S, written)
         return cost
 

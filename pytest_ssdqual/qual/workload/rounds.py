@@ -70,6 +70,10 @@ class Stimulus:
         if self.cells < 1 or self.parts < 1:
             raise ValueError(f"a stimulus has cells and parts, not {self.cells} and {self.parts}")
 
+    def processes(self, cell_s: float) -> int:
+        """Number of processes: one, or one for each part of a workload with pauses that has room for a burst."""
+        return min(self.parts, max(1, self.workload.bursts(self.cells * cell_s)))
+
 
 @dataclass(frozen=True, slots=True)
 class Rounds:

@@ -322,6 +322,8 @@ def measurement(
     if seconds < 1 or status_interval_s < 1:
         raise ValueError(f"fio cannot be run for {seconds} s with a status every {status_interval_s} s")
     bursts = workload.bursts(seconds)
+    if workload.burst_s and not bursts:
+        raise ValueError(f"{workload} has no burst with its pause in {seconds:g} s")
     if bursts and status_interval_s <= seconds:
         raise ValueError("it has pauses, so only fio's last report is right; measure it as a stimulus after rounds")
     _require_distinct(targets)

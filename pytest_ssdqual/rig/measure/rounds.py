@@ -115,10 +115,10 @@ class _RunningLoop:
 
         Each burst is a job of fio, and fio has at most 4,096 jobs, so one process cannot have them all.
         """
-        length_s = asked.cells * self.setup.protocol.loop.cell_s
+        cell_s = self.setup.protocol.loop.cell_s
+        length_s, processes = asked.cells * cell_s, asked.processes(cell_s)
         self.setup.progress(f"{self.array.geometry}: {self.loop}, {asked.workload}", length_s)
-        processes = asked.parts if asked.workload.burst_s else 1
-        each_s, rounds = length_s / processes, asked.parts // processes
+        each_s, rounds = length_s / processes, 1 if asked.workload.burst_s else asked.parts
         every_s = math.ceil(each_s) + LAST_STATUS_S if asked.workload.burst_s else max(1, int(each_s / rounds))
         window = fixed_time.ProcessWindow(0.0, each_s, rounds, every_s)
         found = []

@@ -250,6 +250,12 @@ def test_stimuli_that_make_no_sense_are_refused(more: dict[str, Any], why: str) 
         replace(CROSS, **more)
 
 
+def test_a_process_with_pauses_has_room_for_a_burst() -> None:
+    paused = Stimulus(replace(WRITE, burst_s=5, idle_s=10), 60, 15)
+    assert [paused.processes(cell_s) for cell_s in (60, 3, 1, 0.25, 0.2)] == [15, 12, 4, 1, 1]
+    assert Stimulus(WRITE, 60, 15).processes(60) == 1
+
+
 def test_other_stimuli_than_those_of_the_loop_are_no_result() -> None:
     with pytest.raises(ValueError, match="other stimuli"):
         replace(crossed([100] * 6), after=((run([900], workload=WRITE, rounds=1),),))

@@ -67,6 +67,9 @@ class Fio:
     def process(self, array: Array, workload: Workload, window: ProcessWindow) -> UnderWay:
         """The process of a measurement for a fixed time, from its start on."""
         curve = self._saturating(array, workload, window) if window.volume_bytes else self._even(window)
+        if bursts := workload.bursts(window.window_s):
+            # fio reports the I/Os of all bursts, and the run time of the longest.
+            curve = [(0.0, float(workload.burst_s), bursts)]
         parts = self.parts(array, workload, curve)
         _, seconds, _ = curve[0]
         return UnderWay(fio_documents.documents(*parts), seconds, intervals=parts, ran=partial(self.ran, array))
