@@ -35,21 +35,18 @@ def declare(parser: pytest.Parser) -> None:
     group.addoption(
         "--ssd-spec",
         metavar="SPEC[,SPEC...]",
-        dest="ssd_spec",
         help="Spec to judge by: a TOML file or a shipped data sheet; of several, each for the drives whose model and "
         "capacity it names; default: the shipped sheet of each drive's model",
     )
     group.addoption(
         "--ssd-protocol",
         metavar="PROTOCOL",
-        dest="ssd_protocol",
         help="How to condition and measure: sequential, interleaved, intel, intel910, snia, stec; not for acceptance: "
         f"screen, toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
         "--ssd-arrays",
         metavar="LIST",
-        dest="ssd_arrays",
         help="Arrays to run the methods' suites on, e.g. 'drive,raid5x4,raid0': a level without a width uses all "
         "drives, drive is all of them side by side; default: the arrays each method was published for",
     )
@@ -72,7 +69,6 @@ def _declare_bays(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="WHERE",
-        dest="ssd_devices",
         help="Drives to qualify, and to DESTROY all data on: [[USER@]HOST:]PATTERN[,PATTERN...], e.g. '/dev/sd[b-i]' "
         "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N][@RELEASE][,slow=K] for N emulated drives in a VM, e.g. of debian13, "
         "the K-th of them slow; may repeat: drives of another machine are another bay, which runs the same tests at "
@@ -81,7 +77,6 @@ def _declare_bays(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-bays",
         metavar="FILE",
-        dest="ssd_bays",
         help="Inventory of bays, instead of --ssd-devices: TOML, or Ansible's INI or YAML; the inventory of the ini "
         "value applies only with --ssd-bay",
     )
@@ -90,7 +85,6 @@ def _declare_bays(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="NAME[,NAME...]",
-        dest="ssd_bay",
         help="Run only these bays, by name or shell-style pattern, e.g. 'rack7-*'; may repeat",
     )
 
@@ -102,7 +96,6 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="SERIAL[,SERIAL...]",
-        dest="ssd_wipe",
         help="Consent to destroy these drives although they carry a partition table, a file system or other "
         "data, cannot be read, are named in fstab and the like, or have a second port that another host may use; "
         "serials as refusals spell them, a comma in one as \\,",
@@ -110,27 +103,23 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-expect",
         metavar="N",
-        dest="ssd_expect",
         help="Number of drives that each bay must have; with more or fewer the run does not begin; default: the number "
         "in the inventory, ssd_expect, the spec or the baseline, in this order",
     )
     group.addoption(
         "--ssd-read-only",
         action="store_true",
-        dest="ssd_read_only",
         help="Write nothing to the drives and take no lease: drives in use need no consent, and only tests that write "
         "nothing run, e.g. suites/inspection",
     )
     group.addoption(
         "--ssd-force-spec",
         action="store_true",
-        dest="ssd_force_spec",
         help="Judge by the spec although it is for drives of another model or capacity; the differences are recorded",
     )
     group.addoption(
         "--ssd-mixed",
         action="store_true",
-        dest="ssd_mixed",
         help="Accept drives of different models or firmware in one run; the run records the differences",
     )
 
@@ -142,7 +131,6 @@ def _declare_machine(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="[PATTERN=]TYPE",
-        dest="ssd_smart_type",
         help="smartctl's option -d, e.g. megaraid,4 or sat, for all drives or those at the paths of a pattern; none: "
         "smartctl cannot open them, so their health is neither read nor judged; may repeat; an inventory's smart_type "
         "comes first",
@@ -150,7 +138,6 @@ def _declare_machine(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-ssh-config",
         metavar="FILE",
-        dest="ssd_ssh_config",
         help="OpenSSH configuration file to use instead of the user's own",
     )
     group.addoption(
@@ -158,21 +145,18 @@ def _declare_machine(group: pytest.OptionGroup) -> None:
         choices=("auto", "error", "warn", "ignore"),
         type=str.lower,
         metavar="POLICY",
-        dest="ssd_shared_path",
         help="What to do when bays of one run share a controller, an expander or a switch, and so slow each other: "
         "error, warn, ignore, or auto: error under a protocol for acceptance, else warn; default: auto",
     )
     group.addoption(
         "--ssd-reconnect",
         metavar="DURATION",
-        dest="ssd_reconnect",
         help="How long the connection to the machine under test may be lost; running commands continue meanwhile, "
         f"and end if it does not come back in time; 0: not at all; default: {RECONNECT}",
     )
     group.addoption(
         "--ssd-wait",
         metavar="DURATION",
-        dest="ssd_wait",
         help="How long to wait for drives that another run has leased; default: do not wait, report the owner of the "
         "lease",
     )
@@ -183,20 +167,17 @@ def _declare_runs(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-run-dir",
         metavar="DIR",
-        dest="ssd_run_dir",
         help="Folder for run folders; default: ssdqual-runs in the root directory",
     )
     group.addoption(
         "--ssd-resume",
         metavar="RUN",
-        dest="ssd_resume",
         help="Resume a run that ended too early, in its own folder, and measure only what is missing there: "
         "the folder, its name, or last; give all other options as before",
     )
     group.addoption(
         "--ssd-baseline",
         metavar="RUN",
-        dest="ssd_baseline",
         help="Earlier run that promises in per cent of a baseline are compared with: its folder, the beginning of "
         "its name, or last",
     )
@@ -206,7 +187,6 @@ def _declare_budget(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-budget",
         metavar="DURATION",
-        dest="ssd_budget",
         help="Time that the whole run may take, e.g. 8h: sequential measurements end earlier, and what does not fit is "
         "left out; both end as inconclusive errors, never as a pass; the plan says what the budget buys",
     )
@@ -217,20 +197,17 @@ def _declare_searches(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-explore-database",
         metavar="DIR",
-        dest="ssd_explore_database",
         help="Folder for the findings of workload searches, with which later searches begin; default: .explore "
         "among the run folders",
     )
     group.addoption(
         "--ssd-explore-seed",
         metavar="RUN",
-        dest="ssd_explore_seed",
         help="Draw the same workloads as the search of another run: the name of its folder",
     )
     group.addoption(
         "--ssd-replay",
         metavar="FILE",
-        dest="ssd_replay",
         help="Run only the history of array steps in this file (written by suites/integrity) instead of a search",
     )
 
@@ -242,13 +219,11 @@ def _declare_telling(group: pytest.OptionGroup) -> None:
         choices=("yes", "no"),
         type=str.lower,
         metavar="YES|NO",
-        dest="ssd_page",
         help="Write report.html into the run folder when the run ends; default: yes",
     )
     group.addoption(
         "--ssd-openmetrics",
         metavar="FILE",
-        dest="ssd_openmetrics",
         help="Write verdicts, figures and health to this file when the run ends, for Prometheus: the textfile "
         "collector of its node_exporter reads files that end in .prom",
     )
@@ -257,7 +232,6 @@ def _declare_telling(group: pytest.OptionGroup) -> None:
         nargs="?",
         const="0",
         metavar="PORT",
-        dest="ssd_live",
         help="Serve a live page of the run on this computer's loopback interface, at the address in the header: "
         "--ssd-live for any free port, --ssd-live=PORT for this one",
     )
@@ -266,14 +240,12 @@ def _declare_telling(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="URL|mailto:ADDRESS",
-        dest="ssd_notify",
         help="Report the first broken promise, the first error, a stall and the end of the run: as JSON to this URL, "
         "as mail to these addresses, or to what an environment variable names ('$NAME'); may repeat",
     )
     group.addoption(
         "--ssd-spec-schema",
         action="store_true",
-        dest="ssd_spec_schema",
         help="Print the JSON Schema of spec files, for editors, and exit",
     )
 

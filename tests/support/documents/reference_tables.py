@@ -42,6 +42,11 @@ class Option:
     said: Mapping[str, Any]
 
     @property
+    def ini(self) -> str:
+        """The ini value that would be its default, by the name that argparse derives from the option's."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+    @property
     def spelled(self) -> str:
         metavar = self.said.get("metavar", "")
         if self.said.get("nargs") == "?":
@@ -83,7 +88,7 @@ def options() -> str:
     return table(
         ("option", "what it does", "ini value"),
         [
-            (f"`{each.spelled}`", _text(each.said["help"]), f"`{ini}`" if (ini := each.said["dest"]) in inis else "")
+            (f"`{each.spelled}`", _text(each.said["help"]), f"`{each.ini}`" if each.ini in inis else "")
             for each in found.options
         ],
     )
