@@ -143,7 +143,7 @@ class WriteCaches:
         ended: RigError | None = None
         for drive, change, expected in list(self._open.values()):
             try:
-                undo(self._machine, drive, [change], self.note, self._held.require_lease, expected, obstacle)
+                undo(self._machine, drive, [change], self.note, self._held.require_lease_alone, expected, obstacle)
             except RigError as error:
                 ended = ended or error
         self._open.clear()

@@ -63,12 +63,19 @@ class HeldDrives:
         Raise ``DriveRefused`` if the connection was lost meanwhile and another drive is in the place of one of these,
         or one turned read-only.
         """
-        if self._lease is None:
-            raise LeaseLost(f"the lease on {self._machine.name} ended when the machine restarted")
-        self._lease.require()
+        self.require_lease_alone()
         if self._generation != (now := self._machine.generation):
             self._require_same()
             self._generation = now
+
+    def require_lease_alone(self) -> None:
+        """Raise ``LeaseLost`` unless the lease is held now; for a command that is bound to the one drive it is about.
+
+        The state of the other drives is no objection to such a command, and the binding compares its own.
+        """
+        if self._lease is None:
+            raise LeaseLost(f"the lease on {self._machine.name} ended when the machine restarted")
+        self._lease.require()
 
     def expect(self, uuid: str) -> None:
         """Expect superblocks of this UUID on the drives from now on: this run is about to build the array."""

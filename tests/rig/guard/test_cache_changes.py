@@ -36,8 +36,15 @@ class Held:
     did: list[str]
     drives: Sequence[Drive] = DRIVES
     lost: bool = False
+    #: Why drives are not as they were before the connection was lost.
+    changed: str = ""
 
     def require_lease(self) -> None:
+        self.require_lease_alone()
+        if self.changed:
+            raise DriveRefused(self.changed)
+
+    def require_lease_alone(self) -> None:
         if self.lost:
             raise LeaseLost("the lease was lost")
 
@@ -235,6 +242,17 @@ def test_drive_that_is_gone_is_named_and_the_others_are_restored() -> None:
         "(/dev/nvme1n1 is not the drive that was checked: it is gone): the next run with this drive does that, or "
         "`nvme admin-passthru /dev/nvme1n1 --opcode=9 --cdw10=6 --cdw11=1` on scripted"
     )
+
+
+def test_drive_that_changed_does_not_prevent_restoring_the_others() -> None:
+    rig = bench()
+    caches = rig.run("off")
+    caches.set()
+    rig.held.changed = "/dev/nvme1n1 turned read-only since the connection was lost"
+    rig.broken["S1", "on"] = DriveRefused("/dev/nvme1n1 is not the drive that was checked: its serial is not S1")
+    caches.restore()
+    assert rig.caches.states == {"S0": "on", "S1": "off", "S2": "on"}
+    assert [each["drive"] for each in rig.of("write_cache_left")] == ["S1"]
 
 
 def test_nothing_is_restored_without_the_lease_and_the_next_run_can() -> None:

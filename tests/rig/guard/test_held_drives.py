@@ -138,7 +138,7 @@ def test_every_step_looks_at_its_drives_and_at_the_lease(leases: Leases) -> None
         held.require(drives[:1])
     held.require(drives[1:])
     leases.lost = True
-    for look in (held.require_lease, lambda: held.require(drives[1:])):
+    for look in (held.require_lease, held.require_lease_alone, lambda: held.require(drives[1:])):
         with pytest.raises(LeaseLost):
             look()
 
@@ -186,6 +186,7 @@ def test_after_a_lost_connection_a_drive_that_turned_read_only_is_no_other_drive
     world.disks[1].read_only = True
     with pytest.raises(DriveRefused, match=r"^/dev/sdc .*S2\) turned read-only since the connection was lost$"):
         held.require_lease()
+    held.require_lease_alone()
     world.disks[2].serial = "another one"
     with pytest.raises(DriveRefused, match=r"^another drive .*: /dev/sdd .*S3\); /dev/sdc .*S2\) turned read-only"):
         held.require_lease()
