@@ -91,7 +91,7 @@ def wanted(path: str, more_rules: Collection[str] = ()) -> bool:
 def recipe_hash(names: Iterable[str]) -> str:
     """Changes with the packages asked for, the guest's files and the code that puts them together."""
     digest = hashlib.sha256("\n".join(names).encode())
-    for name in ("contents.py", "disk.py", "image.py", "initramfs.py", "kernel.py", "switch/init"):
+    for name in ("contents.py", "image.py", "initramfs.py", "kernel.py"):
         digest.update((Path(__file__).parent / name).read_bytes())
     for path in sorted(path for path in GUEST.rglob("*") if path.is_file()):
         digest.update(str(path.relative_to(GUEST)).encode() + b"\0" + path.read_bytes())

@@ -21,10 +21,10 @@ import pytest
 
 from pytest_ssdqual.lab.drives import Bus, shelf
 from pytest_ssdqual.lab.host import architecture, cache_directory
-from pytest_ssdqual.lab.image.disk import ensure_disk
 from pytest_ssdqual.lab.image.image import Say
 from pytest_ssdqual.lab.kvm import accelerator
 from pytest_ssdqual.lab.vm import Vm, boot
+from support.lab.root_disk import ensure_disk
 
 ROOT = Path(__file__).parents[3]
 #: Python of the guest's distribution, and where it looks for packages of the site.

@@ -6,6 +6,7 @@ system that is written without root rights; a small initramfs mounts it and beco
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
@@ -48,7 +49,8 @@ def ensure_disk(cache: Path, say: Say, packages: Iterable[str] = (), files: File
     them. Raises as ``image.ensure``.
     """
     require(TO_WRITE)
-    return ensure(cache, say, Variant(tuple(packages), f"disk {digest}", partial(_assemble, files)))
+    recipe = hashlib.sha256(Path(__file__).read_bytes() + SWITCH.read_bytes() + digest.encode()).hexdigest()
+    return ensure(cache, say, Variant(tuple(packages), f"disk {recipe}", partial(_assemble, files)))
 
 
 def wanted(path: str) -> bool:

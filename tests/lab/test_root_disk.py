@@ -8,11 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.lab.root_disk import MD_RULES, switching, wanted, write_file_system, write_tree
 
 from pytest_ssdqual.lab.drives import Bus, shelf
 from pytest_ssdqual.lab.host import ARCHITECTURES
 from pytest_ssdqual.lab.image.contents import is_used
-from pytest_ssdqual.lab.image.disk import MD_RULES, switching, wanted, write_file_system, write_tree
 from pytest_ssdqual.lab.image.image import Image
 from pytest_ssdqual.lab.image.initramfs import Entry, FileTree, directory, regular, symlink
 from pytest_ssdqual.lab.image.kernel import Module
