@@ -57,7 +57,6 @@ KINDS = {
     "multiport": RecordKind(1, 1),
     "reserved": RecordKind(3, 1),
     "signature": RecordKind(2),
-    "unprobed": RecordKind(1, 0),
     "unchecked": RecordKind(1),
     "end": RecordKind(0, 0, required=True),
 }
@@ -274,7 +273,7 @@ def _united(lsblk_json: str, facts: str, candidates: frozenset[str]) -> Topology
     _add_probes(draft, records)
     if records.text("pidns") not in ("", FIRST_PID_NAMESPACE):
         draft.unchecked[f"{CONTAINED}."] = None
-    for (sentence,) in (*records["unchecked"], *records["unprobed"]):
+    for (sentence,) in records["unchecked"]:
         draft.unchecked[f"{safe_text.line(sentence)}."] = None
     there = candidates & draft.nodes.keys()
     _require_probed(draft, records, there)
@@ -289,7 +288,7 @@ def _require_probed(draft: Draft, records: Records, candidates: frozenset[str]) 
         path = f"/dev/{kname}"
         if numbers.get(path) != draft.nodes[kname].device_number:
             raise ValueError(f"{path} is not the device that the kernel calls {kname}")
-        if not records["unprobed"] and path not in opened:
+        if path not in opened:
             raise ValueError(f"{path} could not be probed")
 
 

@@ -21,8 +21,12 @@ TOOLS = {
     "timeout": "coreutils",
     "nproc": "coreutils",
     "gzip": "gzip",
+    # Or Python 3: it opens the drives exclusively, samples their content and asks them for reservations.
+    "perl": "perl",
     "udevadm": "udev",
 }
+#: Names in messages of commands that another one can replace.
+EITHER = {"perl": "perl or python3"}
 #: Needed only if there are NVMe drives.
 NVME_TOOLS = {"nvme": "nvme-cli"}
 
@@ -40,7 +44,7 @@ def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None
     if missing:
         packages = sorted({packages_of[command] for command in missing})
         raise ToolsMissing(
-            f"{machine.name} has no {_list(missing)}: install the package{'s' if len(packages) > 1 else ''} "
+            f"{machine.name} has no {_list([EITHER.get(each, each) for each in missing])}: install the package{'s' if len(packages) > 1 else ''} "
             f"{' '.join(packages)} there"
         )
 

@@ -7,10 +7,11 @@
 #   WWN (or nothing); the command.
 # Output: the command's.
 # Exit status: the command's; 76 if a drive is not what was checked, or taken, with the reason on standard error.
+# Needs perl or Python 3.6.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
 
-perl_hold=$1 python_hold=$2 check=$3 how=; shift 3
+perl_hold=$1 python_hold=$2 check=$3; shift 3
 if [ "$1" = itself ]; then
     case $(blkdiscard --help 2>&1) in *--force*) how=beside ;; *) how=alone ;; esac
     shift; set -- $how "$@"
@@ -18,8 +19,5 @@ fi
 command -v perl >/dev/null && exec perl -e "$perl_hold" sh -c "$check" bound "$@"
 python=$(command -v python3 || command -v /usr/libexec/platform-python)
 [ -z "$python" ] || exec "$python" -I -S -c "$python_hold" sh -c "$check" bound "$@"
-[ "$how" != alone ] || {
-    echo 'blkdiscard of util-linux before 2.36 needs perl or python3 to open a drive exclusively; neither is there' >&2
-    exit 76
-}
-exec sh -c "$check" bound "$@"
+echo 'perl or python3 must open the drives before a command changes them; neither is there' >&2
+exit 76

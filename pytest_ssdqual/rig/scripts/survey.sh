@@ -186,11 +186,7 @@ tell scanned
 
 if [ $# -gt 0 ]; then
     stat -L -c '%t %T %n' "$@" | while read -r major minor f; do tell number "$f" "$major" "$minor"; done
-    if command -v perl >/dev/null || [ -n "$python" ]; then probe drives "$@"
-    else
-        tell unprobed "neither perl nor python3 is there, so exclusive openers hidden from sysfs, reservations of other \
-hosts, further ports of drives and drives under loop devices of lost names were not looked for"
-    fi
+    probe drives "$@"
     if command -v wipefs >/dev/null; then
         # All at once, as each process takes 80 ms under emulation. It says nothing of any if one cannot be read, and
         # names end at a blank.

@@ -74,8 +74,8 @@ def test_a_command_that_failed_is_told_by_its_own_name() -> None:
 
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
-#: What holds the drives; without any of them only the names are compared.
-HOLDERS = [*(name for name in ("perl", "python3") if shutil.which(name)), ""]
+#: What holds the drives.
+HOLDERS = [name for name in ("perl", "python3") if shutil.which(name)]
 LSBLK = """#!/bin/sh
 case $* in *SERIAL*) printf '%s\\n' '  S 1   ' ;; *WWN*) printf '%s\\n' 0x5000c500a1b2c3d4 ;; esac
 """
@@ -88,7 +88,6 @@ class Computer:
     device: str
     size_bytes: int
     path: Path
-    holds: bool
 
     def run(self, argv: Sequence[str]) -> Completed:
         done = subprocess.run(argv, capture_output=True, env={"PATH": str(self.path), "LC_ALL": "C"}, timeout=60)
@@ -119,12 +118,11 @@ def computer(request: pytest.FixtureRequest, tmp_path: Path) -> Computer:
     device, size_bytes = some_device()
     shell, holder = request.param
     for name, target in {"sh": shell, "stat": "stat", "printf": "printf", "sleep": "sleep", holder: holder}.items():
-        if name:
-            found = sys.executable if name == "python3" else str(shutil.which(target))
-            (tmp_path / name).symlink_to(Path(found).resolve())
+        found = sys.executable if name == "python3" else str(shutil.which(target))
+        (tmp_path / name).symlink_to(Path(found).resolve())
     (tmp_path / "lsblk").write_text(LSBLK)
     (tmp_path / "lsblk").chmod(0o755)
-    return Computer(device, size_bytes, tmp_path, bool(holder))
+    return Computer(device, size_bytes, tmp_path)
 
 
 def test_a_command_runs_on_the_drives_that_were_checked(computer: Computer) -> None:
@@ -150,6 +148,16 @@ def test_a_command_does_not_run_on_others(computer: Computer) -> None:
     status, said, errors = computer.answer(Checked("/dev/nothing at all", 0))
     assert (status, said) == (REFUSED, "")
     assert "/dev/nothing at all" in errors
+
+
+@pytest.mark.parametrize("argv", [["printf", "ran"], ["blkdiscard", "--help"]])
+@pytest.mark.parametrize("alone", [True, False])
+def test_without_perl_and_python_no_command_runs(computer: Computer, argv: list[str], alone: bool) -> None:
+    for holder in HOLDERS:
+        (computer.path / holder).unlink(missing_ok=True)
+    done = computer.run(bound(argv, [computer.checked()], alone=alone))
+    assert (done.status, done.text) == (REFUSED, "")
+    assert "neither is there" in done.errors
 
 
 MDADM = """#!/bin/sh
@@ -179,8 +187,6 @@ def test_a_serial_number_is_no_uuid(computer: Computer) -> None:
 
 
 def test_a_command_that_is_alone_is_alone_for_as_long_as_it_runs(computer: Computer) -> None:
-    if not computer.holds:
-        pytest.skip("neither perl nor python3: nothing can be opened exclusively")
     environment = {"PATH": str(computer.path), "LC_ALL": "C"}
     argv = bound(["sh", "-c", "echo on; exec sleep 600"], [computer.checked()], alone=True)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as running:
@@ -203,17 +209,12 @@ def test_blkdiscard_that_does_not_claim_its_drive_gets_it_alone(computer: Comput
     (computer.path / "blkdiscard").write_text(script)
     (computer.path / "blkdiscard").chmod(0o755)
     argv = bound(["blkdiscard", computer.device], [computer.checked()], alone=False)
-    if not claims and not computer.holds:
-        done = computer.run(argv)
-        assert done.status == REFUSED
-        assert "needs perl or python3 to open a drive exclusively" in done.errors
-        return
     environment = {"PATH": str(computer.path), "LC_ALL": "C"}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as running:
         try:
             assert running.stdout is not None
             assert running.stdout.readline() == b"on\n"
-            status, said, _ = computer.answer(computer.checked(), alone=computer.holds)
+            status, said, _ = computer.answer(computer.checked(), alone=True)
             assert (status, said) == ((0, "ran,$(exit 1),a b,") if claims else (REFUSED, ""))
         finally:
             running.kill()

@@ -195,8 +195,7 @@ def test_members_that_disagree_make_an_array_nobodys() -> None:
 
 
 def test_what_could_not_be_looked_at_is_told_and_is_no_finding() -> None:
-    said = facts("number /dev/sda 8 0\nunprobed no perl\nunchecked old find")
-    topology = topology_of(listed(disk()), said, ["sda"])
+    topology = topology_of(listed(disk()), facts("unchecked old find\nunchecked no perl"))
     assert topology.unchecked == ("old find.", "no perl.")
     assert topology.nodes["sda"].uses == ()
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ def test_everything_there_is_no_news() -> None:
             "fio\nmdadm\nsmartctl\n",
             "scripted has no fio, mdadm and smartctl: install the packages fio mdadm smartmontools there",
         ),
+        ("perl\n", "scripted has no perl or python3: install the package perl there"),
     ],
 )
 def test_all_that_is_missing_is_told_at_once_with_its_packages(missing: str, sentence: str) -> None:
@@ -37,6 +40,17 @@ def test_the_question_is_understood_by_a_shell(unprivileged: Channel) -> None:
     require_tools(unprivileged, {"sh": "dash", "cat": "coreutils"})
     with pytest.raises(ToolsMissing, match=r"^here has no no-such-tool: install the package nothing there$"):
         require_tools(unprivileged, {"sh": "dash", "no-such-tool": "nothing"})
+
+
+@pytest.mark.parametrize(("there", "is_missing"), [("perl", False), ("python3", False), ("python2", True)])
+def test_perl_or_python_is_enough(tmp_path: Path, there: str, is_missing: bool) -> None:
+    if Path("/usr/libexec/platform-python").exists():
+        pytest.skip("there is always a Python here")
+    (tmp_path / there).write_text("")
+    (tmp_path / there).chmod(0o755)
+    argv = [str(shutil.which("sh")), "-c", provenance.MISSING, "missing", "perl", "no-such-tool"]
+    done = subprocess.run(argv, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [*["perl"] * is_missing, "no-such-tool"]
 
 
 def test_facts_are_what_was_said() -> None:
