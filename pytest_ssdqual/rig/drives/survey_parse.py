@@ -145,7 +145,12 @@ def decimal(major: str, minor: str) -> str:
 
 
 #: Exporters of drives within the kernel, where no process reveals them.
-EXPORTS = {"nvmet": "NVMe over Fabrics target", "target": "SCSI target"}
+EXPORTS = {
+    "nvmet": "NVMe over Fabrics target",
+    "target": "SCSI target",
+    "gadget": "USB mass storage gadget",
+    "rnbd": "RDMA network block device",
+}
 
 
 #: Kinds of records that are plain attributes of a device.

@@ -78,6 +78,15 @@ done 2>/dev/null
 for f in "$sys"/kernel/config/target/core/*/*/udev_path; do
     [ -r "$f" ] && { IFS= read -r line <"$f"; export_of target "$line"; }
 done 2>/dev/null
+# The USB mass storage gadget opens its file without O_EXCL; the module g_mass_storage shows it in sysfs alone.
+for f in "$sys"/kernel/config/usb_gadget/*/functions/mass_storage.*/lun.*/file \
+    "$sys"/class/udc/*/device/gadget*/lun*/file; do
+    [ -r "$f" ] && { IFS= read -r line <"$f"; export_of gadget "$line"; }
+done 2>/dev/null
+# A link to the block device in sysfs (Documentation/ABI/testing/sysfs-class-rnbd-server).
+for d in "$sys"/class/rnbd-server/ctl/devices/*/block_dev; do
+    read -r number <"$d/dev" && tell exported rnbd "$(printf %x "${number%:*}")" "$(printf %x "${number#*:}")"
+done 2>/dev/null
 # "        TCM FILEIO ID: 0        File: /dev/sdX  Size: 1073741824  Mode: O_DSYNC Async: 0"; udev_path is optional.
 for f in "$sys"/kernel/config/target/core/fileio_*/*/info; do
     [ -r "$f" ] && while IFS= read -r line; do

@@ -9,7 +9,8 @@ from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
-from pytest_ssdqual.rig.drives.topology import Drive, Signature, Topology, Use, UseKind
+from pytest_ssdqual.rig.drives.topology import Drive, Match, Signature, Topology, Use, UseKind
+from pytest_ssdqual.rig.guard import refusals
 
 
 def facts(lines: str = "", **files: str) -> str:
@@ -129,6 +130,13 @@ def test_by_a_name_that_nobody_knows_a_drive_is_known_by_its_number() -> None:
     loop = disk("loop3", "7:3") | {"type": "loop"}
     over = one(listed(disk("sda", "8:10"), loop), facts("loop loop3 /mnt/odd (deleted)\nover loop3 8 a"))
     assert over.nodes["sda"].holders == ("loop3",)
+
+
+def test_every_exporter_has_a_name() -> None:
+    lines = [f"exported {exporter} 8 0" for exporter in ("nvmet", "target", "gadget", "rnbd")]
+    uses = one(listed(disk()), facts("\n".join(lines))).nodes["sda"].uses
+    assert [use.kind for use in uses] == [UseKind.EXPORT] * 4
+    assert refusals.refusals(one(listed(disk(serial="S1")), facts(lines[-1])), [Match("", "", "sda")], {"S1"})
 
 
 def test_bcachefs_by_both_views() -> None:

@@ -231,6 +231,20 @@ def test_exports_without_a_udev_path_and_of_controllers(tree: Tree, shell: str) 
 
 
 @every_shell
+def test_exports_by_usb_and_rdma(tree: Tree, shell: str) -> None:
+    tree.write("sys/kernel/config/usb_gadget/g1/functions/mass_storage.usb0/lun.0/file", "/dev/sdy\n")
+    tree.write("sys/kernel/config/usb_gadget/g1/functions/mass_storage.usb0/lun.1/file", "\n")
+    tree.write("sys/devices/udc/gadget.0/lun0/file", "/dev/odd name\n")
+    tree.write("sys/devices/sdz/dev", "65:144\n")
+    for link, target in (("udc/dummy/device", "udc"), ("rnbd-server/ctl/devices/sdz/block_dev", "sdz")):
+        (tree.root / "sys/class" / link).parent.mkdir(parents=True)
+        (tree.root / "sys/class" / link).symlink_to(tree.root / "sys/devices" / target)
+    found = tree.survey(shell)
+    assert sorted(found["export"]) == [("gadget", "/dev/odd name"), ("gadget", "/dev/sdy")]
+    assert found["exported"] == [("rnbd", "41", "90")]
+
+
+@every_shell
 def test_files_that_cannot_be_looked_at_are_reported(tree: Tree, shell: str) -> None:
     tree.opens(1, "/dev/null")
     assert tree.survey(shell)["unchecked"] == ()
