@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.rig.drives import lsblk
+from pytest_ssdqual.rig.drives import lsblk, udev_names
 from pytest_ssdqual.rig.drives.topology import MdArray, Node, Signature, Topology, Use, UseKind, plain_name, plain_uuid
 
 
@@ -168,6 +168,9 @@ def add(draft: Draft, records: Records) -> None:
         if draft.nodes.setdefault(node.kname, node).device_number != node.device_number:
             raise ValueError(f"{node.kname} was replaced while the survey ran")
     for kname, node in draft.nodes.items():
+        serials, wwids = (attributes.get((kname, what), ()) for what in ("serial", "wwid"))
+        for difference in udev_names.contradictions(node, serials, wwids):
+            draft.use([kname], UseKind.MISNAMED, difference)
         draft.nodes[kname] = _completed(node, attributes)
     _relate(draft, records)
     _add_uses(draft, records)

@@ -23,7 +23,7 @@ INQUIRY_REVISION = 4
 
 
 class UseKind(Enum):
-    """A use of a device that no device built on it reveals."""
+    """A use of a device that no device built on it reveals, or another reason not to touch it."""
 
     SWAP = "swap"
     BTRFS = "btrfs"
@@ -42,6 +42,8 @@ class UseKind(Enum):
     #: Another host may be connected to it; this is a possibility, not an observed use.
     MULTIPORT = "multiport"
     ZONED = "zoned"
+    #: Not a use: udev's database and the kernel have different names for it, so it may not be the drive that it seems.
+    MISNAMED = "misnamed"
 
 
 @dataclass(frozen=True, slots=True)

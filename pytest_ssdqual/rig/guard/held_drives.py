@@ -117,7 +117,11 @@ class HeldDrives:
         topology = survey(self._machine)
         there = [drive for drive in self.drives if not refusals.is_gone(topology, drive)]
         now = {drive: topology.drive(drive.kname) for drive in there}
-        other = [drive for drive in there if not _is_same(drive, now[drive])]
+        other = [
+            drive
+            for drive in there
+            if not _is_same(drive, now[drive]) or refusals.unknown_names(topology.nodes[drive.kname], drive)
+        ]
         locked = [drive for drive in there if drive not in other and now[drive].read_only and not drive.read_only]
         reasons = [
             words.format(", ".join(drive.describe() for drive in drives))

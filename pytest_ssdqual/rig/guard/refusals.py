@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Topology, Use, UseKind, plain_uuid
@@ -127,6 +128,8 @@ def no_drives(topology: Topology, matches: Sequence[Match]) -> tuple[Refusal, ..
         elif not node.wwn and not node.serial:
             reason = "has neither a serial number nor a WWN, so it cannot be distinguished from another drive"
             refused.append(Refusal(_called(match, node), (reason,)))
+        elif differences := [use.detail for use in node.uses if use.kind is UseKind.MISNAMED]:
+            refused.append(Refusal(_called(match, node), tuple(_misnamed(node, each) for each in differences)))
     return tuple(refused)
 
 
@@ -211,6 +214,8 @@ def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
         )
         if old != new
     ]
+    if names := unknown_names(node, drive):
+        reasons.append(f"is called {', '.join(map(safe_text.name, names))}, which was no name of the checked drive")
     if not (drive.wwn or drive.serial):
         reasons.append("has neither a WWN nor a serial, so it cannot be distinguished from another drive")
     reasons.extend(_shape(topology, node))
@@ -218,6 +223,14 @@ def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
         prefix = "" if other is node else f"is the same drive as {other.path}, which "
         reasons.extend(prefix + use for use in in_use(topology, other.kname))
     return tuple(reasons)
+
+
+def unknown_names(node: Node, drive: Drive) -> tuple[str, ...]:
+    """Names that any source reports for the device in a drive's place, and none reported for the drive.
+
+    Another drive may have taken the place of one while udev still reports the former names, which lsblk prints.
+    """
+    return tuple(sorted(node.names - drive.all_names)) if drive.names else ()
 
 
 def is_gone(topology: Topology, drive: Drive) -> bool:
@@ -345,8 +358,17 @@ def _shape(topology: Topology, node: Node) -> Iterator[str]:
     for use in node.uses:
         if use.kind is UseKind.UNOPENABLE:
             yield f"cannot be opened ({use.detail})"
+        if use.kind is UseKind.MISNAMED:
+            yield _misnamed(node, use.detail)
         if use.kind is UseKind.ZONED:
             yield f"is a zoned drive ({use.detail}), and those are not tested"
+
+
+def _misnamed(node: Node, difference: str) -> str:
+    return (
+        f"has the {difference}, so it may have taken the place of another drive: run "
+        f"`udevadm trigger --action=change {node.path}` and `udevadm settle`, or restart systemd-udevd"
+    )
 
 
 def _whole_in_use(topology: Topology, node: Node, known_uuids: Collection[str]) -> Iterator[str]:

@@ -43,8 +43,9 @@ def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None
     missing = machine.run(["sh", "-c", MISSING, "missing", *packages_of]).text.split()
     if missing:
         packages = sorted({packages_of[command] for command in missing})
+        names = [EITHER.get(command, command) for command in missing]
         raise ToolsMissing(
-            f"{machine.name} has no {_list([EITHER.get(each, each) for each in missing])}: install the package{'s' if len(packages) > 1 else ''} "
+            f"{machine.name} has no {_list(names)}: install the package{'s' if len(packages) > 1 else ''} "
             f"{' '.join(packages)} there"
         )
 

@@ -1,7 +1,8 @@
 # Compare opened drives with what was checked, and become the command; see fence.sh.
 #
-# sysfs has what needs no udev; lsblk has what udev found out, as it had when the drive was checked. The number of a
-# descriptor may have two digits, which dash cannot redirect, so descriptors are reached through /proc.
+# sysfs has what needs no udev; lsblk has what udev found out, as it had when the drive was checked, unless sysfs says
+# otherwise. The number of a descriptor may have two digits, which dash cannot redirect, so descriptors are reached
+# through /proc.
 #
 # Arguments: $1 `alone` or `beside`, not used here; $2 the number of drives; of each drive its path, with the
 #   descriptor's number and a colon in front if it is open, its bytes, serial and WWN (or nothing), of an array
@@ -16,12 +17,51 @@ refuse() { printf '%s is not the drive that was checked: %s\n' "$path" "$1" >&2;
 squeezed() { set -f; set -- $1; said=$*; set +f; }
 is() { squeezed "$2"; [ "$said" = "$1" ] || [ "$said" = "naa.${1#0x}" ]; }
 bears() {
-    squeezed "$1"; wanted=$said
+    squeezed "$1"; wanted=$said other=
     for file in "$sys/serial" "$sys/device/serial" "$sys/wwid" "$sys/device/wwid"; do
         line=
         [ -r "$file" ] && { read -r line <"$file"; is "$wanted" "$line"; } 2>/dev/null && return
+        contradicts "$2" "${file##*/}" || continue
+        other=yes
     done
-    is "$wanted" "$(lsblk --nodeps --noheadings --output "$2" "$path" 2>/dev/null)"
+    [ -z "$other" ] && is "$wanted" "$(lsblk --nodeps --noheadings --output "$2" "$path" 2>/dev/null)"
+}
+# Letters and digits of a name; nothing if a shell cannot take it apart.
+letters() {
+    rest=$1 said=
+    while [ -n "$rest" ]; do
+        more=${rest#?}
+        [ "$more" != "$rest" ] || { said=; return; }
+        case ${rest%"$more"} in [0-9A-Za-z]) said=$said${rest%"$more"} ;; esac
+        rest=$more
+    done
+}
+# Whether $line of the kernel can only be another drive's; see udev_names.py. udev's database may still have the names of
+# the drive that was here before, so lsblk is not asked then.
+contradicts() {
+    case $1:$2 in
+    SERIAL:serial)
+        case ${real##*/} in nvme* | vd*) ;; *) return 1 ;; esac
+        letters "$line"; kernel=$said
+        letters "$wanted"
+        [ -n "$kernel" ] || return 1
+        case $said in *"$kernel"*) return 1 ;; esac
+        ;;
+    WWN:wwid)
+        case $wanted in *[ABCDEF]*) return 1 ;; 0x*) name=naa.${wanted#0x} ;; *) name=$wanted ;; esac
+        case $name:$line in
+        nvme.*:nvme.*) ;;
+        eui.*:eui.* | uuid.*:uuid.*) [ ${#name} -eq ${#line} ] ;;
+        naa.*:naa.*)
+            case $real in */usb[0-9]*) return 1 ;; esac
+            # The first digit is the kind of the name.
+            [ ${#name} -eq ${#line} ] && [ "${name%"${name#?????}"}" = "${line%"${line#?????}"}" ]
+            ;;
+        *) return 1 ;;
+        esac
+        ;;
+    *) return 1 ;;
+    esac
 }
 # The kernel's UUID, or mdadm's where the kernel is too old to report one; they are spelled differently. The array cannot
 # be stopped after the comparison, because it is open.
@@ -41,6 +81,7 @@ while [ "$left" -gt 0 ]; do
     [ -z "$fd" ] || [ "$number" = "$first
 $first" ] || refuse 'another device has its name'
     sys=/sys/dev/block/$((0x${first%:*})):$((0x${first#*:}))
+    real=$(cd -P "$sys" 2>/dev/null && printf %s "$PWD")
     { read -r sectors <"$sys/size"; } 2>/dev/null
     has=$((${sectors:-0} * 512))
     [ "$has" = "$bytes" ] || refuse "it has $has bytes where $bytes were checked"

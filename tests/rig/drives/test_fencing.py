@@ -76,6 +76,7 @@ def test_a_command_that_failed_is_told_by_its_own_name() -> None:
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 #: What holds the drives.
 HOLDERS = [name for name in ("perl", "python3") if shutil.which(name)]
+WWN = "0x5000c500a1b2c3d4"
 LSBLK = """#!/bin/sh
 case $* in *SERIAL*) printf '%s\\n' '  S 1   ' ;; *WWN*) printf '%s\\n' 0x5000c500a1b2c3d4 ;; esac
 """
@@ -148,6 +149,49 @@ def test_a_command_does_not_run_on_others(computer: Computer) -> None:
     status, said, errors = computer.answer(Checked("/dev/nothing at all", 0))
     assert (status, said) == (REFUSED, "")
     assert "/dev/nothing at all" in errors
+
+
+ANY = {"serial": "", "wwn": ""}
+
+
+@pytest.mark.parametrize(
+    ("kname", "checked", "sysfs", "is_same"),
+    [
+        ("nvme9n1", {"serial": "S_1"}, {"device/serial": "S 1   "}, True),
+        ("nvme9n1", {"serial": "S 1"}, {"device/serial": "S 2   "}, False),
+        ("vdz", {"serial": "S 1"}, {"serial": "S2"}, False),
+        ("nvme9n1", {"serial": "S 1"}, {"device/serial": "    "}, True),
+        ("mmcblk9", {"serial": "S 1"}, {"device/serial": "0x12345678"}, True),
+        ("sdz", {"wwn": WWN}, {"device/wwid": "naa.5000c500a1b2c3d4"}, True),
+        ("sdz", {"wwn": WWN}, {"device/wwid": "naa.5000c500a1b2c3d5"}, False),
+        ("usb3/sdz", {"wwn": WWN}, {"device/wwid": "naa.5000c500a1b2c3d5"}, True),
+        ("sdz", {"wwn": WWN}, {"device/wwid": "naa.6000c500a1b2c3d5"}, True),
+        ("sdz", {"wwn": WWN}, {"device/wwid": "naa.5000c500a1b2c3d50000000000000000"}, True),
+        ("sdz", {"wwn": WWN}, {"device/wwid": "t10.ATA     ACME SSD                S 2"}, True),
+        ("nvme9n1", {"wwn": WWN}, {"wwid": "eui.0025385b01234567"}, True),
+    ],
+)
+def test_kernel_may_contradict_udev(
+    computer: Computer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kname: str,
+    checked: dict[str, str],
+    sysfs: dict[str, str],
+    is_same: bool,
+) -> None:
+    """lsblk reports the names of the drive that was here before; sysfs spells some otherwise, or has others."""
+    number = Path(computer.device).stat().st_rdev
+    node = tmp_path / "devices" / kname
+    for name, value in {"size": str(computer.size_bytes // 512), **sysfs}.items():
+        (node / name).parent.mkdir(parents=True, exist_ok=True)
+        (node / name).write_text(f"{value}\n")
+    (tmp_path / f"{os.major(number)}:{os.minor(number)}").symlink_to(node)
+    monkeypatch.setattr(fencing, "CHECK", fencing.CHECK.replace("/sys/dev/block/", f"{tmp_path}/"))
+    if "_" in checked.get("serial", ""):
+        (computer.path / "lsblk").write_text(LSBLK.replace("S 1", "S_1"))
+    status, said, errors = computer.answer(computer.checked(**ANY | checked))
+    assert (status, said) == ((0, "ran,$(exit 1),a b,") if is_same else (REFUSED, "")), errors
 
 
 @pytest.mark.parametrize("argv", [["printf", "ran"], ["blkdiscard", "--help"]])

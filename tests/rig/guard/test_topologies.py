@@ -148,6 +148,13 @@ def _give_another_wwn(plant: Plant, disk: PlantDevice, data: st.DataObject) -> N
     disk.wwn, disk.sysfs_wwid = "0x5000c50012345678", "naa.5000c50012345678"
 
 
+def _swap_behind_udev(plant: Plant, disk: PlantDevice, data: st.DataObject) -> None:
+    """udev did not handle the events, so lsblk prints what it printed before."""
+    disk.sysfs_serial, disk.sysfs_wwid = data.draw(
+        st.sampled_from((("ANOTHER", None), (None, "naa.5000c50012345678"), ("ANOTHER", "t10.ATA ANOTHER")))
+    )
+
+
 def _resize(plant: Plant, disk: PlantDevice, data: st.DataObject) -> None:
     disk.size += 512
 
@@ -170,7 +177,16 @@ def _write_a_signature(plant: Plant, disk: PlantDevice, data: st.DataObject) -> 
     )
 
 
-CHANGES = [_put_to_use, _give_another_serial, _give_another_wwn, _resize, _take_away, _build_on, _write_a_signature]
+CHANGES = [
+    _put_to_use,
+    _give_another_serial,
+    _give_another_wwn,
+    _swap_behind_udev,
+    _resize,
+    _take_away,
+    _build_on,
+    _write_a_signature,
+]
 
 
 @pytest.mark.parametrize("change", CHANGES)
