@@ -26,7 +26,7 @@ from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.resume import budget_s
 from pytest_ssdqual.plugin.session.start import STOPPED, BayStart
 from pytest_ssdqual.plugin.session.state import BayRun
-from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm, put_off
+from pytest_ssdqual.plugin.session.stop import end_in_order, put_off
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
@@ -296,7 +296,7 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
             stack.callback(each.stack.close)
         ending = ExitStack()  # closed after all bays have finished
         config.add_cleanup(ending.close)
-        end_in_order_on_sigterm(ending)
+        end_in_order(ending)
         record = None
         try:
             record = _record(settings, past)

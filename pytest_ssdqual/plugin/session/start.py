@@ -22,7 +22,7 @@ from pytest_ssdqual.plugin.session import resume
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.resume import ResumedRun
 from pytest_ssdqual.plugin.session.state import BayRun
-from pytest_ssdqual.plugin.session.stop import end_in_order_on_sigterm, leave_sigterm_to_controller
+from pytest_ssdqual.plugin.session.stop import end_in_order, leave_ending_to_controller
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
@@ -235,7 +235,7 @@ def begin(config: pytest.Config) -> BayRun | FleetRun | None:
             return start.planned()
         ending = ExitStack()  # closed after the run folder is sealed
         config.add_cleanup(ending.close)
-        end_in_order_on_sigterm(ending)
+        end_in_order(ending)
         start.open(partial(Journal.create, settings.run_root, secrets.token_hex(4)))
         run = start.clear()
         start.note_begun()
@@ -258,7 +258,7 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     settings = replace(settings, run_root=Path(worker_data["run_root"]), protocol=worker_data["protocol"])
     ending = ExitStack()
     config.add_cleanup(ending.close)
-    leave_sigterm_to_controller(ending)
+    leave_ending_to_controller(ending)
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
     protocol = protocols.load(settings.protocol)
     given = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)

@@ -1,12 +1,21 @@
-"""Orderly ends of a run that is interrupted: a lost machine, Ctrl-C, a cancelled job."""
+"""Orderly ends of a run that is interrupted: a lost machine, Ctrl-C, a cancelled job, a closed terminal."""
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import FrameType
 
 from pytest_ssdqual.rig.machine.machine import MachineLost
+
+#: Signals that end a run in order as Ctrl-C does: SIGTERM of a cancelled CI job, SIGHUP of a terminal that is closed.
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+Handler = Callable[[int, FrameType | None], None]
 
 
 def unless_lost(give_back: Callable[[], None]) -> None:
@@ -15,34 +24,78 @@ def unless_lost(give_back: Callable[[], None]) -> None:
         give_back()
 
 
-def end_in_order_on_sigterm(stack: ExitStack) -> None:
-    """Treat SIGTERM, which a cancelled CI job sends, as Ctrl-C: fio ends, the array stops, and JUnit is written."""
+def end_in_order(stack: ExitStack) -> None:
+    """Treat ``ENDING`` as Ctrl-C until ``stack`` is closed: fio ends, the array stops, and JUnit is written."""
 
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt("SIGTERM")
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            _leave_terminal()
+            # The kernel and the shell both send it, and the second one would interrupt the end.
+            signal.signal(number, _ignore)
+        raise KeyboardInterrupt(signal.Signals(number).name)
 
-    with suppress(ValueError):  # not the main thread: another program runs pytest
-        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, interrupt))
+    _handle(stack, ENDING, interrupt)
 
 
-def leave_sigterm_to_controller(stack: ExitStack) -> None:
-    """Ignore SIGTERM on a worker of pytest-xdist: the controller, which gets it too, ends the workers in order.
+def leave_ending_to_controller(stack: ExitStack) -> None:
+    """Ignore ``ENDING`` on a worker of pytest-xdist: the controller, which gets it too, ends the workers in order.
 
-    By a handler, since children would inherit that a signal is ignored. systemd, for one, sends it to all processes of
-    a service.
+    By a handler, since children would inherit that a signal is ignored. systemd, for one, sends SIGTERM to all
+    processes of a service.
     """
-    with suppress(ValueError):  # not the main thread
-        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, lambda number, frame: None))
+    _handle(stack, ENDING, _ignore)
 
 
 @contextmanager
 def put_off() -> Iterator[None]:
-    """Defer Ctrl-C and SIGTERM to the end of the block; then raise ``KeyboardInterrupt``."""
+    """Defer Ctrl-C and ``ENDING`` to the end of the block; then raise ``KeyboardInterrupt``."""
     came: list[int] = []
+
+    def defer(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            _leave_terminal()
+        came.append(number)
+
     with ExitStack() as stack:
-        with suppress(ValueError):  # not the main thread, which gets the signals
-            for number in (signal.SIGINT, signal.SIGTERM):
-                stack.callback(signal.signal, number, signal.signal(number, lambda number, frame: came.append(number)))
+        _handle(stack, (signal.SIGINT, *ENDING), defer)
         yield
+    if signal.SIGHUP in came and callable(signal.getsignal(signal.SIGHUP)):
+        signal.signal(signal.SIGHUP, _ignore)
     if came:
         raise KeyboardInterrupt(signal.Signals(came[0]).name)
+
+
+def _handle(stack: ExitStack, numbers: tuple[signal.Signals, ...], handler: Handler) -> None:
+    """Install a handler until ``stack`` is closed; nohup has SIGHUP ignored, and it stays so."""
+    for number in numbers:
+        if number == signal.SIGHUP and signal.getsignal(number) in (signal.SIG_IGN, _ignore):
+            continue
+        with suppress(ValueError):  # not the main thread: another program runs pytest
+            stack.callback(signal.signal, number, signal.signal(number, handler))
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Do nothing."""
+
+
+def _leave_terminal() -> None:
+    """Let output to a terminal that was closed go nowhere: each write would be an OSError in the middle of the end.
+
+    A descriptor of a closed terminal no longer passes for one (``isatty``), so each is tried by a write of no bytes:
+    Linux returns EIO (hung_up_tty_write, drivers/tty/tty_io.c).
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for path in Path("/proc/self/fd").iterdir():
+        descriptor = int(path.name)
+        with suppress(OSError):  # the directory's own is closed by now
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode) and _is_hung_up(descriptor):
+                os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _is_hung_up(descriptor: int) -> bool:
+    try:
+        os.write(descriptor, b"")
+    except OSError as error:
+        return error.errno == errno.EIO
+    return False

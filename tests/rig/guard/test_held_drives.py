@@ -213,6 +213,24 @@ def test_after_a_lost_connection_identity_decides(leases: Leases, name: str, val
         held._require_same()
 
 
+def test_after_a_lost_connection_another_name_in_sysfs_is_another_drive(leases: Leases) -> None:
+    """udev did not handle the events, so lsblk prints the names of the drive that was there before."""
+    disk, wwid = Device("sdb", "disk", "8:16", serial="S1", wwn="0x5000c500a1b20001"), ["t10.ATA S1"]
+    world = World([disk])
+
+    def facts(argv: tuple[str, ...]) -> str:
+        return f"wwid\0sdb\0{wwid[0]}\0{world.facts(*argv[6:])}"
+
+    machine = machine_of(world).on("sh", "-c", survey.FACTS, answer=facts)
+    held = HeldDrives(machine, [survey.survey(machine, ["sdb"]).drive("sdb")])
+    held._require_same()
+    wwid[0] = "t10.ATA S2"
+    with pytest.raises(DriveRefused, match=r"^another drive is in its place since the connection was lost: /dev/sdb"):
+        held._require_same()
+    with pytest.raises(DriveRefused, match=r"is called t10\.ata_s2, which was no name of the checked drive"):
+        held.require(held.drives)
+
+
 def test_after_a_lost_connection_a_link_of_unknown_speed_is_no_difference(leases: Leases) -> None:
     world = World(disks())
     HeldDrives(
