@@ -214,7 +214,7 @@ def changed(topology: Topology, drive: Drive) -> tuple[str, ...]:
         )
         if old != new
     ]
-    if names := unknown_names(node, drive):
+    if (now.wwn, now.serial) == (drive.wwn, drive.serial) and (names := unknown_names(node, drive)):
         reasons.append(f"is called {', '.join(map(safe_text.name, names))}, which was no name of the checked drive")
     if not (drive.wwn or drive.serial):
         reasons.append("has neither a WWN nor a serial, so it cannot be distinguished from another drive")
