@@ -125,7 +125,7 @@ def test_the_label_is_known_again_and_costs_little(bench: ContentBench) -> None:
     print(f"sampling: {1000 * (time.monotonic() - start):.0f} ms for {sample.read} spots at 300 reads a second")
     bench.lab.vm.set_iops("SSDQ0004", 0)
     assert label.owner_of(sample.label) == label.of_drive(drive.identity)
-    assert (sample.read, sample.data_count) == (1, 0)  # what is behind the label is not read
+    assert (sample.read, sample.data_at) == (1, None)  # what is behind the label is not read
     bench.do('dd if=/dev/urandom of="$1" bs=4k seek=8 count=1 oflag=direct 2>/dev/null')
     assert DATA in bench.refused()
     bench.do(BLANK)

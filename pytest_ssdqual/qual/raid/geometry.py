@@ -136,17 +136,8 @@ class Geometry(AsText):
         return (self.width - facts.parity) // (facts.copies or self.width)
 
     @property
-    def usable_fraction(self) -> float:
-        """Share of the members' capacity that the host can use, 0…1."""
-        return self.data_drives / self.width
-
-    @property
     def has_parity(self) -> bool:
         return FACTS[self.level].parity > 0
-
-    @property
-    def is_mirror(self) -> bool:
-        return FACTS[self.level].copies != 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,12 +241,6 @@ def costs(geometry: Geometry) -> SmallWrite:
 def read_cost(geometry: Geometry) -> float:
     """Member reads per small random host read: 1 unless parity replaces a missing member."""
     return _total(each.reads_for_read for each in loads(geometry))
-
-
-def physical_ios(geometry: Geometry, read_fraction: float) -> float:
-    """Member I/Os per small random host I/O, P = r c + (1 - r)(k_r + k_w), at read fraction r (0…1)."""
-    write = costs(geometry)
-    return read_fraction * read_cost(geometry) + (1 - read_fraction) * (write.reads + write.writes)
 
 
 def expected_iops(geometry: Geometry, read_fraction: float, read_iops: float, write_iops: float) -> float:

@@ -7,8 +7,8 @@ of these drives can do. This module also lists the measurements that a predictio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -18,8 +18,8 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, costs, loads
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: Mixes of members are measured in steps of 5 %; a mix this close is used as it is.
-MIX_STEP, SAME_MIX = 5, 0.03
+#: Mixes of members are measured in steps of 5 %.
+MIX_STEP = 5
 #: A drive whose IOPS grow less than this from one outstanding I/O to the most is rate-limited: it has no dies to wait
 #: for, but a budget, and it may catch up after idle time. QEMU's throttle, cloud volumes and drained write caches do.
 RATE_LIMITED = 1.1
@@ -112,55 +112,6 @@ class MemberCurve:
     def nearest(self, depth: float) -> CurvePoint:
         """Return the point nearest to a depth, by ratio."""
         return min(self.points, key=lambda point: abs(math.log(point.depth / max(depth, 0.5))))
-
-    def faster(self, factor: float) -> MemberCurve:
-        """Return the curve with all IOPS multiplied."""
-
-        def times(point: CurvePoint) -> CurvePoint:
-            iops = point.iops
-            scaled = replace(iops, value=factor * iops.value, low=factor * iops.low, high=factor * iops.high)
-            return replace(point, iops=scaled)
-
-        return replace(self, points=tuple(map(times, self.points)))
-
-
-@dataclass(frozen=True, slots=True)
-class MemberCurves:
-    """The curves of several drives, for one size of transfers; one curve for each drive and mix."""
-
-    curves: tuple[MemberCurve, ...]
-
-    def of(self, drives: Sequence[str], read_fraction: float) -> tuple[MemberCurve, ...]:
-        """Return the curve of each drive at this mix.
-
-        Between two measured mixes, the time per I/O is interpolated linearly. ``NotApplicable`` outside of the measured
-        mixes, or for a drive without a curve.
-        """
-        return tuple(self._of_drive(drive, read_fraction) for drive in drives)
-
-    def _of_drive(self, drive: str, read_fraction: float) -> MemberCurve:
-        own = sorted((each for each in self.curves if each.drive == drive), key=lambda each: each.read_fraction)
-        near = min(own, key=lambda each: abs(each.read_fraction - read_fraction), default=None)
-        if near and abs(near.read_fraction - read_fraction) <= SAME_MIX:
-            return near
-        below = [each for each in own if each.read_fraction < read_fraction]
-        above = [each for each in own if each.read_fraction > read_fraction]
-        if not below or not above:
-            raise NotApplicable(f"drive {drive} was not measured alone at {read_fraction:.0%} reads")
-        return _between(below[-1], above[0], read_fraction)
-
-
-def _between(first: MemberCurve, last: MemberCurve, read_fraction: float) -> MemberCurve:
-    """Interpolate the time per I/O between two mixes, at the depths of the first that both cover."""
-    share = (read_fraction - first.read_fraction) / (last.read_fraction - first.read_fraction)
-
-    def point(one: CurvePoint) -> CurvePoint:
-        value = 1 / ((1 - share) / one.iops.value + share / last.iops(one.depth))
-        error = max(first.error, last.error)
-        iops = replace(one.iops, value=value, low=value * (1 - error), high=value * (1 + error))
-        return replace(one, iops=iops, reads=one.reads or last.nearest(one.depth).reads, writes=one.writes)
-
-    return MemberCurve(first.drive, read_fraction, tuple(map(point, first.points)))
 
 
 def _shape(latency: LatencyHistogram, mean_ns: float) -> tuple[float, ...]:

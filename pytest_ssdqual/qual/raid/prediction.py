@@ -66,10 +66,6 @@ class Prediction:
     def mean_latency_ns(self) -> float:
         return fmean((*self.read_latencies_ns, *self.write_latencies_ns))
 
-    @property
-    def p99_latency_ns(self) -> float:
-        return self.quantile_ns(0.99)
-
     def quantile_ns(self, q: float) -> float:
         """Return a quantile of all latencies; the simulation is too short for those beyond 0.99."""
         latencies = sorted((*self.read_latencies_ns, *self.write_latencies_ns))

@@ -8,7 +8,7 @@ that programs send to a drive past the block layer (SG_IO, nvme-cli), the drive'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES
@@ -101,25 +101,6 @@ def unchanged(before: Mapping[str, Written], now: Mapping[str, Written], allowan
         elif written > allowance_bytes + (0 if _same_count(earlier, now[identity]) else NVME_DATA_UNIT_BYTES):
             reasons.append(f"{identity} was written to meanwhile: {written:,} bytes")
     return reasons
-
-
-def spread_of_writes(
-    before: Mapping[str, Written], after: Mapping[str, Written], members: Iterable[str]
-) -> dict[str, int | None]:
-    """Bytes written (not discarded) to each member, by identity, between two readings; None if not determinable.
-
-    For promises of even wear (seed A-35). Internal writes to the flash are known to the drives only.
-    """
-    written: dict[str, int | None] = {}
-    for identity in members:
-        earlier, now = before.get(identity), after.get(identity)
-        if earlier is None or now is None:
-            written[identity] = None
-        elif _same_count(earlier, now):
-            written[identity] = (now.sectors - earlier.sectors) * SECTOR_BYTES
-        else:
-            written[identity] = _by_its_own_figure(earlier, now)
-    return written
 
 
 def _same_count(before: Written, now: Written) -> bool:

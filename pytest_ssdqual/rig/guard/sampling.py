@@ -43,9 +43,8 @@ class DeviceSample:
     pages: tuple[SampledPage, ...] = ()
     #: The whole first page, if it begins as a label does.
     label: bytes = b""
-    #: The first page behind the first MiB that is not blank, and how many there are.
+    #: The first page behind the first MiB that is not blank.
     data_at: int | None = None
-    data_count: int = 0
     #: Reads that failed: position, and the kernel's error.
     errors: tuple[tuple[int, str], ...] = ()
 
@@ -107,8 +106,8 @@ def _sample(path: str, records: list[str]) -> DeviceSample:
                 sample = replace(sample, pages=(*sample.pages, SampledPage(_count(at), head, tail)))
             case "label", [text]:
                 sample = replace(sample, label=bytes.fromhex(text))
-            case "data", [at, count]:
-                sample = replace(sample, data_at=_count(at), data_count=_count(count))
+            case "data", [at]:
+                sample = replace(sample, data_at=_count(at))
             case "error", [at, _, *_]:
                 why = safe_text.line(rest.partition(" ")[2], 200)
                 sample = replace(sample, errors=(*sample.errors, (_count(at), why)))

@@ -15,7 +15,7 @@ sub blank { my $page = shift; return $page eq substr($page, 0, 1) x length $page
 
 sub sample {
     my ($path, $size) = @_;
-    my ($read, $found, $first_found, $errors) = (0, 0, undef, 0);
+    my ($read, $first_found, $errors) = (0, undef, 0);
     my $say = sub { print STDOUT $_[0] . "\0" };
     my $fail = sub { $errors++; $say->("error $_[0] $_[1]") };
     $say->("drive $path");
@@ -45,7 +45,7 @@ sub sample {
             $told->($at + $place, $page);
         }
     };
-    my $count = sub { $found++; $first_found = $_[0] unless defined $first_found };
+    my $keep = sub { $first_found = $_[0] unless defined $first_found };
     my ($first, $is_labelled) = ($size < $MIB ? $size : $MIB, 0);
     $pages->(0, $first, sub {
         my ($at, $page) = @_;
@@ -60,10 +60,10 @@ sub sample {
         last if $errors >= $MOST_ERRORS;
         $random = ($random * 1103515245 + 12345) % 2147483648;
         my $spot = $first + ($number * 65536 + $random / 32768) * $blocks / ($spots * 65536) * $PAGE;
-        $pages->($spot, $PAGE, $count);
+        $pages->($spot, $PAGE, $keep);
     }
-    $pages->($last, $size - $last, $count) if $size > $last && $errors < $MOST_ERRORS;
-    $say->("data $first_found $found") if defined $first_found;
+    $pages->($last, $size - $last, $keep) if $size > $last && $errors < $MOST_ERRORS;
+    $say->("data $first_found") if defined $first_found;
     $say->("read $read");
 }
 

@@ -17,7 +17,7 @@ class Sample:
         self.path, self.size = path, size
         self.records: list[bytes] = []
         self.first_found: int | None = None
-        self.count = self.found = self.errors = 0
+        self.count = self.errors = 0
         self.done = False
 
     def say(self, text: str) -> None:
@@ -58,7 +58,6 @@ class Sample:
 
     def look(self, at: int, length: int) -> None:
         for place, _ in self.pages(at, length):
-            self.found += 1
             self.first_found = place if self.first_found is None else self.first_found
 
     def rest(self, first: int, spots: int) -> None:
@@ -84,8 +83,8 @@ class Sample:
             first = min(self.size, MIB)
             if not self.head(first):
                 self.rest(first, spots)
-        if self.found:
-            self.say(f"data {self.first_found} {self.found}")
+        if self.first_found is not None:
+            self.say(f"data {self.first_found}")
         self.say(f"read {self.count}")
         self.done = True
 

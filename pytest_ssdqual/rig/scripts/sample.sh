@@ -5,7 +5,7 @@
 # What is behind a label is not read after the first MiB: the label says whose it is, or else is foreign data itself. A
 # drive in a run is labelled and full, and is looked at before every step.
 # Output: of each device the records `drive PATH`, `page OFFSET HEAD TAIL` of each page of the first MiB that is not
-#   blank, `label HEX`, `error OFFSET REASON`, `data OFFSET COUNT`, `read COUNT`, each ended by NUL; at last `end`.
+#   blank, `label HEX`, `error OFFSET REASON`, `data OFFSET`, `read COUNT`, each ended by NUL; at last `end`.
 # Exit status: not used; an answer without `end` was cut short.
 # Needs perl or Python 3.6.
 # Shells: dash, bash, busybox sh.

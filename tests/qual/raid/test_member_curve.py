@@ -8,8 +8,8 @@ from support.builders.strategies import side_by_side
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve, MemberCurves
-from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable
+from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
+from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -37,17 +37,6 @@ def test_latency_is_linear_between_two_depths() -> None:
     # 100 µs at depth 1 and 600 µs at depth 6: 350 µs between them, at 3.5.
     assert curve((1, 10_000), (6, 10_000)).iops(3.5) == pytest.approx(10_000)
     assert curve((1, 10_000), (11, 55_000)).iops(6) == pytest.approx(6 / 150e-6)
-
-
-def test_between_two_mixes_the_time_of_an_io_is_linear_and_beyond_them_unknown() -> None:
-    both = MemberCurves((curve((1, 10_000)), curve((1, 40_000), reads=0.0)))
-    assert both.of(["A"], 0.99)[0].iops(1) == 10_000
-    (half,) = both.of(["A"], 0.5)
-    assert half.iops(1) == pytest.approx(2 / (1 / 10_000 + 1 / 40_000))
-    with pytest.raises(NotApplicable, match="drive B was not measured"):
-        both.of(["B"], 0.5)
-    with pytest.raises(NotApplicable):
-        MemberCurves((curve((1, 10_000)),)).of(["A"], 0.5)
 
 
 def test_a_point_has_the_measured_rate_and_the_shape_of_the_latencies() -> None:

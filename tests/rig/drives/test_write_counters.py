@@ -13,7 +13,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.drives.write_counters import SCRIPT, Written, read, spread_of_writes, unchanged, written_since
+from pytest_ssdqual.rig.drives.write_counters import SCRIPT, Written, read, unchanged, written_since
 from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, RigError
 
 BOOT = "d81e9a8b-eae8-4da3-8801-991cb446e1d3"
@@ -144,7 +144,6 @@ def test_a_record_of_something_else_is_refused(wrong: dict[str, object]) -> None
 def test_within_one_boot_it_is_exact(look: Written, sectors: int, discarded: int) -> None:
     now = replace(look, sectors=look.sectors + sectors, discarded_sectors=look.discarded_sectors + discarded)
     assert written_since(look, now) == (sectors + discarded) * 512
-    assert spread_of_writes({"S": look}, {"S": now}, ["S"]) == {"S": sectors * 512}
 
 
 @pytest.mark.parametrize(
@@ -159,11 +158,9 @@ def test_within_one_boot_it_is_exact(look: Written, sectors: int, discarded: int
 def test_otherwise_it_is_the_drive_s_own_figure(then: Written) -> None:
     now = replace(NOW, host_bytes=512_512_000)
     assert written_since(then, now) == 512_000
-    assert spread_of_writes({"S": then}, {"S": now}, ["S"]) == {"S": 512_000}
     assert written_since(then, replace(NOW, host_bytes=None)) is None
     assert written_since(replace(then, host_bytes=None), NOW) is None
     assert written_since(then, replace(NOW, host_bytes=0)) is None  # an emulated drive forgets it with its power
-    assert spread_of_writes({"S": then}, {"S": replace(NOW, host_bytes=0)}, ["S"]) == {"S": None}
 
 
 def test_drives_that_nobody_wrote_to_are_unchanged() -> None:
@@ -188,14 +185,6 @@ def test_what_cannot_be_told_is_not_taken_for_unchanged() -> None:
     (sentence,) = unchanged({"S1": NOW}, {"S1": rebooted}, 1 << 60)
     assert sentence.startswith("cannot determine whether S1 was written to")
     assert unchanged({"S1": NOW}, {"S2": NOW}, 1 << 60) == ["S1 is not among the drives any more"]
-
-
-def test_a_member_that_was_not_looked_at_spreads_nothing() -> None:
-    assert spread_of_writes({"S1": NOW}, {"S1": NOW, "S2": NOW}, ["S1", "S2", "S3"]) == {
-        "S1": 0,
-        "S2": None,
-        "S3": None,
-    }
 
 
 @pytest.mark.parametrize(("units", "told"), [(0, False), (1, False), (2, True), (131, True)])

@@ -96,7 +96,6 @@ def test_data_in_between_are_found(sample: Callable[..., dict[str, DeviceSample]
     assert found.pages == ()
     assert found.data_at is not None
     assert 4 * MIB <= found.data_at < 8 * MIB
-    assert found.data_count >= 2
 
 
 def test_a_label_is_read_and_what_is_behind_it(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
@@ -187,7 +186,7 @@ def test_a_label_is_written_to_drives_of_large_blocks(loop: str) -> None:
         (b"drive /dev/sda\0read 3\0read 3\0end\0", "a record of /dev/sda is 'read 3'"),
         (b"drive /dev/sda\0read 3\0drive /dev/sda\0read 3\0end\0", "comes twice"),
         (b"drive /dev/sdb\0read 3\0end\0", "about /dev/sdb"),
-        (b"drive /dev/sda\0data 1 x\0read 3\0end\0", "no number"),
+        (b"drive /dev/sda\0data x\0read 3\0end\0", "no number"),
         (b"read 3\0end\0", "begins with 'read 3'"),
     ],
 )
@@ -232,4 +231,4 @@ def test_what_simulated_devices_say_is_understood() -> None:
     page = label.page("drive S1")
     said = record("/dev/sda", page=page, data_at=9) + b"end\0"
     (found,) = parse(said, ["/dev/sda"]).values()
-    assert found == DeviceSample("/dev/sda", 194, (SampledPage(0, page[:16].hex(), "00" * 16),), page, 9, 1)
+    assert found == DeviceSample("/dev/sda", 194, (SampledPage(0, page[:16].hex(), "00" * 16),), page, 9)

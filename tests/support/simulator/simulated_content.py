@@ -27,7 +27,7 @@ def record(
     if is_member:
         said.append(f"page 4096 {label.MD_SUPERBLOCK.ljust(32, '0')} {32 * '0'}")
     if data_at is not None:
-        said.append(f"data {data_at} 1")
+        said.append(f"data {data_at}")
     said.append("read 194")
     return "".join(f"{each}\0" for each in said).encode()
 
