@@ -89,7 +89,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         window_s=window_s,
         rounds=window.rounds,
         raw=raw,
-        seen=environment.between(array, before, after, result, stripes),
+        seen=environment.between(array, before, after, workload, result, stripes),
         parts=parts,
         reports=result.of_target,
         is_heat_promised=setup.promises_heat(array.geometry, workload),

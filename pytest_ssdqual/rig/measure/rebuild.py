@@ -151,7 +151,7 @@ def _under_load(
     window = _window(setup, array, timing, result.seconds - (done.elapsed_s - timing.last_s), every_s)
     run = _counted(setup, array, workload, result, window, raw)
     setup.require_caches(array)
-    seen = environment.between(array, before, after, result, stripes)
+    seen = environment.between(array, before, after, workload, result, stripes)
     run = replace(run, seen=seen, is_heat_promised=setup.promises_heat(array.geometry, workload))
     environment.note(setup, run, "rebuild")
     return run, timing

@@ -126,7 +126,7 @@ def _attempt(
         accept = acceptance.accept_read_ended if process_watch.ended_early else acceptance.accept_read
         result = accept(process_watch.reader, done.status, done.errors, job.expectation)
     setup.require_caches(array)
-    seen = environment.between(array, before, after, result, stripes)
+    seen = environment.between(array, before, after, workload, result, stripes)
     is_promised = setup.promises_heat(array.geometry, workload)
     run = replace(process_watch.last(result, raw), seen=seen, is_heat_promised=is_promised)
     environment.note(setup, run, "run")

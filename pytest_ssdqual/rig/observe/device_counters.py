@@ -13,10 +13,14 @@ SECTOR_BYTES = 512
 READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS = 0, 1, 2, 4, 5, 6
 #: Of the same file, milliseconds: of all reads, of all writes, with any I/O outstanding, of all outstanding I/Os.
 READ_MS, WRITE_MS, BUSY_MS, QUEUED_MS = 3, 7, 9, 10
-#: The kernel prints the milliseconds as 32-bit numbers (block/genhd.c), which begin again at 0. This many outstanding
-#: I/Os pass all of them in 4.6 hours: a longer process has no queue, nor has one whose counters rose by more than that,
-#: because they went backwards.
-WRAP_MS, MOST_OUTSTANDING = 1 << 32, 256
+#: The kernel prints the milliseconds as 32-bit numbers (block/genhd.c), which begin again at 0. 256 outstanding I/Os
+#: pass all of them in 4.6 hours, 2048 in 35 minutes.
+WRAP_MS = 1 << 32
+#: Fewest requests that are taken for possible at a device, whatever the workload: md and file systems make some, too.
+FEWEST_POSSIBLE = 256
+#: The block layer splits a large I/O into requests of at most max_sectors_kb, rarely less than this; and a write of an
+#: array has up to two requests at one member, the read and the write of a parity update.
+REQUEST_BYTES, LEAST_REQUESTS = 128 << 10, 2
 COUNT = re.compile(r"\d{1,20}", re.ASCII)
 
 
@@ -72,10 +76,19 @@ def _traffic(text: str) -> Traffic | None:
     )
 
 
-def queue(before: Counted, after: Counted, seconds: float) -> DeviceQueue | None:
-    """Queue of a device between two readings, over the run time of fio; None if it is not known."""
+def most_requests(outstanding: int, block_bytes: int) -> int:
+    """Return the most requests at a device that ``outstanding`` I/Os of at most ``block_bytes`` can cause."""
+    return max(FEWEST_POSSIBLE, outstanding * max(LEAST_REQUESTS, -(-block_bytes // REQUEST_BYTES)))
+
+
+def queue(before: Counted, after: Counted, seconds: float, most: int) -> DeviceQueue | None:
+    """Queue of a device between two readings, over the run time of fio; None if it is not known.
+
+    ``most`` requests are possible at a time. The queue is unknown if the counters could have begun again unnoticed
+    with so many, and if they rose by more than so many cause, because then they went backwards.
+    """
     moved, first, last = traffic_between(before, after), before.milliseconds, after.milliseconds
-    most_ms = 1000 * seconds * MOST_OUTSTANDING
+    most_ms = 1000 * seconds * most
     if moved is None or first is None or last is None or not 0 < most_ms < WRAP_MS:
         return None
     risen = [(now - then) % WRAP_MS for then, now in zip(first, last, strict=True)]

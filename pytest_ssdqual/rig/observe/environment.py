@@ -26,6 +26,7 @@ from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import temperature
 from pytest_ssdqual.rig.drives.temperature import Warmth
 from pytest_ssdqual.rig.fio.output import FioResult
@@ -34,7 +35,7 @@ from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import host_load, kernel_log, placement
-from pytest_ssdqual.rig.observe.device_counters import Counted, counted, queue, traffic_between, whole
+from pytest_ssdqual.rig.observe.device_counters import Counted, counted, most_requests, queue, traffic_between, whole
 from pytest_ssdqual.rig.observe.host_load import HostCounters
 from pytest_ssdqual.rig.observe.kernel_log import KernelLogExcerpt
 
@@ -200,11 +201,14 @@ def between(
     array: Array,
     before: EnvironmentReading,
     after: EnvironmentReading,
+    workload: Workload,
     result: FioResult,
     stripe_cache: StripeCache | None = None,
 ) -> ProcessEnvironment:
-    """Environment of the time between two readings, with what fio counted itself."""
+    """Environment of the time between two readings, with what fio counted itself of its ``workload``."""
     seconds = after.uptime_s - before.uptime_s
+    outstanding = workload.outstanding(array.drives_per_target)
+    most = most_requests(outstanding, workload.largest_bytes)
     requested = [_requested(part) for part in (result.parts or (result.intervals,))]
     is_side_by_side = array.geometry.is_side_by_side
     kernel = kernel_log.between(before.kernel_log, after.kernel_log)
@@ -222,7 +226,7 @@ def between(
                 DeviceTraffic(traffic_between(first.counted, last.counted), by_fio),
                 temperature.between(first.warmth, last.warmth, last.alarm_c),
                 _worse(first.link, last.link),
-                queue(first.counted, last.counted, result.seconds),
+                queue(first.counted, last.counted, result.seconds, most),
                 first.placement,
             )
             for drive, first, last, by_fio in zip(array.members, before.drives, after.drives, by_drive, strict=True)

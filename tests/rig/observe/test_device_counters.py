@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.rig.observe.device_counters import counted, queue
+from pytest_ssdqual.rig.observe.device_counters import counted, most_requests, queue
 
 WRAP_MS = 1 << 32
 
@@ -21,6 +21,7 @@ def test_a_counter_that_begins_again_changes_nothing(earlier: int, spent: int, s
         counted("sda", {"/sys/block/sda/stat": reading(0, earlier)}),
         counted("sda", {"/sys/block/sda/stat": reading(1000, earlier + spent)}),
         seconds,
+        256,
     )
     assert found
     assert found.mean_depth == pytest.approx(spent / 1000 / seconds)
@@ -30,10 +31,28 @@ def test_a_counter_that_begins_again_changes_nothing(earlier: int, spent: int, s
 def test_a_counter_that_went_backwards_is_no_queue() -> None:
     before = counted("sda", {"/sys/block/sda/stat": reading(0, 50_000)})
     after = counted("sda", {"/sys/block/sda/stat": reading(1000, 49_000)})
-    assert queue(before, after, 60.0) is None
+    assert queue(before, after, 60.0, 256) is None
 
 
 def test_a_process_in_which_the_counters_could_begin_again_unnoticed_has_no_queue() -> None:
     before, after = (counted("sda", {"/sys/block/sda/stat": reading(ios, 50)}) for ios in (0, 1000))
-    assert queue(before, after, 4 * 3600.0)
-    assert queue(before, after, 5 * 3600.0) is None
+    assert queue(before, after, 4 * 3600.0, 256)
+    assert queue(before, after, 5 * 3600.0, 256) is None
+
+
+@pytest.mark.parametrize(("depth", "block_bytes"), [(128, 4096), (257, 4096), (1024, 4096), (1024, 1 << 20)])
+def test_a_depth_of_the_workload_is_a_queue(depth: int, block_bytes: int) -> None:
+    requests = depth * max(1, block_bytes >> 17)
+    before, after = (
+        counted("sda", {"/sys/block/sda/stat": reading(ios, ms)}) for ios, ms in ((0, 0), (1000, requests * 60_000))
+    )
+    found = queue(before, after, 60.0, most_requests(depth, block_bytes))
+    assert found
+    assert found.mean_depth == pytest.approx(requests)
+
+
+def test_a_deep_queue_has_a_shorter_time_in_which_counters_cannot_begin_again() -> None:
+    before, after = (counted("sda", {"/sys/block/sda/stat": reading(ios, 50)}) for ios in (0, 1000))
+    most = most_requests(1024, 4096)
+    assert queue(before, after, 30 * 60.0, most)
+    assert queue(before, after, 3600.0, most) is None

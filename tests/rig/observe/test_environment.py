@@ -178,10 +178,11 @@ def around(name: str, *trouble: str) -> ProcessEnvironment:
     array, world = array_of(name), Surroundings(trouble, {f"nvme{n}n1": f"S{n}" for n in range(4)})
     machine = ScriptedMachine().on("sh", "-c", SCRIPT, answer=lambda argv: world.text(argv))
     before = take_reading(machine, array, When.BEFORE)
-    alone = strategies.run([1000] * 10, workload=Workload("randrw", "4k", 8, 70)).intervals
+    workload = Workload("randrw", "4k", 8, 70)
+    alone = strategies.run([1000] * 10, workload=workload).intervals
     parts = (alone,) * len(array.members) if array.geometry.is_side_by_side else ()
     world.ran(array, parts or (alone,))
-    return between(array, before, take_reading(machine, array, When.AFTER, before), result(alone, parts))
+    return between(array, before, take_reading(machine, array, When.AFTER, before), workload, result(alone, parts))
 
 
 def test_a_quiet_process_on_drives_side_by_side() -> None:
@@ -203,7 +204,8 @@ def test_of_an_array_fio_knows_nothing_of_the_members() -> None:
     assert found.array
     assert found.array.device.counted == found.array.device.asked
     assert {each.device.asked for each in found.drives} == {None}
-    alone = strategies.run([1000] * 10, workload=Workload("randrw", "4k", 8, 70)).intervals
+    workload = Workload("randrw", "4k", 8, 70)
+    alone = strategies.run([1000] * 10, workload=workload).intervals
     assert [each.device.counted for each in found.drives] == of_members(Geometry.parse("raid5x4"), traffic(alone))
     assert (found.array.syncs, found.array.bitmap, found.array.chunk_bytes) == ((), False, 65536)
 
@@ -252,7 +254,9 @@ def counters(cpus: dict[str, tuple[int, ...]], throttled_ms: dict[str, int] | No
 
 
 def of(before: EnvironmentReading, after: EnvironmentReading) -> ProcessEnvironment:
-    return between(array_of("drivex1"), before, replace(after, uptime_s=before.uptime_s + 100), result(()))
+    uptime_s = before.uptime_s + 100
+    workload = Workload("randread", "4k", 8)
+    return between(array_of("drivex1"), before, replace(after, uptime_s=uptime_s), workload, result(()))
 
 
 def test_waiting_is_idle_and_stolen_time_is_not() -> None:
