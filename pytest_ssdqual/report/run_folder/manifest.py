@@ -186,6 +186,6 @@ def keep_health(journal: Journal, drive: Drive, health: DriveHealth, when: str) 
     """Store a drive's answer as ``health/<serial>-<when>.json`` and record its figures; ``JournalError``."""
     name = f"{drive.serial or drive.identity}-{when}.json"
     raw = journal.keep(name, health.raw_json.encode("utf-8", "backslashreplace"), folder="health")
-    figures = plain(health)
+    figures = {**plain(health), "media_errors": health.media_errors}
     del figures["raw_json"]
     journal.note("health", drive=drive.identity, when=when, raw=raw, **figures)

@@ -51,6 +51,8 @@ class DriveFailures:
 
     #: By path.
     before: Mapping[str, DriveHealth] = field(default_factory=dict)
+    #: SMART data that were read since, after measurements that failed; by path.
+    latest: dict[str, DriveHealth] = field(default_factory=dict)
     #: By serial number, in the order in which they failed.
     failed: dict[str, FailedDrive] = field(default_factory=dict)
     #: Of what drives side by side were left out (a class of workloads on a geometry, or one measurement): reasons by
@@ -159,15 +161,20 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
 
 
 def _require_known(drive: Drive, earlier: DriveHealth, now: DriveHealth) -> None:
-    """Raise ``RigError`` if the drive reports no assessment, or no count of errors, that it reported before."""
-    for what, then, found in (
-        ("an assessment of its health", earlier.passed, now.passed),
-        (f"a count of {health.MEDIA_ERRORS}", earlier.media_errors, now.media_errors),
+    """Raise ``RigError`` if the drive reports no assessment, or no count of errors, that it reported before.
+
+    A count of another log is no substitute, because nobody knows how many errors that log had before.
+    """
+    counts_known = not earlier.media_counts or health.media_errors_of_one_log(earlier, now) is not None
+    for what, is_known in (
+        ("an assessment of its health", earlier.passed is None or now.passed is not None),
+        (f"a count of {health.MEDIA_ERRORS}", counts_known),
     ):
-        if then is not None and found is None:
-            raise RigError(f"{drive.describe()} reported {what} when the run began, and reports none now")
+        if not is_known:
+            raise RigError(f"{drive.describe()} reported {what} when the run began, and reports none of it now")
 
 
 def _unblemished(found: DriveHealth) -> DriveHealth:
     """Return the same health without anything that the drive reports as wrong."""
-    return replace(found, passed=None, critical_warning=None, media_errors=0, percentage_used=None)
+    counts = dict.fromkeys(found.media_counts, 0)
+    return replace(found, passed=None, critical_warning=None, media_counts=counts, percentage_used=None)

@@ -27,7 +27,7 @@ AT_ONCE = 6
 
 #: smartctl(8), EXIT STATUS: bit 0 command line did not parse, bit 1 device open failed. Bit 2: some command failed,
 #: perhaps for a log that not every drive has, perhaps for the health itself. The others are findings.
-FAILED_BITS, COMMAND_FAILED = 0b11, 0b100
+FAILED_BITS, OPEN_FAILED, COMMAND_FAILED = 0b11, 0b10, 0b100
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0 (critical warning).
 TOO_WARM = "temperature is outside its limits"
@@ -58,8 +58,8 @@ class DriveHealth:
     percentage_used: int | None
     #: Bits of NVMe's critical warning; 0 is none.
     critical_warning: int | None
-    #: Unrecovered errors, as the drive counts them.
-    media_errors: int | None
+    #: Unrecovered errors by the log of the drive that counts them; a log may count otherwise than another one.
+    media_counts: Mapping[str, int]
     power_on_hours: int | None
     #: Bytes that the host wrote.
     data_written_bytes: int | None
@@ -67,14 +67,33 @@ class DriveHealth:
     raw_json: str
     #: Error counters of the drive's life, and its spare, by name.
     counters: Mapping[str, int] = field(default_factory=dict)
-    #: The log that has ``media_errors``; another log of the same drive may count otherwise.
-    media_source: str = field(default="", compare=False)
+
+    @property
+    def media_errors(self) -> int | None:
+        """Unrecovered errors by the first log that counts them; None if none does."""
+        return next(iter(self.media_counts.values()), None)
+
+    @property
+    def is_assessed(self) -> bool:
+        """Return whether the drive reports anything by which its health can be judged."""
+        judged = (name for name in self.counters if ORDINARY.limit(name) is not None)
+        figures = self.passed, self.critical_warning, self.media_errors, self.percentage_used, next(judged, None)
+        return any(figure is not None for figure in figures)
+
+
+class Unreadable(ValueError):
+    """smartctl ran, and reports that it could not read the drive, or nothing of its health."""
+
+
+class DriveUnread(CommandFailed):
+    """smartctl ran, and reports that it could not read a drive."""
 
 
 def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]:
     """The health of every drive, by path, except of those without health (``Drive.has_health``).
 
-    Raises ``RigError`` when smartctl is missing or cannot read a drive; findings about a drive are not errors.
+    Raises ``RigError`` when smartctl is missing or cannot read a drive, ``DriveUnread`` if smartctl itself reports the
+    latter; findings about a drive are not errors.
     """
     drives = [drive for drive in drives if drive.has_health]
     if not drives:
@@ -96,13 +115,14 @@ def read(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, DriveHealth]
         try:
             healths[drive.path] = parse(answer)
         except ValueError as problem:
-            raise CommandFailed(f"smartctl cannot read {drive.describe()}: {problem}", done) from problem
+            kind = DriveUnread if isinstance(problem, Unreadable) else CommandFailed
+            raise kind(f"smartctl cannot read {drive.describe()}: {problem}", done) from problem
     return healths
 
 
 @dataclass(frozen=True, slots=True)
 class Identification:
-    """Answer of ``smartctl -i`` for one drive."""
+    """Answer of smartctl for one drive before a run."""
 
     firmware: str | None = None
     serial: str | None = None
@@ -130,7 +150,8 @@ def identify(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Identifi
 def _identified(machine: Machine, drive: Drive) -> Identification:
     if not drive.has_health:
         return Identification(drive.firmware, drive.serial)
-    argv = ["smartctl", "--json=c", "-i", "-d", drive.smart_type, drive.path]
+    # The same options as in health.sh, so that a drive that is accepted here can be read when the run begins.
+    argv = ["smartctl", "--json=c", "-x", "-d", drive.smart_type, drive.path]
     done = machine.run(argv, check=False, repeatable=True)
     try:
         plain = read_json(done.text)
@@ -140,6 +161,10 @@ def _identified(machine: Machine, drive: Drive) -> Identification:
     if status is None or status & FAILED_BITS:
         reason = _messages(plain) or "it gives no reason"
         return Identification(problem=f"cannot be identified by smartctl: {reason}")
+    try:
+        parse(done.text)
+    except Unreadable as problem:
+        return Identification(problem=f"has no health that smartctl can read: {problem}")
     serial = at(plain, "serial_number")
     shown = safe_text.name(serial.strip()) if isinstance(serial, str) else None
     return Identification(smart_answer.firmware(plain) or drive.firmware, shown or None)
@@ -148,16 +173,17 @@ def _identified(machine: Machine, drive: Drive) -> Identification:
 def parse(answer: str) -> DriveHealth:
     """Parse one answer of ``smartctl --json=c -x`` for an NVMe, ATA or SCSI drive.
 
-    ``ValueError`` with smartctl's own message if it could not read the drive, or nothing of its health.
+    ``ValueError`` if that is none; ``Unreadable`` with smartctl's own message if it could not read the drive, or
+    nothing of its health.
     """
     plain = read_json(answer)
     status = whole(plain, "smartctl", "exit_status")
     if status is None or status & FAILED_BITS:
-        raise ValueError(_messages(plain) or "no reason given")
+        kind = Unreadable if status and status & OPEN_FAILED else ValueError
+        raise kind(_messages(plain) or "no reason given")
     nvme = at(plain, "nvme_smart_health_information_log")
     passed = at(plain, "smart_status", "passed")
     celsius = smart_answer.temperature_c(plain)
-    media_source, media_errors = _media_errors(plain)
     found = DriveHealth(
         passed=passed if isinstance(passed, bool) else None,
         temperature_c=whole(nvme, "temperature") if celsius is None else round(celsius),
@@ -169,27 +195,35 @@ def parse(answer: str) -> DriveHealth:
             smart_answer.percentage_used(plain),
         ),
         critical_warning=whole(nvme, "critical_warning"),
-        media_errors=media_errors,
+        media_counts=_media_counts(plain),
         power_on_hours=first(whole(plain, "power_on_time", "hours"), whole(nvme, "power_on_hours")),
         data_written_bytes=smart_answer.data_written_bytes(plain),
         raw_json=answer,
         counters=smart_answer.counters(plain),
-        media_source=media_source,
     )
-    if status & COMMAND_FAILED and found.passed is found.media_errors is found.critical_warning is None:
-        raise ValueError(_messages(plain) or "it does not report its health")
+    if status & COMMAND_FAILED and not found.is_assessed:
+        raise Unreadable(_messages(plain) or "it does not report its health")
     return found
 
 
-def _media_errors(plain: object) -> tuple[str, int | None]:
-    """Return the first log that counts unrecovered errors, and its count."""
+def _media_counts(plain: object) -> Mapping[str, int]:
+    """Return the unrecovered errors by the log that counts them, the log to be preferred first."""
     counts = {
         "nvme": whole(plain, "nvme_smart_health_information_log", "media_errors"),
         "statistics": statistic(plain, "Number of Reported Uncorrectable Errors"),
         "attribute": smart_answer.error_count(plain, "Reported_Uncorrect", "Uncorrectable_Error_Cnt"),
         "scsi": _scsi_uncorrected(plain),
     }
-    return next(((source, count) for source, count in counts.items() if count is not None), ("", None))
+    return {log: count for log, count in counts.items() if count is not None}
+
+
+def media_errors_of_one_log(before: DriveHealth, after: DriveHealth) -> tuple[int, int] | None:
+    """Return the unrecovered errors at two readings by the first log that counts them at both; None without such.
+
+    A log may be readable at one of them only: ATA's device statistics are one that smartctl may fail to read.
+    """
+    both = (log for log in after.media_counts if log in before.media_counts)
+    return next(((before.media_counts[log], after.media_counts[log]) for log in both), None)
 
 
 def worsened(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDINARY) -> tuple[str, ...]:
@@ -207,11 +241,17 @@ def defects(before: DriveHealth, after: DriveHealth, limits: HealthTable = ORDIN
 
 
 def without_power_cuts(after: DriveHealth, cuts: int) -> DriveHealth:
-    """Return the health without the unsafe shutdowns that ``cuts`` power cuts of this run caused."""
-    if not cuts or smart_answer.UNSAFE_SHUTDOWNS not in after.counters:
+    """Return the health without what ``cuts`` power cuts of this run caused.
+
+    These are as many unsafe shutdowns, and errors of SAS links: a phy counts from its power-up, and counts some errors
+    whenever the link comes up (SPL), so its counts before and after a power cut cannot be compared.
+    """
+    if not cuts:
         return after
-    counted = after.counters[smart_answer.UNSAFE_SHUTDOWNS]
-    return replace(after, counters={**after.counters, smart_answer.UNSAFE_SHUTDOWNS: max(0, counted - cuts)})
+    counters = {name: count for name, count in after.counters.items() if name != smart_answer.PHY_ERRORS}
+    if (counted := counters.get(smart_answer.UNSAFE_SHUTDOWNS)) is not None:
+        counters[smart_answer.UNSAFE_SHUTDOWNS] = max(0, counted - cuts)
+    return replace(after, counters=counters)
 
 
 def _changes(before: DriveHealth, after: DriveHealth, limits: HealthTable) -> Iterator[tuple[str, bool]]:
@@ -223,9 +263,8 @@ def _changes(before: DriveHealth, after: DriveHealth, limits: HealthTable) -> It
         if new >> bit & 1:
             known = CRITICAL_WARNINGS[bit] if bit < len(CRITICAL_WARNINGS) else f"bit {bit}"
             yield f"new critical warning: {known}", known != TOO_WARM
-    old, now = before.media_errors, after.media_errors
-    if old is not None and now is not None and before.media_source == after.media_source:
-        yield from _risen(MEDIA_ERRORS, old, now, limits)
+    if (known := media_errors_of_one_log(before, after)) is not None:
+        yield from _risen(MEDIA_ERRORS, *known, limits)
     elif after.media_errors:
         yield f"{MEDIA_ERRORS} are {after.media_errors}, and how many there were before is unknown", False
     for name, count in after.counters.items():

@@ -110,24 +110,24 @@ def test_drive_is_left_out_of_its_subject_only() -> None:
 
 
 def test_media_errors_when_the_run_began_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    worn = health.DriveHealth(True, 30, 3, 0, 2, 100, 10**12, "{}")
+    worn = health.DriveHealth(True, 30, 3, 0, {"nvme": 2}, 100, 10**12, "{}")
     monkeypatch.setattr(health, "read", lambda machine, drives: {each.path: worn for each in drives})
     found = findings(ScriptedMachine(), DRIVES[:1], DriveFailures(before={DRIVES[0].path: worn}))
     assert found == {"S0": ("when the run began: media errors rose from 0 to 2",)}
 
 
-@pytest.mark.parametrize("lost", [{"passed": None}, {"media_errors": None}])
+@pytest.mark.parametrize("lost", [{"passed": None}, {"media_counts": {}}, {"media_counts": {"other": 0}}])
 def test_a_drive_that_reports_less_than_before_is_not_healthy(
-    monkeypatch: pytest.MonkeyPatch, lost: dict[str, None]
+    monkeypatch: pytest.MonkeyPatch, lost: dict[str, Any]
 ) -> None:
-    sound = health.DriveHealth(True, 30, 3, 0, 0, 100, 10**12, "{}")
+    sound = health.DriveHealth(True, 30, 3, 0, {"nvme": 0}, 100, 10**12, "{}")
     monkeypatch.setattr(health, "read", lambda machine, drives: {drives[0].path: replace(sound, **lost)})
-    with pytest.raises(RigError, match="reports none now"):
+    with pytest.raises(RigError, match="reports none of it now"):
         findings(ScriptedMachine(), DRIVES[:1], DriveFailures(before={DRIVES[0].path: sound}))
 
 
 def test_a_drive_that_cannot_be_read_is_not_reported_as_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    sound = health.DriveHealth(True, 30, 3, 0, 0, 100, 10**12, "{}")
+    sound = health.DriveHealth(True, 30, 3, 0, {"nvme": 0}, 100, 10**12, "{}")
 
     def read(machine: object, drives: Sequence[Any]) -> dict[str, health.DriveHealth]:
         if drives[0] == DRIVES[1]:

@@ -11,7 +11,16 @@ from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.spec.health_limits import HealthTable
 from pytest_ssdqual.rig.drives.failed import DriveFailures
-from pytest_ssdqual.rig.drives.health import DriveHealth, Identification, defects, identify, parse, read, worsened
+from pytest_ssdqual.rig.drives.health import (
+    DriveHealth,
+    DriveUnread,
+    Identification,
+    defects,
+    identify,
+    parse,
+    read,
+    worsened,
+)
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
 
@@ -69,23 +78,23 @@ SCSI = {
     "scsi_error_counter_log": {"read": {"total_uncorrected_errors": 1}, "write": {"total_uncorrected_errors": 2}},
 }
 
-HEALTHY = DriveHealth(True, 30, 3, 0, 0, 100, 10**12, "{}")
+HEALTHY = DriveHealth(True, 30, 3, 0, {"nvme": 0}, 100, 10**12, "{}")
 
 
 def test_nvme() -> None:
     text = json.dumps(NVME)
-    assert parse(text) == DriveHealth(True, 41, 3, 0, 0, 1234, 2_000 * 512_000, text, {"available spare": 100})
+    assert parse(text) == DriveHealth(True, 41, 3, 0, {"nvme": 0}, 1234, 2_000 * 512_000, text, {"available spare": 100})
 
 
 def test_a_real_drive() -> None:
     text = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
     counters = {"entries of the error log": 0, "available spare": 0, "unsafe shutdowns": 0}
-    assert parse(text) == DriveHealth(True, 50, 0, 0, 0, 0, 512_000, text, counters)
+    assert parse(text) == DriveHealth(True, 50, 0, 0, {"nvme": 0}, 0, 512_000, text, counters)
 
 
 def test_ata_from_attributes() -> None:
     text = json.dumps(ATA)
-    assert parse(text) == DriveHealth(True, 30, 3, None, 2, 9, 5 * 32 * 2**20, text)
+    assert parse(text) == DriveHealth(True, 30, 3, None, {"attribute": 2}, 9, 5 * 32 * 2**20, text)
 
 
 def test_ata_from_device_statistics_where_they_are_valid() -> None:
@@ -102,7 +111,7 @@ def test_scsi() -> None:
 
 def test_missing_fields_are_none_not_zero() -> None:
     text = '{"smartctl": {"exit_status": 0}}'
-    assert parse(text) == DriveHealth(None, None, None, None, None, None, None, text)
+    assert parse(text) == DriveHealth(None, None, None, None, {}, None, None, text)
 
 
 @pytest.mark.parametrize("plain", [{}, {"device": {"protocol": "NVMe"}}, {"smart_status": {}}])
@@ -115,16 +124,58 @@ def test_a_drive_whose_health_cannot_be_read_is_not_healthy(plain: dict[str, obj
     assert parse(json.dumps({"smartctl": smartctl, "smart_status": {"passed": True}})).passed
 
 
+def ata_counts(*, statistic: int | None = None, attribute: int | None = None) -> DriveHealth:
+    """An ATA drive whose device statistics, or whose attributes, smartctl may fail to read."""
+    answer: dict[str, object] = {"smartctl": {"exit_status": 0}, "smart_status": {"passed": True}}
+    if statistic is not None:
+        entry = {"name": "Number of Reported Uncorrectable Errors", "value": statistic, "flags": {"valid": True}}
+        answer["ata_device_statistics"] = {"pages": [{"table": [entry]}]}
+    if attribute is not None:
+        answer["ata_smart_attributes"] = {"table": [{"name": "Reported_Uncorrect", "raw": {"value": attribute}}]}
+    return parse(json.dumps(answer))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_defect"),
+    [
+        (ata_counts(attribute=0), ata_counts(statistic=5, attribute=5), True),
+        (ata_counts(statistic=0, attribute=0), ata_counts(attribute=5), True),
+        (ata_counts(attribute=3), ata_counts(statistic=0, attribute=3), False),
+        (ata_counts(statistic=0, attribute=3), ata_counts(attribute=3), False),
+    ],
+)
+def test_media_errors_are_compared_by_a_log_that_counts_both_times(
+    before: DriveHealth, after: DriveHealth, is_defect: bool
+) -> None:
+    assert bool(defects(before, after)) is bool(worsened(before, after)) is is_defect
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"scsi_grown_defect_list": 0},
+        {"scsi_percentage_used_endurance_indicator": 3},
+        {"ata_smart_attributes": {"table": [{"name": "Reallocated_Sector_Ct", "raw": {"value": 0}}]}},
+    ],
+)
+def test_figures_of_wear_and_defects_are_health_without_an_assessment(figures: dict[str, object]) -> None:
+    smartctl = {"exit_status": 4, "messages": [{"string": "SMART Health Status: not available"}]}
+    assert parse(json.dumps({"smartctl": smartctl, **figures})).passed is None
+
+
+def test_a_drive_without_health_is_a_problem_before_the_run_begins() -> None:
+    smartctl = {"exit_status": 4, "messages": [{"string": "SMART Health Status: not available"}]}
+    hours_only = {"smartctl": smartctl, "power_on_time": {"hours": 100}, "temperature": {"current": 30}}
+    here = ScriptedMachine().on("smartctl", answer=json.dumps(hours_only))
+    assert "SMART Health Status: not available" in identify(here, [DRIVE])[DRIVE.path].problem
+    with pytest.raises(DriveUnread):
+        read(ScriptedMachine().on("sh", answer=json.dumps(hours_only)), [DRIVE])
+
+
 def test_counts_of_another_log_are_not_compared() -> None:
-    table = [{"name": "Reported_Uncorrect", "raw": {"value": 3}}]
-    by_attribute = {"smartctl": {"exit_status": 0}, "ata_smart_attributes": {"table": table}}
-    entry = {"name": "Number of Reported Uncorrectable Errors", "value": 0, "flags": {"valid": True}}
-    whole = {**by_attribute, "ata_device_statistics": {"pages": [{"table": [entry]}]}}
-    before, after = parse(json.dumps(whole)), parse(json.dumps(by_attribute))
-    assert (before.media_errors, after.media_errors) == (0, 3)
+    before, after = ata_counts(statistic=0), ata_counts(attribute=3)
     assert not defects(before, after)
     assert worsened(before, after)
-    assert defects(replace(after, media_errors=2), after)
 
 
 def test_other_data_above_a_count_is_left_out() -> None:
@@ -197,7 +248,7 @@ def test_what_smartctl_says_reaches_the_user() -> None:
         ({}, ()),
         ({"temperature_c": 69, "percentage_used": 5, "power_on_hours": 150, "data_written_bytes": 2 * 10**12}, ()),
         ({"passed": False}, ("its own SMART health assessment is now FAILED",)),
-        ({"passed": None, "critical_warning": None, "media_errors": None, "percentage_used": None}, ()),
+        ({"passed": None, "critical_warning": None, "media_counts": {}, "percentage_used": None}, ()),
         ({"critical_warning": 0b1}, ("new critical warning: spare capacity is below its threshold",)),
         (
             {"critical_warning": 0b1000_0100},
@@ -206,7 +257,7 @@ def test_what_smartctl_says_reaches_the_user() -> None:
                 "new critical warning: bit 7",
             ),
         ),
-        ({"media_errors": 2}, ("media errors rose from 0 to 2",)),
+        ({"media_counts": {"nvme": 2}}, ("media errors rose from 0 to 2",)),
         ({"percentage_used": 100}, ("its rated endurance is used up (100 %)",)),
         ({"power_on_hours": 7}, ("power-on hours went backwards from 100 to 7",)),
         ({"data_written_bytes": 7}, ("data written went backwards from 1000000000000 to 7",)),
@@ -249,7 +300,7 @@ def test_a_sas_drive_that_reports_zero_degrees_has_its_environmental_reports() -
 
 
 def test_what_was_bad_before_has_not_worsened() -> None:
-    ill = replace(HEALTHY, passed=False, critical_warning=5, media_errors=9, percentage_used=140)
+    ill = replace(HEALTHY, passed=False, critical_warning=5, media_counts={"nvme": 9}, percentage_used=140)
     assert worsened(ill, ill) == ()
     assert worsened(replace(ill, critical_warning=4), ill) == (
         "new critical warning: spare capacity is below its threshold",
@@ -269,7 +320,7 @@ def test_what_was_bad_before_has_not_worsened() -> None:
 def test_identify_names_the_reason(answer: str, why: str) -> None:
     other = replace(DRIVE, path="/dev/sdb")
     here = ScriptedMachine().on("smartctl", answer='{"smartctl": {"exit_status": 0}}')
-    here.on("smartctl", "--json=c", "-i", "-d", "auto", DRIVE.path, answer=answer)
+    here.on("smartctl", "--json=c", "-x", "-d", "auto", DRIVE.path, answer=answer)
     found = identify(here, [DRIVE, other])
     assert found["/dev/sdb"] == Identification(DRIVE.firmware)
     assert bool(found[DRIVE.path].problem) is bool(why)
@@ -311,7 +362,7 @@ def test_a_drive_without_health_is_not_read() -> None:
         ({"passed": False}, True),
         ({"critical_warning": 0b1000}, True),
         ({"critical_warning": 0b10}, False),  # heat
-        ({"media_errors": 1}, True),
+        ({"media_counts": {"nvme": 1}}, True),
         ({"percentage_used": 100}, False),
         ({"power_on_hours": 0}, False),
         ({"counters": {"reallocated blocks": 1}}, True),
@@ -322,7 +373,7 @@ def test_a_drive_without_health_is_not_read() -> None:
 )
 def test_a_defect_is_the_drives_own(changes: dict[str, object], is_defect: bool) -> None:
     counters = {"reallocated blocks": 0, "available spare": 100, "CRC errors of the link": 0}
-    before = DriveHealth(True, 40, 3, 0, 0, 100, 10**12, "", {**counters, "entries of the error log": 0})
+    before = DriveHealth(True, 40, 3, 0, {"nvme": 0}, 100, 10**12, "", {**counters, "entries of the error log": 0})
     after = replace(before, **changes)  # type: ignore[arg-type]
     assert len(worsened(before, after)) == 1
     assert bool(defects(before, after)) is is_defect
@@ -353,13 +404,13 @@ def test_limits_of_the_spec_decide(limits: dict[str, int], rise: dict[str, int],
 
 @pytest.mark.parametrize("count", [0, 7])
 def test_media_errors_unknown_before_have_not_risen(count: int) -> None:
-    before, after = replace(HEALTHY, media_errors=None), replace(HEALTHY, media_errors=count)
+    before, after = replace(HEALTHY, media_counts={}), replace(HEALTHY, media_counts={"nvme": count})
     assert defects(before, after) == ()
     assert bool(worsened(before, after)) is bool(count)  # they are shown
 
 
 def test_media_errors_have_a_limit_too() -> None:
-    after = replace(HEALTHY, media_errors=2)
+    after = replace(HEALTHY, media_counts={"nvme": 2})
     assert defects(HEALTHY, after)
     assert not defects(HEALTHY, after, HealthTable(media_errors=2))
 
@@ -370,6 +421,15 @@ def test_power_cuts_of_the_run_are_no_unsafe_shutdowns(cuts: int, others: int) -
     after = replace(HEALTHY, counters={"unsafe shutdowns": 40 + cuts + others})
     failures = DriveFailures(limits=lambda serial: HealthTable(unsafe_shutdowns=0), power_cuts=cuts)
     assert bool(failures.defects(DRIVE, before, after)) is bool(failures.worsened(DRIVE, before, after)) is (others > 0)
+
+
+def test_a_sas_link_that_comes_up_after_a_power_cut_is_no_defect() -> None:
+    """A phy counts errors whenever its link comes up, from 0 again after each power-up."""
+    before = replace(HEALTHY, counters={"errors of the SAS link": 0})
+    after = replace(HEALTHY, counters={"errors of the SAS link": 3})
+    for cuts in (0, 1):
+        failures = DriveFailures(limits=lambda serial: HealthTable(link_errors=0), power_cuts=cuts)
+        assert bool(failures.defects(DRIVE, before, after)) is not cuts
 
 
 def test_a_drive_that_counts_fewer_power_cuts_has_not_got_worse() -> None:
