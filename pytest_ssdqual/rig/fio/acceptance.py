@@ -20,10 +20,12 @@ FAIR_SHARE = 0.9
 #: fio's message and exit status after an interrupt.
 OWN_SIGNAL, INTERRUPTED = re.compile(r"fio: terminating on signal 2"), 128
 #: Errors of the kernel before an I/O reaches a drive; no evidence against it.
-OF_HOST = (
-    "(?:Resource temporarily unavailable|Cannot allocate memory|Interrupted system call|Operation not supported"
-    "|Operation not permitted|Permission denied|Operation canceled)"
-)
+OF_HOST = "(?:Resource temporarily unavailable|Cannot allocate memory|Interrupted system call|Operation canceled)"
+#: Errors of a device that is read-only, or that the user of fio may not open; no evidence against a drive either.
+FORBIDDEN = "(?:Operation not permitted|Permission denied)"
+#: The kernel's error if it does not support a request, and for a drive's status Invalid Opcode, Field or Namespace
+#: (nvme_error_status, drivers/nvme/host/core.c): only the kernel's log tells which of the two it is.
+UNSUPPORTED = "Operation not supported"
 #: fio's message, error, meaning. The first match in this order is the cause, others are its consequences.
 COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
     (re.compile(r"fio: (\S+) appears mounted"), DriveRefused, "fio refused to write {0}: it is mounted"),
@@ -46,7 +48,7 @@ COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
         "{0} refused a {1} of {3} bytes at byte {2}: are its logical sectors larger than such a size or offset?",
     ),
     (
-        re.compile(rf"io_u error on file (\S+): (?!{OF_HOST}:)(.+?): (\w+) offset=(\d+)"),
+        re.compile(rf"io_u error on file (\S+): (?!{OF_HOST}:|{FORBIDDEN}:|{UNSUPPORTED}:)(.+?): (\w+) offset=(\d+)"),
         InvalidMeasurement,
         "I/O error on {0}: {1} ({2} at byte {3})",
     ),
@@ -56,6 +58,16 @@ COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
         re.compile(rf"io_u error on file (\S+): ({OF_HOST}): (\w+) offset=(\d+)"),
         InvalidMeasurement,
         'the kernel did not take a {2} for {0}: {1}; is memory short, or does engine = "libaio" in [load] help?',
+    ),
+    (
+        re.compile(rf"io_u error on file (\S+): ({UNSUPPORTED}): (\w+) offset=(\d+)"),
+        InvalidMeasurement,
+        'a {2} failed on {0}: {1}; look into the kernel log for its cause, or set engine = "libaio" in [load]',
+    ),
+    (
+        re.compile(rf"io_u error on file (\S+): ({FORBIDDEN}): (\w+) offset=(\d+)"),
+        InvalidMeasurement,
+        "the kernel did not permit a {2} on {0}: {1}; `blockdev --getro {0}` prints 1 if it is read-only",
     ),
     (re.compile(r"got signal=(\d+)"), InvalidMeasurement, "a worker of fio was killed by signal {0}"),
     (re.compile(r"pid=(\d+) disappeared"), InvalidMeasurement, "a worker of fio (process {0}) disappeared"),

@@ -221,6 +221,9 @@ def test_every_drive_has_to_do_its_part(version: str) -> None:
                 ("Resource temporarily unavailable", "^the kernel did not take a write for /dev/sdb"),
                 ("Cannot allocate memory", "^the kernel did not take a write for /dev/sdb"),
                 ("Input/output error", "^I/O error on /dev/sdb: Input/output error"),
+                ("Operation not supported", "^a write failed on /dev/sdb"),
+                ("Permission denied", "^the kernel did not permit a write on /dev/sdb"),
+                ("Operation not permitted", "^the kernel did not permit a write on /dev/sdb"),
                 ("Remote I/O error", "^I/O error on /dev/sdb: Remote I/O error"),
             )
         ),
