@@ -8,7 +8,7 @@ fault of the HBA or the IOMMU, their path is the likelier cause, and no drive is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,28 +29,40 @@ DROPPED = re.compile(
     r"|^ata\S+: (disable device|disabled$)|link down|card not present",
     re.IGNORECASE,
 )
-#: A request failed or was not answered in time.
-REQUEST = re.compile(r"I/O error|critical (target|nexus) error|time(d )?out|reset(ting)? controller", re.IGNORECASE)
+#: A request failed or was not answered in time. Reads and writes are always supported, unless a drive refuses one; the
+#: block layer also tries requests that a drive need not support, such as WRITE_ZEROES.
+REQUEST = re.compile(
+    r"I/O error|critical (target|nexus) error|time(d )?out|reset(ting)? controller"
+    r"|operation not supported error, dev \S+, sector \d+ op 0x[01]:\((READ|WRITE)\)",
+    re.IGNORECASE,
+)
 #: Data was damaged between drive and host: the cable, the slot or the drive's interface.
 TRANSFER = re.compile(r"\b(ICRC|BadCRC|UDMA CRC)\b|interface (fatal )?error|CRC error", re.IGNORECASE)
 #: Faults of HBA, IOMMU and host, whatever drive the message names. ``[Hardware Error]`` is the host's (HW_ERR of
-#: include/linux/printk.h); ``Sense Key : Hardware Error`` is a drive's. A device that comes or goes is added to
+#: include/linux/printk.h); ``Sense Key : Hardware Error`` is a drive's. A corrected error of the host, such as of one bit
+#: of memory, excuses no drive, so only lines that state another severity count: of firmware (cper_severity_str,
+#: drivers/firmware/efi/cper.c), of AMD's decoder (decode_error_status, drivers/edac/mce_amd.c), and of x86, where bit 61
+#: of the bank's status is "uncorrected" (__print_mce, arch/x86/kernel/cpu/mce/core.c). A device that comes or goes is added to
 #: its IOMMU group or removed from it, which is no fault (drivers/iommu/iommu.c; older kernels say it in other words).
 HOST = re.compile(
     r"\b(DMAR|IOMMU(?! group|: (Adding|Removing) device)|AMD-Vi|SMMU)\b|IO_PAGE_FAULT"
     r"|(diag|host|adapter|firmware) reset|reset(ting)? (adapter|host)|fault_state"
-    r"|non-operational|host adapter abort|scsi_recover_host|\[Hardware Error\]",
+    r"|non-operational|host adapter abort|scsi_recover_host"
+    r"|\[Hardware Error\]: (event severity: (fatal|recoverable)|Uncorrected|Deferred error|System Fatal error"
+    r"|CPU \d+: Machine Check( Exception|: \w+ Bank \d+: [2367abef]))",
     re.IGNORECASE,
 )
-#: Number of a record of firmware (drivers/firmware/efi/cper.c), which is several lines, and its severity if it is none.
-FIRMWARE_RECORD = re.compile(r"\{(\d+)\}\[Hardware Error\]")
-FIRMWARE_CORRECTED = re.compile(r"\{(\d+)\}\[Hardware Error\]: event severity: (corrected|info)")
+#: Errors that a drive can cause. SMART data alone blame a drive for no other error: what they count may be hours old.
+OF_DRIVES = re.compile(
+    r"I/O error|degraded|it is gone|state is broken|stuck|errno 5\b|did not end within|reported only \d+ s"
+)
 #: Kernel messages that a sentence quotes.
 QUOTED = 2
 
 
-#: Errors of a PCIe link that were corrected (drivers/pci/pcie/aer.c): no fault, even where the name is a time-out.
-CORRECTED = re.compile(r"severity=Correct|\[12\] (Replay Timer )?Timeout", re.IGNORECASE)
+#: Lines that may name a drive and are no words about it: errors of a PCIe link that were corrected
+#: (drivers/pci/pcie/aer.c), even where the name is a time-out, and records of the host's errors.
+NOT_OF_DRIVE = re.compile(r"severity=Correct|\[12\] (Replay Timer )?Timeout|\[Hardware Error\]", re.IGNORECASE)
 
 
 class FailureOrigin(StrEnum):
@@ -77,9 +89,9 @@ class DriveTrace:
     read_only: bool = False
     #: True if md holds it as faulty or has removed it, and this run did not ask for that.
     is_faulty: bool = False
-    #: Defects that its SMART data report since the run began.
+    #: Defects that its SMART data report since they were read before.
     smart: tuple[str, ...] = ()
-    #: True if smartctl gets no answer from it.
+    #: True if smartctl gets no answer from it; alone it is no evidence, since smartctl may fail because of the host.
     is_silent: bool = False
 
 
@@ -127,7 +139,7 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
     """Attribute a measurement that ended with ``error``, by the kernel's messages during it."""
     lines = tuple(kernel)
     suspects = [each for each in (_suspect(error, drive, lines) for drive in drives) if each.own or each.lost]
-    of_host = next((line.describe() for line in _uncorrected(lines) if HOST.search(line.text)), "")
+    of_host = next((line.describe() for line in lines if HOST.search(line.text)), "")
     if proven := [each for each in suspects if each.own]:
         # One more that is gone is named, too; several may be the path's.
         gone = [each for each in suspects if not each.own and (each.trace.present is False or each.trace.is_faulty)]
@@ -145,23 +157,14 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
     return FailureAttribution(FailureOrigin.UNKNOWN)
 
 
-def _uncorrected(lines: Sequence[KernelLine]) -> Iterator[KernelLine]:
-    """Yield the messages without records of firmware about errors that were corrected, such as of one bit of memory."""
-    corrected = {found[1] for line in lines if (found := FIRMWARE_CORRECTED.search(line.text))}
-    for line in lines:
-        record = FIRMWARE_RECORD.search(line.text)
-        if record is None or record[1] not in corrected:
-            yield line
-
-
 def _suspect(error: str, drive: DriveTrace, kernel: Sequence[KernelLine]) -> _Suspect:
     named = (line for line in kernel if _names(line.text, drive.names))
-    lines = [line for line in named if not HOST.search(line.text) and not CORRECTED.search(line.text)]
+    lines = [line for line in named if not HOST.search(line.text) and not NOT_OF_DRIVE.search(line.text)]
 
     def heard(pattern: re.Pattern[str]) -> bool:
         return any(pattern.search(line.text) for line in lines)
 
-    own = [*drive.smart]
+    own = [*drive.smart] if OF_DRIVES.search(error) else []
     if heard(MEDIA):
         own.append("it returned media errors")
     if heard(HARDWARE):
@@ -171,8 +174,6 @@ def _suspect(error: str, drive: DriveTrace, kernel: Sequence[KernelLine]) -> _Su
         lost.append("it dropped out")
     elif drive.read_only:
         lost.append("it turned read-only")
-    elif drive.is_silent:
-        lost.append("it answers smartctl no more")
     is_damaged_on_the_way = heard(TRANSFER) and not lost
     if not is_damaged_on_the_way:
         if drive.is_faulty:
@@ -183,6 +184,8 @@ def _suspect(error: str, drive: DriveTrace, kernel: Sequence[KernelLine]) -> _Su
             lost.append("the kernel gave it up")
         if not lost and heard(REQUEST):
             lost.append("its requests failed or timed out")
+    if drive.is_silent and (own or lost):
+        lost.append("it answers smartctl no more")
     return _Suspect(drive, tuple(own), tuple(lost), tuple(line.describe() for line in _by_severity(lines)))
 
 

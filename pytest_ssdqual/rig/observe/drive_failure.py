@@ -16,16 +16,19 @@ from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
+from pytest_ssdqual.rig.drives.health import DriveUnread
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, RigError
+from pytest_ssdqual.rig.machine.machine import ClockSet, DeadlineExceeded, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment, kernel_log
 from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
 
 SCRIPT = scripts.text("drive_states.sh")
+#: Number of attempts to read SMART data after a failure.
+ATTEMPTS = 2
 #: Number of kernel messages that an error quotes; the records have more.
 QUOTED = 5
 #: Names that belong to one drive alone: of disks, NVMe controllers and paths, SCSI addresses, libata's devices.
@@ -130,17 +133,27 @@ def _traces(setup: Setup, array: Array, before: EnvironmentReading | None) -> tu
 
 
 def _smart(setup: Setup, drive: Drive) -> tuple[tuple[str, ...], bool]:
-    """Return the defects in a drive's SMART data since the run began, and whether it does not answer any more."""
-    earlier = setup.failures.before.get(drive.path)
+    """Return the defects in a drive's SMART data since they were read before, and whether it answers no more.
+
+    It does not answer if smartctl reports so, or does not end. Any other error is the rig's, such as a smartctl that was
+    killed when memory was short; then nothing is known after the second one.
+    """
+    failures = setup.failures
+    earlier = failures.latest.get(drive.path, failures.before.get(drive.path))
     if earlier is None:
         return (), False
-    try:
-        now = health.read(setup.machine, [drive])[drive.path]
-    except RigError as error:
-        if error.ends_run:
-            raise
-        return (), True
-    return setup.failures.defects(drive, earlier, now), False
+    for _ in range(ATTEMPTS):
+        try:
+            now = health.read(setup.machine, [drive])[drive.path]
+        except (DriveUnread, DeadlineExceeded):
+            return (), True
+        except RigError as error:
+            if error.ends_run:
+                raise
+        else:
+            failures.latest[drive.path] = now
+            return failures.defects(drive, earlier, now), False
+    return (), False
 
 
 def parse(text: str) -> dict[str, tuple[str, str, str]]:

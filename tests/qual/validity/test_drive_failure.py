@@ -100,8 +100,27 @@ def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> No
     (drive,) = attribute(ERROR, [sata(1), sata(2)], lines).drives
     assert (drive.serial, drive.findings[0]) == ("S1", "it reported a hardware error of its own")
     assert "media errors" not in drive.sentence
-    of_host = said("mce: [Hardware Error]: Machine check events logged")
-    assert attribute(ERROR, [sata(1, present=False), sata(2)], of_host).origin is FailureOrigin.PATH
+
+
+@pytest.mark.parametrize(
+    ("words", "origin"),
+    [
+        (["mce: [Hardware Error]: Machine check events logged"], FailureOrigin.DRIVE),
+        (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: 8c000041000800c0"], FailureOrigin.DRIVE),
+        (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: bc000041000800c0"], FailureOrigin.PATH),
+        (["mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 6: bc00000000800400"], FailureOrigin.PATH),
+        (
+            [
+                "[Hardware Error]: Corrected error, no action required.",
+                "[Hardware Error]: CPU:24 (17:31:0) MC17_STATUS[Over|CE|MiscV|AddrV|-|-]: 0xdc2040000400011b",
+            ],
+            FailureOrigin.DRIVE,
+        ),
+        (["[Hardware Error]: Uncorrected, software restartable error."], FailureOrigin.PATH),
+    ],
+)
+def test_only_an_uncorrected_error_of_the_host_excuses_a_drive(words: list[str], origin: FailureOrigin) -> None:
+    assert attribute(ERROR, [sata(1, present=False), sata(2)], said(*words)).origin is origin
 
 
 @pytest.mark.parametrize(("severity", "origin"), [("corrected", FailureOrigin.DRIVE), ("fatal", FailureOrigin.PATH)])
@@ -112,6 +131,41 @@ def test_an_error_that_firmware_corrected_excuses_no_drive(severity: str, origin
         f"{{1}}[Hardware Error]:  Error 0, type: {severity}",
     )
     assert attribute(ERROR, [sata(1, present=False), sata(2)], lines).origin is origin
+
+
+RIG_FAULT = "a worker of fio was killed by signal 9"
+
+
+@pytest.mark.parametrize("change", ["reallocated blocks rose from 0 to 1", "available spare fell from 100 to 99 %"])
+def test_smart_data_alone_explain_no_fault_of_the_rig(change: str) -> None:
+    drives = [nvme(0), nvme(1, smart=(change,))]
+    for error in (RIG_FAULT, "raid5x3 cannot be measured: check is running"):
+        assert attribute(error, drives, ()).origin is FailureOrigin.UNKNOWN
+    for error in (ERROR, "I/O error on /dev/md100: Input/output error (read at byte 0)", "fio got stuck"):
+        assert [each.serial for each in attribute(error, drives, ()).drives] == ["S1"]
+
+
+def test_silence_is_no_evidence_without_any_other() -> None:
+    silent = replace(nvme(1), is_silent=True)
+    assert attribute(RIG_FAULT, [nvme(0), silent], ()).origin is FailureOrigin.UNKNOWN
+    (drive,) = attribute(ERROR, [nvme(0), silent], said("nvme nvme1: I/O 12 QID 1 timeout, reset controller")).drives
+    assert drive.findings[-1] == "it answers smartctl no more"
+
+
+@pytest.mark.parametrize(
+    ("operation", "origin"),
+    [
+        ("0x0:(READ)", FailureOrigin.DRIVE),
+        ("0x1:(WRITE)", FailureOrigin.DRIVE),
+        ("0x9:(WRITE_ZEROES)", FailureOrigin.UNKNOWN),
+    ],
+)
+def test_a_drive_that_refuses_reads_or_writes_has_failed(operation: str, origin: FailureOrigin) -> None:
+    """The kernel turns a drive's Invalid Opcode, Field or Namespace into this error."""
+    line = said(f"operation not supported error, dev nvme1n1, sector 8 op {operation} flags 0x0")
+    error = "a read failed on /dev/nvme1n1: Operation not supported"
+    assert attribute(error, [nvme(0), nvme(1)], line).origin is origin
+    assert attribute(error, [nvme(0), nvme(1)], ()).origin is FailureOrigin.UNKNOWN
 
 
 def test_several_failing_drives_with_media_errors_are_all_named() -> None:

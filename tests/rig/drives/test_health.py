@@ -83,7 +83,9 @@ HEALTHY = DriveHealth(True, 30, 3, 0, {"nvme": 0}, 100, 10**12, "{}")
 
 def test_nvme() -> None:
     text = json.dumps(NVME)
-    assert parse(text) == DriveHealth(True, 41, 3, 0, {"nvme": 0}, 1234, 2_000 * 512_000, text, {"available spare": 100})
+    assert parse(text) == DriveHealth(
+        True, 41, 3, 0, {"nvme": 0}, 1234, 2_000 * 512_000, text, {"available spare": 100}
+    )
 
 
 def test_a_real_drive() -> None:

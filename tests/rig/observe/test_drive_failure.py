@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +14,18 @@ import pytest
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import LeaseLost
-from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, MachineLost, RigError
+from pytest_ssdqual.rig.machine.machine import (
+    ClockSet,
+    Completed,
+    DeadlineExceeded,
+    InvalidMeasurement,
+    MachineLost,
+    RigError,
+)
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure
@@ -133,3 +143,63 @@ def test_names_that_drives_share_are_no_drives_own() -> None:
         "sda": ("sda", "0:0:0:0", "ata1.00"),
         "sdb": ("sdb", "1:0:0:0", "ata2.00"),
     }
+
+
+SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
+ANSWER = json.dumps(json.loads(SMART)) + "\n\n"
+OPEN_FAILED = json.dumps({"smartctl": {"exit_status": 2, "messages": [{"string": "open failed: Input/output error"}]}})
+
+
+def with_smart(*answers: Completed | Exception) -> tuple[Setup, Notes, Callable[[], int]]:
+    """A setup in which smartctl of S1 answers so, one after the other, and always as the last."""
+    bench, notes = setup(HEALTHY, HEALTHY, HEALTHY)
+    bench.failures.before = {each.path: health.parse(SMART) for each in MEMBERS}
+    asked: list[Completed | Exception] = []
+
+    def answer(argv: Sequence[str]) -> Completed:
+        if argv[-1] != MEMBERS[1].path:
+            return completed((), ANSWER)
+        asked.append(answers[min(len(asked), len(answers) - 1)])
+        if isinstance(asked[-1], Exception):
+            raise asked[-1]
+        return asked[-1]
+
+    cast(ScriptedMachine, bench.machine).on("sh", "-c", health.SCRIPT, answer=answer)
+    return bench, notes, lambda: len(asked)
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_silent", "calls"),
+    [
+        ([completed((), "\n")], False, 2),  # smartctl was killed
+        ([completed((), "", status=255)], False, 2),  # ssh refused another session
+        ([completed((), "", status=127)], False, 2),
+        ([completed((), "\n"), completed((), ANSWER)], False, 2),
+        ([completed((), OPEN_FAILED + "\n")], True, 1),
+        ([DeadlineExceeded("smartctl did not end within 45 s")], True, 1),
+    ],
+)
+def test_a_smartctl_that_the_rig_could_not_run_is_not_a_silent_drive(
+    answers: list[Completed | Exception], is_silent: bool, calls: int
+) -> None:
+    bench, notes, asked = with_smart(*answers)
+    with pytest.raises(InvalidMeasurement, match="killed by signal 9"), attributed(bench, array()):
+        raise InvalidMeasurement("a worker of fio was killed by signal 9")
+    assert not bench.failures.failed
+    assert [each["is_silent"] for each in notes.found[0]["drives"]] == [False, is_silent, False]
+    assert asked() == calls
+
+
+def test_smart_data_are_compared_with_those_that_were_read_last() -> None:
+    """A change that was found after an error of the rig does not explain a later failure."""
+    worse = json.loads(SMART)
+    worse["nvme_smart_health_information_log"]["media_errors"] = 7
+    bench, _, _ = with_smart(completed((), json.dumps(worse) + "\n\n"))
+    with pytest.raises(InvalidMeasurement), attributed(bench, array()):
+        raise InvalidMeasurement("a worker of fio was killed by signal 9")
+    with pytest.raises(InvalidMeasurement), attributed(bench, array()):
+        raise InvalidMeasurement("degraded by 1 member")
+    assert not bench.failures.failed
+    bench, _, _ = with_smart(completed((), json.dumps(worse) + "\n\n"))
+    with pytest.raises(DriveFailed, match="S1"), attributed(bench, array()):
+        raise InvalidMeasurement("degraded by 1 member")
