@@ -39,11 +39,12 @@ REQUEST = re.compile(
 #: Data was damaged between drive and host: the cable, the slot or the drive's interface.
 TRANSFER = re.compile(r"\b(ICRC|BadCRC|UDMA CRC)\b|interface (fatal )?error|CRC error", re.IGNORECASE)
 #: Faults of HBA, IOMMU and host, whatever drive the message names. ``[Hardware Error]`` is the host's (HW_ERR of
-#: include/linux/printk.h); ``Sense Key : Hardware Error`` is a drive's. A corrected error of the host, such as of one bit
-#: of memory, excuses no drive, so only lines that state another severity count: of firmware (cper_severity_str,
-#: drivers/firmware/efi/cper.c), of AMD's decoder (decode_error_status, drivers/edac/mce_amd.c), and of x86, where bit 61
-#: of the bank's status is "uncorrected" (__print_mce, arch/x86/kernel/cpu/mce/core.c). A device that comes or goes is added to
-#: its IOMMU group or removed from it, which is no fault (drivers/iommu/iommu.c; older kernels say it in other words).
+#: include/linux/printk.h); ``Sense Key : Hardware Error`` is a drive's. A corrected error of the host, such as of one
+#: bit of memory, excuses no drive, so only lines that state another severity count: of firmware (cper_severity_str,
+#: drivers/firmware/efi/cper.c), of AMD's decoder (decode_error_status, drivers/edac/mce_amd.c), and of x86, where bit
+#: 61 of the bank's status is "uncorrected" (__print_mce, arch/x86/kernel/cpu/mce/core.c). A device that comes or goes
+#: is added to its IOMMU group or removed from it, which is no fault (drivers/iommu/iommu.c; older kernels say it in
+#: other words).
 HOST = re.compile(
     r"\b(DMAR|IOMMU(?! group|: (Adding|Removing) device)|AMD-Vi|SMMU)\b|IO_PAGE_FAULT"
     r"|(diag|host|adapter|firmware) reset|reset(ting)? (adapter|host)|fault_state"

@@ -51,8 +51,6 @@ class DriveFailures:
 
     #: By path.
     before: Mapping[str, DriveHealth] = field(default_factory=dict)
-    #: SMART data that were read since, after measurements that failed; by path.
-    latest: dict[str, DriveHealth] = field(default_factory=dict)
     #: By serial number, in the order in which they failed.
     failed: dict[str, FailedDrive] = field(default_factory=dict)
     #: Of what drives side by side were left out (a class of workloads on a geometry, or one measurement): reasons by
@@ -62,6 +60,8 @@ class DriveFailures:
     limits: Callable[[str], HealthTable] = lambda serial: ORDINARY
     #: Number of times that this run has cut the machine's power.
     power_cuts: int = 0
+    #: SMART data that were read since the run began, after measurements that failed; by path.
+    latest: dict[str, DriveHealth] = field(default_factory=dict)
 
     def worsened(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
         """Return the changes of a drive's health that neither use nor this run explains."""

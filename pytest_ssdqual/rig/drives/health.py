@@ -263,8 +263,8 @@ def _changes(before: DriveHealth, after: DriveHealth, limits: HealthTable) -> It
         if new >> bit & 1:
             known = CRITICAL_WARNINGS[bit] if bit < len(CRITICAL_WARNINGS) else f"bit {bit}"
             yield f"new critical warning: {known}", known != TOO_WARM
-    if (known := media_errors_of_one_log(before, after)) is not None:
-        yield from _risen(MEDIA_ERRORS, *known, limits)
+    if (counts := media_errors_of_one_log(before, after)) is not None:
+        yield from _risen(MEDIA_ERRORS, *counts, limits)
     elif after.media_errors:
         yield f"{MEDIA_ERRORS} are {after.media_errors}, and how many there were before is unknown", False
     for name, count in after.counters.items():

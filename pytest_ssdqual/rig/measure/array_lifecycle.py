@@ -21,8 +21,7 @@ from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import ASSUMED, Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats
-from pytest_ssdqual.rig.observe.environment import When
+from pytest_ssdqual.rig.observe import drive_failure, live_stats
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
@@ -129,7 +128,7 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
     job = jobfile.fill(targets, fill.passes, fill.bs, jobs=array.drives_per_target, status_interval_s=every_s)
     seconds = whole_bytes / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
-    before = environment.take_reading(setup.machine, array, When.BEFORE)
+    before = drive_failure.reading_before(setup, array)
     with drive_failure.attributed(setup, array, before, kind="fill") as files:
         with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
             finished = process.run(setup.machine, job, seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -15,9 +16,8 @@ from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.check import Check
-from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided, serial_of
+from pytest_ssdqual.rig.drives.failed import DrivesUndecided
 from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
@@ -27,12 +27,13 @@ from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats, stripe_cache
-from pytest_ssdqual.rig.observe.environment import When
 from pytest_ssdqual.rig.observe.live_stats import Course
 
 #: A window with too few I/Os is repeated with a longer one, since the next one of the same length has as few: longer by
 #: this factor than the rate of the last one needs, and at most so many times as long as the protocol has it.
 MARGIN_OF_GROWTH, MOST_GROWTH = 1.2, 10.0
+#: Seconds in which a drive may appear again that was gone: SCSI error handling, or a reset of an HBA or controller.
+REAPPEARS_S = 5.0
 #: Repetitions of one step because the machine's clock was set.
 MOST_CLOCK_SETS = 5
 T = TypeVar("T")
@@ -64,13 +65,13 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     if window.volume_bytes is None:  # a volume takes as long as it takes, usually much less than the limit
         setup.require_time(seconds, f"{workload} on {array.geometry}")
     job = _job(setup, array, workload, window)
-    before = environment.take_reading(setup.machine, array, When.BEFORE)
+    before = drive_failure.reading_before(setup, array)
     with drive_failure.attributed(setup, array, before, str(workload), kind) as files:
         raw, finished, stripes = record_run(
             setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds)
         )
         files.append(raw)
-        after = environment.take_reading(setup.machine, array, When.AFTER, before)
+        after = drive_failure.reading_after(setup, array, before)
         mdadm.require_healthy(setup.machine, array)
         done = finished.completed
         result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
@@ -123,21 +124,24 @@ def repeated(work: Callable[[], T]) -> T:
 def require(setup: Setup, array: Array, *, writes: bool) -> None:
     """Raise unless fio may be started now: the lease is held, and bare drives to be written to are still unused.
 
-    Between two measurements of bare drives no process holds them; md holds the members of an array. ``DriveFailed`` for
-    one of several drives that has dropped out since; several at once may have lost their path.
+    Between two measurements of bare drives no process holds them; md holds the members of an array. Drives that have
+    dropped out since are checked again after a while, because a reset of an HBA removes them for a moment; then they
+    are attributed as under a load. One that is alone is not: nothing beside it shows whether its path was lost.
     """
-    if writes and array.geometry.is_side_by_side:
+    if not (writes and array.geometry.is_side_by_side):
+        setup.held.require_lease()
+        return
+    try:
+        setup.held.require(array.members)
+    except DrivesGone:
+        time.sleep(REAPPEARS_S)
         try:
             setup.held.require(array.members)
-        except DrivesGone as error:
-            if len(error.drives) > 1 or len(array.members) == 1:
+        except DrivesGone:
+            if len(array.members) == 1:
                 raise
-            under = str(array.geometry)
-            failed = FailedDrive(serial_of(error.drives[0]), ("it dropped out between two loads",), (), under)
-            setup.failures.failed[failed.serial] = failed
-            raise DriveFailed(under, (failed,)) from error
-    else:
-        setup.held.require_lease()
+            with drive_failure.attributed(setup, array):
+                raise
 
 
 def record_run(

@@ -22,7 +22,6 @@ from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment
-from pytest_ssdqual.rig.observe.environment import When
 
 #: Seconds between two polls of md, or this share of the elapsed time if that is longer.
 SHORTEST_PAUSE_S, PAUSE_SHARE = 0.5, 1 / 200
@@ -139,11 +138,11 @@ def _under_load(
             timings.append(_watched(setup, array, running, job, started))
             return running.end()
 
-    before = environment.take_reading(setup.machine, array, When.BEFORE)
+    before = drive_failure.reading_before(setup, array)
     with drive_failure.attributed(setup, array, before, str(workload), "rebuild") as files:
         raw, finished, stripes = fixed_time.record_run(setup, array, workload, "rebuild", work)
         files.append(raw)
-        after = environment.take_reading(setup.machine, array, When.AFTER, before)
+        after = drive_failure.reading_after(setup, array, before)
         done = finished.completed
         result = acceptance.accept_ended(finished.pieces(), done.status, done.errors, job.expectation)
     (timing,) = timings

@@ -29,7 +29,6 @@ from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats
-from pytest_ssdqual.rig.observe.environment import When
 from pytest_ssdqual.rig.observe.live_stats import Course
 
 #: fio's output is read at least once in so many reports, so that it does not fill the memory of the machine under
@@ -116,11 +115,11 @@ def _attempt(
             process_watch.reader.feed(piece)
         return finished
 
-    before = environment.take_reading(setup.machine, array, When.BEFORE)
+    before = drive_failure.reading_before(setup, array)
     with drive_failure.attributed(setup, array, before, str(workload), "run") as files:
         raw, finished, stripes = fixed_time.record_run(setup, array, workload, "run", work)
         files.append(raw)
-        after = environment.take_reading(setup.machine, array, When.AFTER, before)
+        after = drive_failure.reading_after(setup, array, before)
         mdadm.require_healthy(setup.machine, array)
         done = finished.completed
         accept = acceptance.accept_read_ended if process_watch.ended_early else acceptance.accept_read

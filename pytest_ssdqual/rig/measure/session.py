@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -18,6 +19,9 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe.live_stats import Live
+
+if TYPE_CHECKING:
+    from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 
 
 class Logbook(Interface):
@@ -63,6 +67,24 @@ class LoadChoice:
         return self.drives.of([each.identity for each in array.members], bare=array.geometry.is_side_by_side)
 
 
+@dataclass(slots=True)
+class LatestReadings:
+    """The readings of the environment around the latest load."""
+
+    array: Array | None = None
+    before: EnvironmentReading | None = None
+    after: EnvironmentReading | None = None
+
+    def of(self, array: Array) -> EnvironmentReading | None:
+        """Return the reading since which kernel messages about ``array`` are new; None if another one was loaded.
+
+        Names are those of the reading before the load, because a device that dropped out has none any more.
+        """
+        if self.array != array or self.before is None or self.after is None:
+            return None
+        return replace(self.before, kernel_log=self.after.kernel_log)
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """The set-up on which ``array_lifecycle``, ``fixed_time``, ``saturation``, ``rounds`` and ``rebuild`` work."""
@@ -78,6 +100,7 @@ class Setup:
     live: Live | None = None
     failures: DriveFailures = field(default_factory=DriveFailures)
     load: LoadChoice = field(default_factory=LoadChoice)
+    readings: LatestReadings = field(default_factory=LatestReadings)
     #: The drives' write caches; None if none is read or switched.
     caches: WriteCaches | None = None
     #: True if the spec makes heat the product's behaviour.

@@ -8,7 +8,7 @@ collected, recorded and judged by ``qual.validity.drive_failure``: the error bec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 
@@ -19,6 +19,7 @@ from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
 from pytest_ssdqual.rig.drives.health import DriveUnread
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import LeaseLost
+from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import ClockSet, DeadlineExceeded, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -42,9 +43,9 @@ def attributed(
 ) -> Iterator[list[str]]:
     """Attribute an error of the block to a drive or to the path of drives, and record the kernel's messages.
 
-    ``before`` is the reading since which they count, ``kind`` that of the fio process; the list takes the name of its
-    raw file. Raises ``DriveFailed``; ``InvalidMeasurement`` if the path failed; else the error itself, which quotes the
-    gravest messages.
+    ``before`` is the reading since which they count, without it the end of the latest load on the array; ``kind`` is
+    that of the fio process; the list takes the name of its raw file. Raises ``DriveFailed``; ``InvalidMeasurement`` if
+    the path failed; else the error itself, which quotes the gravest messages.
     """
     raw: list[str] = []
     try:
@@ -54,12 +55,13 @@ def attributed(
     except RigError as error:
         if error.ends_run:
             raise
-        kernel = _kernel(setup, array, before)
+        since = before or setup.readings.of(array)
+        kernel = _kernel(setup, array, since)
         if before is not None:
             environment.note_failed(setup, array, workload, kind, "".join(raw), error, kernel)
         if isinstance(error, ClockSet):  # no fault of a device; the next attempt decides
             raise
-        found = _attribution(setup, array, before, error, kernel)
+        found = _attribution(setup, array, since, error, kernel)
         if found.origin is FailureOrigin.DRIVE:
             setup.failures.failed |= {each.serial: each for each in found.drives}
             raise DriveFailed(str(array.geometry), found.drives) from error
@@ -70,11 +72,25 @@ def attributed(
         raise
 
 
+def reading_before(setup: Setup, array: Array) -> EnvironmentReading:
+    """Take the reading before a load; a drive that prevents it is attributed as under the load."""
+    with attributed(setup, array):
+        return environment.take_reading(setup.machine, array, When.BEFORE)
+
+
+def reading_after(setup: Setup, array: Array, before: EnvironmentReading) -> EnvironmentReading:
+    """Take the reading after a load; what happens to the array before its next load is new since then."""
+    after = environment.take_reading(setup.machine, array, When.AFTER, before)
+    setup.readings.array, setup.readings.before, setup.readings.after = array, before, after
+    return after
+
+
 def _attribution(
     setup: Setup, array: Array, before: EnvironmentReading | None, error: RigError, kernel: KernelLog | None
 ) -> FailureAttribution:
     lines = kernel.lines if kernel else ()
-    traces = _traces(setup, array, before)
+    gone = error.drives if isinstance(error, DrivesGone) else ()
+    traces = _traces(setup, array, before, gone)
     found = attribute(str(error), traces, lines)
     found = replace(found, drives=tuple(replace(each, under=str(array.geometry)) for each in found.drives))
     setup.logbook.note(
@@ -95,7 +111,7 @@ def _kernel(setup: Setup, array: Array, before: EnvironmentReading | None) -> Ke
     if before is None:
         return None
     try:
-        after = environment.take_reading(setup.machine, array, When.AFTER, before)
+        after = reading_after(setup, array, before)
     except RigError as error:
         if error.ends_run:
             raise
@@ -103,7 +119,9 @@ def _kernel(setup: Setup, array: Array, before: EnvironmentReading | None) -> Ke
     return kernel_log.between(before.kernel_log, after.kernel_log)
 
 
-def _traces(setup: Setup, array: Array, before: EnvironmentReading | None) -> tuple[DriveTrace, ...]:
+def _traces(
+    setup: Setup, array: Array, before: EnvironmentReading | None, gone: Collection[Drive]
+) -> tuple[DriveTrace, ...]:
     geometry = array.geometry
     kname = "-" if geometry.is_side_by_side else array.kname
     sysfs = [drive.sysfs_name for drive in array.members]
@@ -114,6 +132,7 @@ def _traces(setup: Setup, array: Array, before: EnvironmentReading | None) -> tu
     traces = []
     for drive, name in zip(array.members, sysfs, strict=True):
         presence, mode, state = states.get(name, ("", "", "-"))
+        presence = "gone" if drive in gone else presence
         changes, is_silent = ((), False) if presence == "gone" else _smart(setup, drive)
         is_faulty = "faulty" in state or (state == "-" and has_members)
         traces.append(
@@ -135,8 +154,8 @@ def _traces(setup: Setup, array: Array, before: EnvironmentReading | None) -> tu
 def _smart(setup: Setup, drive: Drive) -> tuple[tuple[str, ...], bool]:
     """Return the defects in a drive's SMART data since they were read before, and whether it answers no more.
 
-    It does not answer if smartctl reports so, or does not end. Any other error is the rig's, such as a smartctl that was
-    killed when memory was short; then nothing is known after the second one.
+    It does not answer if smartctl reports so, or does not end. Any other error is the rig's, such as a smartctl that
+    was killed when memory was short; then nothing is known after the second one.
     """
     failures = setup.failures
     earlier = failures.latest.get(drive.path, failures.before.get(drive.path))

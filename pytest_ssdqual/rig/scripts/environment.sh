@@ -1,6 +1,7 @@
 # A look at the machine, just before or just after a fio process; kernel_log.sh and placement.sh are put in front of it.
 # Counters are read nearest to fio, what takes time (SMART data) farthest from it. Drives are asked one after another:
-# some shells write line by line, and answers of several at once would get mixed.
+# some shells write line by line, and answers of several at once would get mixed. One that does not answer in time has an
+# unknown temperature; without a limit of its own it would use up that of the reading, which is an error for all drives.
 #
 # A namespace of an NVMe subsystem with several controllers is a head (nvme0n1) above hidden paths (nvme0c1n1), and
 # kernels before 6.4 count on the paths only. Where hwmon has a threshold it is temp1_max.
@@ -32,9 +33,9 @@ warmth() {
     while [ $# -gt 2 ]; do
         echo "==warmth $1"
         if [ "$tool" = nvme ] && [ "$1" != "${1#nvme}" ]; then
-            nvme smart-log -o json "$2" </dev/null 2>/dev/null
+            timeout 20 nvme smart-log -o json "$2" </dev/null 2>/dev/null
         elif [ "$3" != none ]; then
-            smartctl --json=c -i -c -A -l scttempsts -d "$3" "$2" </dev/null 2>/dev/null
+            timeout 20 smartctl --json=c -i -c -A -l scttempsts -d "$3" "$2" </dev/null 2>/dev/null
         fi
         echo
         shift 3

@@ -5,27 +5,31 @@ And how long an attempt takes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from support.builders import strategies
 from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine
 
+from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import BudgetSpent, Setup
+from pytest_ssdqual.rig.observe import drive_failure
 
 READS = Workload("randread", "4k", 8)
 ARRAY = Array(Geometry.parse("raid0x2"), "/dev/md100", (), "0" * 32, 1 << 30, "none needed")
@@ -190,15 +194,63 @@ def test_a_step_is_repeated_when_the_clock_was_set(times: list[bool]) -> None:
     assert len(times) == 3
 
 
-@pytest.mark.parametrize("gone", [1, 2])
-def test_a_drive_that_drops_out_between_two_loads_has_failed(gone: int) -> None:
-    def require(drives: Sequence[Drive]) -> None:
-        raise DrivesGone("is gone", drives[:gone])
+def bare_setup(require: Callable[[Sequence[Drive]], None]) -> Setup:
+    held = cast(HeldDrives, SimpleNamespace(require=require))
+    machine = ScriptedMachine().on("sh", "-c", drive_failure.SCRIPT, answer="end\n")
+    return replace(setup(FixedTimeBook(), 1), held=held, machine=machine)
 
-    bare = replace(ARRAY, geometry=Geometry.parse("drivex3"), members=tuple(map(drive, range(3))))
-    watched = setup(FixedTimeBook(), 1)
-    watched = replace(watched, held=SimpleNamespace(require=require))  # type: ignore[arg-type]
-    with pytest.raises(DriveFailed if gone == 1 else DrivesGone):
-        fixed_time.require(watched, bare, writes=True)
-    # Several at once may have lost their path.
-    assert len(watched.failures.failed) == (gone == 1)
+
+def gone(count: int) -> Callable[[Sequence[Drive]], None]:
+    def require(drives: Sequence[Drive]) -> None:
+        raise DrivesGone("is gone", drives[:count])
+
+    return require
+
+
+BARE = replace(ARRAY, geometry=Geometry.parse("drivex3"), members=tuple(map(drive, range(3))))
+
+
+@pytest.fixture
+def reappears(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixed_time, "REAPPEARS_S", 0.0)
+
+
+@pytest.mark.usefixtures("reappears")
+def test_a_drive_that_drops_out_between_two_loads_has_failed() -> None:
+    watched = bare_setup(gone(1))
+    with pytest.raises(DriveFailed, match="it dropped out"):
+        fixed_time.require(watched, BARE, writes=True)
+    assert list(watched.failures.failed) == ["S0"]
+
+
+@pytest.mark.usefixtures("reappears")
+@pytest.mark.parametrize("count", [1, 2])
+def test_drives_that_drop_out_with_their_path_have_not_failed(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several at once, or one beside a reset of its HBA in the kernel's log since the latest load."""
+    lines = (KernelLine(9.0, 3, "mpt3sas_cm0: sending diag reset !!"),) if count == 1 else ()
+    monkeypatch.setattr(drive_failure, "_kernel", lambda *_: KernelLog(lines, 0, False))
+    watched = bare_setup(gone(count))
+    with pytest.raises(InvalidMeasurement, match="diag reset" if count == 1 else "2 drives failed at once"):
+        fixed_time.require(watched, BARE, writes=True)
+    assert not watched.failures.failed
+
+
+@pytest.mark.usefixtures("reappears")
+def test_a_drive_that_is_alone_and_gone_is_refused() -> None:
+    alone = replace(BARE, geometry=Geometry.parse("drivex1"), members=BARE.members[:1])
+    with pytest.raises(DrivesGone):
+        fixed_time.require(bare_setup(gone(1)), alone, writes=True)
+
+
+@pytest.mark.usefixtures("reappears")
+def test_a_drive_that_comes_back_is_used_after_another_check() -> None:
+    found: list[bool] = [False, True]
+
+    def require(drives: Sequence[Drive]) -> None:
+        if not found.pop(0):
+            raise DrivesGone("is gone", drives[:1])
+
+    watched = bare_setup(require)
+    fixed_time.require(watched, BARE, writes=True)
+    assert not found
+    assert not watched.failures.failed

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from support.fakes.scripted import ScriptedMachine, completed
 
+from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures
@@ -27,9 +28,13 @@ from pytest_ssdqual.rig.machine.machine import (
     RigError,
 )
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import drive_failure
+from pytest_ssdqual.rig.measure.session import LatestReadings, Setup
+from pytest_ssdqual.rig.observe import drive_failure, environment
+from pytest_ssdqual.rig.observe.device_counters import Counted
 from pytest_ssdqual.rig.observe.drive_failure import attributed, own_names, parse
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
+from pytest_ssdqual.rig.observe.host_load import HostCounters
+from pytest_ssdqual.rig.observe.kernel_log import KernelLogExcerpt
 
 
 def drive(kname: str, serial: str) -> Drive:
@@ -53,7 +58,8 @@ def setup(*states: tuple[str, str, str]) -> tuple[Setup, Notes]:
     answer = completed((), "\n".join([*lines, "end", ""]))
     machine = ScriptedMachine().on("sh", "-c", drive_failure.SCRIPT, answer=answer)
     notes = Notes()
-    return cast(Setup, SimpleNamespace(machine=machine, logbook=notes, failures=DriveFailures())), notes
+    found = SimpleNamespace(machine=machine, logbook=notes, failures=DriveFailures(), readings=LatestReadings())
+    return cast(Setup, found), notes
 
 
 def array(missing: int = 0) -> Array:
@@ -94,7 +100,8 @@ def test_loss_of_all_members_is_an_invalid_measurement() -> None:
 
 @pytest.mark.parametrize("error", [ClockSet("x"), LeaseLost("x"), MachineLost("x"), ValueError("x")])
 def test_errors_that_are_no_drives_are_not_examined(error: Exception) -> None:
-    with pytest.raises(type(error)), attributed(cast(Setup, None), array()):
+    bench = cast(Setup, SimpleNamespace(readings=LatestReadings()))
+    with pytest.raises(type(error)), attributed(bench, array()):
         raise error
 
 
@@ -203,3 +210,41 @@ def test_smart_data_are_compared_with_those_that_were_read_last() -> None:
     bench, _, _ = with_smart(completed((), json.dumps(worse) + "\n\n"))
     with pytest.raises(DriveFailed, match="S1"), attributed(bench, array()):
         raise InvalidMeasurement("degraded by 1 member")
+
+
+def reading(mark: str, *lines: str) -> EnvironmentReading:
+    log = KernelLogExcerpt(mark, KernelLog(tuple(KernelLine(9.0, 3, each) for each in lines), 0, False))
+    names = ("nvme0n1", "nvme0", "nvme1n1", "nvme1", "nvme2n1", "nvme2")
+    return EnvironmentReading(
+        9.0, 9.0, 0.01, HostCounters({}, {}), (), Counted(), None, None, None, kernel_log=log, names=names
+    )
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_a_drive_that_prevents_a_reading_is_named_by_the_kernel_log(
+    monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool
+) -> None:
+    """What the kernel reports since the latest load on these drives is evidence, whatever began to use them next."""
+    since: list[EnvironmentReading | None] = []
+
+    def take_reading(
+        machine: object, array: object, when: When, earlier: EnvironmentReading | None = None
+    ) -> EnvironmentReading:
+        if when is When.BEFORE:
+            raise DeadlineExceeded("sh on lab did not end within 150 s")
+        since.append(earlier)
+        return reading("k3", "nvme nvme1: I/O 12 QID 0 timeout, reset controller")
+
+    monkeypatch.setattr(environment, "take_reading", take_reading)
+    bench, _ = setup(HEALTHY, HEALTHY, HEALTHY)
+    if is_loaded:
+        bench.readings.array, bench.readings.before, bench.readings.after = array(), reading("k1"), reading("k2")
+    with pytest.raises(DriveFailed if is_loaded else DeadlineExceeded):
+        drive_failure.reading_before(bench, array())
+    assert [each and each.kernel_log and each.kernel_log.mark for each in since] == ["k2"] * is_loaded
+
+
+def test_messages_of_another_array_s_load_are_no_evidence() -> None:
+    bench, _ = setup(HEALTHY, HEALTHY, HEALTHY)
+    bench.readings.array, bench.readings.before, bench.readings.after = array(missing=1), reading("k1"), reading("k2")
+    assert bench.readings.of(array()) is None

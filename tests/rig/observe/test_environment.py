@@ -95,8 +95,10 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(machine: Path, shell: list[str], when: str = "before", array: str = "md100", since: str = "new") -> str:
-    script = SCRIPT
+def told(
+    machine: Path, shell: list[str], when: str = "before", array: str = "md100", since: str = "new", limit_s: int = 20
+) -> str:
+    script = SCRIPT.replace("timeout 20 ", f"timeout {limit_s} ")
     for root in ("/proc/", "/sys/", "/dev/kmsg"):
         script = script.replace(root, f"{machine}{root}")
     drives = [part for kname in KNAMES for part in (kname, f"/dev/{kname}", "auto")]
@@ -105,6 +107,18 @@ def told(machine: Path, shell: list[str], when: str = "before", array: str = "md
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
     assert done.stderr == ""
     return done.stdout.replace(str(machine), "")
+
+
+@pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["busybox", "sh"]], ids=" ".join)
+def test_a_drive_that_does_not_answer_has_an_unknown_temperature(machine: Path, shell: list[str]) -> None:
+    """The others are still read: one that hangs must not cost them their measurements."""
+    if not shutil.which(shell[0]):
+        pytest.skip(f"there is no {shell[0]} here")
+    (machine / "bin" / "nvme").write_text(
+        f"#!/bin/sh\ncase $* in *nvme1n1) sleep 600;; esac\ncat <<E\n{SMART_LOG}\nE\n"
+    )
+    drives = parse(told(machine, shell, limit_s=1), "md100", KNAMES).drives
+    assert [each.warmth.temperature_c is None for each in drives] == [False, True, False]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
