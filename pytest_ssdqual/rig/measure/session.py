@@ -73,16 +73,19 @@ class LatestReadings:
 
     array: Array | None = None
     before: EnvironmentReading | None = None
+    #: None while the load runs, and after it failed.
     after: EnvironmentReading | None = None
 
     def of(self, array: Array) -> EnvironmentReading | None:
-        """Return the reading since which kernel messages about ``array`` are new; None if another one was loaded.
+        """Return the reading since which kernel messages about ``array`` are new; None if others were loaded.
 
-        Names are those of the reading before the load, because a device that dropped out has none any more.
+        That is the end of the latest load. If it failed, it is its beginning: a fault of the host that ended it still
+        explains why a drive is gone at the next attempt. Names are those of the beginning, because a device that
+        dropped out has none any more.
         """
-        if self.array != array or self.before is None or self.after is None:
+        if self.array is None or self.before is None or not set(array.members) <= set(self.array.members):
             return None
-        return replace(self.before, kernel_log=self.after.kernel_log)
+        return replace(self.before, kernel_log=(self.after or self.before).kernel_log)
 
 
 @dataclass(frozen=True, slots=True)

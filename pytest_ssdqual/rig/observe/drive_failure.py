@@ -75,14 +75,15 @@ def attributed(
 def reading_before(setup: Setup, array: Array) -> EnvironmentReading:
     """Take the reading before a load; a drive that prevents it is attributed as under the load."""
     with attributed(setup, array):
-        return environment.take_reading(setup.machine, array, When.BEFORE)
+        before = environment.take_reading(setup.machine, array, When.BEFORE)
+    setup.readings.array, setup.readings.before, setup.readings.after = array, before, None
+    return before
 
 
 def reading_after(setup: Setup, array: Array, before: EnvironmentReading) -> EnvironmentReading:
-    """Take the reading after a load; what happens to the array before its next load is new since then."""
-    after = environment.take_reading(setup.machine, array, When.AFTER, before)
-    setup.readings.array, setup.readings.before, setup.readings.after = array, before, after
-    return after
+    """Take the reading after a load; what happens to its drives before the next load is new since then."""
+    setup.readings.after = environment.take_reading(setup.machine, array, When.AFTER, before)
+    return setup.readings.after
 
 
 def _attribution(
@@ -111,7 +112,7 @@ def _kernel(setup: Setup, array: Array, before: EnvironmentReading | None) -> Ke
     if before is None:
         return None
     try:
-        after = reading_after(setup, array, before)
+        after = environment.take_reading(setup.machine, array, When.AFTER, before)
     except RigError as error:
         if error.ends_run:
             raise

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -244,7 +244,31 @@ def test_a_drive_that_prevents_a_reading_is_named_by_the_kernel_log(
     assert [each and each.kernel_log and each.kernel_log.mark for each in since] == ["k2"] * is_loaded
 
 
-def test_messages_of_another_array_s_load_are_no_evidence() -> None:
+def test_a_fault_of_the_host_explains_later_attempts_until_a_load_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     bench, _ = setup(HEALTHY, HEALTHY, HEALTHY)
-    bench.readings.array, bench.readings.before, bench.readings.after = array(missing=1), reading("k1"), reading("k2")
+    marks: list[str] = []
+
+    def take_reading(
+        machine: object, array: object, when: When, earlier: EnvironmentReading | None = None
+    ) -> EnvironmentReading:
+        if earlier and earlier.kernel_log:
+            marks.append(earlier.kernel_log.mark)
+        return reading(f"{when.value}{len(marks)}")
+
+    monkeypatch.setattr(environment, "take_reading", take_reading)
+    before = drive_failure.reading_before(bench, array())
+    for _ in range(2):
+        with pytest.raises(InvalidMeasurement), attributed(bench, array()):
+            raise InvalidMeasurement("x")
+    assert marks == ["before0"] * 2
+    drive_failure.reading_after(bench, array(), before)
+    with pytest.raises(InvalidMeasurement), attributed(bench, array()):
+        raise InvalidMeasurement("x")
+    assert marks == ["before0"] * 3 + ["after3"]
+
+
+def test_messages_count_for_the_drives_that_were_loaded() -> None:
+    bench, _ = setup(HEALTHY, HEALTHY, HEALTHY)
+    bench.readings.array, bench.readings.before = replace(array(), members=MEMBERS[:2]), reading("k1")
+    assert bench.readings.of(replace(array(), members=MEMBERS[1:2]))
     assert bench.readings.of(array()) is None
