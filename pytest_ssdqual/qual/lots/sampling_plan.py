@@ -130,7 +130,7 @@ class ByAttributes:
     def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
         """Least fraction bad that is accepted with at most this probability; of this lot if its size is known.
 
-        A sample without replacement finds more: 7.2 % for 50 of 500 with Ac 1, where a process would be 7.6 %.
+        A sample without replacement finds more: 7.4 % for 50 of 500 with Ac 1, where a process would be 7.6 %.
         """
         if self.lot is None:
             return self.quality(risk)
@@ -176,10 +176,18 @@ class ByVariables:
         return float(inside > self.k) if math.isnan(rejected) else 1.0 - rejected
 
     def quality(self, acceptance: float) -> float:
-        """Fraction bad that is accepted with this probability."""
+        """Fraction bad that is accepted with this probability; at least 1e-9 and at most 1 - 1e-9.
+
+        With the k of a good sample hardly any fraction is accepted: k = 8 and n = 24 accept 1e-9 in 5 % of all cases.
+        """
         from scipy.optimize import brentq
 
-        return float(brentq(lambda fraction: self.acceptance(fraction) - acceptance, 1e-9, 1 - 1e-9, xtol=1e-10))
+        best, worst = 1e-9, 1 - 1e-9
+        if self.acceptance(best) <= acceptance:
+            return best
+        if self.acceptance(worst) >= acceptance:
+            return worst
+        return float(brentq(lambda fraction: self.acceptance(fraction) - acceptance, best, worst, xtol=1e-10))
 
     def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
         """Fraction bad that is accepted with only this probability."""
@@ -268,26 +276,35 @@ def acceptability(sample: int, fraction: float, acceptance: float = 1 - PRODUCER
     return float(nctdtrit(sample - 1, -ndtri(fraction) * root, 1 - acceptance)) / root
 
 
+@lru_cache(maxsize=4096)
 def _smallest(fraction: float, lot: int | None, accept: int, risk: float) -> int | None:
-    """Smallest sample that accepts at ``fraction`` with at most ``risk``; None if there is none."""
-    if lot is not None:
-        bad = math.ceil(lot * fraction * (1 - 1e-9))
-        return next((n for n in range(accept + 1, lot + 1) if _without_replacement(lot, bad, n, accept) <= risk), None)
+    """Smallest sample that accepts at ``fraction`` with at most ``risk``; None if there is none.
+
+    A larger sample contains a smaller one, so it never accepts more often.
+    """
     from scipy.special import bdtr
 
-    low, high = accept, MOST
-    if float(bdtr(accept, high, fraction)) > risk:
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if float(bdtr(accept, middle, fraction)) <= risk else (middle, high)
-    return high
+    def suffices(sample: int) -> bool:
+        if lot is None:
+            return float(bdtr(accept, sample, fraction)) <= risk
+        bad = math.ceil(lot * fraction * (1 - 1e-9))
+        return _without_replacement(lot, bad, sample, accept) <= risk
+
+    samples = range(accept + 1, (lot or MOST) + 1)
+    found = bisect_left(samples, True, key=suffices)
+    return samples[found] if found < len(samples) else None
 
 
 def _without_replacement(lot: int, bad: int, sample: int, accept: int) -> float:
-    """Probability of at most ``accept`` bad ones among ``sample`` of a lot with ``bad``; exact in integers."""
-    ways = sum(math.comb(bad, found) * math.comb(lot - bad, sample - found) for found in range(accept + 1))
-    return ways / math.comb(lot, sample)
+    """Probability of at most ``accept`` bad ones among ``sample`` of a lot with ``bad``; exact in integers.
+
+    Sample and bad drives may change places, which makes the binomial coefficients smaller: both are subsets of the lot,
+    and only the size of their overlap counts.
+    """
+    fewer, more = sorted((bad, sample))
+    overlaps = range(min(accept, fewer) + 1)
+    ways = sum(math.comb(more, both) * math.comb(lot - more, fewer - both) for both in overlaps)
+    return ways / math.comb(lot, fewer)
 
 
 def _fits(sample: int, lot: int | None) -> None:

@@ -71,6 +71,18 @@ def test_a_lot_of_known_size_against_counting_it_out(plan: ByAttributes, data: s
     assert plan.acceptance_of_lot(limiting) <= 0.1 < plan.acceptance_of_lot(limiting - 1)
 
 
+@given(st.integers(3, 60), st.floats(-12, 60), st.floats(0.01, 0.99))
+def test_the_quality_beyond_the_bracket_is_its_end(sample: int, k: float, acceptance: float) -> None:
+    """The k of even drives far inside their limit is that of no plan: Q = 8 and more."""
+    plan = ByVariables(sample, k, "a contract")
+    quality = plan.quality(acceptance)
+    assert 0 < quality < 1
+    if quality <= 1e-9:
+        assert plan.acceptance(quality) <= acceptance
+    if quality >= 1 - 1e-9:
+        assert plan.acceptance(quality) >= acceptance
+
+
 def test_a_lot_without_end_is_a_process() -> None:
     plan = ByAttributes(50, 1, "a contract", lot=10**7)
     for percent in (1, 5, 10):
@@ -134,6 +146,33 @@ def test_plans_without_a_failure_for_small_lots(ltpd: float, samples: list[int])
     for lot, sample in zip(lots, samples, strict=True):  # one drive fewer would not do
         bad = math.ceil(lot * ltpd / 100)
         assert ByAttributes(sample - 1, 0, "", lot).acceptance_of_lot(bad) > 0.05
+
+
+@given(st.integers(2, 60), st.floats(0.5, 60), st.integers(0, 6), st.sampled_from([0.05, 0.1, 0.5]))
+def test_the_smallest_sample_against_trying_all(lot: int, ltpd: float, accept: int, risk: float) -> None:
+    bad = math.ceil(lot * ltpd / 100 * (1 - 1e-9))
+    plans = [ByAttributes(sample, accept, "", lot) for sample in range(accept + 1, lot + 1)]
+    smallest = next((each for each in plans if each.acceptance_of_lot(bad) <= risk), None)
+    if smallest is not None:
+        assert for_limiting_quality(ltpd, lot, accept, risk).sample == smallest.sample
+        return
+    with pytest.raises(ValueError, match="no sample distinguishes"):
+        for_limiting_quality(ltpd, lot, accept, risk)
+
+
+def test_a_plan_of_a_large_lot_takes_few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A linear search tried each of 2,501 samples; all of them took seconds."""
+    trials = []
+    acceptance = sampling_plan._without_replacement
+
+    def counted(lot: int, bad: int, sample: int, accept: int) -> float:
+        trials.append(sample)
+        return acceptance(lot, bad, sample, accept)
+
+    monkeypatch.setattr(sampling_plan, "_without_replacement", counted)
+    sampling_plan._smallest.cache_clear()
+    assert [for_limiting_quality(1, 5000, accept=20).sample for _ in range(2)] == [2501, 2501]
+    assert len(trials) <= math.log2(5000) + 1
 
 
 def test_plans_through_two_points() -> None:

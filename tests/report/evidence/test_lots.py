@@ -69,6 +69,20 @@ def test_by_variables_with_how_normal_the_drives_are() -> None:
     assert 0 < (found["bad_at_most_percent"] or 0) < (found["limiting_quality_percent"] or 0)
 
 
+def test_even_drives_far_inside_the_limit_have_figures() -> None:
+    """Q = 60: at no fraction above 1e-9 would a process give such a sample in one case of ten."""
+    verdict = judged(BY_VARIABLES, [2 * each for each in ALIKE])
+    assert verdict
+    assert 0 < (dict(figures(verdict))["bad_at_most_percent"] or 0) < min(POINTS_PERCENT)
+    assert any("less than 0.1 %" in each for each in remarks(verdict, 8))
+
+
+def test_drives_far_beyond_the_limit_have_figures() -> None:
+    verdict = judged(BY_VARIABLES, [each / 2 for each in ALIKE])
+    assert not verdict
+    assert dict(figures(verdict))["bad_at_most_percent"] == pytest.approx(100)
+
+
 def test_what_is_said_beside_the_verdict() -> None:
     assert remarks(judged(PLAN, ALIKE), measured=10) == (
         "of samples from a process with 1 / 5 / 10 / 20 % bad drives the plan (ISO 2859-1 level II, AQL 1.5 %, code "
