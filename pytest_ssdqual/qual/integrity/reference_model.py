@@ -150,8 +150,10 @@ class ReferenceModel:
     #: Ends of ranges of generations, and the transfer size of each.
     _blocks: list[tuple[int, int]] = field(default_factory=list)
     _in_flight: set[int] = field(default_factory=set)
-    #: Stripes whose parity may have been stale when it was needed.
+    #: Stripes whose parity may have been stale when it was needed; md keeps it so until it computes parity anew.
     _holes: set[int] = field(default_factory=set)
+    #: Units of those stripes that were being written, and not judged or written since: they may hold anything.
+    _lost: set[int] = field(default_factory=set)
 
     def add(self, regions: Iterable[Region]) -> None:
         """Add regions with undefined content."""
@@ -167,9 +169,12 @@ class ReferenceModel:
 
     def wrote(self, region: Region, generation: int, *, flushed: bool) -> None:
         """Record an acknowledged write of a generation from ``begin``, in whole transfers."""
-        for unit in self._written(region, self.block_bytes(generation)):
+        block_bytes = self.block_bytes(generation)
+        for unit in self._written(region, block_bytes):
             unit.now = frozenset((generation,))
             unit.durable = None if unit.durable is None else unit.durable | unit.now
+        end = region.offset_bytes + region.written(block_bytes)
+        self._lost.difference_update(range(region.offset_bytes, end, UNIT_BYTES))
         if flushed:
             self.flush()
 
@@ -193,6 +198,7 @@ class ReferenceModel:
         """Record a power cut; during the overwriting of ``region``, if one is given."""
         if torn and torn.acknowledged is not None:
             self.flush()
+        self._lost = set()
         self._in_flight = {at for _, at, unit in self._all() if unit.durable is None or unit.durable != unit.now}
         for units in self._units.values():
             for unit in units:
@@ -208,6 +214,18 @@ class ReferenceModel:
         """
         if self.stripe_bytes:
             self._holes |= {at // self.stripe_bytes for at in self._in_flight}
+            self._lost = set(self._in_flight)
+
+    def repaired(self) -> None:
+        """Record that parity agrees with the data, in all stripes: after a repair, a reshape, or a check without a
+        mismatch.
+        """
+        self._holes = set()
+
+    @property
+    def has_holes(self) -> bool:
+        """Return whether parity may disagree with the data."""
+        return bool(self._holes)
 
     def certain(self, region: Region) -> tuple[tuple[int, int, int], ...]:
         """Offset, size and generation of the stretches with only one allowed generation, in whole transfers."""
@@ -242,6 +260,9 @@ class ReferenceModel:
             yield from self._judge_unit(region.offset_bytes + at, unit, data[at : at + UNIT_BYTES])
 
     def _judge_unit(self, offset: int, unit: StampedUnit, data: bytes) -> Iterator[Mismatch]:
+        # Only once: the array has answered, and a power cut that is over does not excuse another answer.
+        is_lost = offset in self._lost
+        self._lost.discard(offset)
         if unit.now is None:
             return
         whole = Stamp.of_cell(data[: stamp.CELL_BYTES])
@@ -254,7 +275,7 @@ class ReferenceModel:
                 found_generations.add(found)
                 continue
             hole = self.stripe_bytes and offset // self.stripe_bytes in self._holes
-            if hole and offset in self._in_flight:
+            if is_lost:
                 unit.now = unit.durable = None  # not guaranteed; its content is undefined from now on
                 return
             expected = _generations(unit.now)

@@ -78,8 +78,6 @@ class _RunState:
     state: ArrayLife
     model: ReferenceModel
     outcome: IntegrityOutcome
-    #: True if md was forced to start, so that copies or parity may disagree until a repair.
-    dirty: bool = False
 
     @classmethod
     def begin(cls, target: IntegrityTarget, history: StepSequence, number: int) -> _RunState:
@@ -191,10 +189,10 @@ class _RunState:
         self.target.settle(self._missing)
         sectors = self.target.compare(repair=repair)
         if not sectors:
-            self.dirty = False
+            self.model.repaired()
             return
         disagreement = f"{sectors} sectors do not agree"
-        if self.dirty:
+        if self.model.has_holes:
             self.outcome.remarks.append(
                 f"{disagreement} after md was forced to start with members missing and parity in doubt: the write hole"
             )
@@ -202,7 +200,8 @@ class _RunState:
             self.outcome.remarks.append(f"{disagreement}; some were discarded, and copies of those may differ")
         else:
             yield Mismatch(MismatchKind.DISAGREE, None, disagreement, "0 sectors")
-        self.dirty = self.dirty and not repair
+        if repair:
+            self.model.repaired()
 
     def _grow(self, drive: int) -> Iterator[Mismatch]:
         size_bytes = self.target.grow(drive)
@@ -214,6 +213,7 @@ class _RunState:
             except ValueError as error:
                 raise RigError(f"{self.state.geometry}: {error}") from error
         self.target.settle(self._missing)
+        self.model.repaired()  # a reshape computes the parity of every new stripe
         yield from self._read()
 
     def _cut(self, step: Cut, before: ArrayLife) -> Iterator[Mismatch]:
@@ -226,7 +226,6 @@ class _RunState:
         torn = Torn(overwritten.generation, after.acknowledged, overwritten.block_bytes) if overwritten else None
         self.model.cut(region, torn)
         if after.dirty:
-            self.dirty = True
             self.model.started_dirty()
             self.outcome.remarks.append("md had to be forced to start: members were missing and parity was in doubt")
         yield from self._read()

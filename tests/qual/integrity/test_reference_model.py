@@ -263,6 +263,40 @@ class TestWriteHole:
         disk.data[:ATOM] = b"?" * ATOM
         assert disk.judge(HERE) == []
 
+    def test_what_was_being_written_may_change_no_more_once_it_was_read(self, disk: Disk) -> None:
+        assert disk.judge(HERE) == []
+        disk.data[:ATOM] = bytes(ATOM)
+        assert [each.kind for each in disk.judge(HERE)] == [MismatchKind.WRITE_HOLE]
+
+    @pytest.mark.parametrize("is_repaired", [False, True])
+    def test_a_later_cut_of_a_whole_array_excuses_nothing(self, disk: Disk, *, is_repaired: bool) -> None:
+        assert disk.judge(HERE) == []
+        if is_repaired:
+            disk.ledger.repaired()
+        assert disk.ledger.has_holes is not is_repaired
+        disk.write(HERE)
+        disk.write(HERE, flushed=False)
+        disk.ledger.cut()
+        disk.data[:UNIT_BYTES] = bytes(UNIT_BYTES)
+        kind = MismatchKind.GARBAGE if is_repaired else MismatchKind.WRITE_HOLE
+        assert {each.kind for each in disk.judge(HERE)} == {kind}
+
+    def test_a_neighbour_is_lost_by_it_until_parity_is_computed_anew(self, disk: Disk) -> None:
+        assert disk.judge(NEXT) == []
+        disk.ledger.repaired()
+        disk.data[NEXT.offset_bytes : NEXT.offset_bytes + ATOM] = bytes(ATOM)
+        assert [each.kind for each in disk.judge(NEXT)] == [MismatchKind.GARBAGE]
+
+
+def test_what_is_written_again_after_a_forced_start_has_to_be_there(disk: Disk) -> None:
+    disk.write(HERE)
+    disk.write(HERE, flushed=False)
+    disk.ledger.cut()
+    disk.ledger.started_dirty()
+    disk.write(HERE)
+    disk.data[:ATOM] = bytes(ATOM)
+    assert [each.kind for each in disk.judge(HERE)] == [MismatchKind.WRITE_HOLE]
+
 
 def test_what_may_only_be_one_thing_is_told_in_whole_transfers(disk: Disk) -> None:
     disk.write(HERE, 2 * UNIT_BYTES)
