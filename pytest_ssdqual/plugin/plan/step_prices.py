@@ -302,8 +302,8 @@ class Prices:
             )
 
     def rebuild(self, geometry: Geometry, workload: Workload) -> StepCost:
-        """Return the cost of a rebuild: each replaced member is written once, then all data are read once to check
-        them.
+        """Return the cost of a rebuild: each replaced member is written once, then all members are read once to check
+        them, both at most at md's limit.
         """
         rule = self.protocol.rebuild
         rate = min(self._stream, rule.max_bytes_per_s or resync.USUAL_MOST_BYTES_PER_S)
@@ -315,7 +315,7 @@ class Prices:
             )
         seconds = min(self.drive_bytes / rate, rule.limit_s)
         written = self.written(geometry, workload, seconds) + geometry.missing * self.drive_bytes
-        return StepCost(seconds + self.drive_bytes / self._stream + OVERHEAD_S, written)
+        return StepCost(seconds + self.drive_bytes / rate + OVERHEAD_S, written)
 
     def lives(self, geometry: Geometry) -> StepCost:
         """Return the cost of an integrity test: its whole time limit, a tenth of which rebuilds members."""

@@ -283,6 +283,15 @@ def test_a_rebuild_writes_every_replaced_member_once() -> None:
     assert row.measure_s >= 2 * GB / step_prices.FILL_BYTES_PER_S  # written, and checked
 
 
+@pytest.mark.parametrize(("most", "rate"), [(None, 204.8e6), (10**9, 10**9), (10**10, 5600e6)])
+def test_a_rebuild_and_its_check_take_the_time_of_mds_limit(most: int | None, rate: float) -> None:
+    """md copies at most 204.8 MB/s of each member by default, however fast the drives are."""
+    sheet = spec.load("micron-7450-pro-7t68")
+    limited = replace(protocol.load("intel"), rebuild=RebuildRule(max_bytes_per_s=most))
+    cost = step_prices.Prices(limited, sheet, 7680 * GB).rebuild(Geometry.parse("raid5x4-1rebuilding"), READS)
+    assert cost.seconds == pytest.approx(2 * 7680 * GB / rate, rel=0.01)
+
+
 def test_the_plan_warns_of_steps_longer_than_the_protocol_allows() -> None:
     geometry, sheet = Geometry.parse("raid6x6-1rebuilding"), spec.load("ssdqual-sm300")
     steps, usual = planned(rebuilt={geometry: [READS]}), replace(protocol.load("quick"), rebuild=RebuildRule())

@@ -210,9 +210,9 @@ def test_everything_in_its_order(bench: RebuildBench) -> None:
         "sh",
         "rm",
         "surroundings after",
-        "unlimit",
         "healthy raid6x4",
         "check",
+        "unlimit",
         "look raid6x4",
         "healthy raid6x4",
     ]
