@@ -16,9 +16,10 @@ from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.forecast.duration import SteadySteps, Turns
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
-from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
+from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds
@@ -349,7 +350,24 @@ class Prices:
         sequential rate.
         """
         seconds = self.protocol.explore.budget_s
+        self._note_short_probes(geometry)
         return StepCost(seconds, 0.5 * seconds * self._stream * geometry.width)
+
+    def _note_short_probes(self, geometry: Geometry) -> None:
+        """Note the promises about rare events that a probe is too short to pass."""
+        probing = dimensions.probing(self.protocol)
+        probe_s = dimensions.longest_s(probing) - probing.ramp_s
+        for each in self.spec.promises if self.spec.key != DEFAULT else ():
+            if each.claim not in OF_RARE_EVENTS or each.level not in (None, geometry.level):
+                continue
+            needed_s = latency.shortest_s(each.times_per_hour or TIMES_PER_HOUR, self.protocol.verdict.confidence)
+            if needed_s > probe_s:
+                needed = format_duration(math.ceil(needed_s))
+                self.too_short[f"search {each.claim}"] = (
+                    f"searches may break but never pass {each.claim.label}: that takes {needed} of observation and a "
+                    f"probe has {format_duration(probe_s)}; raise explore.measurement of the protocol, or promise "
+                    "something else about the same workloads"
+                )
 
     def _steps(self, asked: SteadySteps) -> tuple[int, ...]:
         return self.durations.steps(asked) if self.durations else (1,)

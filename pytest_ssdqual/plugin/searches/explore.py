@@ -62,6 +62,15 @@ class SearchEnded(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """The judgement of a probe; the fields are those of ``Probed``."""
+
+    verdicts: tuple[Verdict, ...]
+    trouble: tuple[str, ...]
+    unseen: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SpecPromises:
     """The promises of a spec about single workloads on one array of these drives.
 
@@ -82,10 +91,10 @@ class SpecPromises:
             return {}
         return {claim: limit for claim, limit in found.items() if limit is not None}
 
-    def judge(self, measured: Measured, rule: Protocol) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
-        """Return a verdict on each promise by itself, and a sentence for each promise that cannot be judged."""
+    def judge(self, measured: Measured, rule: Protocol) -> Judged:
+        """Judge each promise by itself."""
         found: list[Verdict] = []
-        trouble = []
+        trouble, unseen = list[str](), dict[str, None]()
         for claim, limit in self.limits(measured.workload).items():
             try:
                 verdicts = judge_all(claim, measured, limit, rule.verdict.confidence, rule.verdict.indifference_percent)
@@ -93,10 +102,12 @@ class SpecPromises:
                 trouble.append(f"{claim.label}: {error}")
             except NotApplicable:
                 continue  # more time would not help: the claim compares drives, and there is one
-            # A search is too short to pass promises about rare events; it can only fail them. Without ``again``, which
+            # A probe is too short to pass promises about rare events; it can only break them. Without ``again``, which
             # holds the whole measurement: a search has hundreds.
             found += [replace(each, again=None) for each in verdicts if not each.is_unseen]
-        return tuple(found), tuple(trouble)
+            if any(each.is_unseen for each in verdicts):
+                unseen[claim.label] = None
+        return Judged(tuple(found), tuple(trouble), tuple(unseen))
 
 
 @dataclass(slots=True)
@@ -181,8 +192,8 @@ class Explorer:
         except InvalidMeasurement as error:
             return Probed(workload, sum(spent), trouble=(str(error),))
         self._windows_s[workload] = protocol.window_s
-        verdicts, trouble = self.promised.judge(measured, protocol)
-        return Probed(workload, sum(spent) or _length_s(measured), verdicts, trouble)
+        found = self.promised.judge(measured, protocol)
+        return Probed(workload, sum(spent) or _length_s(measured), found.verdicts, found.trouble, found.unseen)
 
     def simplify(self, workload: Workload) -> tuple[Workload, bool]:
         """Return the simplest workload that still looks broken, and True if every simpler one was probed."""
@@ -245,7 +256,7 @@ class Explorer:
 
     def _enough(self, workload: Workload, measured: Measured) -> Decision:
         """Stop a probe at the first failed promise, else when all verdicts are settled."""
-        verdicts, _ = self.promised.judge(measured, self.probing)
+        verdicts = self.promised.judge(measured, self.probing).verdicts
         broken = next((each for each in verdicts if each.outcome is Outcome.FAIL), None)
         if broken:
             return Decision(done=True, sentence=repr(broken))
@@ -382,6 +393,8 @@ class Explore:
             )
         if found.suspects or found.counts[ProbedFigures.KEPT]:
             return
+        if found.is_blind:
+            raise InvalidMeasurement(f"{found}")
         why = next((each.trouble[0] for each in found.probed if each.trouble), "every promise was inconclusive")
         raise InvalidMeasurement(f"{found}: no workload near {space.plain} could be judged: {why}")
 
@@ -447,6 +460,7 @@ class Explore:
                     "seconds": each.seconds,
                     "verdict": "" if each.worst_verdict is None else repr(each.worst_verdict),
                     "trouble": list(each.trouble),
+                    "unseen": list(each.unseen),
                 }
                 for each in found.probed
             ],

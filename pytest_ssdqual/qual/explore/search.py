@@ -27,6 +27,8 @@ class ProbedFigures(StrEnum):
     KEPT = "kept"
     BROKEN = "broken"
     UNDECIDED = "undecided"
+    #: Not broken, but a probe is too short to pass any of its promises: all are about rare events.
+    TOO_SHORT = "too_short"
     #: Not steady, not valid, or refused: nothing is known.
     UNMEASURABLE = "unmeasurable"
 
@@ -42,6 +44,8 @@ class Probed:
     verdicts: tuple[Verdict, ...] = ()
     #: Reasons: promises without a verdict (too few I/Os for a quantile), or why it could not be measured.
     trouble: tuple[str, ...] = ()
+    #: Names of the promises about rare events that the probe was too short to pass; it did not break them.
+    unseen: tuple[str, ...] = ()
 
     @property
     def look(self) -> ProbedFigures:
@@ -49,7 +53,7 @@ class Probed:
         if Outcome.FAIL in outcomes:
             return ProbedFigures.BROKEN
         if not outcomes:
-            return ProbedFigures.UNMEASURABLE
+            return ProbedFigures.TOO_SHORT if self.unseen and not self.trouble else ProbedFigures.UNMEASURABLE
         return ProbedFigures.UNDECIDED if Outcome.INCONCLUSIVE in outcomes or self.trouble else ProbedFigures.KEPT
 
     @property
@@ -87,7 +91,7 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WorkloadSearch:
-    """A finished search. True if it found nothing: then all workloads that it probed are good, which implies nothing
+    """A finished search. True if it found nothing: then the workloads that it judged are good, which implies nothing
     more.
     """
 
@@ -105,7 +109,17 @@ class WorkloadSearch:
     is_cut: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.counts[ProbedFigures.KEPT]) and not self.counts[ProbedFigures.BROKEN]
+        return bool(self.counts[ProbedFigures.KEPT]) and not self.counts[ProbedFigures.BROKEN] and not self.is_blind
+
+    @property
+    def is_blind(self) -> bool:
+        """Return whether the probes were too short to pass any promise about most of the workloads."""
+        return 2 * self.counts[ProbedFigures.TOO_SHORT] > len(self.probed)
+
+    @property
+    def unseen(self) -> str:
+        """Names of the promises that probes were too short to pass; empty if there is none."""
+        return ", ".join(dict.fromkeys(each for probed in self.probed for each in probed.unseen))
 
     def __repr__(self) -> str:
         return self.sentence()
@@ -157,10 +171,13 @@ class WorkloadSearch:
             f"{counts[look]} {what}"
             for look, what in (
                 (ProbedFigures.UNDECIDED, "undecided"),
+                (ProbedFigures.TOO_SHORT, "not judged, as their probes could only break a promise"),
                 (ProbedFigures.UNMEASURABLE, "could not be measured"),
             )
             if counts[look]
         ]
+        if self.unseen:
+            more.append(f"no probe was long enough to pass {self.unseen}")
         rest = f"; {', '.join(more)}" if more else ""
         if self.confirmed:
             return f"{searched}: {self.confirmed.workload} breaks a promise of {self.spec}{rest}"
@@ -171,6 +188,8 @@ class WorkloadSearch:
             did = "that looked so did not when it was" if tried == 1 else "that looked so did not when they were"
             may = f"{self.untried} may break a promise of {self.spec}"
             return f"{searched}: {may}, but {tried} {did} measured anew, and no more are tried{rest}"
+        if self.is_blind:
+            return f"{searched}: none broke a promise of {self.spec}, but most were not judged{rest}; {LONGER_PROBES}"
         return f"{searched}: none broke a promise of {self.spec}{rest}"
 
     def remarks(self) -> tuple[str, ...]:
@@ -185,6 +204,8 @@ class WorkloadSearch:
         return [each for each in self.probed if each.look is ProbedFigures.UNMEASURABLE and each.trouble]
 
 
+#: What to do if probes are too short.
+LONGER_PROBES = "raise explore.measurement of the protocol, or promise something else about these workloads"
 #: Most workloads of a kind that a summary names.
 MOST_TOLD = 3
 

@@ -16,6 +16,7 @@ OUTCOMES = {
     ProbedFigures.KEPT: Finding.PASS,
     ProbedFigures.BROKEN: Finding.FAIL,
     ProbedFigures.UNDECIDED: Finding.INCONCLUSIVE,
+    ProbedFigures.TOO_SHORT: Finding.INCONCLUSIVE,
 }
 
 

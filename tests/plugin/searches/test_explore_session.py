@@ -246,6 +246,29 @@ def test_nothing_that_can_be_decided_is_an_error(rig: Inner, monkeypatch: pytest
     assert "no workload near randread_4k_qd1 could be judged: " in case.message
 
 
+RARE = SPEC.replace("steady_iops", "max_latency").replace('at_least = "200 IOPS"', 'at_most = "500 ms"')
+
+
+def test_what_no_probe_can_decide_is_probed_once_and_is_not_green(rig: Inner) -> None:
+    (rig.pytester.path / "acme.toml").write_text(RARE)
+    explore(rig, "workloads = 5")
+    run(rig)
+    case = rig.cases()[CASE]
+    assert case.outcome == "error"
+    assert "max latency" in case.message
+    assert {each["look"] for each in searched(rig)["probed"]} == {"too_short"}
+    assert not rig.records("explored_longer")
+
+
+def test_the_plan_names_a_promise_that_no_probe_can_pass(rig: Inner) -> None:
+    (rig.pytester.path / "acme.toml").write_text(RARE)
+    told = " ".join(line.strip() for line in run(rig, "--collect-only").outlines)
+    assert "never pass max latency" in told
+    explore(rig, 'measurement = "2 h"')
+    told = " ".join(line.strip() for line in run(rig, "--collect-only").outlines)
+    assert "never pass max latency" not in told
+
+
 def test_a_spec_that_promises_nothing_itself_is_not_searched(rig: Inner) -> None:
     """The default promises are for the suites' workloads: a sound drive would break them somewhere."""
     (rig.pytester.path / "acme.toml").write_text('[product]\nname = "ACME 9"\nmodels = []\n')

@@ -81,6 +81,24 @@ def test_what_could_not_be_measured_is_told() -> None:
     assert found.remarks() == (f"could not be measured: {SYNC} on drivex2 is not steady",)
 
 
+def test_a_search_whose_probes_were_mostly_too_short_is_not_green() -> None:
+    unseen = [Probed(DEEP.at(depth), 6.0, unseen=("max latency",)) for depth in (1, 2, 4)]
+    assert {each.look for each in unseen} == {ProbedFigures.TOO_SHORT}
+    # A longer probe may decide the promise that had too few I/Os.
+    assert replace(unseen[0], trouble=("too few I/Os",)).look is ProbedFigures.UNMEASURABLE
+    judged = [replace(each, unseen=("max latency",)) for each in SOUND]
+    assert {each.look for each in judged} == {ProbedFigures.KEPT}
+    assert search(*judged, *unseen[:2])
+    blind = search(*judged, *unseen)
+    assert (bool(blind), blind.outcome) == (False, Outcome.INCONCLUSIVE)
+    assert "max latency" in blind.sentence()
+    assert "explore.measurement" in blind.sentence()
+    found = of_search(blind, protocol="quick", acceptance=False)
+    assert found.outcome is Finding.INCONCLUSIVE
+    assert found.figures["workloads_too_short"] == 3
+    assert [each.outcome for each in found.points[2:]] == [Finding.INCONCLUSIVE] * 3
+
+
 def test_a_suspect_that_is_cleared_is_no_failure_and_counts_as_kept() -> None:
     found = search(*SOUND, probed(SYNC, 500, 500), suspects=(suspect(SYNC, 500, 1000),))
     assert found
