@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from pytest_ssdqual import suites
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import sheet_coverage
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Accountable, Claim, Scope
@@ -13,52 +14,6 @@ from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.units import format_capacity, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.view.tables import TextLine
-
-_LEVELS = ("raid0", "raid1", "raid10", "raid5", "raid6")
-#: Shipped suites that judge each claim, besides ``datasheet`` (what is published) and ``explore`` (single workloads).
-SUITES: dict[Claim, tuple[str, ...]] = {
-    Claim.STEADY_IOPS: (
-        "degraded", "drive", "intel_910", "intel_s3500", "lot", *_LEVELS, "snia", "stec", "toms_s3500", "toms_s3700",
-    ),
-    Claim.READ_IOPS: ("intel_910", "stec"),
-    Claim.WRITE_IOPS: ("intel_910", "stec"),
-    Claim.THROUGHPUT: ("intel_910", "intel_s3500", "snia", "toms_s3500", "toms_s3700"),
-    Claim.MEAN_LATENCY: ("intel_910", "intel_s3500", "snia"),
-    Claim.READ_MEAN_LATENCY: ("intel_910", "stec"),
-    Claim.P99_LATENCY: ("degraded", "drive", "lot", *_LEVELS),
-    Claim.P99_999_LATENCY: ("snia",),
-    Claim.MAX_LATENCY: ("snia",),
-    Claim.LATENCY_SPREAD_OVER_TIME: ("drive", *_LEVELS),
-    Claim.WORST_SECOND: ("drive", "intel_910"),
-    Claim.SLOWEST_SECOND: ("intel_910",),
-    Claim.FASTEST_SECOND: ("intel_910",),
-    Claim.FASTEST_TO_SLOWEST_SECOND: ("intel_910",),
-    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: ("intel_s3500",),
-    Claim.SUSTAINED_TEMPERATURE: ("drive",),
-    Claim.THROTTLED_TIME: ("drive",),
-    Claim.ARRAY_EFFICIENCY: ("efficiency",),
-    Claim.TIMES_ONE_DRIVE: ("intel_s3500",),
-    Claim.MEMBER_SPREAD: ("drive", "lot", "stec"),
-    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: ("drive",),
-    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: ("intel_s3500", *_LEVELS),
-    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: ("intel_s3500",),
-    Claim.SCALING_SLOPE: ("intel_s3500", *_LEVELS, "toms_s3700"),
-    Claim.SCALING_DEVIATION: (*_LEVELS, "intel_s3500", "toms_s3700"),
-    Claim.BATHTUB_DEPTH: ("stec", "toms_s3500"),
-    Claim.MIX_RISE: ("toms_s3500",),
-    Claim.BALANCED_GAIN: ("toms_s3500",),
-    Claim.UNALIGNED_PENALTY: ("stec",),
-    Claim.QD_KNEE: ("intel_910", "stec"),
-    Claim.QD_LATENCY_KNEE: ("intel_s3500",),
-    Claim.QD_GAIN: ("intel_910", "intel_s3500", "stec", "toms_s3700"),
-    Claim.QD_DEPENDENCE: ("intel_s3500", "toms_s3700"),
-    Claim.FRESH_IOPS: ("intel_910", "snia", "stec"),
-    Claim.SETTLED_IOPS: ("intel_910", "snia", "stec"),
-    Claim.FRESH_TO_STEADY: ("intel_910", "snia", "stec"),
-    Claim.CLIFF_AFTER: ("snia", "stec"),
-    Claim.REBUILD_RATE: ("degraded",),
-    Claim.REBUILD_TIME: ("degraded",),
-}  # fmt: skip
 
 
 def lines(spec: Spec) -> Iterator[TextLine]:
@@ -175,9 +130,11 @@ def _suites(spec: Spec) -> Iterator[str]:
     if spec.figures:
         quantities = sum(1 for figure in spec.figures for _ in figure.places())
         yield f"datasheet: {quantities} published quantit{'y' if quantities == 1 else 'ies'}"
+    # Besides these, ``datasheet`` judges what is published, and ``explore`` single workloads.
+    judging = suites.judging()
     for claim in dict.fromkeys(promise.claim for promise in spec.promises):
         also = ("explore",) if claim.scope is Scope.RUN and claim not in OF_COUNTERS else ()
-        yield f"{claim.label}: {', '.join((*SUITES.get(claim, ()), *also)) or 'datasheet, where it is published'}"
+        yield f"{claim.label}: {', '.join((*judging.get(claim, ()), *also)) or 'datasheet, where it is published'}"
     if spec.lot:
         yield "lot: whether the lot is accepted by its sample"
 

@@ -9,6 +9,7 @@ import pytest
 from support.builders.sheet import PRODUCT, figure, load, promise
 from support.documents.suite_sources import shipped
 
+from pytest_ssdqual import suites
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.data_sheet import explain
@@ -29,7 +30,7 @@ def test_the_suites_of_each_claim_are_those_that_judge_it() -> None:
     for test in shipped():
         for claim, _ in test.judged:
             found[Claim(claim)].add(test.module.partition("/")[0])
-    assert {claim: set(suites) for claim, suites in explain.SUITES.items()} == found
+    assert {Claim(claim): set(names) for claim, names in suites.judging().items()} == found
 
 
 def test_a_figure_is_shown_with_its_source_and_the_limit_that_follows(tmp_path: Path) -> None:
