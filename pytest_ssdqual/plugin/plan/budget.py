@@ -1,8 +1,9 @@
 """``--ssd-budget``: fits a plan into a time, and keeps the run to it.
 
-Sequential measurements get an earlier end, all of them the same quantile of their own expected durations, and what does
-not fit is left out, from the end of the plan: what is measured is complete arrays. Of all such plans the one is taken
-by which the most measurements are expected to be decided. An end by the budget is one of the protocol's looks, whose
+Sequential measurements get an earlier end, all of them the same quantile of their own expected durations. A step that
+alone takes longer than the budget is left out, because ``KeptBudget`` would not begin it. Of the others, what does not
+fit is left out, from the end of the plan: what is measured is complete arrays. Of all such plans the one is taken by
+which the most measurements are expected to be decided. An end by the budget is one of the protocol's looks, whose
 intervals hold together, so it needs no other statistics; but it is never before the time at which a plateau or a rare
 event could be taken for the drive.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from pytest_ssdqual.plugin.plan import durations
@@ -38,6 +39,15 @@ from pytest_ssdqual.rig.measure.session import BudgetSpent
 Ends = Mapping[tuple[Geometry, Workload], float]
 #: Kind of the records of steps that were not begun, and of measurements that ended undecided.
 SPENT = "budget_spent"
+#: Kinds of steps that are left out if they do not fit. The others prepare these, or take no time of their own.
+MEASUREMENTS = (
+    StepKind.MEASURED,
+    StepKind.SATURATION,
+    StepKind.LOOP,
+    StepKind.REBUILD,
+    StepKind.SEARCH,
+    StepKind.INTEGRITY,
+)
 #: Quantiles of their durations at which measurements may end, the longest first.
 SHARES = (1.0, 0.97, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.0)
 #: Units of the claims whose shortfalls are those of a rate.
@@ -59,11 +69,20 @@ class Fitted:
     ninety_s: float = 0.0
     #: Expected number of measurements that end before they are decided.
     undecided: float = 0.0
+    #: Those of ``left_out`` that alone may take longer than the budget.
+    too_long: tuple[CampaignStep, ...] = ()
 
     def end_of(self, geometry: Geometry, workload: Workload, looks: SequentialRule) -> float:
         """Return by when a measurement ends; one that was not planned may take as long as any that was."""
         latest_s = max(self.ends_s.values(), default=looks.limit_s)
         return self.ends_s.get((geometry, workload), latest_s)
+
+    def leaves_out(self, step: CampaignStep) -> bool:
+        """Return whether the step is left out; a search is, with all workloads that it probes."""
+        if step.kind is not StepKind.SEARCH:
+            return step in self.left_out
+        searches = (each for each in self.left_out if each.kind is StepKind.SEARCH)
+        return any((each.geometry, each.is_random) == (step.geometry, step.is_random) for each in searches)
 
     def to_record(self) -> dict[str, object]:
         """Return the facts for the journal."""
@@ -87,12 +106,25 @@ def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted
 
     If all of them are decided either way, more time for each is better than less.
     """
-    priced = PricedPlan.of(CampaignPlan.of(steps, prices.protocol), prices)
+    too_long = tuple(each for each in steps if each.kind in MEASUREMENTS and least_s(prices, each) > seconds)
+    possible = [each for each in steps if each not in too_long]
+    priced = PricedPlan.of(CampaignPlan.of(possible, prices.protocol), prices)
     most_s = sum(each.condition.seconds + each.most.seconds for each in priced.rows.values())
-    fitting = _Fitting(seconds, steps, prices, dict(priced.sample_of), is_ample=most_s <= seconds)
+    fitting = _Fitting(seconds, possible, prices, dict(priced.sample_of), is_ample=most_s <= seconds)
     shares = SHARES if prices.protocol.sequential else (1.0,)
     found = [fitting.most_that_fit(share) for share in shares]
-    return max(found, key=lambda each: round(each.measured - each.undecided, 3))
+    best = max(found, key=lambda each: round(each.measured - each.undecided, 3))
+    left_out = {*too_long, *best.left_out}
+    return replace(best, left_out=tuple(each for each in steps if each in left_out), too_long=too_long)
+
+
+def least_s(prices: Prices, step: CampaignStep, preparations: Sequence[Preparation] = ()) -> float:
+    """Return the time that has to be left when a step begins, with its preparations."""
+    before_s = sum(prices.preparation(each).expected.seconds for each in preparations)
+    protocol, looks = prices.protocol, prices.protocol.sequential
+    if looks and step.kind is StepKind.MEASURED:
+        return before_s + protocol.ramp_s + group_sequential.earliest_end_s(looks) + OVERHEAD_S
+    return before_s + prices.step(step).most.seconds
 
 
 @dataclass(slots=True)
@@ -110,8 +142,8 @@ class _Fitting:
 
     @property
     def measured(self) -> list[CampaignStep]:
-        """The measurements of the plan."""
-        return [each for each in self.steps if each.kind is StepKind.MEASURED]
+        """The measurements of the plan, of all kinds."""
+        return [each for each in self.steps if each.kind in MEASUREMENTS]
 
     def most_that_fit(self, share: float) -> Fitted:
         """Return the plan with the most measurements, all ended at this quantile of their durations."""
@@ -137,7 +169,7 @@ class _Fitting:
         times, least_s = group_sequential.look_times(looks), group_sequential.earliest_end_s(looks)
         found = {}
         for step in self.measured:
-            if isinstance(step.what, Workload):
+            if step.kind is StepKind.MEASURED and isinstance(step.what, Workload):
                 wanted_s = durations.quantile(self._sample(step), share) - protocol.ramp_s - OVERHEAD_S - 1
                 end_s = next((each for each in times if each >= max(least_s, wanted_s)), times[-1])
                 found[step.geometry, step.what] = looks.limit_s if self.is_ample else end_s
@@ -162,7 +194,7 @@ class _Fitting:
             found.append(tuple(min(each, most_s) for each in sample))
             undecided += fmean(each > most_s + 1 for each in sample)
         measured = self.measured
-        of_kept = {(each.geometry, each.what) for each in measured[:kept]}
+        of_kept = {(each.geometry, each.what) for each in measured[:kept] if each.kind is StepKind.MEASURED}
         return Fitted(
             self.seconds,
             {key: end_s for key, end_s in ends_s.items() if key in of_kept},
@@ -187,10 +219,11 @@ def lines(found: Fitted, simulated: Durations, unmeasured: int = 0) -> Iterator[
     yield f"{found.called}: {found.measured} of {all_of_them} measurements{within}"
     if unmeasured:
         yield f"besides these, {unmeasured} points are screened; those that are measured after all take more time"
-    if found.left_out:
-        arrays = dict.fromkeys(str(each.geometry) for each in found.left_out)
-        on = ", ".join(arrays)
-        yield f"left out, from the end of the plan: {len(found.left_out)} on {on}; their tests are errors"
+    last = [each for each in found.left_out if each not in found.too_long]
+    for why, steps in (("each may take longer than the budget", found.too_long), ("from the end of the plan", last)):
+        if steps:
+            on = ", ".join(dict.fromkeys(str(each.geometry) for each in steps))
+            yield f"left out, {why}: {len(steps)} on {on}; their tests are errors"
     looks, rule = promises.protocol.sequential, promises.protocol.verdict
     yield (
         f"a budget makes no verdict less certain: each false accept and each false reject has at most "
@@ -271,8 +304,9 @@ class KeptBudget:
 
     def require(self, step: CampaignStep, preparations: Sequence[Preparation]) -> None:
         """Raise ``BudgetSpent`` if the step is left out, or would end late if it began now."""
-        if step in self.fitted.left_out:
-            raise BudgetSpent(f"{step.what} on {step.geometry} was not measured: {self.fitted.called} leaves it out")
+        if self.fitted.leaves_out(step):
+            what = step.what if step.kind is StepKind.MEASURED else step.kind
+            raise BudgetSpent(f"{what} on {step.geometry} was not measured: {self.fitted.called} leaves it out")
         needed_s = self._least_s(step, preparations)
         if needed_s > self.left_s():
             needed, left = (format_duration(max(0, round(each))) for each in (needed_s, self.left_s()))
@@ -319,10 +353,6 @@ class KeptBudget:
 
     def _least_s(self, step: CampaignStep, preparations: Sequence[Preparation]) -> float:
         """Return the time that a step needs, with its preparations, once it has begun."""
-        before_s = sum(self.prices.preparation(each).expected.seconds for each in preparations)
-        looks = self.protocol.sequential
-        if looks and step.kind is StepKind.MEASURED:
-            return before_s + self.protocol.ramp_s + group_sequential.earliest_end_s(looks) + OVERHEAD_S
         if step.kind is StepKind.SEARCH and not preparations:
             return 0.0  # it has begun, and asks again for each of its probes
-        return before_s + self.prices.step(step).most.seconds
+        return least_s(self.prices, step, preparations)

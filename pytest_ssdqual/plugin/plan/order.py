@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.campaign.campaign_plan import WITH_RESULT, CampaignStep, StepKind, on_fewest_arrays
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind, on_fewest_arrays
 from pytest_ssdqual.rig.resume.checkpoint import EarlierResults
 
 #: All steps of a run without duplicates, in the order of execution.
@@ -32,8 +32,8 @@ class Stage(IntEnum):
 
     First come the stages with a purge of their own. Then the array is built once for all measurements: the rig
     conditions it for one class of workloads and then for the other, removes members one by one, and ends with a
-    rebuild. Searches have a purge of their own, too, and come last: they take hours, and a run that is stopped then has
-    all other results.
+    rebuild. Searches have a purge of their own, too, and come after all other work on all arrays: they take hours, and
+    a run that is stopped then has all other results.
     """
 
     FRESH = 0
@@ -64,8 +64,9 @@ def order(
 
     ``of_drives``: the protocol conditions drives, not arrays.
 
-    Sweeps come late, as do tests that ``is_late``: by then their measurements exist. The health of the drives is judged
-    last. Tests without drives keep their order and come first, so that their results do not take days.
+    Sweeps come late, as do tests that ``is_late``: by then their measurements exist. Searches follow, and the health of
+    the drives is judged last. Tests without drives keep their order and come first, so that their results do not take
+    days.
     """
     needed = {item: needs.of(item) for item in items}
     steps = in_order((step for need in needed.values() for step in _steps(need)), of_drives=of_drives)
@@ -76,9 +77,10 @@ def order(
         if not needs_drives(item):
             return (0,)
         if "ssd_health" in getattr(item, "fixturenames", ()):
-            return (3,)
+            return (4,)
         last = max((places[step] for step in _steps(need)), default=-1)
-        return (2 if need.is_sweep or is_late(need) else 1, last)
+        is_search = any(map(_is_search, _steps(need)))
+        return (3 if is_search else 2 if need.is_sweep or is_late(need) else 1, last)
 
     items.sort(key=key)
 
@@ -143,15 +145,24 @@ def in_order(steps: Iterable[CampaignStep], *, of_drives: bool = False) -> Steps
     if of_drives:
         return _on_conditioned_drives(found)
     lossy = _random_last(found)
-    return tuple(on_fewest_arrays(sorted(found, key=lambda step: _place(step, turned=step.geometry in lossy))))
+
+    def place(step: CampaignStep) -> tuple[object, ...]:
+        return (_is_search(step), *_place(step, turned=step.geometry in lossy))
+
+    return tuple(on_fewest_arrays(sorted(found, key=place)))
 
 
 def missing(steps: Iterable[CampaignStep], memory: EarlierResults) -> Steps:
     """Return the steps without a result of an earlier session of the same run.
 
-    The progress of a search is unknown before it resumes.
+    The progress of a search that has not ended is unknown before it resumes; an integrity test begins anew.
     """
-    return tuple(step for step in steps if step.kind not in WITH_RESULT or not memory.has(step.key))
+    return tuple(step for step in steps if not memory.has(step.key))
+
+
+def _is_search(step: CampaignStep) -> bool:
+    """Return whether the step is a search for workloads or an integrity test, which come after all other steps."""
+    return STAGES[step.kind] >= Stage.SEARCH
 
 
 def _steps(need: Need) -> Iterator[CampaignStep]:

@@ -13,11 +13,13 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.explore.search import ProbedFigures
 from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
@@ -217,6 +219,8 @@ class Recollection:
     _noted: dict[ResultKey, Mapping[str, Any]] = field(default_factory=dict)
     #: Array and workload of measurements that take no turns.
     _barred: frozenset[tuple[object, object]] = frozenset()
+    #: Keys of the searches that have ended. They are made again, of measurements that are recalled.
+    _searched: frozenset[ResultKey] = frozenset()
 
     @classmethod
     def of(
@@ -236,6 +240,7 @@ class Recollection:
         memory = cls(Shelf(folder, {**sums, **digests}), forgotten)
         barred = (each.facts for each in records if each.kind == "takes_no_turns")
         memory._barred = frozenset((facts.get("geometry"), facts.get("workload")) for facts in barred)
+        memory._searched = frozenset(key for each in records for key in _searches(each))
         memory._noted = {key: dict(each.facts) for each in records for key in _keys(each)}
         for key, facts in list(memory._noted.items()):
             try:
@@ -251,7 +256,7 @@ class Recollection:
 
     def has(self, key: ResultKey) -> bool:
         """See ``EarlierResults.has``."""
-        return key in self._noted
+        return key in self._noted or key in self._searched
 
     def noted(self, key: ResultKey) -> Mapping[str, Any]:
         """Return the record of a measurement as it is, without a check; empty if there is none."""
@@ -290,6 +295,15 @@ def _keys(record: Record) -> Iterable[ResultKey]:
             yield ResultKey(record.kind, Geometry.parse(str(record.facts["geometry"])), str(record.facts[name]))
         except (KeyError, ValueError):
             return
+
+
+def _searches(record: Record) -> Iterable[ResultKey]:
+    """Yield the search that a record says has ended, if no workload of it has to be probed again."""
+    probed = record.facts.get("probed") if record.kind == "searched" else None
+    looks = [each.get("look") for each in probed if isinstance(each, Mapping)] if isinstance(probed, list) else []
+    if looks and ProbedFigures.UNMEASURABLE not in looks:
+        with suppress(KeyError, ValueError):
+            yield ResultKey("search", Geometry.parse(str(record.facts["geometry"])), str(record.facts["plain"]))
 
 
 def _raws(noted: object) -> Iterable[str]:

@@ -42,7 +42,7 @@ REMARKS = (
 class ResultKey:
     """Key of one measurement."""
 
-    #: ``measured``, ``member``, ``alone``, ``ceiling``, ``saturation``, ``loop`` or ``rebuild``.
+    #: ``measured``, ``member``, ``alone``, ``ceiling``, ``saturation``, ``loop``, ``rebuild`` or ``search``.
     kind: str
     geometry: Geometry
     #: A workload, or the name of a workload set.
@@ -230,7 +230,7 @@ class EarlierResults(Interface):
     """Results of earlier sessions; the run folder of a resumed run implements it."""
 
     def has(self, key: ResultKey) -> bool:
-        """Return True if the measurement was made and its evidence still exists."""
+        """Return True if the measurement was made and its evidence still exists, or if the search has ended."""
         ...
 
     def recall(self, key: ResultKey) -> object | None:

@@ -73,6 +73,42 @@ def test_fixed_times_are_never_shortened() -> None:
     assert found.left_out == STEPS[-1:]
 
 
+INTEL = replace(protocol.load("intel"), precondition_s=0.0, fill_passes=0)
+SEARCH = CampaignStep(StepKind.SEARCH, Geometry.parse("drivex4"), READS)
+SATURATION = CampaignStep(StepKind.SATURATION, ARRAYS[0], Workload("randwrite", "4k", 32))
+
+
+def test_a_step_longer_than_the_budget_costs_no_measurement() -> None:
+    of = prices(settings=INTEL)
+    assert of.step(SEARCH).most.seconds > 3 * HOUR
+    assert of.step(SATURATION).most.seconds > 3 * HOUR
+    found = budget.fit(3 * HOUR, (SATURATION, *STEPS, SEARCH), of)
+    assert (found.measured, found.left_out, found.too_long) == (3, (SATURATION, SEARCH), (SATURATION, SEARCH))
+    assert of.durations
+    (line,) = (each for each in budget.lines(found, of.durations) if each.startswith("left out"))
+    assert "from the end" not in line
+
+
+@pytest.mark.parametrize("settings", [INTEL, OURS])
+def test_a_search_at_the_end_of_the_plan_is_left_out_before_measurements(settings: protocol.Protocol) -> None:
+    of = prices(settings=settings)
+    ample = budget.fit(100 * HOUR, (*STEPS, SEARCH), of)
+    alone = budget.fit(100 * HOUR, STEPS, of)
+    assert (ample.measured, ample.left_out) == (4, ())
+    assert ample.ends_s.keys() == alone.ends_s.keys(), "a search has no looks"
+    found = budget.fit(4.5 * HOUR, (*STEPS, SEARCH), of)
+    assert (found.measured, found.left_out, found.too_long) == (3, (SEARCH,), ())
+
+
+def test_a_search_that_is_left_out_probes_nothing() -> None:
+    left_out = kept(Fitted(8 * HOUR, left_out=(SEARCH,)), [0.0] * 9)
+    other = Workload("randrw", "8k", 4, read_percent=70)
+    with pytest.raises(BudgetSpent, match="leaves it out"):
+        left_out.require(CampaignStep(StepKind.SEARCH, SEARCH.geometry, other), ())
+    left_out.require(CampaignStep(StepKind.SEARCH, SEARCH.geometry, Workload("read", "128k", 4)), ())
+    left_out.require(CampaignStep(StepKind.SEARCH, ARRAYS[0], other), ())
+
+
 def kept(fitted: Fitted, now_s: Sequence[float], over_s: float = 10 * HOUR) -> KeptBudget:
     times = iter(now_s)
     return KeptBudget(fitted, OURS, prices(), lambda: next(times), over_s)

@@ -194,3 +194,34 @@ def test_what_is_known_already_is_not_planned_again() -> None:
     assert order.missing(wanted, Known()) == (fresh, written, rebuilt, alone)
     assert order.missing(wanted, NoEarlierResults()) == wanted
     assert order.missing([read], Known()) == ()
+
+
+def test_a_search_that_has_ended_is_not_planned_again_and_an_integrity_test_is() -> None:
+    """The histories of an integrity test are run again, as no record has the content of the drives."""
+    drives, reads = Geometry.parse("drivex4"), Workload("randread", "4k", 8)
+    search, integrity = CampaignStep(StepKind.SEARCH, drives, reads), CampaignStep(StepKind.INTEGRITY, drives)
+
+    class Known(NoEarlierResults):
+        def has(self, key: ResultKey) -> bool:
+            return key == ResultKey("search", drives, str(reads))
+
+    assert order.missing([search, integrity], Known()) == (integrity,)
+
+
+@pytest.mark.parametrize("of_drives", [False, True])
+def test_searches_come_after_the_measurements_of_all_arrays(*, of_drives: bool) -> None:
+    raid5, raid6, drives, mirror = map(Geometry.parse, ("raid5x4", "raid6x4", "drivex4", "raid1x2"))
+    reads = Workload("randread", "4k", 8)
+    searches = [
+        CampaignStep(StepKind.SEARCH, drives, reads),
+        CampaignStep(StepKind.INTEGRITY, mirror),
+        CampaignStep(StepKind.SEARCH, raid5, reads),
+    ]
+    measured = [
+        CampaignStep(StepKind.MEASURED, raid5, reads),
+        CampaignStep(StepKind.REBUILD, Geometry.parse("raid5x4-1rebuilding"), reads),
+        CampaignStep(StepKind.MEASURED, raid6, reads),
+    ]
+    found = order.in_order([*searches, *measured], of_drives=of_drives)
+    assert set(found[:3]) == set(measured)
+    assert set(found[3:]) == set(searches)

@@ -275,6 +275,18 @@ def test_what_takes_no_turns_is_remembered(bench: RecordedRuns) -> None:
     assert not memory.takes_no_turns(ResultKey("measured", Geometry.parse("raid5x4"), str(WRITE)))
 
 
+def test_a_search_has_ended_if_no_workload_is_probed_again(bench: RecordedRuns) -> None:
+    for looks, geometry in (("kept", "undecided"), "drivex2"), (("kept", "unmeasurable"), "drivex3"):
+        probed = [{"workload": "randread_4k_qd1", "look": each} for each in looks]
+        bench.journal.note("searched", geometry=geometry, plain=str(READ), probed=probed)
+    bench.journal.note("searched", geometry="drivex4", plain=str(READ))
+    memory = bench.memory()
+    ended = [memory.has(ResultKey("search", Geometry.parse(f"drivex{width}"), str(READ))) for width in (2, 3, 4)]
+    assert ended == [True, False, False]
+    assert len(memory) == 0
+    assert memory.recall(ResultKey("search", Geometry.parse("drivex2"), str(READ))) is None
+
+
 def test_a_rebuild_is_recalled(bench: RecordedRuns) -> None:
     """As its record is defined; who rebuilds writes it so."""
     rebuilding = Geometry.parse("raid5x3-1rebuilding")
