@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 from pytest_ssdqual.report.ci import junit
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, carried_by
+from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.reader import (
@@ -36,7 +36,7 @@ from pytest_ssdqual.report.run_summary import time_budget, write_caches
 from pytest_ssdqual.report.run_summary.errors import PASSED, PLANNED, RESUMED
 from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, WorsenedDrive, changed_drives
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
-from pytest_ssdqual.report.run_summary.unresolved import EXPECTED, unresolved
+from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 
 #: Kinds of the records.
@@ -106,6 +106,8 @@ class Recorder:
         self.evidence: list[tuple[str, Evidence]] = []
         #: What it is about.
         self._subjects: set[str] = set()
+        #: Ids of tests of which a phase or a subtest failed.
+        self._failed: set[str] = set()
         self.tally: ClaimTally | None = None
         #: Why the run folder is incomplete; empty if it is complete.
         self.incomplete = ""
@@ -122,25 +124,35 @@ class Recorder:
             self.evidence.append((report.nodeid, each))
             record = {"test": report.nodeid, **plain(each)}
             self._subjects.add(subject_of(record))
-            if hasattr(report, "wasxfail"):
+            if each.outcome is Finding.FAIL and report.outcome == "skipped":  # pytest's outcome of an expected failure
                 record[EXPECTED] = True
             resumed = self.run.qualification.resumed
             if changes := resumed.verdicts.news(record) if resumed else record:
                 self._note(report, "verdict" if each.is_promised else "observation", changes)
             self._config.hook.pytest_ssdqual_record(record=record)
+        if report.outcome == "failed":
+            self._failed.add(report.nodeid)
         if report.outcome == "failed" and (kind := _kind(report)):
             crash = getattr(report.longrepr, "reprcrash", None)
             message = getattr(crash, "message", report.longreprtext)
             of_session = {"of_session": True} if getattr(report, xdist.OF_SESSION, False) else {}
             self._note(report, kind, {"test": report.nodeid, "message": message, **of_session})
-        elif report.when == "call" and report.outcome == "passed" and not carried_by(report):
-            if getattr(report, gate.ATTRIBUTE, False):  # a test of its own that compares figures
-                self._note(report, PASSED, {"test": report.nodeid})
+        elif self._has_passed(report) and not carried_by(report):
+            self._note(report, PASSED, {"test": report.nodeid})
         elif report.outcome == "skipped" and not carried_by(report):
             self._note(report, "skipped", {"test": report.nodeid, "reason": gate.reason(report)})
         self.has_tests = True
         self.has_failed |= report.outcome == "failed"
         return message
+
+    def _has_passed(self, report: pytest.TestReport) -> bool:
+        """Return whether a test passed as a whole.
+
+        The report of a subtest has the id of its test, and a context. The report of the test is ``passed`` although a
+        subtest failed (pytest 9.2 changes it only when the terminal asks for its status).
+        """
+        is_of_test = report.when == "call" and getattr(report, "context", None) is None
+        return is_of_test and report.outcome == "passed" and report.nodeid not in self._failed
 
     def _note(self, report: pytest.TestReport, kind: str, facts: dict[str, object]) -> None:
         """Write a record to the run folder; if that fails, the report becomes an error and the session stops."""

@@ -322,8 +322,10 @@ def of_observation(
     )
 
 
+#: Key of a failed verdict's line in the journal: its test was expected to fail (``pytest.mark.xfail``), and did.
+EXPECTED = "xfail"
 #: Keys of a verdict's line in the journal that are not about the evidence.
-BESIDE = ("schema", "kind", "time", "writer", "since_last_s", "test", "supersedes")
+BESIDE = ("schema", "kind", "time", "writer", "since_last_s", "test", "supersedes", EXPECTED)
 
 
 def of_facts(facts: Mapping[str, object]) -> Evidence:

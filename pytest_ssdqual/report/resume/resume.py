@@ -17,6 +17,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive, FailureOrigin
+from pytest_ssdqual.report.evidence.evidence import EXPECTED
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
@@ -264,7 +265,7 @@ RESULT = (
     "direction",
     "source",
     "outcome",
-    "xfail",
+    EXPECTED,
 )
 
 
@@ -275,14 +276,21 @@ class Verdicts:
         self._times: dict[str, str] = {}
         self._judged: dict[str, str] = {}
         passed: dict[str, set[str]] = {}
+        in_error: set[str] = set()
         for record in records:
-            if record.kind in ("verdict", "observation"):
+            test = str(record.facts.get("test"))
+            if record.kind == "run_resumed":
+                in_error.clear()
+            elif record.kind in ("verdict", "observation"):
                 self._keep(record.facts, record.time)
                 if record.facts.get("outcome") in ("pass", "observed"):
-                    passed.setdefault(str(record.facts.get("test")), set()).add(subject_of(record.facts))
+                    passed.setdefault(test, set()).add(subject_of(record.facts))
             elif record.kind in ("error", "failed"):
-                # The test ended in an error afterwards: only a new record shows that it does not any more.
-                for about in passed.pop(str(record.facts.get("test")), ()):
+                in_error.add(test)
+            if test in in_error:
+                # The test ended in an error, too: only a new record shows that it does not any more. The error of a
+                # subtest is recorded before the verdict of its test.
+                for about in passed.pop(test, ()):
                     self._judged.pop(about, None)
 
     def news(self, facts: Mapping[str, object]) -> dict[str, object] | None:

@@ -2,14 +2,14 @@
 
 An inconclusive verdict is not listed as an error, too. A test that a later session judged is no error any more, nor is
 a bay that did not begin once a later session has begun, nor a file that could not be collected once a later session has
-tests of it.
+tests of it. A verdict of the same session resolves nothing: of a test with subtests one can fail and another one pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Finding
@@ -18,7 +18,7 @@ from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
 #: Kinds of records of a test without a verdict: an error, or a fail for another reason than a promise.
 ERROR, FAILED = "error", "failed"
-#: Kind of record of a hardware test that passed and has no evidence: it compares figures itself.
+#: Kind of record of a test that passed and has no evidence.
 PASSED = "passed"
 #: Kinds of the first record of a later session, and of the record of its tests.
 RESUMED, PLANNED = "run_resumed", "tests_planned"
@@ -76,9 +76,10 @@ def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
 
 
 def _open(story: RunReader) -> Iterable[Record]:
+    sessions = list(accumulate(record.kind == RESUMED for record in story.records))
     judged_last = {
-        str(record.facts.get("test")): number
-        for number, record in enumerate(story.records)
+        str(record.facts.get("test")): session
+        for session, record in zip(sessions, story.records, strict=True)
         if record.kind in (*JUDGED, PASSED)
     }
     undecided = {
@@ -88,7 +89,7 @@ def _open(story: RunReader) -> Iterable[Record]:
     }
     for number, record in enumerate(story.records):
         test, message = str(record.facts.get("test")), str(record.facts.get("message", ""))
-        if record.kind not in (ERROR, FAILED) or judged_last.get(test, -1) > number:
+        if record.kind not in (ERROR, FAILED) or judged_last.get(test, -1) > sessions[number]:
             continue
         if record.facts.get("of_session") is True and _is_made_up_for(test, story.records[number + 1 :]):
             continue

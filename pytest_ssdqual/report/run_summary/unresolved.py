@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.evidence.evidence import EXPECTED, Finding
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.errors import troubles
-
-#: Key of a verdict's record that its test was expected to fail (``pytest.mark.xfail``), and did.
-EXPECTED = "xfail"
 
 
 @dataclass(frozen=True, slots=True)

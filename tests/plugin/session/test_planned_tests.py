@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.builders.sheet import PRODUCT, promise
 
+from pytest_ssdqual.report.run_folder.reader import RunReader
+
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
@@ -187,6 +189,54 @@ def test_a_failure_that_is_expected_stays_so(inner: Inner, suite: str) -> None:
     file.write_text(SUITE.replace('@pytest.mark.ssd_promise("p99', '@pytest.mark.xfail\n@pytest.mark.ssd_promise("p99'))
     assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last").ret == OK
     assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == OK
+
+
+def test_a_failed_subtest_stays_so_when_others_pass(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("_pytest.subtests", reason="pytest has subtests since 9.0")
+    own = """
+def test_own(ssd_run, subtests):
+    with subtests.test("a"):
+        assert "BROKEN" not in os.environ
+    with subtests.test("b"):
+        assert ssd_run.iops > 10
+"""
+    (inner.pytester.path / "test_promises.py").write_text(SUITE + own)
+    monkeypatch.setenv("BROKEN", "1")
+    assert inner.run(DRIVES, QUICK, suite, "-k", "iops or own").ret == FAILED
+    assert inner.records("passed") == []
+    args = (DRIVES, QUICK, suite, "--ssd-resume=last", "-k")
+    assert inner.run(*args, "iops").ret == FAILED
+    monkeypatch.delenv("BROKEN")
+    assert inner.run(*args, "iops or own").ret == OK
+    assert inner.run(*args, "iops").ret == OK
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_a_test_of_no_drive_counts_until_it_passes(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    plain = 'import os\n\ndef test_plain():\n    assert "BROKEN" not in os.environ\n'
+    (inner.pytester.path / "test_plain.py").write_text(plain)
+    monkeypatch.setenv("BROKEN", "1")
+    args = (DRIVES, QUICK, suite, *workers, "-k")
+    assert inner.run(*args, "iops or plain").ret == FAILED
+    assert inner.run(*args, "iops", "--ssd-resume=last").ret == FAILED
+    monkeypatch.delenv("BROKEN")
+    assert inner.run(*args, "iops or plain", "--ssd-resume=last").ret == OK
+    assert inner.run(*args, "iops", "--ssd-resume=last").ret == OK
+
+
+def test_only_the_promise_that_failed_as_expected_is_marked(inner: Inner, suite: str) -> None:
+    """The verdicts stay readable, for the page and for comparisons."""
+    file = inner.pytester.path / "test_promises.py"
+    file.write_text(
+        SUITE.replace("@pytest.mark.ssd_promise", "@pytest.mark.xfail(strict=False)\n@pytest.mark.ssd_promise")
+    )
+    assert inner.run(DRIVES, QUICK, suite).ret == OK
+    verdicts = inner.records("verdict")
+    assert {(each["outcome"], each.get("xfail", False)) for each in verdicts} == {("pass", False), ("fail", True)}
+    story = RunReader.read(inner.folder())
+    assert (story.unreadable(), len(story.evidence())) == (0, len(verdicts))
 
 
 @pytest.mark.parametrize("permit", [(), ("-o", "ssd_require_verdicts=false")], ids=["required", "permitted"])

@@ -332,7 +332,16 @@ def test_a_pass_is_noted_again_if_its_test_ended_in_an_error(kind: str, tmp_path
     again = Verdicts([noted(**VERDICT), error]).news(VERDICT)
     assert again == {**VERDICT, "supersedes": "yesterday"}
     assert troubles(RunReader(tmp_path, {}, (noted(**VERDICT), error)))
-    assert troubles(RunReader(tmp_path, {}, (noted(**VERDICT), error, noted(**again)))) == ()
+    resumed = Record("run_resumed", "later", {})
+    assert troubles(RunReader(tmp_path, {}, (noted(**VERDICT), error, resumed, noted(**again)))) == ()
+
+
+def test_a_pass_is_noted_again_after_the_error_of_a_subtest() -> None:
+    error = Record("failed", "", {"test": VERDICT["test"], "message": "figure a is wrong"})
+    resumed = Record("run_resumed", "", {})
+    assert Verdicts([error, noted(**VERDICT)]).news(VERDICT)
+    assert Verdicts([error, noted(**VERDICT), resumed]).news(VERDICT)
+    assert Verdicts([error, noted(**VERDICT), resumed, noted(**VERDICT)]).news(VERDICT) is None
 
 
 def test_an_inconclusive_verdict_with_its_own_error_is_noted_once() -> None:

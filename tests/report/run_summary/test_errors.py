@@ -37,6 +37,7 @@ def test_what_was_judged_after_all_is_no_trouble(write_run: WriteRun, claimed: C
     folder = write_run(
         record("error", 1, test="a", message="the machine was lost"),
         record("error", 1, test="b", message="the machine was lost"),
+        record("run_resumed", 2),
         judged(claimed(), "a", 2),
         record("error", 3, test="a", message="the array could not be stopped"),
     )
@@ -44,6 +45,13 @@ def test_what_was_judged_after_all_is_no_trouble(write_run: WriteRun, claimed: C
         (("b",), "the machine was lost"),
         (("a",), "the array could not be stopped"),
     ]
+
+
+def test_a_verdict_of_the_same_session_resolves_no_failure(write_run: WriteRun, claimed: Claimed) -> None:
+    """A subtest failed, and the test went on and judged its promise."""
+    failed = record("failed", 1, test="a", message="figure a is wrong")
+    for later in (judged(claimed(), "a", 2), record("passed", 2, test="a")):
+        assert [each.tests for each in troubles(RunReader.read(write_run(failed, later)))] == [("a",)]
 
 
 def test_what_was_measured_and_cannot_be_judged_has_nothing_to_do_with_commands(write_run: WriteRun) -> None:
