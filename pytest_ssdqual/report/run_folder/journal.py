@@ -16,8 +16,9 @@ import math
 import os
 import re
 import stat
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,6 +98,9 @@ class Journal:
     clock: Callable[[], float] = time.monotonic
     #: The last record, by ``clock``.
     _noted_s: float = math.inf
+    #: Held during each write, and while the folder is sealed.
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _is_sealed: bool = False
 
     def __post_init__(self) -> None:
         self._inode = self.path.lstat().st_ino
@@ -140,18 +144,19 @@ class Journal:
         """Remove the seal of a folder that is written again. Harmless without one."""
         self._require_in_place()
         _remove(self.path / SUMS)
+        self._is_sealed = False
 
     def note(self, kind: str, **facts: object) -> None:
         """Append a record; it is on disk when this returns, else ``JournalError`` was raised."""
-        self._require_in_place()
-        head = {"schema": SCHEMA, "kind": kind, "time": utc_now(), "writer": self.writer}
-        now_s = self.clock()
-        since_s, self._noted_s = now_s - self._noted_s, now_s
-        since = {"since_last_s": since_s} if since_s > LONGEST_STEP_S else {}
-        _append(self.path / RECORDS, {**head, **facts, **head, **since})
-        if checkpoint.concerns(kind, facts):
-            self._write_checkpoint(kind, facts)
-        self._raise_pending()
+        with self._writing():
+            head = {"schema": SCHEMA, "kind": kind, "time": utc_now(), "writer": self.writer}
+            now_s = self.clock()
+            since_s, self._noted_s = now_s - self._noted_s, now_s
+            since = {"since_last_s": since_s} if since_s > LONGEST_STEP_S else {}
+            _append(self.path / RECORDS, {**head, **facts, **head, **since})
+            if checkpoint.concerns(kind, facts):
+                self._write_checkpoint(kind, facts)
+            self._raise_pending()
 
     def keep(self, name: str, data: bytes, folder: str = "fio") -> str:
         """Store raw evidence and return its name in the run folder.
@@ -160,18 +165,18 @@ class Journal:
         are invalid in file names (blanks of serial numbers, slashes of models) become ``_``. ``JournalError`` if it
         cannot be stored whole; then nothing of it remains.
         """
-        self._require_in_place()
-        path = _claim(self.path / folder, name)
-        spilled = self._spilled.pop(hashlib.sha256(data).hexdigest(), None)
-        if spilled is None or not _link(spilled, path):
-            _replace(path, data)
-        self._raise_pending()
-        return path.relative_to(self.path).as_posix()
+        with self._writing():
+            path = _claim(self.path / folder, name)
+            spilled = self._spilled.pop(hashlib.sha256(data).hexdigest(), None)
+            if spilled is None or not _link(spilled, path):
+                _replace(path, data)
+            self._raise_pending()
+            return path.relative_to(self.path).as_posix()
 
     def write_manifest(self, record: Mapping[str, object]) -> None:
         """Replace ``manifest.json`` atomically."""
-        self._require_in_place()
-        _write_json(self.path / MANIFEST, record)
+        with self._writing():
+            _write_json(self.path / MANIFEST, record)
 
     def transcribe(self, machine_name: str) -> Callable[[Completed], None]:
         """Return an observer that records every command run on this machine.
@@ -191,14 +196,29 @@ class Journal:
     def seal(self) -> None:
         """Write ``SHA256SUMS`` over all files, as the last action in a run folder.
 
-        Foreign files are listed, too; links are not followed.
+        Foreign files are listed, too; links are not followed. Afterwards this process writes nothing until ``unseal``.
         """
-        self._require_in_place()
-        try:
-            text = checksums.text(self.path)
-        except OSError as error:
-            refuse(self.path, error)
-        _replace(self.path / SUMS, text)
+        with self._lock:
+            self._require_in_place()
+            try:
+                text = checksums.text(self.path)
+            except OSError as error:
+                refuse(self.path, error)
+            _replace(self.path / SUMS, text)
+            self._is_sealed = True
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Keep the folder from being sealed during a write; raise ``JournalError`` if it was sealed or replaced.
+
+        Ctrl-C seals the folders of bays that daemon threads are still opening. What these wrote afterwards would not be
+        as the seal lists it, and readers would report a damaged folder.
+        """
+        with self._lock:
+            if self._is_sealed:
+                raise JournalError(f"evidence cannot be stored in {self.path}: the folder has been sealed")
+            self._require_in_place()
+            yield
 
     def _require_in_place(self) -> None:
         """Raise ``JournalError`` if another folder or a link has replaced the run folder."""
@@ -219,24 +239,24 @@ class Journal:
             _write_json(path, {"schema": SCHEMA, **plain(state)})
 
     def _transcribe(self, machine_name: str, completed: Completed) -> None:
-        self._require_in_place()
-        number = next(self._numbers)
-        line = {
-            "schema": SCHEMA,
-            "number": number,
-            "writer": self.writer,
-            "machine": machine_name,
-            "argv": list(completed.argv),
-            "status": completed.status,
-            "started": completed.started,
-            "elapsed_s": completed.elapsed_s,
-        }
-        for name, data in (("stdout", completed.stdout), ("stderr", completed.stderr)):
-            if len(data) <= INLINE_BYTES:
-                line[name] = data.decode("utf-8", "backslashreplace")
-            else:
-                line[f"{name}_file"] = self._spill(f"{self.writer}-{number}.{name.removeprefix('std')}", data)
-        _append(self.path / TRANSCRIPT, line, limit_bytes=self.rotate_bytes)
+        with self._writing():
+            number = next(self._numbers)
+            line = {
+                "schema": SCHEMA,
+                "number": number,
+                "writer": self.writer,
+                "machine": machine_name,
+                "argv": list(completed.argv),
+                "status": completed.status,
+                "started": completed.started,
+                "elapsed_s": completed.elapsed_s,
+            }
+            for name, data in (("stdout", completed.stdout), ("stderr", completed.stderr)):
+                if len(data) <= INLINE_BYTES:
+                    line[name] = data.decode("utf-8", "backslashreplace")
+                else:
+                    line[f"{name}_file"] = self._spill(f"{self.writer}-{number}.{name.removeprefix('std')}", data)
+            _append(self.path / TRANSCRIPT, line, limit_bytes=self.rotate_bytes)
 
     def _spill(self, name: str, data: bytes) -> str:
         path = _claim(self.path / "transcript", name)

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ssdqual.report.run_folder import checksums
 from pytest_ssdqual.report.run_folder.journal import INLINE_BYTES, Journal, JournalError
 from pytest_ssdqual.report.run_folder.reader import read_records
 from pytest_ssdqual.rig.machine.machine import Completed, RigError
@@ -344,3 +345,36 @@ def test_a_seal_can_be_taken_off(journal: Journal) -> None:
     shutil.rmtree(journal.path)
     with pytest.raises(JournalError):
         journal.unseal()
+
+
+def test_nothing_is_written_after_the_seal(journal: Journal) -> None:
+    journal.seal()
+    journal.transcribe("lab")(completed())
+    for write in (
+        lambda: journal.note("waiting"),
+        lambda: journal.keep("a.json", b""),
+        lambda: journal.write_manifest({}),
+    ):
+        with pytest.raises(JournalError, match="sealed"):
+            write()
+    assert checksums.changed(journal.path) == ()
+
+
+def test_a_thread_that_still_writes_is_stopped_by_the_seal(journal: Journal) -> None:
+    refused: list[str] = []
+    began = threading.Event()
+
+    def write() -> None:
+        try:
+            while True:
+                journal.note("waiting")
+                began.set()
+        except JournalError as error:
+            refused.append(str(error))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    began.wait()
+    journal.seal()
+    thread.join()
+    assert (len(refused), checksums.changed(journal.path)) == (1, ())
