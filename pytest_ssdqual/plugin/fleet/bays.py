@@ -288,8 +288,10 @@ def goes_on(settings: Settings) -> bool:
 def begin(config: pytest.Config, settings: Settings) -> FleetRun:
     """Open all bays and write their first records; raise ``pytest.UsageError`` with all errors."""
     _require_workers(config, len(settings.bays))
-    past = _resumed(settings)
-    starts = [BayStart.of(config, _settings(settings, asked, past), asked.name) for asked in settings.bays]
+    past, begun = _resumed(settings)
+    starts = [
+        BayStart.of(config, _settings(settings, asked, begun.get(asked.name)), asked.name) for asked in settings.bays
+    ]
     _require_time(config, starts)
     with ExitStack() as stack:
         for each in starts:
@@ -353,16 +355,21 @@ def _require_time(config: pytest.Config, starts: Sequence[BayStart]) -> None:
         )
 
 
-def _resumed(settings: Settings) -> folders.Fleet | None:
-    """Return the fleet to resume; raise ``pytest.UsageError`` if there is none."""
+def _resumed(settings: Settings) -> tuple[folders.Fleet | None, Mapping[str, Path]]:
+    """Return the fleet to resume, and the folders of the requested bays that began, by name.
+
+    ``pytest.UsageError`` if there is none, or if such a bay cannot be read.
+    """
     if settings.resume is None:
-        return None
+        return None, {}
     try:
         folder = resume.find(settings.run_root, settings.resume)
         if not folders.is_fleet(folder):
             raise ValueError(f"{folder} is the run of a single bay: choose it with --ssd-bay=NAME")  # noqa: TRY301
         found = folders.read(folder)
-        if not any(map(_has_begun, folders.bay_folders(folder))):
+        own = {bay.name: folder / folders.folder_of(bay.name) for bay in settings.bays}
+        begun = {name: path.absolute() for name, path in own.items() if _has_begun(path)}
+        if not begun and not any(map(_has_begun, folders.bay_folders(folder))):
             raise ValueError(f"{folder} has nothing to resume: none of its bays was begun")  # noqa: TRY301
     except (resume.NotResumable, ValueError, OSError) as error:
         raise pytest.UsageError(f"--ssd-resume: {error}") from error
@@ -371,18 +378,20 @@ def _resumed(settings: Settings) -> folders.Fleet | None:
         raise pytest.UsageError(
             f"--ssd-resume: {folder} has no bay {', '.join(strange)}; it has {', '.join(sorted(known))}"
         )
-    return found
+    return found, begun
 
 
-def _settings(settings: Settings, asked: BayRequest, past: folders.Fleet | None) -> Settings:
-    """Return the settings of one bay; raise ``pytest.UsageError`` if the baseline is a fleet without it."""
+def _settings(settings: Settings, asked: BayRequest, begun: Path | None) -> Settings:
+    """Return the settings of one bay, which resumes the run folder ``begun``.
+
+    ``pytest.UsageError`` if the baseline is a fleet without the bay.
+    """
     own = replace(settings.of(asked), is_of_several=True)
     if own.baseline:
         own = replace(own, baseline=_baseline(own.baseline, settings.run_root, asked.name))
     if own.openmetrics:  # one file for each bay, as writing replaces the whole file
         own = replace(own, openmetrics=own.openmetrics.with_stem(f"{own.openmetrics.stem}-{asked.name}"))
-    folder = past.path / folders.folder_of(asked.name) if past else None
-    return replace(own, resume=str(folder.absolute()) if folder and _has_begun(folder) else None)
+    return replace(own, resume=str(begun) if begun else None)
 
 
 def _has_begun(folder: Path) -> bool:

@@ -350,10 +350,11 @@ def test_ctrl_c_before_a_resumed_run_leaves_its_bays_sealed(
         assert len(records(inner, bay.name, "resume_refused")) == 1
 
 
-def test_bays_of_another_version_are_refused_in_a_sentence(inner: Inner, promises: str) -> None:
+@pytest.mark.parametrize("bay", ["dut1", "dut2"])
+def test_bays_of_another_version_are_refused_in_a_sentence(inner: Inner, promises: str, bay: str) -> None:
     args = (*TWO, QUICK, promises, "-n", "1", "-k", "iops and randread")
     inner.run(*args)
-    file = folder_of(inner) / "bays" / "dut1" / "records.jsonl"
+    file = folder_of(inner) / "bays" / bay / "records.jsonl"
     file.write_text(file.read_text().replace('"schema":1', '"schema":2'))
     result = inner.run(*args, "--ssd-resume=last")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
