@@ -46,6 +46,10 @@ class Observers:
         self._spools = [
             (run.name, SpoolReader(run.journal.path)) for run in runs if self.is_distributed and run.journal
         ]
+        for _, spool in self._spools:
+            # A killed controller leaves logs of workers with the same names. Their numbers are above those of the new
+            # workers, which begin after this.
+            spool.remove()
         self.period_s = min(self.progress.glance_s, PAGE_PERIOD_S if page else self.progress.glance_s)
         if self._spools:
             self.progress.poll = self.poll

@@ -107,7 +107,7 @@ class SpoolReader:
                     yield worker, event, at_s
 
     def remove(self) -> None:
-        """Remove the logs at the end of a run."""
+        """Remove the logs: at the end of a run, and those of a killed session before workers begin."""
         for path in self.folder.glob(f"{PREFIX}*"):
             with contextlib.suppress(OSError):
                 path.unlink()
