@@ -22,6 +22,9 @@ from pytest_ssdqual.qual.stats.estimate import CONFIDENCE
 
 #: Fewest runs: with fewer no order is rarer than half of 5 %, two-sided (2 of 120 orders of five).
 FEWEST = 5
+#: Fewest runs for a single change of figures that all differ: the clearest one of nine runs has p = 0.03, above half of
+#: 5 %; of ten 0.009. Equal figures have fewer orders: four and five equal ones have 2 of 126, p = 0.016.
+FEWEST_FOR_STEP = 10
 #: Up to ``EVERY_ORDER`` runs every order is tried, beyond that ``ORDERS`` drawn with a fixed seed.
 EVERY_ORDER, ORDERS, SEED = 7, 5_000, 1979
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual.detect.trend import FEWEST, LevelStep, Trend
+from pytest_ssdqual.qual.detect.trend import FEWEST, FEWEST_FOR_STEP, LevelStep, Trend
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
@@ -92,6 +92,8 @@ def _shown(found: FigureHistory) -> Iterator[str]:
     if len(lines) > 1:
         kind = "a single change" if drift.is_rather_step else "a trend"
         yield f"both fit the figures; {kind} leaves less scatter"
+    if not drift.step and drift.runs < FEWEST_FOR_STEP:
+        yield f"a single change of figures that all differ cannot be shown by fewer than {FEWEST_FOR_STEP} runs"
 
 
 def _trend(trend: Trend) -> str:

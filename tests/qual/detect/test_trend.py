@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.detect import trend as drifts
-from pytest_ssdqual.qual.detect.trend import FEWEST, drift
+from pytest_ssdqual.qual.detect.trend import FEWEST, FEWEST_FOR_STEP, drift
 
 figures = st.lists(st.floats(1e-3, 1e9), min_size=0, max_size=7)
 
@@ -51,6 +51,12 @@ def test_a_single_change_is_found_where_it_was() -> None:
     assert found.step.at == 9
     assert found.step.ratio == pytest.approx(0.9, abs=0.01)
     assert found.is_rather_step
+
+
+@pytest.mark.parametrize("count", range(FEWEST, FEWEST_FOR_STEP + 1))
+def test_the_clearest_change_needs_ten_runs(count: int) -> None:
+    found = drift([(1000 if index < count // 2 else 1) + index for index in range(count)])
+    assert (found.step is not None) is (count == FEWEST_FOR_STEP)
 
 
 def test_one_bad_run_is_no_change() -> None:
