@@ -291,14 +291,9 @@ def compare(given: argparse.Namespace) -> int:
 def _gate(found: Comparison) -> int:
     """Return the exit status of ``--fail-on-worse``; ``Refused`` if no figure is worse, but not all are compared."""
     from pytest_ssdqual.qual.verdict.ratio import ChangeKind
-    from pytest_ssdqual.report.evidence.evidence import About, Finding
     from pytest_ssdqual.report.run_folder import checksums
 
-    if any(other.count(ChangeKind.WORSE) for other in found.others):
-        return WORSE
-    # Drives are counted, which is a reading; but what was decided about the lot is not.
-    if any(pair.key.about == About.LOT and (pair.old.outcome, pair.new.outcome) == (Finding.PASS, Finding.FAIL)
-           for other in found.others for pair in other.pairs):  # fmt: skip
+    if any(other.count(ChangeKind.WORSE) or other.rejected for other in found.others):
         return WORSE
     for run in (found.first, *(other.run for other in found.others)):
         if damage := checksums.changed_among(run.folder, (RECORDS, MANIFEST)):
@@ -308,11 +303,12 @@ def _gate(found: Comparison) -> int:
     if found.first.unreadable:
         raise Refused(f"{found.first.name} has unreadable verdicts, so --fail-on-worse does not pass what is missing")
     for other in found.others:
-        if not other.pairs:
+        if not other.pairs and not other.decided:
             raise Refused("no figure is in both runs, so --fail-on-worse has nothing to decide")
-        if all(pair.change.ratio.is_reading for pair in other.pairs):
-            of = f"all {len(other.pairs):,} figures of both runs" if len(other.pairs) > 1 else "the only figure of both"
-            raise Refused(f"{of} are readings without an interval, so --fail-on-worse has nothing to decide")
+        if all(pair.change.ratio.is_reading for pair in other.pairs) and not other.decided:
+            several = f"all {len(other.pairs):,} figures of both runs are readings"
+            of = several if len(other.pairs) > 1 else "the only figure of both runs is a reading"
+            raise Refused(f"{of} without an interval, so --fail-on-worse has nothing to decide")
         if other.undecided:
             of = f"{other.undecided:,} of {len(found.first.figures):,} figures of {found.first.name}"
             raise Refused(f"{of} cannot be compared with {other.run.name}, so --fail-on-worse does not pass it")

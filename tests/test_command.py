@@ -13,11 +13,25 @@ import pytest
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual import command
+from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
+from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.report.run_folder import checksums
 
 Out = pytest.CaptureFixture[str]
+
+
+class Inspected(KeptMeasurement):
+    """An inspection in which ``value`` of four drives deviate."""
+
+    def record(self) -> dict[str, object]:
+        answers = [Answer.DEVIATES if index < self.value else Answer.CONFORMS for index in range(4)]
+        drives = tuple(CheckedDrive(f"S{index}", each, "is here") for index, each in enumerate(answers))
+        verdict = InspectionVerdict("power_on_hours", drives)
+        return {"test": "t.py::t", **plain(of_inspection(verdict, source="acme", protocol="quick", acceptance=False))}
 
 
 @pytest.fixture
@@ -199,7 +213,7 @@ def test_a_gate_does_not_pass_readings_alone(runs: Path, capsys: Out) -> None:
     for name, value in (("old", 4), ("new", 3)):
         Kept([KeptMeasurement(value, Claim.CONFORMING_DRIVES, is_reading=True)]).keep(runs / name)
     assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 4
-    assert "readings" in capsys.readouterr().err
+    assert "is a reading without an interval" in capsys.readouterr().err
 
 
 def test_a_lot_that_is_rejected_now_closes_the_gate(runs: Path) -> None:
@@ -208,6 +222,42 @@ def test_a_lot_that_is_rejected_now_closes_the_gate(runs: Path) -> None:
         Kept([KeptMeasurement(12_000), counted]).keep(runs / name)
     assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 1
     assert command.main(["compare", "new", "old", "--fail-on-worse"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        (Finding.PASS, Finding.PASS, 0),
+        (Finding.FAIL, Finding.PASS, 0),
+        (Finding.FAIL, Finding.FAIL, 0),
+        (Finding.PASS, Finding.FAIL, 1),
+        (Finding.PASS, Finding.INCONCLUSIVE, 4),
+        (Finding.INCONCLUSIVE, Finding.INCONCLUSIVE, 4),
+    ],
+)
+def test_the_verdicts_on_lots_decide_alone(runs: Path, before: Finding, after: Finding, status: int) -> None:
+    for name, outcome in (("old", before), ("new", after)):
+        counted = KeptMeasurement(4, Claim.CONFORMING_DRIVES, is_reading=True, lot="steady_iops", outcome=outcome)
+        Kept([counted]).keep(runs / name)
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == status
+
+
+def test_a_lot_without_a_verdict_now_does_not_pass_beside_other_figures(runs: Path) -> None:
+    for name, outcome in (("old", Finding.PASS), ("new", Finding.INCONCLUSIVE)):
+        counted = KeptMeasurement(4, Claim.CONFORMING_DRIVES, is_reading=True, lot="steady_iops", outcome=outcome)
+        Kept([KeptMeasurement(12_000), counted]).keep(runs / name)
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 4
+
+
+@pytest.mark.parametrize(("before", "after", "status"), [(0, 0, 0), (2, 0, 0), (0, 2, 1)])
+def test_the_verdicts_of_an_inspection_decide_alone(
+    runs: Path, capsys: Out, before: int, after: int, status: int
+) -> None:
+    """Drives that deviate are counted, and none is the usual number: it has no ratio."""
+    for name, deviating in (("old", before), ("new", after)):
+        Kept([Inspected(deviating)]).keep(runs / name)
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == status
+    assert ("failed in new" in capsys.readouterr().out) is (status == 1)
 
 
 @pytest.mark.parametrize("damaged", ["old", "new"])

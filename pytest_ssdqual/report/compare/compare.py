@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, benjamini_yekut
 from pytest_ssdqual.qual.verdict.ratio import Change
 from pytest_ssdqual.report.compare.circumstances import Circumstance, Weight, facts
 from pytest_ssdqual.report.compare.compared_run import ComparedFigure, ComparedRun, FigureKey
+from pytest_ssdqual.report.evidence.evidence import UNRECORDED, Finding
 
 __all__ = [
     "Circumstance",
@@ -72,6 +73,10 @@ class Against:
     undecided: int
     #: Number of single differences that the procedure of Benjamini and Yekutieli upholds.
     upheld: int
+    #: Number of counts (drives of a lot or an inspection, errors) with a verdict in both runs, and of those among them
+    #: that passed in the first run and failed in this one. What a verdict decides about a count needs no interval.
+    decided: int = 0
+    rejected: int = 0
 
     def count(self, *shown: comparison.ChangeKind) -> int:
         return sum(pair.change.shown in shown for pair in self.pairs)
@@ -196,6 +201,8 @@ class _Draft:
         level = 1 - min((each.ratio.confidence for each in changes), default=1.0)
         judged = sum(not each.ratio.is_reading for each in changes)
         compared = {each.key for each in self.compared if not each.drive}
+        counted = [(old, new) for key, old in first.figures.items() if (new := self.run.figures.get(key))]
+        decided = [(old.outcome, new.outcome) for old, new in counted if _is_decided(old, new)]
         return Against(
             run=self.run,
             pairs=pairs,
@@ -206,6 +213,8 @@ class _Draft:
                 _is_undecided(old, self.run.figures.get(key), key in compared) for key, old in first.figures.items()
             ),
             upheld=sum(benjamini_yekutieli(p_values, level, judged)) if p_values else 0,
+            decided=len(decided),
+            rejected=decided.count((Finding.PASS, Finding.FAIL)),
         )
 
 
@@ -214,13 +223,21 @@ def _pairs(old: ComparedFigure, new: ComparedFigure) -> int:
     return len(old.drives) if old.drives.keys() == new.drives.keys() else 0
 
 
+def _is_decided(old: ComparedFigure, new: ComparedFigure) -> bool:
+    """Return whether both figures are counts with a verdict."""
+    return old.is_counted and new.is_counted and {old.outcome, new.outcome} <= {Finding.PASS, Finding.FAIL}
+
+
 def _is_undecided(old: ComparedFigure, new: ComparedFigure | None, is_compared: bool) -> bool:
     """Return whether a figure may be worse without being reported as such.
 
-    Two figures of zero are equal, although they have no ratio. A lot of other drives lacks none.
+    Two figures of zero are equal, although they have no ratio. A lot of other drives lacks none. Of a count, the
+    verdict is compared.
     """
     if new is None:
         return True
+    if old.is_counted and old.outcome in (Finding.PASS, Finding.FAIL):
+        return not _is_decided(old, new)
     if not is_compared:
         return not old.estimate.value == new.estimate.value <= 0
     return bool(old.drives.keys() & new.drives.keys()) and bool(old.drives.keys() - new.drives.keys())
@@ -268,6 +285,8 @@ def _why_not(figures: _Figures, first: ComparedRun, run: ComparedRun) -> str:
     if old.estimate.unit is not new.estimate.unit or old.direction is not new.direction:
         return "the units differ: the limit is relative in one run and absolute in another"
     if old.percent_of != new.percent_of:
+        if UNRECORDED in (old.percent_of, new.percent_of):
+            return "one run, of an older version, did not record what is 100 % of the figure"
         return "the percentages are of different baselines or workloads"
     if old.estimate.basis != new.estimate.basis:
         one, other = (each.estimate.basis or "all that was measured" for each in (old, new))

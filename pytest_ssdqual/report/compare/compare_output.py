@@ -104,7 +104,10 @@ def _against(found: Comparison, other: Against, width: int, *, every: bool) -> I
 
 
 def _missing(other: Against) -> Iterator[str]:
-    """Yield how many figures only one of the runs has, if there are any."""
+    """Yield how many figures only one of the runs has, and how many counts failed only now, if there are any."""
+    if other.rejected:
+        passed = "verdict on a count" if other.rejected == 1 else "verdicts on counts"
+        yield f"{other.rejected:,} {passed} passed in the first run and failed in {other.run.name}"
     if other.only_old or other.only_new:
         yield f"{other.only_old:,} figures only in the first run, {other.only_new:,} only in {other.run.name}"
 

@@ -70,6 +70,8 @@ class ComparedFigure:
     alone: Mapping[str, Estimate] = field(default_factory=dict)
     #: What is 100 % of a relative figure; empty for all others.
     percent_of: str = ""
+    #: True for a count that a verdict is about: drives of a lot or an inspection, errors. It is no estimate.
+    is_counted: bool = False
 
     def at(self, share: float) -> Estimate:
         """Return the estimate with an interval for this share of the error rate."""
@@ -209,7 +211,7 @@ def _figure(evidence: Evidence, test: str) -> ComparedFigure:
     return ComparedFigure(
         estimate, evidence.direction, drives, evidence.outcome.value, published, test, evidence.wider,
         reported if drives else None,
-        _alone(evidence, reported) if drives else {}, evidence.percent_of,
+        _alone(evidence, reported) if drives else {}, evidence.percent_of, not _is_of_drives(evidence),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import LARGEST, Added, HighEnd, from_plain, plain
-from pytest_ssdqual.qual.spec.claims import Direction, Published
+from pytest_ssdqual.qual.spec.claims import Claim, Direction, Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
 from pytest_ssdqual.qual.units import Unit, format_difference, format_range, format_value
 from pytest_ssdqual.qual.validity.attribution import Cause
@@ -24,7 +24,6 @@ from pytest_ssdqual.qual.verdict.multiplicity import Widening
 
 if TYPE_CHECKING:
     from pytest_ssdqual.qual.measured.judgeable import Subject
-    from pytest_ssdqual.qual.spec.claims import Claim
     from pytest_ssdqual.qual.stats.estimate import Estimate
     from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Verdict
 
@@ -190,10 +189,19 @@ class Evidence:
 
     @property
     def percent_of(self) -> str:
-        """What is 100 % of a figure that is relative to something else: percentages of two things are not compared."""
+        """What is 100 % of a relative figure: percentages of two things are not compared.
+
+        ``UNRECORDED`` of a relative figure in a record of an older version, which lacks ``relative_to``.
+        """
         if self.baseline:
             return f"the baseline {self.baseline.run} ({self.baseline.sha256[:12]})"
-        return self.relative_to
+        return self.relative_to or (UNRECORDED if self._is_relative else "")
+
+    @property
+    def _is_relative(self) -> bool:
+        """Return whether a figure is in per cent of another one, because it has not the unit of its claim."""
+        is_known = self.unit is Unit.PERCENT and self.claim in set(Claim)
+        return is_known and Claim(self.claim).unit is not Unit.PERCENT
 
     @property
     def is_measured(self) -> bool:
@@ -322,6 +330,8 @@ def of_observation(
     )
 
 
+#: What is 100 % of a relative figure whose record does not say.
+UNRECORDED = "unrecorded"
 #: Key of a failed verdict's line in the journal: its test was expected to fail (``pytest.mark.xfail``), and did.
 EXPECTED = "xfail"
 #: Keys of a verdict's line in the journal that are not about the evidence.

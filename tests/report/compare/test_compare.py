@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.kept_runs import READS, Kept, KeptMeasurement
+from support.builders.kept_runs import READS, Kept, KeptMeasurement, WithoutReference
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.ratio import BUCKET, ChangeKind, paired
@@ -122,6 +122,16 @@ def test_percentages_of_different_things_are_left_out(tmp_path: Path) -> None:
     assert (found.others[0].pairs, found.others[0].undecided) == ((), 1)
     (pair,) = compared(tmp_path / "b", Kept([one]), Kept([one])).others[0].pairs
     assert pair.change.ratio.value == 1
+
+
+def test_a_percentage_whose_reference_was_not_recorded_is_left_out(tmp_path: Path) -> None:
+    """Both kinds of old records are compared with each other, as before."""
+    known = KeptMeasurement(90, relative_to="randwrite_4k_qd8")
+    (against,) = compared(tmp_path / "a", Kept([WithoutReference(90)]), Kept([known])).others
+    ((reason, count),) = against.left_out.items()
+    assert (against.pairs, count, "did not record" in reason) == ((), 1, True)
+    (against,) = compared(tmp_path / "b", Kept([WithoutReference(90)]), Kept([WithoutReference(90)])).others
+    assert len(against.pairs) == 1
 
 
 def test_a_latency_in_per_cent_of_another_is_a_whole_itself(tmp_path: Path) -> None:

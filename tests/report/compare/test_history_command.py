@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
-from support.builders.kept_runs import Kept, KeptMeasurement
+from support.builders.kept_runs import Kept, KeptMeasurement, WithoutReference
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import history, history_output
@@ -51,6 +51,12 @@ def test_a_steady_figure_shows_nothing(tmp_path: Path) -> None:
     found = words(history.read(tmp_path, ANY))
     assert "scatters by 0.3" in found
     assert "neither a trend nor a single change is shown by 12 runs" in found
+    assert "cannot be shown" not in found
+
+
+def test_a_series_too_short_for_a_single_change_says_so(tmp_path: Path) -> None:
+    keep(tmp_path, STEADY[:9])
+    assert "cannot be shown by fewer than 10 runs" in words(history.read(tmp_path, ANY))
 
 
 @pytest.mark.parametrize(("after", "changes"), [("5405A101", False), ("5405B202", True)])
@@ -102,6 +108,9 @@ def test_other_definitions_and_percentages_of_something_else_are_not_counted(tmp
         )
     found = history.read(tmp_path, ANY)
     assert [point.counts for point in found.points] == [False] * 6 + [True]
+    Kept([WithoutReference(90)], started="2026-03-05T12:00:00+00:00").keep(tmp_path / "old")
+    found = history.read(tmp_path, ANY)
+    assert next(point.apart for point in found.points if point.run == "old").startswith("without a record")
 
 
 def test_a_start_that_no_calendar_has_is_passed_over(tmp_path: Path) -> None:

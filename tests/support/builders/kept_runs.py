@@ -64,6 +64,14 @@ class KeptMeasurement:
         return {"value": value, **({"low": value - half, "high": value + half} if half else {})}
 
 
+class WithoutReference(KeptMeasurement):
+    """A figure in per cent of that of a workload, recorded by a version without ``relative_to``."""
+
+    def record(self) -> dict[str, object]:
+        found = replace(self, relative_to="randwrite_4k_qd8")
+        return {name: value for name, value in KeptMeasurement.record(found).items() if name != "relative_to"}
+
+
 @dataclass(frozen=True)
 class Kept:
     """A run."""
