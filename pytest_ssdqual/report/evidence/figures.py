@@ -12,7 +12,6 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.latency import Exceedance
-from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.report.evidence.evidence import Figures
 
@@ -104,16 +103,6 @@ def of_rebuild(rebuild: Rebuild) -> Figures:
         "foreground_iops": rebuild.foreground.iops,
         "foreground_mean_latency_ns": latency.mean_ns if latency else None,
         "foreground_max_latency_ns": latency.max_ns if latency else None,
-    }
-
-
-def of_steady(state: SteadyState) -> Figures:
-    """Return the steadiness of a window in per cent of its average, as the rule's limits are given."""
-    per_cent = 100 / state.average if state.average else math.nan
-    return {
-        "steady_rounds": len(state.values),
-        "steady_range_percent": state.range_measured * per_cent,
-        "steady_slope_percent": state.slope_excursion * per_cent,
     }
 
 

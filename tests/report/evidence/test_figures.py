@@ -13,10 +13,8 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Look, Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import USUAL
 from pytest_ssdqual.qual.stats.latency import slower_than
-from pytest_ssdqual.qual.stats.steady_state import judge
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.figures import (
     of_exceedance,
@@ -24,7 +22,6 @@ from pytest_ssdqual.report.evidence.figures import (
     of_point,
     of_rebuild,
     of_saturation,
-    of_steady,
 )
 
 
@@ -98,13 +95,6 @@ def test_figures_of_an_exceedance() -> None:
 def test_figures_of_nothing() -> None:
     figures = dict(of_measured(_measured(None, 1, 0)))
     assert figures["mean_latency_ns"] is figures["littles_law_percent"] is figures["cpu_busy_percent"] is None
-
-
-def test_figures_of_a_steady_state_are_percentages() -> None:
-    figures = dict(of_steady(judge([90, 100, 100, 100, 110], SteadyRule())))
-    assert figures["steady_rounds"] == 5
-    assert figures["steady_range_percent"] == pytest.approx(20)
-    assert figures["steady_slope_percent"] == pytest.approx(16)
 
 
 def test_a_point_of_drives_side_by_side_is_that_of_one() -> None:
