@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
 
 if TYPE_CHECKING:
@@ -107,5 +108,4 @@ def _characters(inside: str) -> list[str]:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(safe_text.line(each, 80) for each in names[:MOST_NAMED]) + more
+    return named([safe_text.line(each, 80) for each in names], MOST_NAMED)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, matches
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.rig.drives.failed import serial_of
 
@@ -39,11 +40,13 @@ def require(run: Qualification) -> tuple[str, ...]:
     if of_spec and not settings.force_spec:
         refused.append(f"{_sentence(run.spec, of_spec)}; name another with --ssd-spec, or add --ssd-force-spec")
     if of_drives and not (settings.mixed or run.spec.inspection.mixed):
-        refused.append(f"the drives are not alike: {_named(of_drives)}; if that is meant, add --ssd-mixed")
+        refused.append(
+            f"the drives are not alike: {named(of_drives, MOST_NAMED, '; ')}; if that is meant, add --ssd-mixed"
+        )
     if refused:
         raise pytest.UsageError("\n".join(refused))
     forced = (f"{_sentence(run.spec, of_spec)} (--ssd-force-spec)",) if of_spec else ()
-    return (*forced, *((f"the drives are not alike: {_named(of_drives)}",) if of_drives else ()))
+    return (*forced, *((f"the drives are not alike: {named(of_drives, MOST_NAMED, '; ')}",) if of_drives else ()))
 
 
 def refused_array(run: Qualification) -> str:
@@ -91,9 +94,4 @@ def unlike(drives: Sequence[Drive]) -> Iterator[str]:
 
 
 def _sentence(spec: Spec, of_spec: Sequence[str]) -> str:
-    return f"the spec {spec.key} is not for these drives: {_named(of_spec)}"
-
-
-def _named(drives: Sequence[str]) -> str:
-    more = f" and {len(drives) - MOST_NAMED} more" if len(drives) > MOST_NAMED else ""
-    return "; ".join(drives[:MOST_NAMED]) + more
+    return f"the spec {spec.key} is not for these drives: {named(of_spec, MOST_NAMED, '; ')}"

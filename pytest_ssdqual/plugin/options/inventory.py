@@ -21,6 +21,7 @@ from pytest_ssdqual.plugin.options import device_address, smart_type
 from pytest_ssdqual.plugin.options.device_address import Devices, bay_names, parse_devices, pools
 from pytest_ssdqual.plugin.options.smart_type import SmartType
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.toml import Name, Strict
 
@@ -303,6 +304,5 @@ def _fits(bay: BayRequest, pattern: str) -> bool:
 def _there_are(bays: Sequence[BayRequest], missed: str) -> str:
     names = [bay.name for bay in bays]
     near = get_close_matches(missed, names, n=1)
-    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     guess = f"; did you mean {near[0]}?" if near and len(names) > 1 else ""
-    return safe_text.line(f"there are {', '.join(names[:NAMED])}{rest}{guess}", 2000)
+    return safe_text.line(f"there are {named(names, NAMED)}{guess}", 2000)

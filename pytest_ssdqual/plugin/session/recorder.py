@@ -17,6 +17,7 @@ from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
@@ -216,8 +217,7 @@ class Recorder:
         """Let the run not end with status 0 for what none of its tests reports."""
         found, bay = gate.of(self._config), self.run.qualification.name
         if not_run:
-            more = f" and {len(not_run) - 1:,} more" if len(not_run) > 1 else ""
-            found.close(bay, f"the run planned tests that it never ran: {not_run[0]}{more}", is_finding=False)
+            found.close(bay, f"the run planned tests that it never ran: {named(not_run, 1)}", is_finding=False)
         for each in defective:
             findings = "; ".join(each.findings)
             found.close(bay, f"{each.name} failed or has a new defect, which no test reported: {findings}")
@@ -234,8 +234,8 @@ class Recorder:
         )
         for tests, how in ((left.failed, "failed"), (left.undecided, "ended without a verdict")):
             if tests:
-                more = f" and {len(tests) - 1:,} more" if len(tests) > 1 else ""
-                sentence = f"tests {how} in an earlier session, and this one did not judge that again: {tests[0]}{more}"
+                which = named(tests, 1)
+                sentence = f"tests {how} in an earlier session, and this one did not judge that again: {which}"
                 found.close(bay, sentence, is_finding=tests is left.failed)
 
     def _add_used(self, budget: BudgetUse | None, caches: str) -> None:

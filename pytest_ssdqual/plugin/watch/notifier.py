@@ -25,6 +25,7 @@ from pytest_ssdqual.plugin.options.notify_target import Target
 from pytest_ssdqual.plugin.watch.delivery import deliver
 from pytest_ssdqual.plugin.watch.stalls import StallDetector
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.notification import Notification, Occasion, redacted
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import JournalError
@@ -202,8 +203,7 @@ class Notifier:
         ]
         if len(self._runs) < 2 or not bad:
             return ""
-        more = f" and {len(bad) - MOST_BAYS:,} more" if len(bad) > MOST_BAYS else ""
-        return f"; failures or errors on {', '.join(bad[:MOST_BAYS])}{more}"
+        return f"; failures or errors on {named(bad, MOST_BAYS)}"
 
     def _notify(self, what: Occasion, sentence: str, bay: str, cause: str, status: int | None = None) -> None:
         runs = [run for name, run in self._runs.items() if name == bay] or list(self._runs.values())

@@ -19,6 +19,7 @@ from pytest_ssdqual.qual.lots import sampling_plan
 from pytest_ssdqual.qual.lots.sampling_plan import CONSUMERS_RISK, ByAttributes, ByVariables, Plan
 from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
 from pytest_ssdqual.qual.spec.toml import Percentage, Strict
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable
@@ -114,8 +115,7 @@ def _by_attributes(
         found += f", of those beyond the sample {more} {does} not{_named(others, Outcome.FAIL)}"
     left_out = tuple(each for each in sample if isinstance(each, LeftOutDrive))
     if failed := [each for each in left_out if each.failed]:
-        serials = ", ".join(each.serial for each in failed[:NAMED])
-        found += f"; {len(failed)} failed under the load ({serials}{_more(failed)})"
+        found += f"; {len(failed)} failed under the load ({named([each.serial for each in failed], NAMED)})"
     return LotVerdict(
         Claim.CONFORMING_DRIVES, whole, estimate, limit, outcome,
         plan=plan, of=of, drives=tuple(each for each in sample if isinstance(each, Verdict)), left_out=left_out,
@@ -131,7 +131,7 @@ def _without_some(
     A drive without a figure has no place in a distribution. A failed one only makes a lot worse, so a lot that the
     others reject is rejected; how much worse is unknown, so no lot is accepted.
     """
-    names = ", ".join(f"{each.serial} {each.why}" for each in left_out[:NAMED]) + _more(left_out)
+    names = named([f"{each.serial} {each.why}" for each in left_out], NAMED)
     why = f"a plan by variables needs a figure of every drive ({names})"
     if len(verdicts) < FEWEST_FIGURES or not all(each.failed for each in left_out):
         raise NotApplicable(f"{why}: judge this lot by attributes")
@@ -232,11 +232,7 @@ def _outcome(drive: Sampled) -> tuple[str, Outcome]:
 def _named(drives: Sequence[Sampled], outcome: Outcome) -> str:
     """The drives of an outcome, for a sentence: `` (S1, S2, S3 and 4 more)``."""
     serials = _with(drives, outcome)
-    return f" ({', '.join(serials[:NAMED])}{_more(serials)})" if serials else ""
-
-
-def _more(named: Sequence[object]) -> str:
-    return f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    return f" ({named(serials, NAMED)})" if serials else ""
 
 
 def _sentence(of: Claim, whole: Subject, plan: Plan, found: str, outcome: Outcome) -> str:

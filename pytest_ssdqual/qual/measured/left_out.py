@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_ssdqual.qual.names import named
+
 #: Drives named in a sentence.
 MOST_NAMED = 5
 
@@ -29,6 +31,5 @@ def describe(drives: Sequence[LeftOutDrive], of: int) -> str:
     """Return a clause that names the drives that are left out of ``of``; empty if there are none."""
     if not drives:
         return ""
-    more = f" and {len(drives) - MOST_NAMED} more" if len(drives) > MOST_NAMED else ""
     is_or_are = "is" if len(drives) == 1 else "are"
-    return f"{len(drives)} of {of} drives {is_or_are} left out: {', '.join(map(str, drives[:MOST_NAMED]))}{more}"
+    return f"{len(drives)} of {of} drives {is_or_are} left out: {named(drives, MOST_NAMED)}"

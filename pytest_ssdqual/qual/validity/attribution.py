@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
 
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.validity.shortfall import MemberEvidence, Shortfall
 
@@ -112,9 +113,8 @@ class Cause:
         """The culprit in a sentence: ``drive SSDQ0003``, ``md``, ``the host``."""
         if not self.culprit.is_drive or not self.drives:
             return NAMES[self.culprit]
-        more = f" and {len(self.drives) - NAMED} more" if len(self.drives) > NAMED else ""
         word = "drive" if len(self.drives) == 1 else "drives"
-        return f"{word} {', '.join(self.drives[:NAMED])}{more}"
+        return f"{word} {named(self.drives, NAMED)}"
 
     def __str__(self) -> str:
         if self.culprit is Culprit.UNEXPLAINED:

@@ -18,6 +18,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.raid import scaling as bend
 from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Accountable, Claim, Direction, Limit
 from pytest_ssdqual.qual.stats import latency
@@ -299,10 +300,9 @@ def naming_all(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
     )
     if verdict or len(alike) < 2:
         return verdict
-    names = [safe_text.line(each.subject.drive, NAME_CHARACTERS) for each in alike[:MOST_NAMED]]
-    more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
+    names = [safe_text.line(each.subject.drive, NAME_CHARACTERS) for each in alike]
     how = "break it" if verdict.outcome is Outcome.FAIL else "are inconclusive"
-    return with_remark(verdict, f"{len(alike)} of {len(of_drives)} drives {how}: {', '.join(names)}{more}")
+    return with_remark(verdict, f"{len(alike)} of {len(of_drives)} drives {how}: {named(names, MOST_NAMED)}")
 
 
 def attributed(verdict: Verdict, cause: Cause, accountable: Accountable) -> Verdict:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect.trend import Drift, drift
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.compare.circumstances import document, firmware_of, machine_of, model_of, revisions
 from pytest_ssdqual.report.compare.compare import ComparedFigure, ComparedRun, FigureKey
@@ -151,9 +152,8 @@ def _chosen(runs: Sequence[ComparedRun], choice: Choice) -> FigureKey:
         return next(iter(found))
     if not found:
         raise NoFigure(f"none of {len(runs)} matching runs has such a figure")
-    named = ", ".join(_named(key) for key, _ in found.most_common(NAMED))
-    more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
-    raise NoFigure(f"{len(found):,} figures match: {named}{more}; select one with --claim, --workload and --geometry")
+    figures = named([_named(key) for key, _ in found.most_common()], NAMED)
+    raise NoFigure(f"{len(found):,} figures match: {figures}; select one with --claim, --workload and --geometry")
 
 
 def _named(key: FigureKey) -> str:

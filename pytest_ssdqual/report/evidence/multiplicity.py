@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.stats.estimate import format_confidence
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
@@ -162,8 +163,7 @@ def _upheld(found: ClaimTally) -> str:
         f"failure{'s' if count > 1 else ''}"
     )
     dropped = [str(each) for each, upheld in zip(found.failures, found.upheld, strict=True) if not upheld]
-    more = f" and {len(dropped) - NAMED} more" if len(dropped) > NAMED else ""
-    return f"{upheld}; not upheld: {', '.join(dropped[:NAMED])}{more}" if dropped else upheld
+    return f"{upheld}; not upheld: {named(dropped, NAMED)}" if dropped else upheld
 
 
 def _subject(test: str, each: Evidence) -> tuple[object, ...]:

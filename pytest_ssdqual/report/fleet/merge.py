@@ -15,6 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.compare.compare import ComparedRun
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
@@ -97,9 +98,8 @@ def left_out(sources: Sequence[Source]) -> Iterator[str]:
     """Return a sentence for each run with files that its seal does not list; they are not copied."""
     for each in sources:
         if each.unnamed:
-            first = safe_text.line(each.unnamed[0], 80)
-            more = f" and {len(each.unnamed) - 1:,} more" if len(each.unnamed) > 1 else ""
-            yield f"{_called(each)}: its seal does not list {first}{more}; not copied"
+            first = named([safe_text.line(name, 80) for name in each.unnamed], 1)
+            yield f"{_called(each)}: its seal does not list {first}; not copied"
 
 
 def _sources(folder: Path) -> list[Source]:

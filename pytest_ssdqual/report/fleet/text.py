@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import view
-from pytest_ssdqual.report.fleet.view import MOST_COLUMNS, STATES, BayView, FleetRow, FleetView, named, together
+from pytest_ssdqual.report.fleet.view import MOST_COLUMNS, STATES, BayView, FleetRow, FleetView, together
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.view.sections import SIGN
 from pytest_ssdqual.report.view.tables import INDENT, Table, TextLine, figure, paragraph, text_table

@@ -15,6 +15,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import Outlying, Spread
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.report.compare.circumstances import facts
 from pytest_ssdqual.report.compare.compare import Circumstance, ComparedRun, FigureKey
@@ -273,8 +274,8 @@ def observed(found: Sequence[FleetRow]) -> tuple[FleetRow, ...]:
 
 def _order(row: FleetRow) -> tuple[object, ...]:
     """Return the sort key; records without an array come last."""
-    named = bool(row.first.geometries)
-    return SEVERITY.index(row.outcome), not named, sorting(row.first) if named else row.key.key.claim, row.key
+    has_array = bool(row.first.geometries)
+    return SEVERITY.index(row.outcome), not has_array, sorting(row.first) if has_array else row.key.key.claim, row.key
 
 
 def _margin(evidence: Evidence) -> float:
@@ -334,12 +335,6 @@ def together(seen: FleetView) -> Together:
     )  # fmt: skip
 
 
-def named(names: Sequence[str], most: int = MOST_TOLD) -> str:
-    """``dut1, dut2 and 3 more``."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
-
-
 def bays(number: int) -> str:
     return "1 bay" if number == 1 else f"{number:,} bays"
 
@@ -349,7 +344,7 @@ def _sentence(count: int, passed: Sequence[str], failed: Sequence[str]) -> str:
         return "This fleet has no bay."
     if failed:
         rest = f"; {len(passed):,} passed" if passed else ""
-        return f"{len(failed):,} of {bays(count)} failed: {named(failed)}{rest}."
+        return f"{len(failed):,} of {bays(count)} failed: {named(failed, MOST_TOLD)}{rest}."
     if len(passed) < count:
         return f"{len(passed):,} of {bays(count)} passed and none failed; the rest is inconclusive or was not started."
     return "The one bay passed." if count == 1 else f"All {count:,} bays passed."

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import OUTLYING
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import bays as bay_charts
 from pytest_ssdqual.report.drawing.chart import Chart
@@ -24,7 +25,6 @@ from pytest_ssdqual.report.fleet.view import (
     FleetRow,
     FleetView,
     Together,
-    named,
     together,
 )
 from pytest_ssdqual.report.html import page as pages

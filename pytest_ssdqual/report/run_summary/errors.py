@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Record, RunReader
@@ -131,13 +132,9 @@ def skipped(story: RunReader) -> Mapping[str, Sequence[str]]:
 def table(found: Mapping[str, Sequence[str]]) -> Table:
     """Return a table of the reasons, the most frequent first."""
     rows: list[TableRow] = [
-        (reason or "no reason given", f"{len(tests):,}", "; ".join(tests[:MOST_NAMED]) + _more(tests))
+        (reason or "no reason given", f"{len(tests):,}", named(tests, MOST_NAMED, "; "))
         for reason, tests in sorted(found.items(), key=lambda each: -len(each[1]))
     ]
     count = sum(map(len, found.values()))
     title = f"Skipped tests: {count:,}"
     return bounded(("Reason", "Tests", "Names"), rows, title, MOST_REASONS, RECORDS)
-
-
-def _more(tests: Sequence[str]) -> str:
-    return f" and {len(tests) - MOST_NAMED:,} more" if len(tests) > MOST_NAMED else ""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.units import Unit, format_clock
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
@@ -108,10 +109,7 @@ def _unmarked(run: RunView, drives: Sequence[str]) -> str:
     judged = {part.name for each in _promises(run) if each.claim != FAILED for part in each.members}
     if judged:
         others = [drive for drive in drives if drive not in judged]
-        named = ", ".join(others[:MOST_NAMED]) + (
-            f" and {len(others) - MOST_NAMED:,} more" * (len(others) > MOST_NAMED)
-        )
-        return f"no failed promise of its own{f'; not judged: {named}' if others else ''}"
+        return f"no failed promise of its own{f'; not judged: {named(others, MOST_NAMED)}' if others else ''}"
     is_health_judged = any(each.evidence.claim == HEALTH for each in run.judged)
     return "no new defect; no figure of a single drive was judged" if is_health_judged else "not judged by itself"
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLog
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
@@ -217,8 +218,7 @@ def serials(manifest: Mapping[str, object]) -> dict[str, str]:
 def named_drives(serial_numbers: Sequence[str]) -> str:
     """Return ``drive S1``, or ``drives S1, S2 and 9 more``."""
     kind = "drive" if len(serial_numbers) == 1 else "drives"
-    left = len(serial_numbers) - MOST_NAMED
-    return f"{kind} {', '.join(serial_numbers[:MOST_NAMED])}{f' and {left:,} more' if left > 0 else ''}"
+    return f"{kind} {named(serial_numbers, MOST_NAMED)}"
 
 
 def manifest_drives(manifest: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
