@@ -57,7 +57,7 @@ def snia(series: Series, limit: float) -> Ending:
     """SNIA SSS PTS 2.0.2: rounds of one minute until five are steady, their mean; undecided after 25 rounds."""
     rule, rounds = SteadyRule(), 25
     means = cells(series[: rounds * 60], 60).tolist()
-    last = steady_state.first_steady(means, rule)
+    last = first_steady(means, rule)
     if last is None:
         return Ending(Outcome.INCONCLUSIVE, 60.0 * len(means))
     return _compared(series[(last - rule.window) * 60 : last * 60], limit, 60.0 * last)
@@ -185,6 +185,12 @@ def cells(series: Series, length: int) -> Series:
     """Return means of ``length`` seconds each, without the remainder at the end."""
     whole = len(series) // length
     return np.asarray(series[: whole * length].reshape(whole, length).mean(axis=1))
+
+
+def first_steady(values: Sequence[float], rule: SteadyRule) -> int | None:
+    """Return the number of rounds after which the series was first steady; None if it never was."""
+    ends = range(rule.window, len(values) + 1)
+    return next((end for end in ends if steady_state.judge(values[:end], rule).reached), None)
 
 
 def _compared(window: Series, limit: float, seconds: float) -> Ending:

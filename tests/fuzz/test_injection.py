@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.mutations import fuzzed, plain_like
+from support.fakes.bound_commands import unbound
 
 import pytest_ssdqual
 from pytest_ssdqual.plugin.options.settings import parse_devices
@@ -41,7 +42,7 @@ SHIPPED = Path(pytest_ssdqual.__file__).parent / protocols.FOLDER
 
 
 def assert_harmless(job: Job, *paths: str) -> None:
-    argv = job._plain("/run/out.json")
+    argv = unbound(job.argv("/run/out.json"))
     assert argv[0] == "fio"
     for word in argv[1:]:
         option = OPTION.fullmatch(word)

@@ -109,14 +109,6 @@ def _share(measured: float, allowed: float) -> float:
     return measured / allowed if allowed > 0 else math.inf
 
 
-def first_steady(values: Sequence[float], rule: SteadyRule) -> int | None:
-    """Number of rounds after which the series was first steady; None if it never was."""
-    for end in range(rule.window, len(values) + 1):
-        if judge(values[:end], rule).reached:
-            return end
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class SettledSeries:
     """Description of how one target, an array or a drive, settled over the window."""

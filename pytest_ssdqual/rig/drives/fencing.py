@@ -66,17 +66,6 @@ def bound(argv: Sequence[str], devices: Sequence[Checked], *, alone: bool) -> tu
     return ("sh", "-c", BOUND, "bound", PERL_HOLD, PYTHON_HOLD, CHECK, mode, str(len(devices)), *words, *argv)
 
 
-def unbound(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return the command within a bound one; any other command is returned as it is."""
-    argv = tuple(argv)
-    return argv[9 + 4 * int(argv[8]) :] if argv[2:3] == (BOUND,) else argv
-
-
-def bound_to(argv: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Return a bound command's mode (``alone``, ``beside``, ``itself``) and its devices' paths; of others nothing."""
-    return (argv[7], tuple(argv[9 : 9 + 4 * int(argv[8]) : 4])) if tuple(argv[2:3]) == (BOUND,) else ("", ())
-
-
 def refusal(done: Completed) -> str:
     """Return the reason why a bound command was not run; empty if it was."""
     return done.errors.strip().rpartition("\n")[2] if done.status == REFUSED else ""

@@ -1,8 +1,8 @@
 """fio's jobs: from typed values to one argv, and the properties that its result must have. Pure.
 
-A job is an argv, not a job file: nothing has to be copied to the machine under test, the transcript of the command is
-the whole evidence, and pasting ``Job.shell(...)`` repeats the measurement by hand. A ``Job`` can also be printed as a
-job file that anyone can run (``fio found.fio``), with the options of the job only.
+A job is an argv, not a job file: nothing has to be copied to the machine under test, and the transcript of the command
+is the whole evidence. A ``Job`` can also be printed as a job file that anyone can run (``fio found.fio``), with the
+options of the job only.
 
 Random addresses cover the whole target, without fio's map of visited blocks: with the map each pass is a permutation
 and write amplification halves. Sequential jobs get a share of the target each; otherwise the same range would be
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -282,15 +281,8 @@ class Job:
         A file, never a pipe: fio 3.33 kills its own workers ("stuck grabbing stat_sem") when its status documents are
         not read for 14 s. ``ValueError`` for a path that fio could interpret differently.
         """
-        argv = self._plain(output_path)
+        argv = ("fio", f"--output={checked_path(output_path)}", *self.options)
         return bound(argv, self.bound_to, alone=True) if self.bound_to else argv
-
-    def shell(self, output_path: str) -> str:
-        """Command line of fio alone, for a terminal."""
-        return shlex.join(self._plain(output_path))
-
-    def _plain(self, output_path: str) -> tuple[str, ...]:
-        return ("fio", f"--output={checked_path(output_path)}", *self.options)
 
 
 def measurement(

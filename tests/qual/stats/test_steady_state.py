@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
-from pytest_ssdqual.qual.stats.steady_state import first_steady, judge
+from pytest_ssdqual.qual.stats.steady_state import judge
 
 RULE = SteadyRule()
 series = st.lists(st.floats(1, 1e6), min_size=5, max_size=30)
@@ -14,8 +14,9 @@ series = st.lists(st.floats(1, 1e6), min_size=5, max_size=30)
 @given(st.floats(1e-3, 1e9), st.integers(2, 30))
 def test_a_constant_is_steady_after_one_window(level: float, window: int) -> None:
     rule = SteadyRule(window=window)
-    assert first_steady([level] * 40, rule) == window
-    assert judge([level] * window, rule).correlation == 0
+    found = judge([level] * window, rule)
+    assert found.reached
+    assert found.correlation == 0
 
 
 @given(series, st.integers(-6, 6))
@@ -23,7 +24,6 @@ def test_the_unit_does_not_matter(values: list[float], power: int) -> None:
     # Powers of two scale floats exactly: nothing but the rule is tested.
     scaled = [value * 2.0**power for value in values]
     assert judge(values, RULE).reached == judge(scaled, RULE).reached
-    assert first_steady(values, RULE) == first_steady(scaled, RULE)
 
 
 @given(series)
@@ -67,9 +67,8 @@ def test_the_range_is_the_whole_one_and_not_plus_or_minus() -> None:
 
 def test_only_the_last_window_counts() -> None:
     falling = [4_000.0, 3_000.0, 2_000.0, 1_500.0, 1_200.0, 1_000.0, 1_000.0, 1_000.0, 1_000.0, 1_000.0, 1_000.0]
-    assert first_steady(falling, RULE) == 10
     assert judge(falling, RULE).average == 1_000
-    assert first_steady(falling[:8], RULE) is None
+    assert [end for end in range(5, 12) if judge(falling[:end], RULE).reached] == [10, 11]
 
 
 def test_a_drive_that_does_nothing_is_not_steady() -> None:
@@ -88,4 +87,3 @@ def test_a_sentence_with_the_figures() -> None:
 def test_too_short_a_series_is_refused() -> None:
     with pytest.raises(ValueError, match="needs 5 rounds, there are 4"):
         judge([1.0] * 4, RULE)
-    assert first_steady([1.0] * 4, RULE) is None

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.fakes.bound_commands import bound_to, unbound
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.rig.drives import fencing
-from pytest_ssdqual.rig.drives.fencing import BOUND, BUSY, REFUSED, Checked, bound, bound_to, unbound
+from pytest_ssdqual.rig.drives.fencing import BOUND, BUSY, REFUSED, Checked, bound
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, DriveRefused
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ssdqual.rig.drives.fencing import bound_to, unbound
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, MustFinish, Tethered
+from support.fakes.bound_commands import bound_to, unbound
 from support.simulator.simulated_content import Contents
 
 Answer = str | Completed | Exception | Callable[[tuple[str, ...]], "str | Completed"]

@@ -39,7 +39,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives import fencing, health, inspection, survey, write_cache, write_counters
+from pytest_ssdqual.rig.drives import health, inspection, survey, write_cache, write_counters
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
@@ -65,6 +65,7 @@ from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.observe import environment as surroundings
 from pytest_ssdqual.rig.purge import zero
 from support.builders import inspected
+from support.fakes.bound_commands import unbound
 from support.fakes.scripted import completed
 from support.simulator import simulated_fio, simulated_paths
 from support.simulator.simulated_array import SimulatedBody
@@ -250,7 +251,7 @@ class SimulatedMachine:
         must_finish: MustFinish | None = None,
     ) -> Completed:
         self.require_alive()
-        done = self._done(fencing.unbound(argv), stdin)
+        done = self._done(unbound(argv), stdin)
         if self.observer:
             self.observer(done)
         if check and done.status:
@@ -266,7 +267,7 @@ class SimulatedMachine:
 
     def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         self.require_alive()
-        if fencing.unbound(argv)[0] != "fio":
+        if unbound(argv)[0] != "fio":
             return Held(argv)
         if self.next_fio is None:
             raise NotImplementedError(f"it is not known what this would measure: {argv}")
