@@ -26,7 +26,7 @@ from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.resume import budget_s
 from pytest_ssdqual.plugin.session.start import STOPPED, BayStart
 from pytest_ssdqual.plugin.session.state import BayRun
-from pytest_ssdqual.plugin.session.stop import end_in_order, put_off
+from pytest_ssdqual.plugin.session.stop import end_in_order
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
@@ -38,6 +38,7 @@ from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, chang
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.guard import consent, refusals
+from pytest_ssdqual.rig.machine.interrupts import put_off
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 
 if TYPE_CHECKING:

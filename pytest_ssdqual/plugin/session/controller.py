@@ -25,7 +25,6 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.start import begin, join
 from pytest_ssdqual.plugin.session.state import BayRun
-from pytest_ssdqual.plugin.session.stop import put_off
 from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN
 from pytest_ssdqual.plugin.watch import live_page
 from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
@@ -38,9 +37,10 @@ from pytest_ssdqual.report.evidence.evidence import carried_by
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.report.terminal.plan import comparison_lines, plan_lines
+from pytest_ssdqual.rig.machine.interrupts import put_off
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
-#: Message after Ctrl-C or another signal of `stop.ENDING` during the checks of drives, or while the run waits for them.
+#: Message after Ctrl-C or another signal of `interrupts.ENDING` during the checks of drives, or while the run waits for them.
 STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
 READ_ONLY = "--ssd-read-only: the test may write to drives"
 #: The sentence about the tests that a plan leaves out.

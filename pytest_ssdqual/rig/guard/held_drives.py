@@ -17,6 +17,7 @@ from pytest_ssdqual.rig.guard.consent import Content
 from pytest_ssdqual.rig.guard.lease import Lease, LeaseLost, Terms, names_of
 from pytest_ssdqual.rig.guard.refusals import Leftover
 from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine
+from pytest_ssdqual.rig.machine.side_by_side import PermittedMachine
 from pytest_ssdqual.rig.md import mdadm
 
 
@@ -76,6 +77,11 @@ class HeldDrives:
         if self._lease is None:
             raise LeaseLost(f"the lease on {self._machine.name} ended when the machine restarted")
         self._lease.require()
+
+    @property
+    def leased(self) -> Machine:
+        """The machine for commands that destroy data: each requires the lease again, since a purge may take hours."""
+        return PermittedMachine(self._machine, self.require_lease)
 
     def expect(self, uuid: str) -> None:
         """Expect superblocks of this UUID on the drives from now on: this run is about to build the array."""

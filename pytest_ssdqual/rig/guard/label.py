@@ -17,7 +17,6 @@ import re
 import secrets
 import struct
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, DeviceSample, SampledP
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, Machine, RigError
+from pytest_ssdqual.rig.machine.side_by_side import each
 
 #: Space reserved for the label at the beginning of every device.
 HEAD_BYTES = 1 << 20
@@ -42,8 +42,6 @@ _TEXT = re.compile(
 MD_SUPERBLOCK, MD_BITMAP = "fc4e2ba9", "6269746d"
 #: A bad-block log is filled from its beginning; what is not used of it is this.
 UNUSED_LOG = "ff" * 16
-#: sshd's default MaxSessions is 10; the lease and a running fio have one each.
-SIDE_BY_SIDE = 6
 DEADLINE_S = 60.0
 
 
@@ -99,14 +97,7 @@ def write_drives(machine: Machine, drives: Sequence[Drive]) -> None:
 
     ``DriveRefused`` if one is in use or is not the drive that was checked; ``CommandFailed`` if it takes no data.
     """
-    owners = [of_drive(drive.identity) for drive in drives]
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        working = [
-            pool.submit(_write, machine, Checked.of(drive), owner, drive.describe())
-            for drive, owner in zip(drives, owners, strict=True)
-        ]
-    for done in working:
-        done.result()
+    each(machine, drives, lambda on, drive: _write(on, Checked.of(drive), of_drive(drive.identity), drive.describe()))
 
 
 def write_array(machine: Machine, array: Checked, uuid: str) -> None:

@@ -68,9 +68,9 @@ class MdTarget:
         if not self._purged:
             self._purge()
         members = drives[: geometry.width]
-        zeroed = geometry.level in mdadm.REDUNDANT and zero.zero(self.setup.machine, members)
+        zeroed = geometry.level in mdadm.REDUNDANT and zero.zero(self.setup.held.leased, members)
         # All drives get it: one that is not yet a member may become one.
-        label.write_drives(self.setup.machine, drives)
+        label.write_drives(self.setup.held.leased, drives)
         array = self._created(geometry, history.bitmap, zeroed=zeroed)
         atom = drives[0].physical_block_bytes if settings.atomic == "physical" else drives[0].logical_block_bytes
         stripe = reference_model.stripe_bytes(geometry, self.setup.protocol.array) if geometry.has_parity else 0
@@ -227,7 +227,7 @@ class MdTarget:
     def _purge(self) -> None:
         drives = self.setup.held.drives
         self.setup.logbook.note("purging", geometry="integrity", members=[drive.identity for drive in drives])
-        purge.purge(self.setup.machine, drives, best=self.setup.protocol.purge == "format")
+        purge.purge(self.setup.held.leased, drives, best=self.setup.protocol.purge == "format")
         self.setup.held.require_purged(drives)
         self._purged = True
 

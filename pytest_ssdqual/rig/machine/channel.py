@@ -127,6 +127,13 @@ class Channel:
         unfinished = [process for process in self._tethers if process.is_unfinished]
         return tuple(process.work.goes_on(self.name, process.elapsed_s) for process in unfinished if process.work)
 
+    def leave_unfinished(self) -> None:
+        """See ``Machine.leave_unfinished``."""
+        for process in list(self._tethers):
+            if process.is_unfinished:
+                with contextlib.suppress(RigError):  # StillRunning: it is raised where the command is awaited, too
+                    process.cut()
+
     def line_process(self, argv: Sequence[str]) -> LineProcess:
         """Start a process that answers lines, without root. ``RigError`` if the machine is lost."""
         self._require_alive()
@@ -262,6 +269,8 @@ class Channel:
     def _require_alive(self) -> None:
         if self._gone:
             raise MachineLost(self._gone)
+        if self._closed:
+            raise RigError(f"the run has closed its connection to {self.name}, so no further command was begun")
 
     def _give_up(self, why: str) -> NoReturn:
         self._gone = f"{self.name} is lost: {why}"

@@ -46,7 +46,7 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
     setup.progress(f"{geometry}: purge", 5)
     setup.held.require(members)
     setup.logbook.note("purging", geometry=str(geometry), members=[drive.identity for drive in members])
-    purged = purge.purge(setup.machine, members, best=setup.protocol.purge == "format")
+    purged = purge.purge(setup.held.leased, members, best=setup.protocol.purge == "format")
     setup.held.require_purged(members)
     array = _assemble(setup, geometry, members)
     try:
@@ -141,9 +141,9 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
 
 def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: Checkpoint | None = None) -> Array:
     """Build the array; with ``left``, over the data of that former array."""
-    zeroed = left is None and geometry.level in mdadm.REDUNDANT and zero.zero(setup.machine, members)
+    zeroed = left is None and geometry.level in mdadm.REDUNDANT and zero.zero(setup.held.leased, members)
     if left is None:
-        label.write_drives(setup.machine, members)
+        label.write_drives(setup.held.leased, members)
     if geometry.level is RaidLevel.DRIVE:
         size = sum(drive.size_bytes for drive in members)
         return Array(geometry, members[0].path, tuple(members), "", size, "none needed")

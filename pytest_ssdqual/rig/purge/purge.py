@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
+from pytest_ssdqual.rig.machine.side_by_side import each
 from pytest_ssdqual.rig.purge import ata, nvme
-from pytest_ssdqual.rig.purge.zero import PassedOver, each, exclusively
+from pytest_ssdqual.rig.purge.zero import PassedOver, exclusively
 
 #: Transports as lsblk names them. A SATA drive behind a SAS adapter is ``sas``, so those are asked for ATA, too; a
 #: bridge (``usb``) is not: some of them keep the password and lose the erase.
@@ -64,7 +65,7 @@ def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str,
     Without ``best`` it is a discard of the whole range, if the drive supports it. ``DriveRefused`` if a drive is in
     use after all, ``RigError`` if one is worse than before; the others are finished first.
     """
-    purged = each(drives, lambda drive: purge_one(machine, drive, LADDER if best else ()))
+    purged = each(machine, drives, lambda on, drive: purge_one(on, drive, LADDER if best else ()))
     return {drive.identity: done for drive, done in zip(drives, purged, strict=True)}
 
 

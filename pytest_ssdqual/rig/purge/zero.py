@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
@@ -25,11 +23,8 @@ from pytest_ssdqual.rig.machine.machine import (
     RigError,
     counts,
 )
+from pytest_ssdqual.rig.machine.side_by_side import each
 
-T = TypeVar("T")
-
-#: Commands at a time: sshd's default MaxSessions is 10; the lease and a running fio have one each.
-SIDE_BY_SIDE = 6
 #: Deadline of one command on a large drive: TRIM of the whole range and NVMe Format take seconds to minutes.
 PURGE_DEADLINE_S = 3600.0
 #: Slowest rate of one command, bytes per second: a drive that writes zeroes for WRITE ZEROES needs hours for 30 TB.
@@ -56,8 +51,8 @@ def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
     limits = [f"/sys/block/{drive.sysfs_name}/queue/write_zeroes_max_bytes" for drive in drives]
     if 0 in counts(machine.run(["cat", *limits], repeatable=True)):
         return False
-    each(drives, lambda drive: exclusively(machine, ["blkdiscard", "--zeroout", drive.path], drive))
-    return all(each(drives, lambda drive: _reads_zero(machine, drive)))
+    each(machine, drives, lambda on, drive: exclusively(on, ["blkdiscard", "--zeroout", drive.path], drive))
+    return all(each(machine, drives, _reads_zero))
 
 
 def _reads_zero(machine: Machine, drive: Drive) -> bool:
@@ -87,13 +82,6 @@ def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: b
     if done.status and "busy" in done.errors:
         raise DriveRefused(f"{drive.describe()} is in use: {argv[0]} could not open it exclusively")
     return done
-
-
-def each(drives: Sequence[Drive], work: Callable[[Drive], T]) -> list[T]:
-    """Call ``work`` for every drive, several at a time; the first error is raised when all have ended."""
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:  # not map: at an error, map cancels calls that have not begun
-        working = [pool.submit(work, drive) for drive in drives]
-    return [done.result() for done in working]
 
 
 def await_in_drive(

@@ -17,7 +17,8 @@ from dataclasses import asdict, replace
 from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.drives.write_counters import Written
-from pytest_ssdqual.rig.machine.machine import MachineLost, RigError, counts
+from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError, counts
+from pytest_ssdqual.rig.machine.side_by_side import each
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, confirmation
 from pytest_ssdqual.rig.measure.session import Setup
@@ -107,17 +108,17 @@ def _appeared_anew(before: Written, now: Written) -> bool:
 def _empty(setup: Setup, members: Sequence[Drive]) -> list[str]:
     """Return a reason for each member without what a fill leaves: random bytes, hence a few zeroes everywhere."""
     reasons = []
-    for drive, zeroes in zip(members, zero.each(members, lambda drive: _zeroes(setup, drive)), strict=True):
+    for drive, zeroes in zip(members, each(setup.machine, members, _zeroes), strict=True):
         if len(zeroes) != len(SPOTS) or not all(0 < count < zero.SPOT_BYTES // 2 for count in zeroes):
             reasons.append(f"{drive.identity} does not hold the data of the fill")
     return reasons
 
 
-def _zeroes(setup: Setup, drive: Drive) -> list[int]:
+def _zeroes(machine: Machine, drive: Drive) -> list[int]:
     """Number of zero bytes at each position; fewer entries where a position cannot be read."""
     size = zero.SPOT_BYTES
     spots = [str(int(part * drive.size_bytes) // size) for part in SPOTS]
-    answer = setup.machine.run(["sh", "-c", zero.ZEROES, "zeroes", drive.path, str(size), *spots], repeatable=True)
+    answer = machine.run(["sh", "-c", zero.ZEROES, "zeroes", drive.path, str(size), *spots], repeatable=True)
     return counts(answer)
 
 

@@ -55,6 +55,7 @@ class HeldForTarget:
     drives: Sequence[Drive] = DRIVES
     lost: bool = False
     used: bool = False
+    leased: object = None
 
     def require_lease(self) -> None:
         if self.lost:

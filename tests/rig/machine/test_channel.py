@@ -118,6 +118,17 @@ def test_closing_cuts_every_tether_and_then_the_connection(gone: Callable[[int],
     assert alive_at_close == [False, False]
 
 
+def test_no_command_begins_on_a_closed_channel() -> None:
+    """A thread may outlast the run, whose lease is released by then."""
+    asked: list[Sequence[str]] = []
+    channel = made(lambda argv: asked.append(argv) or ["true"])  # type: ignore[func-returns-value]
+    channel.close()
+    for command in (lambda: channel.run(["blkdiscard", "/dev/sdb"]), lambda: channel.tether(["fio"])):
+        with pytest.raises(RigError, match="has closed its connection to dut7"):
+            command()
+    assert not asked
+
+
 def test_a_tether_that_ends_with_the_machine_says_so() -> None:
     channel = made(lambda argv: ["sh", "-c", "exit 255"], lost=lambda done: "no route" if done.status == 255 else None)
     with pytest.raises(MachineLost, match="no route"):

@@ -160,7 +160,9 @@ def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_
     monkeypatch.setattr(label, "write_drives", doing("label"))
     monkeypatch.setattr(array_lifecycle, "create", doing("create", array))
     monkeypatch.setattr(mdadm, "data_offset", lambda machine, array: 1 << 20)
-    held = SimpleNamespace(drives=DRIVES, require=doing("require"), require_purged=doing("require_purged"))
+    held = SimpleNamespace(
+        drives=DRIVES, require=doing("require"), require_purged=doing("require_purged"), leased=ScriptedMachine()
+    )
     protocol = SimpleNamespace(purge="discard", array=ArraySettings())
     book = SimpleNamespace(note=lambda kind, **facts: order.append(kind) if kind == "array_created" else None)
     setup = Setup(ScriptedMachine(), held, protocol, book, "m1", lambda what, seconds: None)  # type: ignore[arg-type]

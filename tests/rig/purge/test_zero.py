@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import subprocess
-import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -11,7 +9,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, InvalidMeasurement
 from pytest_ssdqual.rig.purge import zero as condition
-from pytest_ssdqual.rig.purge.zero import SIDE_BY_SIDE, ZEROES, each, exclusively, until, zero
+from pytest_ssdqual.rig.purge.zero import ZEROES, exclusively, until, zero
 
 BUSY = "blkdiscard: /dev/nvme0n1: open failed: Device or resource busy\n"
 UNSUPPORTED = "blkdiscard: /dev/nvme0n1: BLKDISCARD ioctl failed: Operation not supported\n"
@@ -93,35 +91,3 @@ def test_what_goes_on_in_a_drive_is_asked_for_until_it_is_over(monkeypatch: pyte
     assert until(lambda: answers.pop(0), 60.0)
     assert not answers
     assert not until(lambda: False, 0.0)
-
-
-def test_drives_are_worked_on_side_by_side_but_not_all_at_once() -> None:
-    now, most, lock = 0, 0, threading.Lock()
-
-    def work(each_drive: Drive) -> str:
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        time.sleep(0.02)
-        with lock:
-            now -= 1
-        return each_drive.kname
-
-    drives = [drive(number) for number in range(20)]
-    assert each(drives, work) == [one.kname for one in drives]
-    assert 1 < most <= SIDE_BY_SIDE
-
-
-def test_every_drive_is_finished_before_an_error_is_told() -> None:
-    finished: list[str] = []
-
-    def work(each_drive: Drive) -> None:
-        if each_drive.kname == "nvme0n1":
-            raise InvalidMeasurement("no")
-        time.sleep(0.05)
-        finished.append(each_drive.kname)
-
-    with pytest.raises(InvalidMeasurement):
-        each([drive(number) for number in range(20)], work)
-    assert len(finished) == 19

@@ -96,6 +96,7 @@ class World:
             require_purged=lambda drives: None,
             require_lease=lambda: None,
             expect=lambda uuid: None,
+            leased=ScriptedMachine(),
         )
         journal = cast("Any", self.journal)
         return Setup(ScriptedMachine(), cast("Any", held), PROTOCOL, journal, "m", lambda what, seconds: None)

@@ -80,5 +80,8 @@ class ScriptedMachine:
     def unfinished(self) -> tuple[str, ...]:
         return ()
 
+    def leave_unfinished(self) -> None:
+        """Nothing must finish."""
+
     def close(self) -> None:
         """Nothing is open."""

@@ -291,6 +291,9 @@ class SimulatedMachine:
     def unfinished(self) -> tuple[str, ...]:
         return ()
 
+    def leave_unfinished(self) -> None:
+        """Nothing must finish."""
+
     def close(self) -> None:
         """Nothing is open."""
 
