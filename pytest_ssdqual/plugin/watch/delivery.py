@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import getpass
 import json
 import smtplib
 import socket
@@ -16,6 +15,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from pytest_ssdqual.plugin.options.notify_target import MailServer, MailTarget, Target, WebTarget
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.notification import Notification
+from pytest_ssdqual.rig.machine.machine import own_user
 
 #: Seconds for a connection and for each answer.
 TIMEOUT_S = 10.0
@@ -90,11 +90,7 @@ def _sender(target: MailTarget) -> str:
     """Return the user of the mail server if that is an address, else this user on this computer."""
     if target.server and "@" in target.server.user:
         return target.server.user
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError):  # no entry in the password file
-        user = "ssdqual"
-    return f"{user}@{socket.getfqdn()}"
+    return f"{own_user('ssdqual')}@{socket.getfqdn()}"
 
 
 def _by_smtp(server: MailServer, message: EmailMessage) -> None:

@@ -7,15 +7,13 @@ The lock is a ``flock``, so it ends with its process in any case. Lock files beg
 from __future__ import annotations
 
 import fcntl
-import getpass
 import os
-import platform
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.rig.machine.machine import utc_now
+from pytest_ssdqual.rig.machine.machine import own_name, utc_now
 
 
 class StillWritten(JournalError):
@@ -30,9 +28,12 @@ class FolderLock:
         self._folder = folder
         self._path = folder / f".{writer}.lock"
         self._descriptor = _locked(folder, self._path)
-        who = f"{getpass.getuser()}@{platform.node()} pid {os.getpid()} since {utc_now()}"
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, who.encode(), 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{own_name()} pid {os.getpid()} since {utc_now()}".encode(), 0)
+        except OSError as error:  # a full disk
+            self.release()
+            raise _unwritable(folder, error) from error
 
     def require_alone(self) -> None:
         """Raise ``StillWritten`` if another writer is active: a worker may outlive its parent process."""
@@ -47,12 +48,16 @@ class FolderLock:
             self._descriptor = -1
 
 
+def _unwritable(folder: Path, error: OSError) -> JournalError:
+    return JournalError(f"evidence cannot be stored in {folder}: {error.strerror or error}")
+
+
 def _locked(folder: Path, path: Path) -> int:
     try:
         # O_NOFOLLOW: the name of the writer must not be written to the target of a link.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, safe_files.FILE_MODE)
     except OSError as error:
-        raise JournalError(f"evidence cannot be stored in {folder}: {error.strerror or error}") from error
+        raise _unwritable(folder, error) from error
     try:
         os.fchmod(descriptor, safe_files.FILE_MODE)  # whatever the umask
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

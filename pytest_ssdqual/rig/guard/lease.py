@@ -13,12 +13,10 @@ another run's unverified statement, and is reported as such.
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import json
 import os
 import re
-import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +26,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import run_files, scripts
-from pytest_ssdqual.rig.machine.machine import LeaseTaken, Machine, MustFinish, RigError, Tethered
+from pytest_ssdqual.rig.machine.machine import LeaseTaken, Machine, MustFinish, RigError, Tethered, own_name
 from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
 
 #: Exit status of ``flock`` when another process holds the lock (EX_TEMPFAIL).
@@ -63,7 +61,7 @@ class Note:
     @classmethod
     def of_this_process(cls, run: str = "", planned_s: float | None = None, work: str = "", kname: str = "") -> Note:
         """The note of this process."""
-        return cls(f"{getpass.getuser()}@{socket.gethostname()}", os.getpid(), run, planned_s, work, kname)
+        return cls(own_name(), os.getpid(), run, planned_s, work, kname)
 
     def to_line(self) -> str:
         facts = {"who": self.who, "pid": self.pid, "run": self.run, "planned_s": self.planned_s}

@@ -6,7 +6,9 @@ Nothing here knows pytest.
 
 from __future__ import annotations
 
+import getpass
 import os
+import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +24,19 @@ SENTENCE_CHARACTERS = 4000
 def utc_now() -> str:
     """The current time in UTC, ISO 8601, to the millisecond, as every record of this program has it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def own_user(unnamed: str) -> str:
+    """Return the name of the user of this process; ``unnamed`` if it has none, as in a container with any user id."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no entry in the password file; KeyError before Python 3.13
+        return unnamed
+
+
+def own_name() -> str:
+    """Return user and host of this process, for notes that other runs read."""
+    return f"{own_user(f'uid {os.getuid()}')}@{platform.node()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import getpass
 import os
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import pytest
 
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
 from pytest_ssdqual.report.run_folder.lock import FolderLock, StillWritten
+from pytest_ssdqual.rig.guard.lease import Note
 
 
 @pytest.fixture
@@ -63,3 +66,27 @@ def test_locks_are_no_evidence(folder: Path) -> None:
 def test_a_folder_that_is_gone_cannot_be_claimed(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"^evidence cannot be stored in .*: No such file or directory"):
         FolderLock(tmp_path / "gone", "main")
+
+
+def test_a_user_without_a_name_is_recorded_by_number(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container with any user id, the password file has no entry."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    held = FolderLock(folder, "main")
+    assert (folder / ".main.lock").read_text().startswith(f"uid {os.getuid()}@")
+    assert Note.of_this_process().who.startswith(f"uid {os.getuid()}@")
+    held.release()
+
+
+def test_a_full_disk_is_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(JournalError, match="No space left on device"):
+        FolderLock(folder, "main")
+    monkeypatch.undo()
+    FolderLock(folder, "main").release()
