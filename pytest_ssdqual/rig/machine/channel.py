@@ -224,11 +224,13 @@ class Channel:
             try:
                 done = self._execute(argv, self.wrap(remote_argv), limit_s, stdin)
             except subprocess.TimeoutExpired:
-                # What a command without repetition has done, or will do, is unknown: that ends the run.
-                if repeatable and self._answers():
+                # A device that does not respond holds a command in the kernel, where no signal ends it (mdadm --stop
+                # with a member that hangs). That is about this device; the guard rechecks the others before each use.
+                if self._answers():
+                    unknown = "" if repeatable else ", and the effect of the command is unknown"
                     raise DeadlineExceeded(
                         f"{_short(argv)} on {self.name} did not end within {limit_s:g} s, and cannot be ended, though "
-                        "the machine answers: a device may not respond"
+                        f"the machine answers: a device may not respond{unknown}"
                     ) from None
                 self._give_up(f"it did not answer to {_short(argv)} within {limit_s:g} s")
             if self.observer:
