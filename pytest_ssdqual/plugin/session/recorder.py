@@ -28,6 +28,7 @@ from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.reader import (
     Record,
     RunReader,
+    arrays_left_running,
     caches_at_the_end,
     still_running,
     subject_of,
@@ -273,7 +274,7 @@ class Recorder:
             bay=run.qualification.name,
         )
         with suppress(OSError):
-            wrong = worsened_drives, still_running, caches_at_the_end
+            wrong = worsened_drives, still_running, arrays_left_running, caches_at_the_end
             for sentence in (each for read in wrong for each in read(folder)) if folder else ():
                 summary.write_line(reporter, sentence, red=True)
         if run.page:

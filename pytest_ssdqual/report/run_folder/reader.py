@@ -174,6 +174,18 @@ def still_running(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
+def arrays_left_running(path: Path) -> tuple[str, ...]:
+    """Return the arrays that could not be stopped until the end, a sentence each."""
+    found: dict[object, str] = {}
+    for record in read_records(path, "array_left", "array_stopped"):
+        uuid, why = str(record.facts.get("uuid")), record.facts.get("why")
+        found.pop(uuid, None)
+        if record.kind == "array_left" and why:
+            device = record.facts.get("device")
+            found[uuid] = safe_text.line(f"{device} still runs, and the next run that tests its drives stops it: {why}")
+    return tuple(found.values())
+
+
 def caches_at_the_end(path: Path) -> tuple[str, ...]:
     """Return what went wrong with write caches that a run switched, a sentence each."""
     found: dict[str, str] = {}

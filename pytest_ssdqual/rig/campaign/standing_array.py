@@ -131,24 +131,25 @@ class StandingArray:
         return array
 
     def close(self) -> None:
-        """Stop the array; the drives stay leased."""
+        """Stop the array; the drives stay leased. If that fails, the next call tries again."""
         array, condition = self.array, self.condition
-        self.array = self.condition = self.steady = self._inherited = self._bare = None
+        self.condition = self.steady = self._inherited = self._bare = None
         self._conditioned, self._series = None, ConditioningSeries()
         if array:
             array_lifecycle.stop(self.setup, array)
+            self.array = None
             if condition and not condition.spent:
                 readopt_array.count(self.setup, array, "closed")
 
     def _back_to_drives(self) -> None:
-        """Stop the assembled array; its drives stand as they are. If that fails, nothing stands any more."""
+        """Stop the assembled array; its drives stand as they are. If that fails, it has no condition any more."""
         array, bare, condition = self.array, self._bare, self.condition
         if array is None or bare is None or condition is None or condition.drives is None:
             raise RigError("no conditioned drives stand")
         try:
             array_lifecycle.stop(self.setup, array)
         except BaseException:
-            self.array = self.condition = self._bare = self._conditioned = None
+            self.condition = self._bare = self._conditioned = None
             raise
         self.array = bare
         self.condition = condition.after(Assemble(condition.drives))
@@ -171,9 +172,8 @@ class StandingArray:
                 work()
             except MachineLost:
                 raise
-            except Exception:
-                with contextlib.suppress(Exception):  # the first error has more information
-                    undo()
+            except Exception as error:
+                array_lifecycle.undo_after(error, undo)
                 raise
 
         self.cache.unless_failed(step.failure_key, undoing)

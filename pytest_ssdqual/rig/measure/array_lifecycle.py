@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
@@ -52,9 +52,8 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
     try:
         _note_created(setup, array, fill, purge=purged)
         fill_up(setup, array, fill)
-    except BaseException:
-        with contextlib.suppress(RigError):
-            stop(setup, array)
+    except BaseException as error:
+        undo_after(error, partial(stop, setup, array))
         raise
     return array
 
@@ -76,9 +75,8 @@ def assemble(setup: Setup, bare: Array, geometry: Geometry) -> Array:
     try:
         array = replace(array, consistency=ASSUMED if geometry.level in mdadm.REDUNDANT else array.consistency)
         _note_created(setup, array, Fill.of(setup.protocol), purge={}, of_drives=of_drives)
-    except BaseException:
-        with contextlib.suppress(RigError):
-            stop(setup, array)
+    except BaseException as error:
+        undo_after(error, partial(stop, setup, array))
         raise
     return array
 
@@ -93,11 +91,18 @@ def readopt(setup: Setup, left: Checkpoint, members: Sequence[Drive]) -> Array:
     try:
         _require_size(array, left.size_bytes)
         _note_created(setup, array, Fill(left.passes, left.fill_bs), purge={}, kept_of=left.uuid)
-    except BaseException:
-        with contextlib.suppress(RigError):
-            stop(setup, array)
+    except BaseException as error:
+        undo_after(error, partial(stop, setup, array))
         raise
     return array
+
+
+def undo_after(error: BaseException, undo: Callable[[], None]) -> None:
+    """Call ``undo`` after ``error``, which has more information than an error of ``undo``: that becomes its note."""
+    try:
+        undo()
+    except Exception as second:
+        error.add_note(f"and what it left could not be undone: {second}")
 
 
 def stop(setup: Setup, array: Array) -> None:
@@ -109,7 +114,15 @@ def stop(setup: Setup, array: Array) -> None:
 def take_down(setup: Setup, path: str, members: Sequence[Drive], uuid: str, missing: int = 0) -> None:
     """``stop`` for an array of which only path, members and UUID are known, and how many were failed on purpose."""
     objections = mdadm.final_objections(setup.machine, path, missing)
-    not_erased = mdadm.stop(setup.machine, path, [drive.path for drive in members], uuid)
+    paths = [drive.path for drive in members]
+    try:
+        not_erased = mdadm.stop(setup.machine, path, paths, uuid)
+    except RigError as error:
+        if not error.ends_run:
+            setup.logbook.note(
+                "array_left", uuid=uuid, not_erased=paths, objections=objections, device=path, why=str(error)
+            )
+        raise
     # A member that keeps the superblock keeps the array in the journal, so that its remains need no consent.
     setup.logbook.note(
         "array_left" if not_erased else "array_stopped", uuid=uuid, not_erased=not_erased, objections=objections
@@ -191,8 +204,7 @@ def create(
             )
             if is_taken and attempt + 1 < MOST_NAMES:
                 continue
-            with contextlib.suppress(RigError):
-                take_down(setup, path, members, uuid)
+            undo_after(error, partial(take_down, setup, path, members, uuid))
             raise
     raise AssertionError(MOST_NAMES)
 

@@ -11,7 +11,6 @@ recovery).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 
 from pytest_ssdqual.rig.drives import write_counters
@@ -126,9 +125,8 @@ def _reassembled(setup: Setup, left: Checkpoint, members: Sequence[Drive], now: 
     array = array_lifecycle.readopt(setup, left, members)
     try:
         _note_kept(setup, array, left, now)
-    except BaseException:
-        with suppress(RigError):
-            array_lifecycle.stop(setup, array)
+    except BaseException as error:
+        array_lifecycle.undo_after(error, lambda: array_lifecycle.stop(setup, array))
         raise
     return array
 

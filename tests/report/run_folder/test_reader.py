@@ -14,6 +14,7 @@ from pytest_ssdqual.report.run_folder.reader import (
     ArrayLeftBehind,
     CacheLeftSwitched,
     LeftBehind,
+    arrays_left_running,
     caches_at_the_end,
     left_behind,
     read_records,
@@ -224,6 +225,18 @@ def test_records_of_some_kinds_only(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text("\n".join(lines) + "\n")
     assert [record.kind for record in read_records(tmp_path)] == ["verdict", "error", "measured", "error"]
     assert [record.kind for record in read_records(tmp_path, "verdict", "measured")] == ["verdict", "measured"]
+
+
+def test_an_array_left_running_is_reported_until_it_is_stopped(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path, "run")
+    journal.note("array_left", uuid="u1", not_erased=["/dev/sdb"], objections=[])
+    assert arrays_left_running(journal.path) == ()
+    journal.note("array_left", uuid="u2", not_erased=["/dev/sdb"], objections=[], device="/dev/md100", why="it is busy")
+    (sentence,) = arrays_left_running(journal.path)
+    assert sentence.startswith("/dev/md100 still runs")
+    assert sentence.endswith(": it is busy")
+    journal.note("array_stopped", uuid="u2", not_erased=[], objections=[])
+    assert arrays_left_running(journal.path) == ()
 
 
 def test_still_running_is_of_the_last_session(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.campaign.standing_array import StandingArray
+from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
 
@@ -41,6 +43,31 @@ def standing(machine: SimpleNamespace) -> StandingArray:
     found._conditioned = Conditioned(WRITE, SETTLED, {"S0": 1000.0, "S1": 1000.0})
     found._series.add(side_by_side([[1000] * 7200, [900] * 7200]))
     return found
+
+
+def test_an_array_that_could_not_be_stopped_is_stopped_at_the_end(
+    standing: StandingArray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error of the preparation is raised, with what became of its undo; ``close`` tries again."""
+    stopped: list[str] = []
+
+    def stop(setup: Setup, array: Array) -> None:
+        stopped.append(array.path)
+        if len(stopped) == 1:
+            raise RigError("cannot stop /dev/md100: busy")
+
+    def fails() -> None:
+        raise RigError("a member could not be failed")
+
+    monkeypatch.setattr(array_lifecycle, "stop", stop)
+    standing.array = ARRAY
+    step = cast("Any", SimpleNamespace(failure_key="x"))
+    with pytest.raises(RigError, match="^a member could not be failed") as raised:
+        standing._or_undone(step, fails, standing.close)
+    assert "cannot stop /dev/md100: busy" in raised.value.__notes__[0]
+    standing.close()
+    standing.close()
+    assert stopped == ["/dev/md100"] * 2
 
 
 @pytest.mark.parametrize(("workload", "is_shown"), [(WRITE, True), (MIX, True), (READ, False), (STREAM, False)])

@@ -137,6 +137,15 @@ def test_what_fails_for_another_reason_is_not_tried_again_and_taken_down(
     assert hall.did == ["expect", "array_planned", "stop /dev/md100", "array_stopped"]
 
 
+def test_an_array_that_cannot_be_stopped_is_recorded(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[tuple[str, object, object]] = []
+    monkeypatch.setattr(hall, "note", lambda kind, **facts: noted.append((kind, facts["device"], facts["why"])))
+    hall.arrays["/dev/md100"] = THEIRS
+    with pytest.raises(RigError):
+        array_lifecycle.take_down(hall.setup(), "/dev/md100", DRIVES[:2], "0:0:0:2")
+    assert noted == [("array_left", "/dev/md100", "/dev/md100 is no longer this run's array")]
+
+
 @pytest.mark.parametrize(
     ("name", "did"),
     [
