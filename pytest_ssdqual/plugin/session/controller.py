@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.start import begin, join
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN
-from pytest_ssdqual.plugin.watch import live_page
+from pytest_ssdqual.plugin.watch import live_page, terminal
 from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
 from pytest_ssdqual.plugin.watch.notifier import Notifier, targets_of
 from pytest_ssdqual.plugin.watch.observers import Observers, WorkerEvents
@@ -280,6 +280,7 @@ class SessionController:
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         recorders = list(self._recorders.values())
+        terminal.outlive(self._config, self._note_lost_output)
         self._observers = Observers(
             self._config, [each.run.qualification for each in recorders], self._page, self._notifier
         )
@@ -375,6 +376,12 @@ class SessionController:
     def _note_unnotified(self, recorder: Recorder) -> None:
         if self._notifier and not recorder.is_finished:
             self._notifier.note_failed(recorder.run.qualification.name)
+
+    def _note_lost_output(self, error: OSError) -> None:
+        for each in self._recorders.values():
+            if journal := each.run.qualification.journal:
+                with suppress(JournalError):  # it may be on the same full disk, and whatever it records next says so
+                    journal.note("output_lost", reason=error.strerror or str(error))
 
     @contextmanager
     def _errors_stored(self) -> Iterator[None]:

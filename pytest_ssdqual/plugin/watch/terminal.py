@@ -1,10 +1,12 @@
-"""Writes the progress line to pytest's terminal, past its capturing."""
+"""Writes the progress line to pytest's terminal, past its capturing, and lets a run outlive the loss of its output."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from typing import TextIO
+from collections.abc import Callable
+from typing import Any, TextIO
 
 import pytest
 
@@ -45,6 +47,60 @@ def on_terminal(config: pytest.Config) -> Progress:
     return Progress(stream, terminal=can_erase, width=width, height=height, fresh_line=fresh_line)
 
 
+class SurvivingStream:
+    """A text file whose ``OSError`` does not reach pytest; ``lost`` is called with the first one."""
+
+    def __init__(self, file: TextIO, lost: Callable[[OSError], None]) -> None:
+        self.file = file
+        self._lost: Callable[[OSError], None] | None = lost
+
+    def write(self, text: str) -> int:
+        """Write the text, or drop it."""
+        try:
+            return self.file.write(text)
+        except OSError as error:
+            self._lose(error)
+            return len(text)
+
+    def flush(self) -> None:
+        """Flush the file; what it cannot write is tried again with the next text."""
+        try:
+            self.file.flush()
+        except OSError as error:
+            self._lose(error)
+
+    def close(self) -> None:
+        """Let Python end without an error: what the file still holds goes nowhere if it cannot be written."""
+        try:
+            self.file.flush()
+        except OSError:
+            # pytest's console_main and Python itself flush it again, and would end with status 1 or 120.
+            with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:  # noqa: PTH123
+                os.dup2(nowhere.fileno(), self.file.fileno())
+
+    def _lose(self, error: OSError) -> None:
+        lost, self._lost = self._lost, None
+        if lost:
+            lost(error)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever the file has)
+        return getattr(self.file, name)
+
+
+def outlive(config: pytest.Config, lost: Callable[[OSError], None]) -> None:
+    """Let the run go on if pytest's output cannot be written; call ``lost`` once.
+
+    A log on a full disk, a closed pipe or a terminal that is gone must not end a run of hours. pytest's terminal
+    reporter raises what the file raises, which ends the session, and has no hook for it.
+    """
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return
+    stream = SurvivingStream(reporter._tw._file, lost)
+    reporter._tw._file = stream
+    config.add_cleanup(stream.close)
+
+
 def _uncaptured(config: pytest.Config) -> TextIO:
     """Return the original standard output, for writes from any thread at any time.
 
@@ -64,5 +120,10 @@ def _nowhere() -> TextIO:
 
 def _closed_with(config: pytest.Config, stream: TextIO) -> TextIO:
     """Close the stream with the session; the garbage collector would raise a ResourceWarning in some test."""
-    config.add_cleanup(stream.close)
+
+    def close() -> None:
+        with contextlib.suppress(OSError):  # it still holds lines of progress that a full disk did not take
+            stream.close()
+
+    config.add_cleanup(close)
     return stream

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import termios
 from typing import TYPE_CHECKING
 
@@ -57,3 +59,58 @@ def test_nothing_stays_open(pytester: pytest.Pytester, args: tuple[str, ...]) ->
     progress("fill", 0)
     config._ensure_unconfigure()
     assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
+
+
+@pytest.mark.parametrize("is_pipe", [False, True])
+def test_output_that_is_lost_ends_no_run(pytester: pytest.Pytester, is_pipe: bool) -> None:
+    """A log on a full disk, and a pipe whose reader has gone."""
+    pytester.makeconftest("""
+        from pathlib import Path
+        from pytest_ssdqual.plugin.watch import terminal
+
+        def pytest_sessionstart(session):
+            terminal.outlive(session.config, lambda error: Path("lost").open("a").write(f"{error.strerror};"))
+    """)
+    pytester.makepyfile("""
+        import pytest
+        from pathlib import Path
+
+        @pytest.mark.parametrize("number", range(3))
+        def test_each(number):
+            Path(f"ran{number}").touch()
+    """)
+    if is_pipe:
+        reads, writes = os.pipe()
+        os.close(reads)
+    else:
+        writes = os.open("/dev/full", os.O_WRONLY)
+    try:
+        argv = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider"]
+        done = subprocess.run(argv, cwd=pytester.path, stdout=writes, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writes)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(list(pytester.path.glob("ran*"))) == 3
+    reason = "Broken pipe" if is_pipe else "No space left on device"
+    assert (pytester.path / "lost").read_text() == f"{reason};"
+
+
+def test_lost_output_is_recorded_once(inner: Inner, promises: str) -> None:
+    inner.pytester.makeconftest("""
+        import errno
+        import io
+        import pytest
+
+        class Full(io.StringIO):
+            def write(self, text):
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_sessionstart(session):
+            session.config.get_terminal_writer()._file = Full()
+    """)
+    result = inner.run("--ssd-devices=lab:3", promises, "-k", "iops")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED  # one of the limits is not kept
+    assert {"failure", "error"} <= set(inner.outcomes().values())
+    assert [record["exit_status"] for record in inner.records("run_ended")] == [1]
+    assert [record["reason"] for record in inner.records("output_lost")] == ["No space left on device"]
