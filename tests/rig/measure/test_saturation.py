@@ -126,3 +126,14 @@ def test_no_writes_at_all_are_no_curve(bench: SaturationBench) -> None:
     with pytest.raises(InvalidMeasurement, match=r"^randwrite_4k_qd8 wrote nothing to raid0x2$"):
         saturation.saturate(bench.setup(), ARRAY, WRITE)
     assert not bench.notes
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "sample_s", "targets", "every_s"),
+    [(86400, 10, 1, 10), (86400, 10, 8, 40), (86400, 60, 8, 60), (86400, 10, 24, 110), (40, 2, 24, 2)],
+)
+def test_many_drives_are_sampled_less_often(limit_s: float, sample_s: float, targets: int, every_s: float) -> None:
+    """All documents are in memory until fio ends."""
+    rule = SaturationRule(capacities=2.5, limit_s=limit_s, sample_s=sample_s)
+    assert saturation.sample_of(rule, targets) == every_s
+    assert targets * limit_s / every_s <= saturation.MOST_DOCUMENTS
