@@ -125,6 +125,12 @@ class StatusReader:
             return self.so_far().seconds
         return self._snapshots[-1].asked_ms / 1000 if self._snapshots else 0.0
 
+    @property
+    def ended_ios(self) -> int:
+        """Number of I/Os that had ended by the newest whole document; fio counts those that it began elsewhere."""
+        newest = self._snapshots[-1].parts if self._snapshots else ()
+        return sum(way.latency.total for part in newest for way in (part.read, part.write))
+
     def messages(self) -> tuple[str, ...]:
         """All messages of fio, even behind a damaged document."""
         return (*self._messages, *self._splitter.rest)

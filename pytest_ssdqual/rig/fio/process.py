@@ -5,20 +5,26 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.fio.jobs import Job
+from pytest_ssdqual.rig.fio.output import FEWEST_DOCUMENTS, StatusReader
 from pytest_ssdqual.rig.machine import run_files, scripts
-from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError, Tethered
+from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, Machine, RigError, Tethered
 
 #: Seconds for fio's own start and end, on an emulated or busy machine.
 OVERHEAD_S = 90.0
 #: Seconds from the signal to its end: outstanding I/O has to complete first.
 END_S = 60.0
 FETCH_S = 300.0
+#: A watched process in which no I/O has ended for so long is ended: a device does not respond. Seconds between two
+#: readings of its output, each of which gives the memory of what was read back to the machine.
+STALLED_S, WATCH_EVERY_S = 1800.0, 300.0
 #: Pack the output. The file is removed only after its arrival, so the command can be repeated over another connection.
 FETCH = 'gzip -1 -c "$1"'
 #: Fetch the rest of a file that was read before; fetch the bytes written since the last read.
@@ -97,9 +103,28 @@ class RunningProcess:
             self._read_bytes += len(piece)
             yield piece
 
-    def wait(self, seconds: float) -> FinishedProcess:
-        """Wait until it ends by itself, which should take about ``seconds``."""
-        return self._finished(self.tether.wait(seconds * 1.25 + OVERHEAD_S))
+    def wait(self, seconds: float, *, is_watched: bool = False) -> FinishedProcess:
+        """Wait until it ends by itself, which should take about ``seconds``; ``DeadlineExceeded`` if it does not.
+
+        With ``is_watched`` also if none of its I/Os has ended for ``STALLED_S``.
+        """
+        deadline_s, began = seconds * 1.25 + OVERHEAD_S, time.monotonic()
+        if is_watched:
+            self._watch(deadline_s)
+        return self._finished(self.tether.wait(max(0.0, deadline_s - (time.monotonic() - began))))
+
+    def _watch(self, deadline_s: float) -> None:
+        """Read the output until the process has ended, or until the deadline; ``DeadlineExceeded`` if it stalls."""
+        reader = StatusReader(FEWEST_DOCUMENTS)
+        began = moved = time.monotonic()
+        ended_ios = 0
+        while (left_s := deadline_s - (time.monotonic() - began)) > 0 and self.rest(min(WATCH_EVERY_S, left_s)):
+            for piece in self.read_new():
+                reader.feed(piece)
+            if reader.ended_ios > ended_ios:
+                ended_ios, moved = reader.ended_ios, time.monotonic()
+            elif time.monotonic() - moved >= STALLED_S:
+                raise DeadlineExceeded(f"none of fio's I/Os ended for {format_duration(STALLED_S)}, so fio was ended")
 
     def end(self) -> FinishedProcess:
         """End it now, gently: its output has the results so far."""
@@ -134,11 +159,11 @@ def start(machine: Machine, job: Job) -> RunningProcess:
     return RunningProcess(machine, machine.tether(job.argv(path)), path)
 
 
-def run(machine: Machine, job: Job, seconds: float) -> FinishedProcess:
-    """Run ``job``, which should take about ``seconds``, and fetch its output.
+def run(machine: Machine, job: Job, seconds: float, *, is_watched: bool = False) -> FinishedProcess:
+    """Run ``job``, which should take about ``seconds``, and fetch its output; for ``is_watched`` see ``wait``.
 
     ``acceptance.accept`` decides whether the numbers are valid; this raises only if the machine or the process fails
     altogether.
     """
     with start(machine, job) as running:
-        return running.wait(seconds)
+        return running.wait(seconds, is_watched=is_watched)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from support.builders import fio_documents
+from support.builders import fio_documents, strategies
 from support.fakes.scripted import completed
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
@@ -161,6 +161,33 @@ def test_what_arrives_damaged_or_endless_is_a_sentence(monkeypatch: pytest.Monke
     assert sum(map(len, process.unpacked(gzip.compress(bytes(1 << 20))))) == 1 << 20
     with pytest.raises(RigError, match=r"^the output of fio has more than "):
         list(process.unpacked(gzip.compress(bytes((1 << 20) + 1))))
+
+
+@pytest.mark.parametrize("is_stalled", [True, False])
+def test_a_watched_process_is_ended_when_none_of_its_ios_ends(
+    monkeypatch: pytest.MonkeyPatch, is_stalled: bool
+) -> None:
+    """A device does not respond, and fio would be awaited for days. A slow one is awaited."""
+    series = strategies.run([100] * 40, workload=Workload("randread", "4k", 1)).intervals
+    documents = fio_documents.documents(series)
+    clock, machine = [0.0], Machine(output=documents[0])
+
+    def rest(seconds: float) -> bool:
+        clock[0] += seconds
+        now = int(clock[0] / process.STALLED_S * 1.5)
+        machine.output = b"".join(documents[: 1 if is_stalled else 1 + now])
+        machine.ended = clock[0] > 10 * process.STALLED_S
+        return not machine.ended
+
+    monkeypatch.setattr(process.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(machine, "rest", rest)
+    if is_stalled:
+        with pytest.raises(DeadlineExceeded, match="I/Os ended for"):
+            process.run(machine, JOB, 1e6, is_watched=True)
+        assert machine.asked[-2:] == ["cut", "rm"]
+    else:
+        finished = process.run(machine, JOB, 1e6, is_watched=True)
+        assert b"".join(finished.pieces()) == machine.output
 
 
 def test_nobody_waits_for_one_that_has_ended() -> None:
