@@ -40,7 +40,7 @@ from pytest_ssdqual.report.terminal.plan import comparison_lines, plan_lines
 from pytest_ssdqual.rig.machine.interrupts import put_off
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
-#: Message after Ctrl-C or another signal of `interrupts.ENDING` during the checks of drives, or while the run waits for them.
+#: Message after Ctrl-C, or another signal that ends a run, during the checks of drives or while the run waits for them.
 STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
 READ_ONLY = "--ssd-read-only: the test may write to drives"
 #: The sentence about the tests that a plan leaves out.

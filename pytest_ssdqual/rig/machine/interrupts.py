@@ -1,4 +1,4 @@
-"""Signals that end a run: they are handled as Ctrl-C, or deferred until work that must not be left half done is over."""
+"""Signals that end a run: handled as Ctrl-C, or deferred until work that must not be left half done is over."""
 
 from __future__ import annotations
 

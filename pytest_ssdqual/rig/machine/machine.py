@@ -173,8 +173,16 @@ class InvalidMeasurement(RigError):
     """Numbers were collected, but they must not be used to judge the product."""
 
 
-class ClockSet(InvalidMeasurement):
-    """The machine's clock was set meanwhile. The next attempt is not affected."""
+class Disturbed(InvalidMeasurement):
+    """Something beside the product disturbed the measurement. The next attempt is not affected."""
+
+
+class ClockSet(Disturbed):
+    """The machine's clock was set meanwhile."""
+
+
+class CheckRan(Disturbed):
+    """A check of the array's redundancy, which cron or a timer began, ran meanwhile; the next attempt ends it."""
 
 
 #: Is called for every finished command, in order.

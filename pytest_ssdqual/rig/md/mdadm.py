@@ -21,12 +21,14 @@ from pytest_ssdqual.rig.drives.topology import Drive, plain_uuid
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError, count
+from pytest_ssdqual.rig.machine.machine import CheckRan, InvalidMeasurement, Machine, RigError, count
 
 #: Levels whose members must agree with each other from the start.
 REDUNDANT = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6, RaidLevel.RAID10)
 #: Assumed minimum rate of a resync: a slower drive is not an SSD in working order.
 SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
+#: md's word for a check of the redundancy, which only reads; and seconds within which one ends.
+CHECK, CHECK_END_S = "check", 60.0
 #: $1 the array's kernel name; prints the data offset of each member, in sectors.
 OFFSETS = 'cat /sys/block/"$1"/md/dev-*/offset'
 ERASE = scripts.text("erase_superblock.sh")
@@ -275,7 +277,24 @@ def require_healthy(machine: Machine, array: Array) -> None:
     now = state(machine, array.kname)
     objections = now.objections(array.geometry.missing) if now.array_state else ("it is gone",)
     if objections:
-        raise InvalidMeasurement(f"{array.geometry} cannot be measured: {'; '.join(objections)}")
+        is_check = now.sync_action == CHECK and len(objections) == 1
+        kind = CheckRan if is_check else InvalidMeasurement
+        raise kind(f"{array.geometry} cannot be measured: {'; '.join(objections)}")
+
+
+def end_check(machine: Machine, array: Array) -> bool:
+    """End a check of the redundancy of this run's array, which this run did not request; return True if one ran.
+
+    Debian's checkarray and mdcheck and RHEL's raid-check check every array of a machine, which takes ten hours for
+    7.68 TB. A repair or a resync is no check and is left alone. ``RigError`` if it does not end.
+    """
+    if array.geometry.level is RaidLevel.DRIVE or state(machine, array.kname).sync_action != CHECK:
+        return False
+    if is_anothers(machine, array.path, array.uuid, [drive.path for drive in array.members]):
+        raise RigError(f"{array.path} is no longer this run's array, so the check that runs on it was not ended")
+    machine.run(["tee", f"/sys/block/{array.kname}/md/sync_action"], stdin=b"idle", repeatable=True)
+    settle(machine, array.kname, deadline_s=CHECK_END_S)
+    return True
 
 
 def data_offset(machine: Machine, array: Array) -> int | None:

@@ -133,23 +133,29 @@ def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
     """Write the user area, except the label's MiB at its beginning, ``fill.passes`` times, sequentially."""
     if not fill.passes:
         return
+    raw = fixed_time.prepared(setup, array, partial(_filled, setup, array, fill))
+    setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)
+
+
+def _filled(setup: Setup, array: Array, fill: Fill) -> str:
+    """Run one process that fills; return the name of its stored output."""
     fixed_time.require(setup, array, writes=True)
     targets = array.targets
-    whole_bytes = fill.passes * sum(target.size_bytes for target in targets)
     largest = fill.passes * max(target.size_bytes for target in targets)
     every_s = max(SHORTEST_REPORT_S, int(largest / FAST_FILL_BYTES_PER_S / MOST_REPORTS))
     job = jobfile.fill(targets, fill.passes, fill.bs, jobs=array.drives_per_target, status_interval_s=every_s)
-    seconds = whole_bytes / SLOWEST_FILL_BYTES_PER_S
+    # All drives are written at the same time, none of them more often than once in each pass.
+    seconds = fill.passes * max(drive.size_bytes for drive in array.members) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
     before = drive_failure.reading_before(setup, array)
     with drive_failure.attributed(setup, array, before, kind="fill") as files:
         with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
-            finished = process.run(setup.machine, job, seconds)
+            finished = process.run(setup.machine, job, seconds, is_watched=True)
         raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
         files.append(raw)
         done = finished.completed
         acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=FEWEST_DOCUMENTS)
-    setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)
+    return raw
 
 
 def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: Checkpoint | None = None) -> Array:

@@ -35,7 +35,7 @@ def confirm(setup: Setup, array: Array, writes: Workload, objection: Objection) 
     protocol, rule = setup.protocol, setup.protocol.steady
     window = fixed_time.ProcessWindow(protocol.ramp_s, protocol.window_s, rule.window)
     setup.progress(f"{array.geometry}: confirm with {writes}", protocol.ramp_s + protocol.window_s)
-    run = fixed_time.repeated(lambda: fixed_time.run(setup, array, writes, "confirm", window))
+    run = fixed_time.prepared(setup, array, lambda: fixed_time.run(setup, array, writes, "confirm", window))
     states = [steady_state.judge(member.round_iops(), rule) for member in run.of_members()]
     now = steady_state.least(states)
     reason = objection(states) if now.reached else now.describe()

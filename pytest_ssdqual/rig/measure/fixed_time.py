@@ -22,7 +22,7 @@ from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
-from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Disturbed, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
@@ -34,8 +34,8 @@ from pytest_ssdqual.rig.observe.live_stats import Course
 MARGIN_OF_GROWTH, MOST_GROWTH = 1.2, 10.0
 #: Seconds in which a drive may appear again that was gone: SCSI error handling, or a reset of an HBA or controller.
 REAPPEARS_S = 5.0
-#: Repetitions of one step because the machine's clock was set.
-MOST_CLOCK_SETS = 5
+#: Repetitions of one step because something disturbed it.
+MOST_DISTURBED = 5
 T = TypeVar("T")
 
 
@@ -111,14 +111,27 @@ def _job(setup: Setup, array: Array, workload: Workload, window: ProcessWindow) 
 
 
 def repeated(work: Callable[[], T]) -> T:
-    """Return the result of a step, which is repeated if the machine's clock was set meanwhile (``ClockSet``).
+    """Return the result of a step, which is repeated if something disturbed it (``Disturbed``).
 
     Conditioning takes hours, and its state does not suffer from a step that is repeated.
     """
-    for _ in range(MOST_CLOCK_SETS):
-        with suppress(ClockSet):
+    for _ in range(MOST_DISTURBED):
+        with suppress(Disturbed):
             return work()
     return work()
+
+
+def prepared(setup: Setup, array: Array, work: Callable[[], T]) -> T:
+    """``repeated`` for a process that fills or conditions, once more after any fault that is no failed drive.
+
+    Everything that is measured on the array depends on it, so that one worker that the kernel killed would cost the
+    run. ``drive_failure`` decides first whether a drive failed, and that is final.
+    """
+    try:
+        return repeated(work)
+    except (InvalidMeasurement, CommandFailed) as error:
+        setup.logbook.note("preparation_repeated", geometry=str(array.geometry), fault=str(error))
+        return repeated(work)
 
 
 def require(setup: Setup, array: Array, *, writes: bool) -> None:
@@ -126,10 +139,13 @@ def require(setup: Setup, array: Array, *, writes: bool) -> None:
 
     Between two measurements of bare drives no process holds them; md holds the members of an array. Drives that have
     dropped out since are checked again after a while, because a reset of an HBA removes them for a moment; then they
-    are attributed as under a load. One that is alone is not: nothing beside it shows whether its path was lost.
+    are attributed as under a load. One that is alone is not: nothing beside it shows whether its path was lost. A check
+    of the array that cron began is ended.
     """
     if not (writes and array.geometry.is_side_by_side):
         setup.held.require_lease()
+        if mdadm.end_check(setup.machine, array):
+            setup.logbook.note("check_ended", geometry=str(array.geometry), device=array.path)
         return
     try:
         setup.held.require(array.members)
@@ -197,9 +213,9 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
         live_stats.expect(setup.live, Course(0, window.rounds, round_s, protocol.ramp_s, exact=True))
         try:
             measured_run = run(setup, array, workload, "run", window)
-        except ClockSet as clock_set:
-            fault, of_drives = f"is not valid: {clock_set}", {}
-            note_void(setup, array, workload, str(clock_set))
+        except Disturbed as disturbed:
+            fault, of_drives = f"is not valid: {disturbed}", {}
+            note_void(setup, array, workload, str(disturbed))
             continue
         objections = checks.objections(measured_run)
         state = least_steady([member.round_iops() for member in measured_run.of_members()], protocol.steady)

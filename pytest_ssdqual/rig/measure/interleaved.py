@@ -23,7 +23,7 @@ from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailed
-from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, RigError
+from pytest_ssdqual.rig.machine.machine import Disturbed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.sequential_verdict import Enough
@@ -108,8 +108,8 @@ class InterleavedRounds:
         window = fixed_time.ProcessWindow(self.rule.ramp_s, self.rule.cell_s, 1)
         try:
             run = fixed_time.run(self.setup, self.array, workload, "run", window)
-        except ClockSet as clock_set:
-            self._leave_out(workload, number, (str(clock_set),))
+        except Disturbed as error:
+            self._leave_out(workload, number, (str(error),))
             return None
         disturbed = checks.objections_in(checks.of_rig(run))
         if objections := [each for each in checks.objections(run) if each not in disturbed]:

@@ -84,7 +84,7 @@ def _written(
     while True:
         setup.progress(f"{array.geometry}: precondition with {writes}", step_s)
         live_stats.expect(setup.live, _course(protocol, window, len(steps.rates[0])))
-        run = fixed_time.repeated(lambda: fixed_time.run(setup, array, writes, "precondition", window))
+        run = fixed_time.prepared(setup, array, lambda: fixed_time.run(setup, array, writes, "precondition", window))
         steps.add(run, step_s)
         if seen:
             seen(run)

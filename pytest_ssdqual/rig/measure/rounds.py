@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, Stimulus, settled, states
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
-from pytest_ssdqual.rig.machine.machine import ClockSet
+from pytest_ssdqual.rig.machine.machine import Disturbed
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
@@ -98,8 +98,8 @@ class _RunningLoop:
         while True:
             try:
                 measured = self._process(workload, cells, number)
-            except ClockSet as clock_set:
-                if not self._leaves_out(workload, number, (str(clock_set),)):
+            except Disturbed as disturbed:
+                if not self._leaves_out(workload, number, (str(disturbed),)):
                     raise
                 continue
             if not (objections := checks.objections(measured)):

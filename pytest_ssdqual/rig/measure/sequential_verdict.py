@@ -23,7 +23,7 @@ from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.output import FioResult, StatusReader
 from pytest_ssdqual.rig.fio.process import FinishedProcess, RunningProcess
-from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
+from pytest_ssdqual.rig.machine.machine import Disturbed, InvalidMeasurement
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -70,8 +70,8 @@ def measure(
     for _ in range(attempts):
         try:
             run, given_up = _attempt(setup, array, workload, rule, enough, shared)
-        except ClockSet as clock_set:
-            faults, of_drives = str(clock_set), {}
+        except Disturbed as disturbed:
+            faults, of_drives = str(disturbed), {}
             fixed_time.note_void(setup, array, workload, faults)
             continue
         objections = checks.objections(run) or given_up

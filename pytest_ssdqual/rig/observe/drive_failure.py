@@ -21,7 +21,7 @@ from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import ClockSet, DeadlineExceeded, InvalidMeasurement, RigError
+from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, Disturbed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment, kernel_log
@@ -59,7 +59,7 @@ def attributed(
         kernel = _kernel(setup, array, since)
         if before is not None:
             environment.note_failed(setup, array, workload, kind, "".join(raw), error, kernel)
-        if isinstance(error, ClockSet):  # no fault of a device; the next attempt decides
+        if isinstance(error, Disturbed):  # no fault of a device; the next attempt decides
             raise
         found = _attribution(setup, array, since, error, kernel)
         if found.origin is FailureOrigin.DRIVE:

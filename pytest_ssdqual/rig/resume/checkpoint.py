@@ -35,6 +35,8 @@ REMARKS = (
     "ceiling",
     "conditioning_not_kept",
     "drives_left_out",
+    "check_ended",
+    "preparation_repeated",
 )
 
 

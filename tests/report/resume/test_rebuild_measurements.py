@@ -117,6 +117,7 @@ class RecordedRuns:
 @pytest.fixture(autouse=True)
 def _healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mdadm, "require_healthy", lambda machine, array: None)
+    monkeypatch.setattr(mdadm, "end_check", lambda machine, array: False)
 
 
 @pytest.fixture

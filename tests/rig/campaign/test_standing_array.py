@@ -62,7 +62,7 @@ def test_an_array_that_could_not_be_stopped_is_stopped_at_the_end(
     monkeypatch.setattr(array_lifecycle, "stop", stop)
     standing.array = ARRAY
     step = cast("Any", SimpleNamespace(failure_key="x"))
-    with pytest.raises(RigError, match="^a member could not be failed") as raised:
+    with pytest.raises(RigError, match="a member could not be failed") as raised:
         standing._or_undone(step, fails, standing.close)
     assert "cannot stop /dev/md100: busy" in raised.value.__notes__[0]
     standing.close()

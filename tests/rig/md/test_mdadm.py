@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label
-from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, InvalidMeasurement, RigError
+from pytest_ssdqual.rig.machine.machine import CheckRan, CommandFailed, Completed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import (
     Array,
@@ -426,3 +426,40 @@ def test_the_last_look_at_an_array_finds_fault_but_never_fails(machine: Scripted
     assert mdadm.final_objections(machine, "/dev/md100") == ("it is gone",)
     machine.on("grep", answer=RigError("no answer"))
     assert mdadm.final_objections(machine, "/dev/md100") == ("its state could not be read: no answer",)
+
+
+RUNNING_CHECK = "/sys/block/md100/md/array_state:active\n/sys/block/md100/md/sync_action:check\n"
+
+
+@pytest.mark.parametrize(("more", "kind"), [("", CheckRan), ("/sys/block/md100/md/degraded:1\n", InvalidMeasurement)])
+def test_only_a_check_alone_is_a_disturbance(more: str, kind: type[InvalidMeasurement]) -> None:
+    machine = ScriptedMachine().on("grep", answer=RUNNING_CHECK + more)
+    array = Array(Geometry.parse("raid1x2"), "/dev/md100", (), "0:0:0:1", 1 << 30, "zeroed")
+    with pytest.raises(InvalidMeasurement) as raised:
+        require_healthy(machine, array)
+    assert type(raised.value) is kind
+
+
+@pytest.mark.parametrize("action", ["check", "idle", "resync", "repair"])
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_only_a_check_of_this_run_s_array_is_ended(action: str, is_ours: bool) -> None:
+    array = Array(Geometry.parse("raid1x2"), "/dev/md100", (), "00000000:00000000:00000000:00000001", 1, "zeroed")
+    now = [action]
+
+    def state(argv: tuple[str, ...]) -> Completed:
+        return completed(argv, RUNNING_CHECK.replace("check", now[0]))
+
+    def end(argv: tuple[str, ...]) -> Completed:
+        now[0] = "idle"
+        return completed(argv)
+
+    uuid = array.uuid if is_ours else "00000000:00000000:00000000:00000002"
+    machine = ScriptedMachine().on("grep", answer=state).on("tee", answer=end)
+    machine.on("mdadm", "--detail", "--export", answer=f"MD_UUID={uuid}\n")
+    if action == "check" and not is_ours:
+        with pytest.raises(RigError, match="no longer this run's array"):
+            mdadm.end_check(machine, array)
+    else:
+        assert mdadm.end_check(machine, array) is (action == "check")
+    ended = ("tee", "/sys/block/md100/md/sync_action") in machine.asked
+    assert ended is (action == "check" and is_ours)

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 from support.builders import strategies
 from support.builders.drives import drive
-from support.fakes.scripted import ScriptedMachine
+from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
 from pytest_ssdqual.qual.measured.run import Run
@@ -23,8 +23,17 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
+from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
-from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement
+from pytest_ssdqual.rig.machine.machine import (
+    CheckRan,
+    ClockSet,
+    CommandFailed,
+    DriveRefused,
+    InvalidMeasurement,
+    MachineLost,
+    RigError,
+)
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -254,3 +263,61 @@ def test_a_drive_that_comes_back_is_used_after_another_check() -> None:
     fixed_time.require(watched, BARE, writes=True)
     assert not found
     assert not watched.failures.failed
+
+
+@pytest.mark.parametrize("fault", [InvalidMeasurement("a worker was killed"), CommandFailed("no", completed(["fio"]))])
+def test_what_prepares_is_repeated_once(fault: RigError) -> None:
+    """Everything that follows depends on it; a second fault is final."""
+    noted: list[tuple[str, object]] = []
+    logbook = SimpleNamespace(note=lambda kind, **facts: noted.append((kind, facts["fault"])))
+    faults = [fault]
+
+    def work() -> str:
+        if faults:
+            raise faults.pop(0)
+        return "filled"
+
+    book = replace(setup(FixedTimeBook(), 1), logbook=logbook)  # type: ignore[arg-type]
+    assert fixed_time.prepared(book, ARRAY, work) == "filled"
+    assert noted == [("preparation_repeated", str(fault))]
+    faults += [fault, fault]
+    with pytest.raises(type(fault)):
+        fixed_time.prepared(book, ARRAY, work)
+
+
+@pytest.mark.parametrize("fault", [DriveFailed("x", ()), LeaseLost("x"), MachineLost("x"), DriveRefused("x")])
+def test_a_failed_drive_or_a_refusal_is_final(fault: RigError) -> None:
+    calls: list[int] = []
+
+    def work() -> None:
+        calls.append(1)
+        raise fault
+
+    with pytest.raises(type(fault)):
+        fixed_time.prepared(setup(FixedTimeBook(), 1), ARRAY, work)
+    assert len(calls) == 1
+
+
+def test_a_check_that_cron_began_is_ended_before_fio(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[str] = []
+    logbook = SimpleNamespace(note=lambda kind, **facts: noted.append(kind))
+    monkeypatch.setattr(mdadm, "end_check", lambda machine, array: True)
+    held = SimpleNamespace(require_lease=lambda: noted.append("lease"))
+    fixed_time.require(
+        replace(setup(FixedTimeBook(), 1), held=held, logbook=logbook),  # type: ignore[arg-type]
+        ARRAY,
+        writes=True,
+    )
+    assert noted == ["lease", "check_ended"]
+
+
+def test_a_check_that_begins_meanwhile_voids_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults: list[RigError] = [CheckRan("check is running")]
+
+    def run(*given: object) -> Run:
+        if faults:
+            raise faults.pop()
+        return strategies.run([1000] * 5, geometry="raid0x2", workload=READS)
+
+    monkeypatch.setattr(fixed_time, "run", run)
+    assert fixed_time.measure(setup(FixedTimeBook(), 2), ARRAY, READS).iops == 1000

@@ -121,6 +121,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> SequentialRig:
     rig = SequentialRig()
     monkeypatch.setattr(sequential_verdict, "start", rig.start)
     monkeypatch.setattr(mdadm, "require_healthy", rig.require_healthy)
+    monkeypatch.setattr(mdadm, "end_check", lambda machine, array: False)
     simulated_surroundings.unattributed(monkeypatch)
     monkeypatch.setattr(environment, "take_reading", lambda machine, array, when, *_: rig.events.append(f"look {when}"))
     monkeypatch.setattr(environment, "between", lambda *_: None)

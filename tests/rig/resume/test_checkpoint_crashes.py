@@ -229,11 +229,12 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., World
         (array_lifecycle.label, "write_drives", lambda machine, drives: None),
         (mdadm, "create", lambda *a, **m: now.create(*a, **m)), (mdadm, "stop", lambda *a: now.stop(*a)),
         (mdadm, "require_healthy", lambda machine, array: None),
+        (mdadm, "end_check", lambda machine, array: False),
         (mdadm, "final_objections", lambda machine, path, missing: ()),
         (mdadm, "free_path", lambda machine: "/dev/md100"), (mdadm, "data_offset", lambda machine, array: 1 << 20),
         (members, "require", lambda *a: None), (members, "lose", lambda *a: now.step()),
         (survival_pattern, "_run", lambda *a: now.patterned(*a)), (readopt_array, "_empty", lambda *a: []),
-        (process, "run", lambda *a: now.run(*a)), (acceptance, "accept", accept),
+        (process, "run", lambda *a, **m: now.run(*a)), (acceptance, "accept", accept),
         (acceptance, "accept_totals", accept),
         (write_counters, "read", lambda machine, drives, **m: {
             each.identity: Written("boot", 1, 2, 0, None) for each in drives}),
