@@ -362,11 +362,13 @@ def test_nothing_is_written_after_the_seal(journal: Journal) -> None:
 
 def test_a_thread_that_still_writes_is_stopped_by_the_seal(journal: Journal) -> None:
     refused: list[str] = []
-    began = threading.Event()
+    began, sealed = threading.Event(), threading.Event()
 
     def write() -> None:
+        is_last = False
         try:
-            while True:
+            while not is_last:
+                is_last = sealed.is_set()
                 journal.note("waiting")
                 began.set()
         except JournalError as error:
@@ -376,5 +378,6 @@ def test_a_thread_that_still_writes_is_stopped_by_the_seal(journal: Journal) -> 
     thread.start()
     began.wait()
     journal.seal()
+    sealed.set()
     thread.join()
     assert (len(refused), checksums.changed(journal.path)) == (1, ())
