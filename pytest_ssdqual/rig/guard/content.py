@@ -23,13 +23,12 @@ def examined(
     known_uuids: Collection[str] = (),
     *,
     names: bool = False,
-    partly: bool = False,
 ) -> Topology:
     """The topology with the content of these devices (whole drives, arrays) and of every other path to them.
 
     ``known_uuids`` are UUIDs of arrays that earlier runs created, in any spelling: the label on such an array must name
-    it. ``names``: add names in configuration files. ``partly``: members of an array that are not among the devices have
-    been checked before. One command; three with ``names``. ``RigError`` if an answer is incomplete.
+    it. ``names``: add names in configuration files. One command; three with ``names``. ``RigError`` if an answer is
+    incomplete.
     """
     nodes = _with_twins(topology, knames)
     sizes = {f"/dev/{node.kname}": node.size_bytes for node in nodes if node.size_bytes > 0}
@@ -49,8 +48,7 @@ def examined(
         elif node.kname in arrays:
             signs = [Signature(UNREADABLE, detail="(the array has no capacity)")]
         nodes_by_name[node.kname] = replace(node, signatures=(*node.signatures, *signs))
-    paths = [f"/dev/{kname}" for kname in members]
-    for path, offset in label.used(machine, paths, own_uuids, partly=partly).items():
+    for path, offset in label.used(machine, [f"/dev/{kname}" for kname in members], own_uuids).items():
         node = nodes_by_name[path.removeprefix("/dev/")]
         sign = Signature(DATA, detail=f"(of the array that it is a member of, at byte {offset})")
         nodes_by_name[node.kname] = replace(node, signatures=(*node.signatures, sign))

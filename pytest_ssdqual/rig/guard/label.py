@@ -18,7 +18,6 @@ import secrets
 import struct
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.fencing import Checked
@@ -128,16 +127,14 @@ class Superblock:
     data_offset_bytes: int
     #: 0 where the level has none.
     chunk_bytes: int
-    #: Members of the whole array.
-    width: int
 
     @classmethod
     def parse(cls, page: bytes) -> Superblock | None:
         """Parse the page at 4 KiB; None if it is no superblock."""
         if len(page) < PAGE_BYTES or page[:4].hex() != MD_SUPERBLOCK:
             return None
-        (chunk, width), (offset,) = struct.unpack_from("<II", page, 88), struct.unpack_from("<Q", page, 128)
-        return cls(page[16:32].hex(), offset * SECTOR_BYTES, chunk * SECTOR_BYTES, width)
+        (chunk,), (offset,) = struct.unpack_from("<I", page, 88), struct.unpack_from("<Q", page, 128)
+        return cls(page[16:32].hex(), offset * SECTOR_BYTES, chunk * SECTOR_BYTES)
 
     @property
     def head_bytes(self) -> int:
@@ -150,50 +147,30 @@ def is_member(sample: DeviceSample) -> bool:
     return any(page.offset_bytes == PAGE_BYTES and page.head.startswith(MD_SUPERBLOCK) for page in sample.pages)
 
 
-def used(
-    machine: Machine, paths: Iterable[str], known_uuids: Collection[str], *, partly: bool = False
-) -> dict[str, int]:
+def used(machine: Machine, paths: Iterable[str], known_uuids: Collection[str]) -> dict[str, int]:
     """Return the members of arrays that no longer hold this program's label, each with the label's position.
 
     ``known_uuids``: UUIDs, 32 hexadecimal digits each. An array is still this program's if one of its members has the
-    label, or if all of them are blank there: a run was killed before it wrote the label. Members that are not among
-    ``paths`` may have other content, so the array is not blank without them, unless ``partly``: they have been checked
-    before. Two commands for each member.
+    label, or if all of them are blank there: a run was killed before it wrote the label. Two commands for each member.
     """
-    members: dict[str, list[_Head]] = {}
+    heads: dict[str, list[tuple[str, int, bytes]]] = {}
     for path in paths:
         superblock = Superblock.parse(_read(machine, path, PAGE_BYTES, PAGE_BYTES))
         if superblock is None:  # it was there when samples were taken
-            members[path] = [_Head(path, PAGE_BYTES, b"", 1)]
+            heads[path] = [(path, PAGE_BYTES, b"")]
             continue
         head = _read(machine, path, superblock.data_offset_bytes, superblock.head_bytes)
-        found = _Head(path, superblock.data_offset_bytes, head, superblock.width)
-        members.setdefault(superblock.uuid, []).append(found)
+        heads.setdefault(superblock.uuid, []).append((path, superblock.data_offset_bytes, head))
     labels = {of_array(uuid) for uuid in known_uuids}
     return {
-        head.path: head.offset_bytes
-        for uuid, heads in members.items()
+        path: offset_bytes
+        for uuid, members in heads.items()
         if not (
-            any(_is_labelled(head.data, labels | {of_array(uuid)}) for head in heads)
-            or ((partly or _are_all(heads)) and all(head.data and _is_blank(head.data) for head in heads))
+            any(_is_labelled(head, labels | {of_array(uuid)}) for _, _, head in members)
+            or all(head and _is_blank(head) for _, _, head in members)
         )
-        for head in heads
+        for path, offset_bytes, _ in members
     }
-
-
-class _Head(NamedTuple):
-    """The place of the label on one member."""
-
-    path: str
-    offset_bytes: int
-    #: Empty if it cannot be read.
-    data: bytes
-    #: Members of the whole array.
-    width: int
-
-
-def _are_all(heads: Sequence[_Head]) -> bool:
-    return len(heads) >= max(head.width for head in heads) > 0
 
 
 def _is_labelled(head: bytes, labels: Collection[str]) -> bool:

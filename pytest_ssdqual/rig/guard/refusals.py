@@ -267,8 +267,7 @@ def recheck(
     """
     topology = survey(machine, [drive.kname for drive in drives])
     there = sorted(topology.candidates)
-    # A step may need some members of an array, of which the guard examined all.
-    topology = content.examined(machine, topology, there, known_uuids, partly=True)
+    topology = content.examined(machine, topology, there, known_uuids)
     contents = {kname: consent.content(topology, kname) for kname in there}
     refused = []
     gone = tuple(drive for drive in drives if is_gone(topology, drive) and not may_be_gone)

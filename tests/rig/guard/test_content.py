@@ -67,16 +67,6 @@ def test_member_of_an_array_that_was_used_since_needs_consent(is_used: bool) -> 
     assert refused(contents) == (f"/dev/sdb (ACME SSD 9, serial S1): carries {reason}{ASK}" if is_used else "")
 
 
-def test_blank_member_of_an_array_needs_consent_without_the_others_only_at_first() -> None:
-    contents = labelled({"/dev/sdb": label.of_drive("S1")}, ["/dev/sdb"])
-    contents.members["/dev/sdb"] = (superblock("3aaa012229827cfa5331ad66ca767371"), bytes(65536))
-    reason = "data without a signature (of the array that it is a member of, at byte 1048576)"
-    assert refused(contents) == f"/dev/sdb (ACME SSD 9, serial S1): carries {reason}{ASK}"
-    machine = machine_of(World([disk()]), contents)
-    drive = survey.survey(machine, ["sdb"]).drive("sdb")
-    refusals.recheck(machine, drive, known={"sdb": frozenset()})
-
-
 def test_where_there_is_a_signature_there_are_data() -> None:
     assert "data without" not in refused(Contents(data={"/dev/sdb": 4096}), disk(fstype="ext4"))
     unread = refused(Contents(errors={"/dev/sdb": "Input/output error"}), disk(fstype="ext4"))

@@ -55,17 +55,6 @@ def test_array_that_was_never_labelled_is_ours_as_long_as_it_is_blank() -> None:
     assert used(BLANK, FILE_SYSTEM) == ["/dev/sdb", "/dev/sdc"]
 
 
-def test_array_is_not_blank_without_all_of_its_members() -> None:
-    """Other members may have a file system; a step of a run that examined them all needs only some."""
-    first = superblock(UUID, width=3)
-    assert used(BLANK, BLANK, first=first) == ["/dev/sdb", "/dev/sdc"]
-    assert used(BLANK, BLANK, BLANK, first=first) == []
-    assert used(BLANK, labelled(), first=first) == []
-    assert used(BLANK, first=superblock(UUID, width=0)) == ["/dev/sdb"]
-    machine = holding({"/dev/sdb": BLANK}, first)
-    assert label.used(machine, ["/dev/sdb"], [UUID], partly=True) == {}
-
-
 @pytest.mark.parametrize(
     "head",
     [
@@ -103,10 +92,10 @@ def test_answer_that_is_no_answer_is_an_error() -> None:
 
 @given(st.binary(min_size=16, max_size=16), st.integers(0, 2**31), st.integers(0, 2**31))
 def test_superblock_is_read_as_md_writes_it(uuid: bytes, chunk: int, offset: int) -> None:
-    page = bytearray(superblock(uuid.hex(), width=24))
+    page = bytearray(superblock(uuid.hex()))
     struct.pack_into("<I", page, 88, chunk)
     struct.pack_into("<Q", page, 128, offset)
     found = label.Superblock.parse(bytes(page))
-    assert found == label.Superblock(uuid.hex(), 512 * offset, 512 * chunk, 24)
+    assert found == label.Superblock(uuid.hex(), 512 * offset, 512 * chunk)
     assert not any(uuid) or plain_uuid(found.uuid) == found.uuid
     assert label.Superblock.parse(bytes(page[:-1])) is None

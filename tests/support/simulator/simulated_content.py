@@ -87,11 +87,11 @@ class Contents:
         self.data.pop(path, None)
 
 
-def superblock(uuid: str, chunk_bytes: int = 64 << 10, data_offset_bytes: int = 1 << 20, width: int = 2) -> bytes:
+def superblock(uuid: str, chunk_bytes: int = 64 << 10, data_offset_bytes: int = 1 << 20) -> bytes:
     """The page of one of md, version 1.2."""
     page = bytearray(sampling.PAGE_BYTES)
     page[:4], page[16:32] = bytes.fromhex(label.MD_SUPERBLOCK), bytes.fromhex(uuid)
-    struct.pack_into("<II", page, 88, chunk_bytes // 512, width)
+    struct.pack_into("<I", page, 88, chunk_bytes // 512)
     struct.pack_into("<Q", page, 128, data_offset_bytes // 512)
     return bytes(page)
 
