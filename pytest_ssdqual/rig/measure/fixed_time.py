@@ -283,9 +283,13 @@ def of_some_drives(sentence: str, faults: Mapping[str, str], array: Array) -> In
 
 
 def require_valid(found: Iterable[Check], about: str, array: Array) -> None:
-    """Raise if a check objects to ``about``; ``DrivesUndecided`` if all that do are about some of several drives."""
+    """Raise if a check objects to ``about``: ``DrivesUndecided`` if it is about some of several drives side by side.
+
+    ``InvalidMeasurement`` otherwise: of an array no member can be left out.
+    """
     failed = [check for check in found if check.objections]
-    faults = {} if any(not check.drive for check in failed) else {each.drive: each.objections[0] for each in failed}
+    is_of_drives = array.geometry.is_side_by_side and all(check.drive for check in failed)
+    faults = {check.drive: check.objections[0] for check in failed} if is_of_drives else {}
     if failed:
         raise of_some_drives(f"{about} is not valid: {'; '.join(checks.objections_in(failed))}", faults, array)
 

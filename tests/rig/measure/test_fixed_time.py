@@ -19,6 +19,7 @@ from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
+from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -321,3 +322,20 @@ def test_a_check_that_begins_meanwhile_voids_one_attempt(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(fixed_time, "run", run)
     assert fixed_time.measure(setup(FixedTimeBook(), 2), ARRAY, READS).iops == 1000
+
+
+@pytest.mark.parametrize(("geometry", "kind"), [("drivex2", DrivesUndecided), ("raid0x2", InvalidMeasurement)])
+def test_only_of_drives_side_by_side_some_can_be_left_out(geometry: str, kind: type[InvalidMeasurement]) -> None:
+    array = replace(ARRAY, geometry=Geometry.parse(geometry), members=tuple(map(drive, range(2))))
+    hot = Check("too_warm_s", 9, "none", ("S0: it throttled",), drive="S0")
+    with pytest.raises(InvalidMeasurement, match=r"^this is not valid: S0: it throttled$") as error:
+        fixed_time.require_valid([hot, Check("ios", 9, "any")], "this", array)
+    assert type(error.value) is kind
+    fixed_time.require_valid([Check("ios", 9, "any")], "this", array)
+
+
+def test_an_objection_to_the_machine_is_about_all_drives() -> None:
+    checks = [Check("heat", 9, "none", ("S0: it throttled",), drive="S0"), Check("cpu", 99, "x", ("the CPU was busy",))]
+    with pytest.raises(InvalidMeasurement, match="the CPU was busy") as error:
+        fixed_time.require_valid(checks, "this", BARE)
+    assert not isinstance(error.value, DrivesUndecided)
