@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
 from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import Job
+from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Disturbed, InvalidMeasurement
@@ -75,11 +76,8 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         mdadm.require_healthy(setup.machine, array)
         done = finished.completed
         result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+        result, window_s = _counted(workload, window, result, done.elapsed_s)
     setup.require_caches(array)
-    window_s = window.window_s if window.volume_bytes is None else min(window.window_s, result.seconds)
-    if workload.burst_s:
-        window_s = float(workload.bursts(seconds) * workload.burst_s)
-        result = output.of_bursts(result, window_s)
     parts, part_reports = output.of_drives(result, array.geometry)
     measured_run = Run(
         workload=workload,
@@ -98,6 +96,24 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     )
     environment.note(setup, measured_run, kind)
     return measured_run
+
+
+def _counted(workload: Workload, window: ProcessWindow, result: FioResult, elapsed_s: float) -> tuple[FioResult, float]:
+    """Return the result, and the length of the part that counts.
+
+    With pauses that is the time of all bursts together. fio reports the run time of one of them, so that a process
+    which lacks the last ones is found by the time that it took.
+    """
+    if window.volume_bytes is not None:
+        return result, min(window.window_s, result.seconds)
+    if not workload.burst_s:
+        return result, window.window_s
+    bursts = workload.bursts(window.ramp_s + window.window_s)
+    least_s = bursts * (workload.burst_s + workload.idle_s) - workload.idle_s
+    if elapsed_s < least_s:
+        raise InvalidMeasurement(f"fio ended after {elapsed_s:.1f} s; {bursts} bursts take {least_s} s")
+    busy_s = float(bursts * workload.burst_s)
+    return output.of_bursts(result, busy_s), busy_s
 
 
 def _job(setup: Setup, array: Array, workload: Workload, window: ProcessWindow) -> Job:

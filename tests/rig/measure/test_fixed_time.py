@@ -16,6 +16,7 @@ from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
@@ -23,6 +24,8 @@ from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.fio.intervals import IoDirection
+from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import LeaseLost
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
@@ -339,3 +342,16 @@ def test_an_objection_to_the_machine_is_about_all_drives() -> None:
     with pytest.raises(InvalidMeasurement, match="the CPU was busy") as error:
         fixed_time.require_valid(checks, "this", BARE)
     assert not isinstance(error.value, DrivesUndecided)
+
+
+def test_a_process_that_lacks_its_last_bursts_does_not_count() -> None:
+    """fio reports the run time of one burst, which all of them have."""
+    paused = Workload("randwrite", "4k", 8, burst_s=1, idle_s=2)
+    window = fixed_time.ProcessWindow(0.0, 20.0, 1, 4000)
+    done = strategies.run([900], workload=paused)
+    nothing = IoDirection(0, 0, LatencyHistogram({}), 0.0, 0)
+    result = FioResult("fio-3.33", 0, 1.0, done.intervals, nothing, nothing, 0, 0.0, 0.0, (), ())
+    counted, window_s = fixed_time._counted(paused, window, result, 16.5)
+    assert (window_s, counted.seconds, counted.intervals[0].seconds, counted.intervals[0].ios) == (6, 6, 6, 900)
+    with pytest.raises(InvalidMeasurement, match=r"fio ended after 15\.9 s; 6 bursts take 16 s"):
+        fixed_time._counted(paused, window, result, 15.9)
