@@ -59,9 +59,10 @@ BATCHES = 20
 
 @dataclass(frozen=True, slots=True)
 class Stimulus:
-    """A workload that runs once, for ``cells`` times the length of a cell."""
+    """A workload that runs once."""
 
     workload: Workload
+    #: Its length: so many times that of a cell.
     cells: int
     #: Parts of equal length of which the course is recorded; of a workload with pauses each is a process of its own.
     parts: int
@@ -248,8 +249,8 @@ class RoundsResult:
         """Return when the stimuli that repeat an earlier workload of the loop were back at its level.
 
         A workload repeats another one if only their names differ. The level is the mean throughput of the earlier one,
-        of the rounds in the window or of the last stimulus; back is the first part within half of the range that a
-        steady state may have.
+        of the rounds in the window or of the first such stimulus; back is the first part within half of the range that
+        a steady state may have.
         """
         levels = {_unnamed(each): self.measured(each).runs for each in self.loop.workloads} if self.after else {}
         found = list[Recovery]()
@@ -293,16 +294,10 @@ class RoundsResult:
         )
 
 
-def course(runs: Sequence[Run]) -> tuple[float, ...]:
-    """Return the throughput of each part of a stimulus, bytes per second."""
-    return tuple(
-        rate for run in runs for rate in run.round_rates(lambda interval: interval.read_bytes + interval.write_bytes)
-    )
-
-
 def _back_after(runs: Sequence[Run], level: float, rule: SteadyRule) -> float | None:
     near = level * rule.range_percent / 200
-    at = next((index for index, rate in enumerate(course(runs)) if abs(rate - level) <= near), None)
+    course = Measured(tuple(runs)).round_rates(lambda interval: interval.read_bytes + interval.write_bytes)
+    at = next((index for index, rate in enumerate(course) if abs(rate - level) <= near), None)
     return None if at is None else (at + 1) * runs[0].window_s / runs[0].rounds
 
 

@@ -311,28 +311,22 @@ def measurement(
 
     ``ValueError`` if a target is too small, for sizes that fio cannot do, or for a time below one second.
     """
-    if seconds < 1 or status_interval_s < 1:
-        raise ValueError(f"fio cannot be run for {seconds} s with a status every {status_interval_s} s")
-    bursts = workload.bursts(seconds)
-    if workload.burst_s and not bursts:
-        raise ValueError(f"{workload} has no burst with its pause in {seconds:g} s")
-    if bursts and status_interval_s <= seconds:
-        raise ValueError("it has pauses, so only fio's last report is right; measure it as a stimulus after rounds")
     _require_distinct(targets)
     jobs = workload.jobs(width if len(targets) == 1 else 1)
     parts = load.parts(workload)
-    job_s = float(workload.burst_s) if bursts else seconds
+    job_s = _job_s(workload, seconds, status_interval_s)
     end = JobEnd(job_s, None if volume_bytes is None else volume_bytes / (len(targets) * jobs * parts))
     sections = [
-        streams(
-            workload, target.path, target.size_bytes, jobs, end,
-            begin_bytes=target.begin_bytes, is_part=target.is_part, load=load,
+        _in_bursts(
+            streams(
+                workload, target.path, target.size_bytes, jobs, end,
+                begin_bytes=target.begin_bytes, is_part=target.is_part, load=load,
+            ),
+            workload, seconds,
         )
         for target in targets
     ]  # fmt: skip
-    if bursts:
-        sections = [_in_bursts(each, workload, bursts) for each in sections]
-    if len(targets) == 1 and not workload.has_streams and not bursts:
+    if len(targets) == len(sections[0]) == 1:
         ((_, only),) = sections[0]
         options = (f"--name={workload}", *_file(targets[0]), *engine(load.engine), *load.placement(0), *only)
     else:
@@ -341,18 +335,33 @@ def measurement(
     return Job((*reporting(status_interval_s), *options), expectation, checks(targets))
 
 
+def _job_s(workload: Workload, seconds: float, status_interval_s: int) -> float:
+    """Return the run time of each job of a process of ``seconds``: that of a burst, if the workload has pauses."""
+    if seconds < 1 or status_interval_s < 1:
+        raise ValueError(f"fio cannot be run for {seconds} s with a status every {status_interval_s} s")
+    if not workload.burst_s:
+        return seconds
+    if not workload.bursts(seconds):
+        raise ValueError(f"{workload} has no burst with its pause in {seconds:g} s")
+    if status_interval_s <= seconds:
+        raise ValueError("it has pauses, so only fio's last report is right; measure it as a stimulus after rounds")
+    return float(workload.burst_s)
+
+
 def _in_bursts(
-    sections: Sequence[tuple[str, tuple[str, ...]]], workload: Workload, bursts: int
+    sections: list[tuple[str, tuple[str, ...]]], workload: Workload, seconds: float
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the sections of one target once for each burst; each begins so long after the start of the process.
+    """Return the sections of one target, of a workload with pauses once for each burst, which begins at its time.
 
     So all jobs pause at the same times. With fio's own pauses (``thinktime_iotime``) each job would have its own, and
     its first burst would be longer by a pause (3.33).
     """
+    if not workload.burst_s:
+        return sections
     every_s = workload.burst_s + workload.idle_s
     return [
         (f"{name}{number}", (*options, f"--startdelay={number * every_s}s"))
-        for number in range(bursts)
+        for number in range(workload.bursts(seconds))
         for name, options in sections
     ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity import checks
@@ -32,32 +33,13 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
 
     At most as many rounds as the protocol allows; the result says whether the last of them were steady. A cell that the
     rig disturbed is repeated at once. ``RigError`` or a child of it: ``InvalidMeasurement`` if a cell is not valid
-    otherwise, because then the rounds before and after it are not one experiment. The same of a stimulus, which is
-    never repeated.
+    otherwise, because then the rounds before and after it are not one experiment. The same of a stimulus; only a part
+    of one with pauses is repeated, if something disturbed it (``Disturbed``).
     """
     rule = setup.protocol.steady
     # Fewer rounds than one window cannot be steady.
     running = _RunningLoop(setup, array, loop, max(setup.protocol.loop.max_rounds, rule.window))
-    rounds: list[Round] = []
-    while loop.tracked and len(rounds) < running.most:
-        rounds.append(running.round(len(rounds) + 1))
-        found_states = states(loop, rounds, rule)
-        setup.logbook.note(
-            "loop_round",
-            geometry=str(array.geometry),
-            loop=loop.name,
-            round=len(rounds),
-            states=[asdict(state) for state in found_states],
-        )
-        if found_states:
-            steady = sum(state.reached for state in found_states)
-            sentence = f"{steady} of {len(found_states)} figures of {loop} are steady after {len(rounds)} rounds"
-            verdict = "steady" if steady == len(found_states) else "not steady yet"
-            brief = f"{verdict}: {steady} of {len(found_states)} figures"
-            live_stats.send_steadiness(setup.live, steady == len(found_states), sentence, brief)
-        if settled(loop, rounds, rule):
-            break
-    result = RoundsResult(array.geometry, loop, tuple(rounds), rule)
+    result = RoundsResult(array.geometry, loop, running.until_steady() if loop.tracked else (), rule)
     _require_no_odd_drive(result, array)
     if result.reached:
         result = replace(result, after=tuple(running.stimulus(each) for each in loop.after))
@@ -70,7 +52,7 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
         acceptance=setup.protocol.acceptance,
         rule=asdict(rule),
         reached=result.reached,
-        rounds=[[state.record() for state in runs] for runs in rounds],
+        rounds=[[state.record() for state in runs] for runs in result.rounds],
         after=[[state.record() for state in runs] for runs in result.after],
         recoveries=list(map(str, result.recoveries())),
     )
@@ -86,6 +68,28 @@ class _RunningLoop:
     most: int
     #: Cells until now that the rig disturbed.
     left_out: int = 0
+
+    def until_steady(self) -> tuple[Round, ...]:
+        """Run rounds until all tracked figures are steady, or until the last one."""
+        setup, loop, rule = self.setup, self.loop, self.setup.protocol.steady
+        rounds: list[Round] = []
+        while len(rounds) < self.most and not settled(loop, rounds, rule):
+            rounds.append(self.round(len(rounds) + 1))
+            found = states(loop, rounds, rule)
+            setup.logbook.note(
+                "loop_round",
+                geometry=str(self.array.geometry),
+                loop=loop.name,
+                round=len(rounds),
+                states=[asdict(state) for state in found],
+            )
+            if found:
+                steady = sum(state.reached for state in found)
+                sentence = f"{steady} of {len(found)} figures of {loop} are steady after {len(rounds)} rounds"
+                verdict = "steady" if steady == len(found) else "not steady yet"
+                brief = f"{verdict}: {steady} of {len(found)} figures"
+                live_stats.send_steadiness(setup.live, steady == len(found), sentence, brief)
+        return tuple(rounds)
 
     def round(self, number: int) -> Round:
         # The course of each cell contains the round; a step of another name would count as another measurement.
@@ -124,19 +128,14 @@ class _RunningLoop:
         found = []
         for number in range(1, processes + 1):
             live_stats.expect(self.setup.live, Course(number - 1, processes))
-            run = self._part(asked.workload, f"{self.loop}-{number:02}", window)
+            once = partial(fixed_time.run, self.setup, self.array, asked.workload, f"{self.loop}-{number:02}", window)
+            run = fixed_time.repeated(once) if asked.workload.burst_s else once()
             # A rate that changes is the result, so only the environment and the queue of a constant load are checked.
             own = () if asked.workload.burst_s else checks.of_part(run, every_s)
             about = f"{asked.workload} on {self.array.geometry} in {self.loop}"
             fixed_time.require_valid((*own, *checks.of_environment(run)), about, self.array)
             found.append(run.condensed())
         return tuple(found)
-
-    def _part(self, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
-        def once() -> Run:
-            return fixed_time.run(self.setup, self.array, workload, kind, window)
-
-        return fixed_time.repeated(once) if workload.burst_s else once()
 
     def _leaves_out(self, workload: Workload, number: int, objections: Sequence[str]) -> bool:
         """Record a cell that is repeated; False if too many were."""

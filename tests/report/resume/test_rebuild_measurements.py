@@ -243,6 +243,20 @@ def test_stimuli_are_recalled(bench: RecordedRuns, monkeypatch: pytest.MonkeyPat
     assert [runs[0].rounds for runs in recalled.after] == [10, 5]
 
 
+def test_a_stimulus_with_pauses_is_recalled(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    array, paused = array_of(RAID5X3), replace(WRITE, burst_s=1, idle_s=1)
+    fio = bench.run(paused, RAID5X3)
+
+    def run(machine: object, job: Job, seconds: float) -> FinishedProcess:
+        done = fio(machine, job, paused.burst_s)  # what fio reports of several bursts
+        return replace(done, completed=replace(done.completed, elapsed_s=seconds))
+
+    monkeypatch.setattr(process, "run", run)
+    original = looping.run(bench.setup, array, Rounds("s", (), (), "128k", after=(Stimulus(paused, 2, 2),)))
+    assert [(run.window_s, run.seconds, run.ios) for run in original.after[0]] == [(2, 2, 1000)] * 2
+    assert bench.memory().recall(ResultKey("loop", RAID5X3, "s")) == original
+
+
 def test_what_took_turns_is_recalled_to_the_last_bit(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long cells, of which the spells are those of no fixed window."""
     rule = InterleaveRule(cell_s=60.0, ramp_s=2.0, first=5, rounds=5, span_s=0.0)

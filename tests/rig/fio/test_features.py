@@ -21,7 +21,15 @@ def test_every_option_of_every_kind_of_job_is_tried_and_nothing_is_run() -> None
     tried = {option.partition("=")[0] for argv in asked.asked for option in argv}
     assert {"--norandommap", "--offset_increment", "--rwmixread", "--loops", "--status-interval"} <= tried
     assert {"--bssplit", "--blockalign", "--percentage_random", "--offset", "--new_group", "--exit_what"} <= tried
-    assert {"--io_size", "--exitall", "--verify", "--verify_offset", "--verify_dump", "--verify_state_save"} <= tried
+    assert {
+        "--startdelay",
+        "--io_size",
+        "--exitall",
+        "--verify",
+        "--verify_offset",
+        "--verify_dump",
+        "--verify_state_save",
+    } <= tried
     assert {
         "--random_distribution",
         "--sync",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from support.fakes.bound_commands import bound_to, unbound
 
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked
-from pytest_ssdqual.rig.fio import acceptance
+from pytest_ssdqual.rig.fio import acceptance, output
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget, fill, measurement
 
 LOOP = JobTarget("/dev/loop0", 16 * 1024 * 1024 + 12_800)
@@ -336,6 +337,25 @@ def test_real_fio_ends_at_the_volume_long_before_the_time(tmp_path: Path) -> Non
     result = acceptance.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
     assert result.write.bytes == 20 * MIB
     assert result.seconds < 30
+
+
+def test_real_fio_reports_all_bursts_and_the_time_of_one(tmp_path: Path) -> None:
+    targets = [real_fio.image(tmp_path, 8 * MIB, name) for name in ("one", "two")]
+    workload = Workload("randwrite", "4k", 2, threads=2, burst_s=1, idle_s=1)
+    job = measurement(workload, targets, 2, 5, 60)
+    done = real_fio.run(job, tmp_path)
+    result = acceptance.accept(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
+    assert result.seconds == pytest.approx(1, abs=0.5)
+    whole_output = b"".join(done.pieces()).decode()
+    document = json.loads(whole_output[whole_output.index("{") :])
+    # Of two threads in each of two bursts.
+    assert [each["job_runtime"] / 1000 for each in document["jobs"]] == pytest.approx([4, 4], abs=1)
+    busy = output.of_bursts(result, 2.0)
+    assert busy.seconds == 2
+    (whole,), parts = busy.intervals, busy.parts
+    assert (whole.start_s, whole.seconds, len(parts)) == (0, 2, 2)
+    assert whole.write_ios == result.write.ios == sum(part.write_ios for (part,) in parts)
+    assert whole.write_latency.total == result.write.latency.total
 
 
 def test_real_fio_ends_at_the_time_if_the_volume_is_too_much(tmp_path: Path) -> None:
