@@ -66,7 +66,7 @@ def courses(records: Sequence[Record]) -> Iterator[CourseOfLoop]:
             if found:
                 back = tuple(map(str, strict_json.array(record.facts.get("recoveries", []))))
                 yield CourseOfLoop(str(record.facts["geometry"]), str(record.facts["loop"]), found, back)
-        except (KeyError, TypeError, ValueError, ArithmeticError):
+        except (KeyError, TypeError, ValueError, ArithmeticError, IndexError):
             continue
 
 
@@ -109,7 +109,11 @@ def chart(found: CourseOfLoop, prefix: str = "stimuli") -> Chart:
         scales.suited(axes, unit, [y for _, points in lines for _, y in points])
         axes.set_xlim(0, hours * 1.01)
         svg = plate.svg(key, title, f"{len(lines)} stimuli, one after the other.")
-    pauses = " Rates of a workload with pauses are those of its bursts." if any(map(_pauses, lines)) else ""
+    pauses = (
+        " Rates of a workload with pauses are those of its bursts."
+        if any(each.workload.burst_s for each in found.stimuli)
+        else ""
+    )
     count = sum(len(points) for _, points in lines)
     back = "".join(f" {sentence(each)}" for each in found.recoveries)
     caption = f"The stimuli follow each other without a purge.{back}{pauses}{condensing(count)}"
@@ -119,7 +123,3 @@ def chart(found: CourseOfLoop, prefix: str = "stimuli") -> Chart:
         for x, y in condensed(points, len(lines))
     ]
     return Chart(key, title, caption, svg, Table(("stimulus", "until", axis_label(unit)), tuple(rows)), found.geometry)
-
-
-def _pauses(line: tuple[CourseOfStimulus, object]) -> bool:
-    return line[0].workload.burst_s > 0

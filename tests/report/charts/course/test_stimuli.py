@@ -51,9 +51,10 @@ def test_a_stimulus_with_pauses_is_drawn_from_its_processes() -> None:
 
 
 def test_loops_without_stimuli_and_unreadable_ones_are_left_out() -> None:
-    damaged = crossed()
+    damaged, empty = crossed(), crossed()
     damaged.facts["after"] = [[{}]]
-    assert not list(stimuli.courses([charted.demand_loop(), damaged]))
+    empty.facts["after"] = [[]]
+    assert not list(stimuli.courses([charted.demand_loop(), damaged, empty]))
 
 
 def test_the_page_has_the_chart() -> None:
