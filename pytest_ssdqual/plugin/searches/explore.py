@@ -62,7 +62,7 @@ class SearchEnded(BaseException):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ProbeJudgement:
     """The judgement of a probe; the fields are those of ``Probed``."""
 
     verdicts: tuple[Verdict, ...]
@@ -91,7 +91,7 @@ class SpecPromises:
             return {}
         return {claim: limit for claim, limit in found.items() if limit is not None}
 
-    def judge(self, measured: Measured, rule: Protocol) -> Judged:
+    def judge(self, measured: Measured, rule: Protocol) -> ProbeJudgement:
         """Judge each promise by itself."""
         found: list[Verdict] = []
         trouble, unseen = list[str](), dict[str, None]()
@@ -107,7 +107,7 @@ class SpecPromises:
             found += [replace(each, again=None) for each in verdicts if not each.is_unseen]
             if any(each.is_unseen for each in verdicts):
                 unseen[claim.label] = None
-        return Judged(tuple(found), tuple(trouble), tuple(unseen))
+        return ProbeJudgement(tuple(found), tuple(trouble), tuple(unseen))
 
 
 @dataclass(slots=True)

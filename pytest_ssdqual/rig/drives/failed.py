@@ -163,7 +163,7 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
 def _require_known(drive: Drive, earlier: DriveHealth, now: DriveHealth) -> None:
     """Raise ``RigError`` if the drive reports no assessment, or no count of errors, that it reported before.
 
-    A count of another log is no substitute, because nobody knows how many errors that log had before.
+    A count of another log is no substitute, because its earlier count is unknown.
     """
     counts_known = not earlier.media_counts or health.media_errors_of_one_log(earlier, now) is not None
     for what, is_known in (

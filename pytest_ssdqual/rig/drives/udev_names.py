@@ -31,10 +31,10 @@ def contradictions(node: Node, serials: Collection[str], wwids: Collection[str])
     ``serials`` and ``wwids`` are those of sysfs.
     """
     if node.serial and HAVE_SERIALS.match(node.kname):
-        told = _letters(node.serial)
-        others = [serial for serial in serials if _letters(serial)]
-        if others and not any(_letters(serial) in told for serial in others):
-            yield f"serial {node.serial} in udev's database and {others[0]} in the kernel"
+        of_udev = _letters(node.serial)
+        of_kernel = [serial for serial in serials if _letters(serial)]
+        if of_kernel and not any(_letters(serial) in of_udev for serial in of_kernel):
+            yield f"serial {node.serial} in udev's database and {of_kernel[0]} in the kernel"
     if node.wwn and node.transport != "usb":
         wwns = [wwn for wwn in map(lsblk.wwn, wwids) if wwn and _is_comparable(node.wwn, wwn)]
         if wwns and node.wwn.casefold() not in map(str.casefold, wwns):

@@ -26,13 +26,13 @@ bears() {
     done
     [ -z "$other" ] && is "$wanted" "$(lsblk --nodeps --noheadings --output "$2" "$path" 2>/dev/null)"
 }
-# Letters and digits of a name; nothing if a shell cannot take it apart.
+# Letters and digits of a name, in $alphanumeric; nothing if a shell cannot take it apart.
 letters() {
-    rest=$1 said=
+    rest=$1 alphanumeric=
     while [ -n "$rest" ]; do
         more=${rest#?}
-        [ "$more" != "$rest" ] || { said=; return; }
-        case ${rest%"$more"} in [0-9A-Za-z]) said=$said${rest%"$more"} ;; esac
+        [ "$more" != "$rest" ] || { alphanumeric=; return; }
+        case ${rest%"$more"} in [0-9A-Za-z]) alphanumeric=$alphanumeric${rest%"$more"} ;; esac
         rest=$more
     done
 }
@@ -42,10 +42,10 @@ contradicts() {
     case $1:$2 in
     SERIAL:serial)
         case ${real##*/} in nvme* | vd*) ;; *) return 1 ;; esac
-        letters "$line"; kernel=$said
+        letters "$line"; kernel=$alphanumeric
         letters "$wanted"
         [ -n "$kernel" ] || return 1
-        case $said in *"$kernel"*) return 1 ;; esac
+        case $alphanumeric in *"$kernel"*) return 1 ;; esac
         ;;
     WWN:wwid)
         case $wanted in *[ABCDEF]*) return 1 ;; 0x*) name=naa.${wanted#0x} ;; *) name=$wanted ;; esac

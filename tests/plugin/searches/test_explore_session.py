@@ -123,8 +123,8 @@ def test_what_is_planted_is_found_and_shrunk_to_its_corner(
     assert f"{corner} departs from {found['plain']} by {departures}; each of them is needed" in case.text
     assert case.properties["ssd.workload"] == corner
     assert case.properties["ssd.workloads_searched"] == str(len(found["probed"]))
-    told = " ".join(line.strip() for line in result.outlines)
-    assert f"{corner} breaks a promise of ACME 9" in told
+    plan = " ".join(line.strip() for line in result.outlines)
+    assert f"{corner} breaks a promise of ACME 9" in plan
 
 
 def test_the_job_file_is_one_that_fio_reads(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,11 +262,11 @@ def test_what_no_probe_can_decide_is_probed_once_and_is_not_green(rig: Inner) ->
 
 def test_the_plan_names_a_promise_that_no_probe_can_pass(rig: Inner) -> None:
     (rig.pytester.path / "acme.toml").write_text(RARE)
-    told = " ".join(line.strip() for line in run(rig, "--collect-only").outlines)
-    assert "never pass max latency" in told
+    plan = " ".join(line.strip() for line in run(rig, "--collect-only").outlines)
+    assert "never pass max latency" in plan
     explore(rig, 'measurement = "2 h"')
-    told = " ".join(line.strip() for line in run(rig, "--collect-only").outlines)
-    assert "never pass max latency" not in told
+    plan = " ".join(line.strip() for line in run(rig, "--collect-only").outlines)
+    assert "never pass max latency" not in plan
 
 
 def test_a_spec_that_promises_nothing_itself_is_not_searched(rig: Inner) -> None:

@@ -65,12 +65,12 @@ def test_one_of_several_names_is_enough_and_bridges_make_up_theirs() -> None:
 def test_drive_with_names_of_two_drives_is_refused_with_any_consent() -> None:
     disk = Device("nvme0n1", "disk", "259:0", serial="OLD", transport="nvme")
     world = World([disk])
-    told = answer("serial nvme0n1 NEW\nnumber /dev/nvme0n1 103 0\nprobe /dev/nvme0n1 0")
-    topology = topology_of(world.lsblk(), told, ["nvme0n1"])
+    facts = answer("serial nvme0n1 NEW\nnumber /dev/nvme0n1 103 0\nprobe /dev/nvme0n1 0")
+    topology = topology_of(world.lsblk(), facts, ["nvme0n1"])
     assert [use.kind for use in topology.nodes["nvme0n1"].uses] == [UseKind.MISNAMED]
     (refusal,) = refusals.refusals(topology, world.matches(disk), {"OLD"})
     (reason,) = refusal.reasons
     assert reason.startswith("has the serial OLD in udev's database and NEW in the kernel")
     assert refusals.no_drives(topology, world.matches(disk))
-    was = topology_of(world.lsblk(), told.replace("NEW", "OLD"), ["nvme0n1"]).drive("nvme0n1")
+    was = topology_of(world.lsblk(), facts.replace("NEW", "OLD"), ["nvme0n1"]).drive("nvme0n1")
     assert "is called new, which was no name of the checked drive" in refusals.changed(topology, was)
