@@ -31,7 +31,8 @@ LARGEST_AT_FULL_IOPS = 256 << 10
 #: outstanding, because the emulated processor was the limit: Little's law refuses that. Two drives are in its reach.
 SUITES = {"intel_s3500": 4, "toms_s3500": 6, "stec": 4, "toms_s3700": 4, "intel_910": 4, "snia": 2}
 #: More arguments of pytest. Demand variation has 32 processes of fio for each drive, which report every 3.4 s on an
-#: emulated machine instead of each second: its cells are not valid there.
+#: emulated machine instead of each second: its cells are not valid there. The recoveries are 37 hours in cells of a
+#: minute, so also hours in cells of seconds.
 MORE = {"snia": ("-k", "not demand and not recovery")}
 
 

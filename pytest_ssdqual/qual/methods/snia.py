@@ -104,8 +104,7 @@ CROSS_STIMULUS = Rounds(
     ),
 )
 
-#: Host idle recovery (HIR): 4 KiB writes in rounds of half an hour until their last minute is steady. Then for each
-#: idle time 360 times five seconds of writes and the idle time, and half an hour of writes without pauses.
+#: Idle times and length of a burst of host idle recovery, seconds.
 IDLE_TIMES_S, BURST_S = (5, 10, 15, 25, 50), 5
 
 
@@ -116,6 +115,8 @@ def _idle(idle_s: int) -> tuple[Stimulus, Stimulus]:
     return Stimulus(paused, cells, 15), Stimulus(replace(SATURATING, name=f"after{idle_s}s"), 30, 30)
 
 
+#: Host idle recovery (HIR): 4 KiB writes in rounds of half an hour until their last minute is steady. Then for each
+#: idle time 360 times five seconds of writes and the idle time, and half an hour of writes without pauses.
 HOST_IDLE = Rounds(
     "snia-hir",
     (SATURATING,),

@@ -86,9 +86,10 @@ class Workload:
     #: In a random mix of sizes, addresses are multiples of this; ``0`` for 4 KiB, or the smallest size if that is more.
     #: IOMeter aligns on sectors by default: ``512``.
     align: Annotated[str, Added()] = "0"
-    #: I/O for ``burst_s`` seconds and none for ``idle_s``, in turn; 0 for I/O without pauses. What is measured of it,
-    #: seconds included, is that of the bursts.
+    #: Length of the bursts of I/O between pauses, seconds; 0 for I/O without pauses. What is measured, seconds included,
+    #: is that of the bursts.
     burst_s: Annotated[int, Added()] = 0
+    #: Length of the pause after each burst, seconds; 0 without pauses.
     idle_s: Annotated[int, Added()] = 0
 
     def __post_init__(self) -> None:
