@@ -86,7 +86,7 @@ class Workload:
     #: In a random mix of sizes, addresses are multiples of this; ``0`` for 4 KiB, or the smallest size if that is more.
     #: IOMeter aligns on sectors by default: ``512``.
     align: Annotated[str, Added()] = "0"
-    #: Length of the bursts of I/O between pauses, seconds; 0 without pauses. What is measured, seconds included, is that
+    #: Length of the bursts between pauses, seconds; 0 without pauses. What is measured, seconds included, is that
     #: of the bursts.
     burst_s: Annotated[int, Added()] = 0
     #: Length of the pause after each burst, seconds; 0 without pauses.
