@@ -67,12 +67,15 @@ class Fio:
     def process(self, array: Array, workload: Workload, window: ProcessWindow) -> UnderWay:
         """The process of a measurement for a fixed time, from its start on."""
         curve = self._saturating(array, workload, window) if window.volume_bytes else self._even(window)
+        others_s = 0.0
         if bursts := workload.bursts(window.window_s):
             # fio reports the I/Os of all bursts, and the run time of the longest.
             curve = [(0.0, float(workload.burst_s), bursts)]
+            others_s = float((bursts - 1) * (workload.burst_s + workload.idle_s))
         parts = self.parts(array, workload, curve)
         _, seconds, _ = curve[0]
-        return UnderWay(fio_documents.documents(*parts), seconds, intervals=parts, ran=partial(self.ran, array))
+        documents = fio_documents.documents(*parts)
+        return UnderWay(documents, seconds, intervals=parts, ran=partial(self.ran, array), others_s=others_s)
 
     def parts(
         self, array: Array, workload: Workload, curve: Sequence[tuple[float, float, float]]
@@ -143,6 +146,8 @@ class UnderWay:
     #: What each document adds, of each target; and what is called with those that were written.
     intervals: Sequence[Sequence[Interval]] = ()
     ran: Callable[[Sequence[Sequence[Interval]]], None] = lambda parts: None
+    #: Before the burst whose run time is reported: the other bursts and all pauses.
+    others_s: float = 0.0
     now_s: float = 0.0
     parts: list[bytes] = field(default_factory=list)
     given: int = 0
@@ -219,7 +224,8 @@ class UnderWay:
         self.ran([part[:count] for part in self.intervals])
         self.ended = True
         packed = gzip.compress(data[self.given :], mtime=0)
-        return FinishedProcess(completed(["fio"], stderr=said), b"".join([*self.parts, packed]), packed)
+        done = replace(completed(["fio"], stderr=said), elapsed_s=self.others_s + self.now_s)
+        return FinishedProcess(done, b"".join([*self.parts, packed]), packed)
 
     def __enter__(self) -> UnderWay:
         return self
