@@ -190,13 +190,18 @@ MOST_PACKED_BYTES = 8 << 20
 
 def runs_of(folder: Path, noted: NotedMeasurement) -> tuple[Run, ...]:
     """Return every repeat from fio's output; empty unless all can be read, in which case records have the rounds."""
+    return read_runs(folder, noted.runs, noted.workload)
+
+
+def read_runs(folder: Path, records: Iterable[RunRecord], workload: Workload) -> tuple[Run, ...]:
+    """Return ``runs_of`` of records of one workload."""
     shelf, found = Shelf(folder), list[Run]()
-    for run in noted.runs:
+    for run in records:
         try:
             with shelf.require(run.raw) as packed:
                 if os.fstat(packed.fileno()).st_size > MOST_PACKED_BYTES:
                     return ()
-            found.append(shelf.run(run, noted.workload))
+            found.append(shelf.run(run, workload))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError):
             return ()
     return tuple(found)

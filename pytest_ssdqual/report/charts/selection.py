@@ -114,6 +114,7 @@ def _tails(notes: Notes, sweeps: Sequence[DrawnSweep]) -> Chart | None:
 def _curves(notes: Notes) -> Iterator[Draw]:
     for strip in islice(saturation.strips(notes.story.of("saturation")), MOST_STRIPS):
         yield partial(saturation.chart, notes, strip)
+        yield partial(response_times.course, notes, strip)
         yield partial(response_times.chart, notes, strip)
     yield from (partial(new_and_working.chart, each) for each in islice(new_and_working.compared(notes), MOST_STRIPS))
     found = list(queue_depth.curves(notes))
@@ -126,6 +127,7 @@ def _curves(notes: Notes) -> Iterator[Draw]:
     for grid in islice(demand.grids(notes.story.of("loop")), MOST_DEMANDS):
         yield partial(demand.variation, grid)
         yield partial(demand.intensity, grid)
+        yield partial(response_times.of_demand, notes, grid)
     yield from (partial(stimuli.chart, each) for each in islice(stimuli.courses(notes.story.of("loop")), MOST_COURSES))
 
 
@@ -136,6 +138,8 @@ def _matrices(notes: Notes) -> Iterator[Draw]:
         yield partial(block_size_and_mix.heat_map, matrix)
         yield partial(mix_radar.chart, matrix)
         yield partial(mix_radar.chart, matrix, Unit.BYTES_PER_SECOND)
+    latencies = islice(block_size_and_mix.latency_matrices(notes), MOST_MATRICES)
+    yield from (partial(block_size_and_mix.heat_map, each) for each in latencies)
     yield from (partial(profiles.chart, each) for each in islice(profiles.radars(notes), MOST_RADARS))
     yield from (partial(profile_growth.chart, each) for each in islice(profile_growth.growths(notes), MOST_RADARS))
 

@@ -13,6 +13,7 @@ from support.builders import charted, fio_documents
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -222,6 +223,27 @@ def test_a_broken_cell_is_framed() -> None:
     chart = block_size_and_mix.heat_map(matrix)
     assert "Framed cells failed" in chart.caption
     assert chart.svg.count("stroke:var(--limit)") == 1
+
+
+def test_loops_have_maps_of_mean_and_maximum_latency() -> None:
+    figures = {Claim.MEAN_LATENCY: 1e5, Claim.MAX_LATENCY: 4e6}
+    records = [
+        charted.judged(
+            claim, "drivex1", [work], value * (1 + work.read_fraction), 1e9, about=About.LOOP, group="snia-latency"
+        )
+        for claim, value in figures.items()
+        for work in snia.LATENCY.workloads
+    ]
+    maps = list(block_size_and_mix.latency_matrices(notes(*records)))
+    assert not list(block_size_and_mix.matrices(notes(*records)))
+    charts = [block_size_and_mix.heat_map(each) for each in maps]
+    assert [each.title for each in charts] == [
+        "drivex1: mean latency by block size and mix, snia-latency",
+        "drivex1: maximum latency by block size and mix, snia-latency",
+    ]
+    assert charts[0].table.rows[0] == ("512", "200 µs", "165 µs", "100 µs")
+    texts = {each.text for each in charted.parsed(charts[1].svg).iter("text")}
+    assert {"8 ms", "6.6 ms", "4 ms"} <= texts
 
 
 def test_a_new_drive_is_drawn_against_a_working_one() -> None:

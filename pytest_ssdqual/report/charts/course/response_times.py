@@ -1,11 +1,12 @@
-"""Response times at the end of a saturation: how many I/Os took how long (SNIA PTS, write saturation)."""
+"""Response times of SNIA PTS: histograms at the end of a saturation and at DIRTH's points, and latency over time."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from pytest_ssdqual.qual.measured.demand import required
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.estimate import TooFew
@@ -13,13 +14,16 @@ from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.course import saturation
+from pytest_ssdqual.report.charts.course.over_time import TimeCurve, curve_table, draw_curves, gaps_and_points
 from pytest_ssdqual.report.charts.course.saturation import MOST_DRIVES, SaturationStrip
 from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.charts.performance import latency
+from pytest_ssdqual.report.charts.performance.demand import DemandGrid
 from pytest_ssdqual.report.drawing import scales
 from pytest_ssdqual.report.drawing.chart import Chart, printable, slug
 from pytest_ssdqual.report.drawing.figure import Plate, drawing
 from pytest_ssdqual.report.drawing.palette import DASHES, LIMIT, colour
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
 
@@ -37,31 +41,73 @@ def chart(notes: Notes, strip: SaturationStrip, prefix: str = "response-times") 
     if measured is None or not measured.latency:
         return None
     shown = measured.members() if 1 < strip.drives <= MOST_DRIVES else (measured,)
-    names = [each.runs[0].drive or f"{strip.geometry}" for each in shown]
     lasted = format_duration(measured.runs[0].window_s)
-    key = slug(prefix, str(strip.geometry), str(strip.workload))
-    title = f"{strip.geometry}: response times of {strip.workload} in the last {lasted} of the saturation"
     limits = [
         each.evidence
         for each in saturation.judged(notes, strip)
         if each.evidence.unit is Unit.NANOSECONDS and each.evidence.limit is not None
     ]
+    return _histograms(
+        slug(prefix, str(strip.geometry), str(strip.workload)),
+        f"{strip.geometry}: response times of {strip.workload} in the last {lasted} of the saturation",
+        "I/Os of the steady state",
+        {each.runs[0].drive or f"{strip.geometry}": each for each in shown},
+        limits,
+    )
+
+
+def of_demand(notes: Notes, grid: DemandGrid, prefix: str = "response-times") -> Chart | None:
+    """Draw a line for each point that DIRTH names; None if fio's output of one is gone."""
+    shown = {}
+    for name, point in required(grid.points).items():
+        workload, records = grid.cells[str(point)]
+        runs = data.read_runs(notes.story.folder, records, workload)
+        if not runs:
+            return None
+        shown[f"{name}, {point}"] = Measured(runs)
+    key = slug(prefix, grid.geometry, grid.loop)
+    what = f"I/Os of all {'steady' if grid.reached else 'last, unsteady'} rounds"
+    return _histograms(key, f"{grid.geometry}: {grid.loop}, response times", what, shown, ()) if shown else None
+
+
+def course(notes: Notes, strip: SaturationStrip, prefix: str = "latency") -> Chart | None:
+    """Draw mean and maximum latency of each of fio's reports over the saturation; None if fio's output is gone."""
+    found = data.saturation_of(notes.story.folder, strip.facts)
+    figures = {"slowest I/O": data.slowest_ns, "mean": data.mean_ns}
+    curves = [TimeCurve(name, name, *data.series(found.run, each)) for name, each in figures.items()] if found else []
+    if not all(each.xs for each in curves) or not curves:
+        return None
+    key = slug(prefix, str(strip.geometry), str(strip.workload))
+    title = f"{strip.geometry}: latency of {strip.workload} from the purged state"
+    with drawing():
+        plate = Plate.of(2.9)
+        draw_curves(plate, plate.axes("time", "latency"), curves, Unit.NANOSECONDS, ())
+        svg = plate.svg(key, title, "Mean and maximum latency over time.")
+    whose = "all drives together" if strip.drives > 1 else "all I/Os"
+    caption = f"Mean and maximum of {whose} since the point before.{gaps_and_points(curves)}"
+    return Chart(key, title, caption, svg, curve_table(curves, "of", "latency", Unit.NANOSECONDS),
+                 strip.geometry.level.value)  # fmt: skip
+
+
+def _histograms(key: str, title: str, what: str, shown: Mapping[str, Measured], limits: Sequence[Evidence]) -> Chart:
+    names = list(shown)
     with drawing():
         plate = Plate.of()
-        _draw(plate, shown, names)
+        _draw(plate, list(shown.values()), names)
         for each in limits:
             line = plate.figure.axes[0].axvline(each.limit or 0.0, color=LIMIT, linestyle=(0, (6, 2)), linewidth=1.4)
             plate.entry(line, f"promised, {each.claim.removesuffix('_latency')}: {each.bound}")
         svg = plate.svg(key, title, f"Histograms of {len(names)} targets on logarithmic scales.")
     caption = (
-        f"I/Os of the steady state by their latency, {BARS} bars for each factor of two. "
+        f"{what} by their latency, {BARS} bars for each factor of two. "
         "Both scales are logarithmic, so that the few slowest I/Os are seen beside the many fast ones."
     )
     table = Table(
         ("of", "I/Os", "mean", *(name for name, _ in latency.QUANTILES), "slowest"),
-        tuple(_row(name, each) for name, each in zip(names, shown, strict=True)),
+        tuple(_row(name, each) for name, each in shown.items()),
     )
-    return Chart(key, title, caption, svg, table, strip.geometry.level.value)
+    (geometry,) = {each.geometry for each in shown.values()}
+    return Chart(key, title, caption, svg, table, geometry.level.value)
 
 
 def _draw(plate: Plate, shown: Sequence[Measured], names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""IOPS and bandwidth by transfer size and mix, as lines and as a map; and the bathtub curve over the share of reads."""
+"""IOPS, bandwidth and latency by transfer size and mix, as lines and as maps; and the bathtub curve over mixes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,27 @@ FEWEST = 3
 #: From the palest to the strongest tint of a map, at least: noise must not look like a landscape.
 LEAST_SPAN = 4.0
 CLAIM = "steady_iops"
+#: Maps of loops beside that of IOPS (SNIA PTS 2.0.2, latency test), with the name of the figure.
+LATENCIES = {"mean_latency": "mean latency", "max_latency": "maximum latency"}
 Cell = tuple[int, int]
+#: Figures and verdicts of cells by array and by what they have in common.
+Found = dict[tuple[str, str], tuple[dict[Cell, float], dict[Cell, Judged]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """IOPS by size in bytes and per cent of reads, of random accesses that are otherwise equal."""
+    """IOPS or a latency by size in bytes and per cent of reads, of random accesses that are otherwise equal."""
 
     geometry: str
     #: ``4 threads × QD 32``, or the name of the loop.
     how: str
     cells: Mapping[Cell, float]
     judged: Mapping[Cell, Judged]
+    claim: str = CLAIM
+
+    @property
+    def unit(self) -> Unit:
+        return Unit.NANOSECONDS if self.claim in LATENCIES else Unit.IOPS
 
     @property
     def sizes(self) -> list[int]:
@@ -46,8 +55,8 @@ class Matrix:
         return sorted({mix for _, mix in self.cells}, reverse=True)
 
     def value(self, cell: Cell, unit: Unit) -> float:
-        """IOPS of a cell, or its bytes per second: all its transfers have one size."""
-        return self.cells[cell] * (1 if unit is Unit.IOPS else cell[0])
+        """Figure of a cell, or from its IOPS the bytes per second: all its transfers have one size."""
+        return self.cells[cell] * (cell[0] if unit is Unit.BYTES_PER_SECOND else 1)
 
     @property
     def is_one(self) -> bool:
@@ -55,21 +64,36 @@ class Matrix:
 
 
 def matrices(notes: Notes) -> Iterator[Matrix]:
-    """Yield the matrices of loops, then of single measurements, the largest first."""
-    found: dict[tuple[str, str], tuple[dict[Cell, float], dict[Cell, Judged]]] = {}
-    for each in notes.judged:
-        evidence = each.evidence
-        if evidence.about is About.LOOP and evidence.claim == CLAIM and (work := _workload(evidence.workloads[0])):
-            cells, judged = found.setdefault((evidence.geometries[0], evidence.group), ({}, {}))
-            cells[_cell(work)], judged[_cell(work)] = evidence.value, each
+    """Yield the matrices of IOPS of loops, then of single measurements, the largest first."""
+    found = _of_loops(notes, CLAIM)
     for noted in notes.measured:
         if not noted.geometry.missing and _is_plain(noted.workload):
             array, name = str(noted.geometry), str(noted.workload)
             cells, judged = found.setdefault((array, _how(noted.workload)), ({}, {}))
             cells[_cell(noted.workload)] = noted.rate
             judged.update({_cell(noted.workload): each for each in notes.verdicts(CLAIM, array, name)})
-    made = [Matrix(array, how, cells, judged) for (array, how), (cells, judged) in found.items()]
-    yield from sorted((each for each in made if each.is_one), key=lambda each: -len(each.cells))
+    yield from sorted(_large(found, CLAIM), key=lambda each: -len(each.cells))
+
+
+def latency_matrices(notes: Notes) -> Iterator[Matrix]:
+    """Yield the matrices of mean and maximum latency of loops."""
+    for claim in LATENCIES:
+        yield from _large(_of_loops(notes, claim), claim)
+
+
+def _of_loops(notes: Notes, claim: str) -> Found:
+    found: Found = {}
+    for each in notes.of_claims(claim):
+        evidence = each.evidence
+        if evidence.about is About.LOOP and (work := _workload(evidence.workloads[0])):
+            cells, judged = found.setdefault((evidence.geometries[0], evidence.group), ({}, {}))
+            cells[_cell(work)], judged[_cell(work)] = evidence.value, each
+    return found
+
+
+def _large(found: Found, claim: str) -> Iterator[Matrix]:
+    made = (Matrix(array, how, cells, judged, claim) for (array, how), (cells, judged) in found.items())
+    yield from (each for each in made if each.is_one)
 
 
 def lines(matrix: Matrix) -> Chart:
@@ -107,8 +131,9 @@ def _lines(matrix: Matrix, unit: Unit, key: str, title: str, words: str) -> Char
 
 
 def heat_map(matrix: Matrix) -> Chart:
-    """Draw a cell for each size and mix, darker for more IOPS, on a logarithmic scale."""
-    key, title = named("map", matrix, "block size against mix")
+    """Draw a cell for each size and mix, darker for more IOPS or a longer latency, on a logarithmic scale."""
+    figure = LATENCIES.get(matrix.claim, "IOPS")
+    key, title = named("map" if figure == "IOPS" else f"map-{figure}", matrix, f"{figure} by block size and mix")
     sizes, mixes = matrix.sizes[::-1], matrix.mixes
     with drawing():
         plate = Plate.of(0.62 + 0.3 * len(sizes))
@@ -120,12 +145,12 @@ def heat_map(matrix: Matrix) -> Chart:
         axes.set_yticks(range(len(sizes)), [format_size(size) for size in sizes])
         axes.set_ylim(len(sizes) - 0.5, -0.5)
         axes.grid(visible=False)
-        svg = plate.svg(key, title, f"{len(matrix.cells)} cells with IOPS.")
+        svg = plate.svg(key, title, f"{len(matrix.cells)} cells with {figure}.")
     broken = sum(each.evidence.outcome is Finding.FAIL for each in matrix.judged.values())
     framed = " Framed cells failed." if broken else ""
     scale = f"logarithmic, over a factor of at least {LEAST_SPAN:g}"
-    caption = f"IOPS of every size and mix; the stronger the tint, the more ({scale}).{framed}"
-    return Chart(key, title, caption, svg, table(matrix), matrix.geometry)
+    caption = f"{sentence(figure)[:-1]} of every size and mix; the stronger the tint, the more ({scale}).{framed}"
+    return Chart(key, title, caption, svg, table(matrix, matrix.unit), matrix.geometry)
 
 
 def _fill(plate: Plate, matrix: Matrix, cell: Cell, at: tuple[int, int], share: float) -> None:
@@ -139,7 +164,7 @@ def _fill(plate: Plate, matrix: Matrix, cell: Cell, at: tuple[int, int], share: 
     )
     if failed:
         axes.add_patch(Rectangle((at[0] - 0.47, at[1] - 0.44), 0.94, 0.88, fill=False, edgecolor=LIMIT, linewidth=1.4))
-    axes.text(at[0], at[1], scales.short(value), ha="center", va="center", color=INK, fontsize=8.5)
+    axes.text(at[0], at[1], scales.tick(value, matrix.unit), ha="center", va="center", color=INK, fontsize=8.5)
 
 
 def _share(value: float, values: Sequence[float]) -> float:
@@ -162,7 +187,8 @@ def table(matrix: Matrix, unit: Unit = Unit.IOPS) -> Table:
 
 def named(prefix: str, matrix: Matrix, what: str) -> tuple[str, str]:
     """Key and title of a chart of the matrix."""
-    level = f"{matrix.geometry}, per drive" if matrix.geometry.startswith("drive") else matrix.geometry
+    is_average = matrix.geometry.startswith("drive") and matrix.claim not in LATENCIES
+    level = f"{matrix.geometry}, per drive" if is_average else matrix.geometry
     return slug(prefix, matrix.geometry, matrix.how), f"{level}: {what}, {matrix.how}"
 
 

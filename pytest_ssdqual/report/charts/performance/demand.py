@@ -38,6 +38,8 @@ class DemandGrid:
     points: tuple[DemandPoint, ...]
     #: True if the loop became steady.
     reached: bool
+    #: Of each point by its name the workload, and the rounds that count.
+    cells: Mapping[str, tuple[Workload, tuple[RunRecord, ...]]]
 
     @property
     def threads(self) -> list[int]:
@@ -70,15 +72,16 @@ def _grid(facts: Mapping[str, Any], workloads: Sequence[Workload]) -> DemandGrid
     geometry, rule = Geometry.parse(facts["geometry"]), from_plain(SteadyRule, facts["rule"])
     # Rounds end with the first window in which all is steady, so the last window counts.
     window = [strict_json.array(each) for each in strict_json.array(facts["rounds"])[-rule.window :]]
-    points = []
+    points, cells = [], {}
     for index, workload in enumerate(workloads):
-        runs = [from_plain(RunRecord, cells[index]) for cells in window]
+        runs = tuple(from_plain(RunRecord, each[index]) for each in window)
         drives = max(1, len(runs[0].members)) if geometry.is_side_by_side else 1
         known = [(run.ios, run.mean_latency_ns) for run in runs if run.ios and run.mean_latency_ns is not None]
         latency_ns = sum(ios * mean_ns for ios, mean_ns in known) / sum(ios for ios, _ in known)
         iops = fmean(run.iops for run in runs) / drives
         points.append(DemandPoint(workload.threads or 1, workload.qd_per_drive, iops, latency_ns))
-    return DemandGrid(str(geometry), str(facts["loop"]), tuple(points), facts["reached"] is True)
+        cells[str(points[-1])] = workload, runs
+    return DemandGrid(str(geometry), str(facts["loop"]), tuple(points), facts["reached"] is True, cells)
 
 
 def variation(grid: DemandGrid, prefix: str = "demand") -> Chart:
