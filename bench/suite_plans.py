@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from pytest_ssdqual.plugin.plan.order import Steps
+from pytest_ssdqual.plugin.plan.screened_points import Point, ScreenedSweep, ScreeningPlan
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement
 from pytest_ssdqual.plugin.stash import RUN
+from pytest_ssdqual.qual.raid import screening
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -37,6 +40,18 @@ class SuitePlan:
     asked: ClaimsByMeasurement
     #: Number of claims that are judged together.
     claims: int
+    #: Points that may be predicted; None if all are measured.
+    screened: ScreeningPlan | None = None
+
+    def measured(self, settings: Protocol, expected: Spec) -> Steps:
+        """The steps of a run. Of screened points those of the sample, and those that predictions choose: here each
+        drive does what its sheet publishes.
+        """
+        steps, screened = self.steps(settings), self.screened
+        if screened is None:
+            return steps
+        chosen = {point for each in screened.sweeps for point in _chosen(each, expected, screened.rule.worst)}
+        return tuple(each for each in steps if not screened.leaves_out(each) or (each.geometry, each.what) in chosen)
 
     def of_level(self, name: str, level: RaidLevel) -> SuitePlan:
         """The same tests on arrays of another level."""
@@ -47,8 +62,25 @@ class SuitePlan:
         def steps(settings: Protocol) -> Steps:
             return tuple(replace(each, geometry=moved(each.geometry)) for each in self.steps(settings))
 
+        def at(points: Iterable[Point]) -> tuple[Point, ...]:
+            return tuple((moved(geometry), workload) for geometry, workload in points)
+
         asked = {(moved(geometry), workload): claims for (geometry, workload), claims in self.asked.items()}
-        return SuitePlan(name, steps, asked, self.claims)
+        screened = self.screened and replace(
+            self.screened,
+            sweeps=tuple(
+                replace(each, points=at(each.points), sample=at(each.sample), measured=at(each.measured))
+                for each in self.screened.sweeps
+            ),
+        )
+        return SuitePlan(name, steps, asked, self.claims, screened)
+
+
+def _chosen(sweep: ScreenedSweep, expected: Spec, worst: int) -> set[Point]:
+    """Points of a sweep that are measured because of their predictions; the margins of all are alike here."""
+    points = (*sweep.points, *sweep.measured)
+    known = {point: iops for point in points if (iops := expected.expected_iops(*point))}
+    return {*sweep.points[:worst], *screening.extremes(known)}
 
 
 class _Collected:
@@ -64,15 +96,16 @@ class _Collected:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         run = session.config.stash[RUN]
-        self.plan = SuitePlan(self.name, run.steps_by, run.asked, run.claims)
+        self.plan = SuitePlan(self.name, run.steps_by, run.asked, run.claims, run.screened)
         pytest.exit("the plan is known", returncode=0)
 
 
-def of_suite(name: str) -> SuitePlan:
+@cache
+def of_suite(name: str, *, screened: bool = False) -> SuitePlan:
     """Collect ``suites/NAME`` for eight drives; RuntimeError with pytest's output if that fails."""
     if name in OTHER_LEVEL:
         source, level = OTHER_LEVEL[name]
-        return of_suite(source).of_level(name, level)
+        return of_suite(source, screened=screened).of_level(name, level)
     collected, output = _Collected(name), io.StringIO()
     args = (
         "--collect-only",
@@ -81,7 +114,7 @@ def of_suite(name: str) -> SuitePlan:
         "-p",
         "no:cacheprovider",
         f"--ssd-devices=lab:{DRIVES}",
-        "--ssd-protocol=sequential",
+        f"--ssd-protocol={'screen' if screened else 'sequential'}",
     )
     with contextlib.redirect_stdout(output):
         pytest.main([*args, str(SUITES / name)], plugins=[collected])
@@ -129,5 +162,6 @@ def _figures(reads: int, writes: int) -> tuple[DataSheetValue, ...]:
 
 
 def protocols() -> dict[str, Protocol]:
-    """Protocols for acceptance, by name."""
-    return {name: found for name in protocol.shipped() if (found := protocol.load(name)).acceptance}
+    """Protocols for acceptance and those that screen, by name."""
+    found = {name: protocol.load(name) for name in protocol.shipped()}
+    return {name: each for name, each in found.items() if each.acceptance or each.screen}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.lab.rehearsed import SERIALS, Finished, Lab, Server, Start, drives
+from support.lab.rehearsed import BRIEF, SERIALS, Finished, Lab, Server, Start, drives
 
 from pytest_ssdqual.report.evidence.evidence import of_facts
 from pytest_ssdqual.rig.fio.output import parse
@@ -26,6 +26,8 @@ KNOWN = (
     "foreign_percent", "temperature_c", "too_warm_s", "link_percent", "cpu_busy_percent", "cpu_busiest_percent",
     "fio_cpu_percent", "clock_jump_s", "fio_clock_ahead_s",
 )  # fmt: skip
+#: A computer that stops the machine for a second makes 1.2 % of the I/Os of 12 s slow, and p99 cannot be judged.
+TAIL_WINDOW_S = 24
 ONE = "test_steady_state_iops_match_the_data_sheet[raid5x3-randread_4k_qd8]"
 
 
@@ -38,7 +40,10 @@ def server(lab: Lab) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def start(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    start = Start(tmp_path_factory.mktemp("raid5"), server.options)
+    place = tmp_path_factory.mktemp("raid5")
+    protocol = place / BRIEF.name
+    protocol.write_text(BRIEF.read_text().replace('tail_window = "12 s"', f'tail_window = "{TAIL_WINDOW_S} s"'))
+    start = Start(place, server.options, protocol=protocol)
     yield start
     start.close()
 
@@ -119,7 +124,7 @@ def test_raw_output_is_there_and_gives_the_same_figures(run: Finished) -> None:
         result = parse(gzip.decompress((run.folder.path / each["raw"]).read_bytes()))
         counted = [interval.ios for interval in result.intervals if interval.end_s > each["ramp_s"] + 0.1]
         assert each["ios"] <= sum(counted) <= 1.3 * each["ios"]
-        assert 12 <= result.seconds < 14  # extremes are asked of all of them
+        assert TAIL_WINDOW_S <= result.seconds < TAIL_WINDOW_S + 2  # extremes are asked of all of them
 
 
 def test_the_manifest_says_what_was_tested_with_what(run: Finished) -> None:
