@@ -32,8 +32,8 @@ READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 LOAD = Workload("randrw", "4k", 1, read_percent=70)
 #: Of each drive.
 IOPS = 600
-#: A rebuild of 256 MiB lasts long enough to see what becomes of a load.
-SLOW_ENOUGH = RebuildRule(limit_s=120.0, max_bytes_per_s=12_000_000)
+#: A rebuild of 256 MiB lasts long enough to see what becomes of a load; the check after it is as slow.
+SLOW_ENOUGH = RebuildRule(limit_s=120.0, max_bytes_per_s=20_000_000)
 PROTOCOL = Protocol(
     name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
     precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1, rebuild=SLOW_ENOUGH,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from support.lab.rehearsed import BRIEF, Server, Start, drives
 
-pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+# tests/rig/fio/ has bursts of the real fio in each run of script/test.
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried, pytest.mark.nightly]
 
 SUITE = """
 from dataclasses import replace
