@@ -48,8 +48,6 @@ def from_zero(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
 
 def by_decades(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
     """Set a log scale around all positive values, with ticks at 1, 2 and 5 if there are few decades."""
-    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
-
     found = [each for each in values if math.isfinite(each) and each > 0]
     if not found:
         from_zero(axes, unit, values)
@@ -59,15 +57,20 @@ def by_decades(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
     margin = max((high / low) ** 0.06, 1.12, (2 * low / high) ** 0.5)
     axes.set_ylim(low / margin, high * margin)
     axes.set_yscale("log")
-    decades = math.log10(high / low) + 2 * math.log10(margin)
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,), numticks=12))
-    if decades < 0.5:  # may hold none of these
-        from matplotlib.ticker import MaxNLocator
+    log_ticks(axes.yaxis, unit, low / margin, high * margin)
 
-        axes.yaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    label(axes.yaxis, unit)
+
+def log_ticks(axis: Axis, unit: Unit, low: float, high: float) -> None:
+    """Label a log scale from ``low`` to ``high`` at powers of ten, and at 2 and 5 if there are few decades."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    decades = math.log10(high / low)
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,), numticks=12))
+    if decades < 0.5:  # may hold none of these
+        axis.set_major_locator(MaxNLocator(5, steps=STEPS))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+    label(axis, unit)
 
 
 def suited(axes: Axes, unit: Unit, values: Sequence[float]) -> None:

@@ -47,11 +47,13 @@ def chart(notes: Notes, strip: SaturationStrip, prefix: str = "response-times") 
         for each in saturation.judged(notes, strip)
         if each.evidence.unit is Unit.NANOSECONDS and each.evidence.limit is not None
     ]
+    named = {each.runs[0].drive or f"{strip.geometry}": each for each in shown}
     return _histograms(
         slug(prefix, str(strip.geometry), str(strip.workload)),
         f"{strip.geometry}: response times of {strip.workload} in the last {lasted} of the saturation",
         "I/Os of the steady state",
-        {each.runs[0].drive or f"{strip.geometry}": each for each in shown},
+        named,
+        shortened(list(named)),
         limits,
     )
 
@@ -67,7 +69,8 @@ def of_demand(notes: Notes, grid: DemandGrid, prefix: str = "response-times") ->
         shown[f"{name}, {point}"] = Measured(runs)
     key = slug(prefix, grid.geometry, grid.loop)
     what = f"I/Os of all {'steady' if grid.reached else 'last, unsteady'} rounds"
-    return _histograms(key, f"{grid.geometry}: {grid.loop}, response times", what, shown, ()) if shown else None
+    title = f"{grid.geometry}: {grid.loop}, response times"
+    return _histograms(key, title, what, shown, {name: name for name in shown}, ()) if shown else None
 
 
 def course(notes: Notes, strip: SaturationStrip, prefix: str = "latency") -> Chart | None:
@@ -89,15 +92,21 @@ def course(notes: Notes, strip: SaturationStrip, prefix: str = "latency") -> Cha
                  strip.geometry.level.value)  # fmt: skip
 
 
-def _histograms(key: str, title: str, what: str, shown: Mapping[str, Measured], limits: Sequence[Evidence]) -> Chart:
-    names = list(shown)
+def _histograms(
+    key: str,
+    title: str,
+    what: str,
+    shown: Mapping[str, Measured],
+    legends: Mapping[str, str],
+    limits: Sequence[Evidence],
+) -> Chart:
     with drawing():
         plate = Plate.of()
-        _draw(plate, list(shown.values()), names)
+        _draw(plate, list(shown.values()), [legends[name] for name in shown])
         for each in limits:
             line = plate.figure.axes[0].axvline(each.limit or 0.0, color=LIMIT, linestyle=(0, (6, 2)), linewidth=1.4)
             plate.entry(line, f"promised, {each.claim.removesuffix('_latency')}: {each.bound}")
-        svg = plate.svg(key, title, f"Histograms of {len(names)} targets on logarithmic scales.")
+        svg = plate.svg(key, title, f"Histograms of {len(shown)} targets on logarithmic scales.")
     caption = (
         f"{what} by their latency, {BARS} bars for each factor of two. "
         "Both scales are logarithmic, so that the few slowest I/Os are seen beside the many fast ones."
@@ -112,7 +121,6 @@ def _histograms(key: str, title: str, what: str, shown: Mapping[str, Measured], 
 
 def _draw(plate: Plate, shown: Sequence[Measured], names: Sequence[str]) -> None:
     axes = plate.axes("latency", "I/Os")
-    short = shortened(names) if len(names) > 1 else {}
     bars = [_bars(each.latency) for each in shown]
     for index, (name, counts) in enumerate(zip(names, bars, strict=True)):
         places = range(min(counts), max(counts) + 1)
@@ -121,11 +129,12 @@ def _draw(plate: Plate, shown: Sequence[Measured], names: Sequence[str]) -> None
             [counts[place] for place in places], edges, color=colour(index), linestyle=DASHES[index % len(DASHES)]
         )
         if len(names) > 1:
-            plate.entry(drawn, printable(short.get(name, name), 24))
-    scales.by_decades(axes, Unit.COUNT, [count for counts in bars for count in counts.values()])
-    axes.set_ylim(bottom=0.7)  # a single I/O is seen
+            plate.entry(drawn, printable(name, 24))
+    # Half an I/O, so that a single one is seen.
+    scales.by_decades(axes, Unit.COUNT, [0.5, *(count for counts in bars for count in counts.values())])
+    axes.set_ylim(bottom=0.5)
     axes.set_xscale("log")
-    scales.label(axes.xaxis, Unit.NANOSECONDS)
+    scales.log_ticks(axes.xaxis, Unit.NANOSECONDS, *axes.get_xlim())
 
 
 def _bars(histogram: LatencyHistogram) -> Counter[int]:

@@ -50,6 +50,14 @@ def test_the_bars_are_of_the_steady_state_and_hold_every_io(monkeypatch: pytest.
     assert row[:3] == ("S0", "12,000", "160 ms")
 
 
+def test_latencies_of_less_than_a_decade_are_labelled_in_their_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    chart = drawn(monkeypatch, Saturation(strategies.run(STEADY, workload=WRITE, rounds=80), 10**7))
+    assert chart is not None
+    words = {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
+    assert "mathdefault" not in chart.svg
+    assert any(each.endswith(" ms") for each in words)
+
+
 def test_each_of_few_drives_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = strategies.side_by_side([STEADY, [2_000] * 20 + [100] * 60], workload=WRITE, rounds=80)
     chart = drawn(monkeypatch, Saturation(pair, 10**7))
@@ -112,6 +120,9 @@ def test_each_point_of_dirth_has_a_line_over_all_rounds(monkeypatch: pytest.Monk
     # Of five rounds, of which a second each is simulated here.
     found = required(grid.points)
     assert [name for name, _ in points] == [f"{name}, {point}" for name, point in found.items()]
+    assert set(name for name, _ in points) <= {
+        "".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")
+    }
     counts = [int(count.replace(",", "")) for _, count in points]
     assert counts == pytest.approx([5 * point.iops for point in found.values()], rel=1e-3)
 
