@@ -84,29 +84,21 @@ class _Area:
 
 
 def streams(
-    workload: Workload,
-    path: str,
-    size_bytes: int,
-    jobs: int,
-    end: JobEnd,
-    *,
-    begin_bytes: int = 0,
-    is_part: bool = False,
-    load: Load = USUAL_LOAD,
+    workload: Workload, target: JobTarget, jobs: int, end: JobEnd, load: Load = USUAL_LOAD
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the job sections, by name, that drive one target from ``begin_bytes`` on; two for independent readers and
-    writers.
+    """Return the job sections, by name, that drive one target; two for independent readers and writers.
 
     ``ValueError`` if the target is too small, or if fio cannot do the sizes.
     """
     _require_possible(workload)
     if end.volume_bytes is not None:
         _require_volume(workload, end.volume_bytes)
-    region = size_bytes * workload.region_percent // 100
+    region = target.size_bytes * workload.region_percent // 100
     usable = (region - workload.offset_bytes) // workload.smallest_bytes * workload.smallest_bytes
-    name = path if region == size_bytes else f"{workload.region_percent} % of {path}"
-    is_part = is_part or region < size_bytes
-    area = _Area(f"{name} ({size_bytes} bytes)", begin_bytes + workload.offset_bytes, usable, is_part)
+    is_whole = region == target.size_bytes
+    name = target.path if is_whole else f"{workload.region_percent} % of {target.path}"
+    begin_bytes, is_part = target.begin_bytes + workload.offset_bytes, target.is_part or not is_whole
+    area = _Area(f"{name} ({target.size_bytes} bytes)", begin_bytes, usable, is_part)
     patterns = workload.rw.split("+")
     names = ("reads", "writes") if workload.has_streams else ("",)
     return [
@@ -316,16 +308,7 @@ def measurement(
     parts = load.parts(workload)
     job_s = _job_s(workload, seconds, status_interval_s)
     end = JobEnd(job_s, None if volume_bytes is None else volume_bytes / (len(targets) * jobs * parts))
-    sections = [
-        _in_bursts(
-            streams(
-                workload, target.path, target.size_bytes, jobs, end,
-                begin_bytes=target.begin_bytes, is_part=target.is_part, load=load,
-            ),
-            workload, seconds,
-        )
-        for target in targets
-    ]  # fmt: skip
+    sections = [_in_bursts(streams(workload, target, jobs, end, load), workload, seconds) for target in targets]
     if len(targets) == len(sections[0]) == 1:
         ((_, only),) = sections[0]
         options = (f"--name={workload}", *_file(targets[0]), *engine(load.engine), *load.placement(0), *only)

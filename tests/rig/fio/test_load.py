@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.fakes import real_fio
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio.jobs import JobEnd, measurement, streams
+from pytest_ssdqual.rig.fio.jobs import JobEnd, JobTarget, measurement, streams
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ ODD_BYTES = 4 * MIB + 5 * 512
 
 def one(workload: Workload, size_bytes: int = 1 << 40, jobs: int = 1) -> dict[str, str]:
     """The options of the only stream."""
-    ((_, options),) = streams(workload, "/dev/sdx", size_bytes, jobs, JobEnd(10))
+    ((_, options),) = streams(workload, JobTarget("/dev/sdx", size_bytes), jobs, JobEnd(10))
     return dict(option.removeprefix("--").split("=") for option in options)
 
 
@@ -35,7 +35,9 @@ def test_random_addresses_are_everywhere_unless_something_keeps_them_off() -> No
 
 
 def test_what_lies_behind_a_part_of_a_target_is_kept_off() -> None:
-    ((_, options),) = streams(Workload("randwrite", "4k", 8), "/dev/md100", ODD_BYTES, 2, JobEnd(5.0), is_part=True)
+    ((_, options),) = streams(
+        Workload("randwrite", "4k", 8), JobTarget("/dev/md100", ODD_BYTES, is_part=True), 2, JobEnd(5.0)
+    )
     assert {"--offset=0", f"--size={ODD_BYTES // 4096 * 4096}"} <= set(options)
 
 
@@ -85,7 +87,7 @@ def test_the_share_of_random_addresses_is_told_with_a_range_of_whole_blocks() ->
 )
 def test_a_target_too_small_is_refused_with_the_numbers(workload: Workload, size_bytes: int, cause: str) -> None:
     with pytest.raises(ValueError, match=cause):
-        streams(workload, "/dev/sdx", size_bytes, 4, JobEnd(10))
+        streams(workload, JobTarget("/dev/sdx", size_bytes), 4, JobEnd(10))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_a_target_too_small_is_refused_with_the_numbers(workload: Workload, size
 )
 def test_what_fio_could_not_do_is_refused(workload: Workload, cause: str) -> None:
     with pytest.raises(ValueError, match=cause):
-        streams(workload, "/dev/sdx", 1 << 40, 1, JobEnd(10))
+        streams(workload, JobTarget("/dev/sdx", 1 << 40), 1, JobEnd(10))
 
 
 @given(
@@ -114,7 +116,7 @@ def test_sequential_jobs_never_meet_nor_leave_the_target(
     workload = Workload(rw, block, 1, offset="0" if block == "512" else offset)
     size_bytes = sectors * 512
     try:
-        found = streams(workload, "/dev/sdx", size_bytes, jobs, JobEnd(10))
+        found = streams(workload, JobTarget("/dev/sdx", size_bytes), jobs, JobEnd(10))
     except ValueError:
         assert size_bytes - workload.offset_bytes < jobs * len(rw.split("+")) * workload.largest_bytes
         return
@@ -246,7 +248,9 @@ def test_a_usual_workload_has_none_of_them() -> None:
 
 
 def test_readers_beside_writers_flush_nothing() -> None:
-    found = streams(Workload("randread+randwrite", "4k", 1, sync=True, fsync=1), "/dev/sdx", 1 << 30, 1, JobEnd(10))
+    found = streams(
+        Workload("randread+randwrite", "4k", 1, sync=True, fsync=1), JobTarget("/dev/sdx", 1 << 30), 1, JobEnd(10)
+    )
     (_, readers), (_, writers) = found
     assert {"--sync=1", "--fsync=1"} <= set(writers)
     assert not {"--sync=1", "--fsync=1"} & set(readers)
@@ -268,7 +272,7 @@ def test_a_gap_is_told_behind_the_pattern() -> None:
 )
 def test_a_target_too_small_for_a_region_or_a_gap_is_refused(workload: Workload, size_bytes: int, cause: str) -> None:
     with pytest.raises(ValueError, match=cause):
-        streams(workload, "/dev/sdx", size_bytes, 4, JobEnd(10))
+        streams(workload, JobTarget("/dev/sdx", size_bytes), 4, JobEnd(10))
 
 
 @pytest.mark.parametrize(
