@@ -123,8 +123,8 @@ def test_what_is_planted_is_found_and_shrunk_to_its_corner(
     assert f"{corner} departs from {found['plain']} by {departures}; each of them is needed" in case.text
     assert case.properties["ssd.workload"] == corner
     assert case.properties["ssd.workloads_searched"] == str(len(found["probed"]))
-    plan = " ".join(line.strip() for line in result.outlines)
-    assert f"{corner} breaks a promise of ACME 9" in plan
+    output = " ".join(line.strip() for line in result.outlines)
+    assert f"{corner} breaks a promise of ACME 9" in output
 
 
 def test_the_job_file_is_one_that_fio_reads(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def course(notes: Notes, strip: SaturationStrip, prefix: str = "latency") -> Cha
     found = data.saturation_of(notes.story.folder, strip.facts)
     figures = {"slowest I/O": data.slowest_ns, "mean": data.mean_ns}
     curves = [TimeCurve(name, name, *data.series(found.run, each)) for name, each in figures.items()] if found else []
-    if not all(each.xs for each in curves) or not curves:
+    if not curves or not all(each.xs for each in curves):
         return None
     key = slug(prefix, str(strip.geometry), str(strip.workload))
     title = f"{strip.geometry}: latency of {strip.workload} from the purged state"

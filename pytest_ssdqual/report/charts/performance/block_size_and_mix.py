@@ -133,7 +133,7 @@ def _lines(matrix: Matrix, unit: Unit, key: str, title: str, words: str) -> Char
 def heat_map(matrix: Matrix) -> Chart:
     """Draw a cell for each size and mix, darker for more IOPS or a longer latency, on a logarithmic scale."""
     figure = LATENCIES.get(matrix.claim, "IOPS")
-    key, title = named("map" if figure == "IOPS" else f"map-{figure}", matrix, f"{figure} by block size and mix")
+    key, title = named(f"map-{figure}", matrix, f"{figure} by block size and mix")
     sizes, mixes = matrix.sizes[::-1], matrix.mixes
     with drawing():
         plate = Plate.of(0.62 + 0.3 * len(sizes))
