@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import jobs
-from pytest_ssdqual.rig.fio.jobs import JobEnd
+from pytest_ssdqual.rig.fio.jobs import JobEnd, JobTarget
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -126,12 +126,12 @@ def test_what_these_drives_cannot_do_is_said_with_the_numbers(
     st.sampled_from(["read", "write", "randread", "read+write"]),
     st.sampled_from(["4k", "128k", "1m"]),
     st.integers(1, 4),
-    st.integers(1 << 20, 64 << 20),
+    st.integers(2048, 131072).map(lambda sectors: 512 * sectors),
 )
 def test_what_is_not_objected_to_fits_as_fio_will_do_it(rw: str, bs: str, streams: int, size_bytes: int) -> None:
     workload = Workload(rw, bs, 1, streams_per_drive=streams)
     if not against(workload, "drivex1", size_bytes=size_bytes):
-        jobs.streams(workload, "/dev/sdb", size_bytes, workload.jobs(1), JobEnd(1.0))
+        jobs.streams(workload, JobTarget("/dev/sdb", size_bytes), workload.jobs(1), JobEnd(1.0))
 
 
 METHOD = """
