@@ -9,10 +9,12 @@ the member measurements of the same run.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import member_curve, prediction
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel
 from pytest_ssdqual.qual.stats.throughput import iops
@@ -34,8 +36,8 @@ def measured(folder: Path, kind: str) -> list[Measured]:
     return [each for each in found if isinstance(each, Measured)]
 
 
-def geometry_of(facts: object) -> member_curve.Geometry:
-    return member_curve.Geometry.parse(str(facts["geometry"]))  # type: ignore[index]
+def geometry_of(facts: Mapping[str, object]) -> Geometry:
+    return Geometry.parse(str(facts["geometry"]))
 
 
 def curves(bare: list[Measured], alike: Workload, drives: tuple[str, ...]) -> tuple[MemberCurve, ...]:

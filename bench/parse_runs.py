@@ -118,7 +118,8 @@ def read(folder: Path) -> Made | None:
         noted = json.loads((folder / "made.json").read_text(encoding="ascii"))
     except FileNotFoundError:
         return None
-    return Made(**{name: tuple(value) if isinstance(value, list) else value for name, value in noted.items()})
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in noted.items()}
+    return Made(**fields)
 
 
 def edges() -> NDArray[np.int64]:

@@ -171,8 +171,8 @@ def table(found: Endings, widths: dict[float, list[Outcome]]) -> str:
     lines += ["", f"| in bursts of | {head} |", f"|{rule}"]
     for rate in BURST_RATES:
         for outcome in (Outcome.PASS, Outcome.FAIL):
-            ends = (found[SHAPES[0], rate, burst] for burst in BURSTS)
-            shares = (100 * sum(each.outcome is outcome for each in of_burst) / len(of_burst) for of_burst in ends)
+            bursts = (found[SHAPES[0], rate, burst] for burst in BURSTS)
+            shares = (100 * sum(each.outcome is outcome for each in ends) / len(ends) for ends in bursts)
             lines.append(f"| {outcome.value} at {rate:g} an hour | {' | '.join(f'{each:.0f} %' for each in shares)} |")
     return "\n".join(lines) + "\n"
 

@@ -13,6 +13,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any
 
 from pytest_ssdqual.qual.raid import cost_model
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
@@ -59,7 +60,7 @@ class SimulatedSystem:
     delayed: float = 0.0
     delay_s: float = 0.0
 
-    def with_drive(self, index: int, **changes: float) -> SimulatedSystem:
+    def with_drive(self, index: int, **changes: Any) -> SimulatedSystem:  # noqa: ANN401 (fields of the drive)
         """Return the system with one drive changed."""
         drives = list(self.drives)
         drives[index] = replace(drives[index], **changes)
@@ -154,10 +155,10 @@ class Simulation:
         servers = [RateServer(iops, rng) for iops in (system.fio_iops, system.host_iops, system.md_iops)]
         path = RateServer(system.path_iops, rng)
         numbers = count()
-        events: list[tuple[float, int, int, object]] = []
+        events: list[tuple[float, int, int, Any]] = []  # the last one depends on the stage
         side = self.geometry.is_side_by_side
 
-        def push(at: float, stage: int, what: object) -> None:
+        def push(at: float, stage: int, what: HostIo | tuple[HostIo | None, int, bool, float, int] | int) -> None:
             heapq.heappush(events, (at, next(numbers), stage, what))
 
         def submit(now: float, lane: int) -> None:
@@ -198,7 +199,7 @@ class Simulation:
                     at = path.leave(now) if member < system.behind else now
                     push(self._serve(member, is_read, at), 4, (what, member, is_read, now, lane))
             elif stage == 4:  # a member's I/O completes
-                io, member, is_read, begin, lane = what  # type: ignore[misc]
+                io, member, is_read, begin, lane = what
                 self._complete(member, is_read, now, begin)
                 if io is None:
                     continue
@@ -207,15 +208,15 @@ class Simulation:
                     io.left = io_lane(io, member, side)
                     push(now, 3, io)
             else:
-                index = int(what)  # type: ignore[call-overload]
+                index = int(what)
                 self._arrive(index, now)
                 self._members[index].foreign += 1
                 push(self._serve(index, True, now), 4, (None, index, True, now, 0))
                 push(now + rng.expovariate(system.drives[index].foreign_iops), 5, index)
         seconds = now - since
-        for member in self._members:
-            if member.outstanding:
-                member.busy_s += now - member.busy_since
+        for each in self._members:
+            if each.outstanding:
+                each.busy_s += now - each.busy_since
         fio, host, md = (min(1.0, server.busy_s / seconds) for server in servers)
         return SimulatedRun(seconds, done - ramp, latencies, self._members, md, host, fio, path.busy_s / seconds)
 

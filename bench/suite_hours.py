@@ -22,8 +22,9 @@ from statistics import fmean
 
 import numpy as np
 import suite_plans
+from interleaved_rounds import KINDS
 from suite_plans import DRIVES, Model
-from suite_runs import KINDS, SETTLED, Pools, Simulation, SuiteRun
+from suite_runs import SETTLED, Pools, Simulation, SuiteRun
 
 from pytest_ssdqual.qual.verdict.verdict import Outcome
 from pytest_ssdqual.report.terminal.plan import PrintedPlan

@@ -19,8 +19,9 @@ from statistics import fmean
 
 import numpy as np
 from drive_kinds import KINDS, Series
+from interleaved_rounds import CONDITIONED_S
 from stopping_rules import cells, reported, run_of
-from suite_runs import CONDITIONED_S, SETTLED
+from suite_runs import SETTLED
 
 from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.measured.run import Measured

@@ -242,7 +242,7 @@ def test_the_cliff_of_a_purged_drive_is_found_where_the_flash_is_full(spare: flo
     shape = Shape(over_provisioning=spare)
     iops, settled = curve(shape, is_filled=False, capacities=9)
     written, source = np.cumsum(iops) / shape.user_pages, np.random.default_rng(8)
-    noisy = (iops * source.normal(1, 0.03, len(iops))).round().astype(int).tolist()
+    noisy = (np.asarray(iops) * source.normal(1, 0.03, len(iops))).round().astype(int).tolist()
     for seen in (iops, noisy):
         for capacities in (1.3 + spare, 2.0 + spare, 3.5, 5, 9):
             part = seen[: int(np.searchsorted(written, capacities))]

@@ -202,7 +202,7 @@ def test_a_counter_decides_by_the_limit_of_the_spec(
     result = run(inner, '"raid5", widths=[4]', health=True, limits=limits)
     result.assert_outcomes(passed=2 if fails else 3, failed=int(fails))
     (record,) = inner.records("drive_worsened")
-    assert len(record["findings"]) == 1  # type: ignore[arg-type]
+    assert len(record["findings"]) == 1
     assert bool(record["defects"]) is fails
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     assert RunView.read(folder).verdict.fitness is (Fitness.UNFIT if fails else Fitness.FIT)

@@ -227,7 +227,7 @@ def test_all_failed_drives_are_named_in_every_report(inner: Inner, acme: str, mo
     for name in ("report.html", "summary.md"):
         assert told in (folder / name).read_text()
     (record,) = inner.records("verdict")
-    assert [each["name"] for each in record["members"] if each["outcome"] == "fail"] == [  # type: ignore[attr-defined]
+    assert [each["name"] for each in record["members"] if each["outcome"] == "fail"] == [
         "SSDQ0001", "SSDQ0003",
     ]  # fmt: skip
 

@@ -10,6 +10,7 @@ from support.documents import reference_tables as reference
 import pytest_ssdqual
 from pytest_ssdqual import plugin
 from pytest_ssdqual.plugin import hookspecs
+from pytest_ssdqual.plugin.options import declare
 
 HEADINGS = re.compile(r"^### `([\w.]+)", re.MULTILINE)
 
@@ -38,8 +39,8 @@ def test_what_help_and_markers_print_is_in_the_document(pytester: pytest.Pyteste
     assert len(printed) > 20
     assert {name for name in printed if f"`{name}" not in document} == set()
     marked = re.findall(r"^@pytest\.mark\.(\w+)", pytester.runpytest_inprocess("--markers").stdout.str(), re.MULTILINE)
-    ours = [name for name in marked if any(line.startswith(name) for line in reference.declare.MARKERS)]
-    assert len(ours) == len(reference.declare.MARKERS)
+    ours = [name for name in marked if any(line.startswith(name) for line in declare.MARKERS)]
+    assert len(ours) == len(declare.MARKERS)
     assert {name for name in ours if f"| `{name}" not in document} == set()
 
 

@@ -52,7 +52,7 @@ def cases_of(inner: Inner, name: str, drives: int = 4) -> tuple[Case, Case]:
 
 
 def measured_on(inner: Inner) -> list[list[str]]:
-    return [list(each["members"]) for record in inner.records("measured") for each in record["runs"]]  # type: ignore[attr-defined]
+    return [list(each["members"]) for record in inner.records("measured") for each in record["runs"]]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_drive_that_never_settles_is_inconclusive_alone(inner: Inner, monkeypatc
     assert measured_on(inner) == [others, others]
     assert inner.cases()["test_health"].outcome == "passed"
     (left_out,) = inner.records("drives_left_out")
-    assert (list(left_out["drives"]), left_out["failed"]) == (["SSDQ0003"], [])  # type: ignore[call-overload]
+    assert (list(left_out["drives"]), left_out["failed"]) == (["SSDQ0003"], [])
 
 
 def test_failure_of_the_others_is_reported_beside_a_failed_drive(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_lot_of_fifty_with_two_dead_drives_is_decided_by_its_plan(
     assert lot.outcome == outcome
     assert cases["test_health"].outcome == "failure"
     (record,) = inner.records("verdict")[:1]
-    assert record["figures"]["nonconforming_drives"] == 2  # type: ignore[index]
+    assert record["figures"]["nonconforming_drives"] == 2
     assert "SSDQ0007" in str(record["sentence"])
     assert "SSDQ0031" in str(record["sentence"])
     assert lot.properties["ssd.drives_failed"].split() == ["SSDQ0007", "SSDQ0031"]

@@ -78,7 +78,7 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
 
 
 def workload(record: Mapping[str, object]) -> Workload:
-    return from_plain(Workload, record["asked"])  # type: ignore[arg-type]
+    return from_plain(Workload, record["asked"])
 
 
 def done(rig: Inner, kind: str) -> Counter[str]:

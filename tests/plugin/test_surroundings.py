@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
@@ -65,7 +65,7 @@ def run(inner: Inner, array: str, protocol: str = "quick") -> pytest.RunResult:
 
 
 def found(inner: Inner, kind: str) -> list[dict[str, Any]]:
-    return cast("list[dict[str, Any]]", inner.records(kind))
+    return inner.records(kind)
 
 
 HEAT = """

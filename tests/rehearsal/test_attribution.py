@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from support.lab.rehearsed import Server, Start, drives
@@ -27,7 +28,7 @@ def test_a_slow_drive_is_the_cause_by_its_serial_number(server: Server, start: S
     assert (found["ssd.cause"], found["ssd.cause_drives"]) == ("drive", "SSDQ0003")
     assert "drive SSDQ0003 explains 1 of 1 failed promises" in run.output
     (measured,) = [each for each in run.folder.records("measured") if each.facts["geometry"] == "raid5x4"]
-    (process, *_) = measured.facts["runs"]
+    (process, *_) = cast("list[dict[str, Any]]", measured.facts["runs"])
     seen = from_plain(ProcessEnvironment, process["seen"])
     waits = {drive.name: drive.queue.wait_ns for drive in seen.drives if drive.queue and drive.queue.wait_ns}
     assert max(waits, key=lambda name: waits[name]) == "SSDQ0003"

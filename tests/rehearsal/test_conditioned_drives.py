@@ -6,6 +6,7 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
+from typing import cast
 
 import pytest
 from support.lab.rehearsed import BRIEF, LENIENTLY, Server, Start, drives
@@ -65,7 +66,7 @@ def test_arrays_of_every_level_are_assembled_of_drives_that_were_conditioned_onc
     assert [(each.facts["geometry"], each.facts["random"]) for each in conditioned] == [
         ("drivex4", True), ("drivex4", False)
     ]  # fmt: skip
-    assert all(len(each.facts["rates"]) == 4 for each in conditioned)
+    assert all(len(cast("list[float]", each.facts["rates"])) == 4 for each in conditioned)
     bare, *arrays = folder.records("array_created")
     assert bare.facts["geometry"] == "drivex4"
     assert {each.facts["of_drives"] for each in arrays} == {"drivex4"}

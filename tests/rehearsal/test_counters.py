@@ -11,7 +11,7 @@ from support.lab.bare_drives import MIB, Bench, bench
 from support.lab.rehearsed import Lab
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Bitmap
 from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.write_counters import Written
@@ -99,7 +99,7 @@ def test_a_replugged_drive_counts_anew_and_that_is_told(here: Bench) -> None:
 
 @pytest.mark.every_release
 @pytest.mark.parametrize(("name", "bitmap"), [("raid1x2", "internal"), ("raid5x3", "none"), ("raid6x4", "internal")])
-def test_what_md_adds_when_an_array_is_built_and_taken_down(here: Bench, name: str, bitmap: str) -> None:
+def test_what_md_adds_when_an_array_is_built_and_taken_down(here: Bench, name: str, bitmap: Bitmap) -> None:
     geometry = Geometry.parse(name)
     members = here.drives[: geometry.width]
     settings = replace(ArraySettings(), bitmap=bitmap)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from support.lab.rehearsed import Server, Start, drives
@@ -52,7 +53,7 @@ def test_what_is_found_shows_itself_again_by_hand(server: Server, start: Start) 
     assert found, run.output
     assert int(found[2]) == pytest.approx(300, rel=0.2)
     (searched,) = run.folder.records("searched")
-    (suspect,) = searched.facts["suspects"]  # type: ignore[misc, attr-defined]
+    (suspect,) = cast("list[dict[str, Any]]", searched.facts["suspects"])
     assert (suspect["workload"], suspect["confirmed"]) == (found[1], True)
     assert float(str(searched.facts["seconds"])) <= 9
     # By hand, on the machine under test, as the file says.

@@ -43,7 +43,7 @@ for lock in /run/pytest-ssdqual/*.lock; do flock --wait 60 "$lock" true; done
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealMachine]:
     with booted(tmp_path_factory.mktemp("real-machine")) as machine:
-        files = {"suites": ROOT / "suites", "brief.toml": BRIEF, "pytest.ini": INI}
+        files: dict[str, Path | str] = {"suites": ROOT / "suites", "brief.toml": BRIEF, "pytest.ini": INI}
         machine.put(HOME, {**files, "drives.toml": Path(__file__).with_name("real_machine.toml")})
         yield machine
 

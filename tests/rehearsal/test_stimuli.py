@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from support.lab.rehearsed import BRIEF, Server, Start, drives
@@ -41,7 +42,7 @@ def test_bursts_are_measured_apart_from_their_pauses(server: Server, tmp_path: P
     names = ["randwrite_4k_t1xqd8", "randwrite_4k_on1s_idle2s_t1xqd8", "again_t1xqd8"]
     assert set(run.results()) == {f"test_iops[drivex2-idle-{name}]" for name in names}
     (loop,) = run.folder.records("loop")
-    paused, again = loop.facts["after"]  # type: ignore[misc]
+    paused, again = cast("list[list[dict[str, Any]]]", loop.facts["after"])
     assert [(len(each["round_iops"]), each["window_s"]) for each in paused] == [(1, 2.0), (1, 2.0)]
     # Of the time of the bursts, a third of all; both drives together.
     for each in paused:

@@ -16,7 +16,7 @@ JUDGING = [
     each for each in ALL if {"ssd_sla", "ssd_lot"} & set(each.fixtures) and not each.module.startswith("datasheet/")
 ]
 #: The fixture that holds what a claim is judged on.
-SUBJECTS = {
+SUBJECTS: dict[Scope, tuple[str, ...]] = {
     Scope.RUN: ("ssd_run",),
     Scope.PREDICTED: ("ssd_run",),
     Scope.MEMBERS: ("ssd_run",),

@@ -42,7 +42,7 @@ class Rung:
 #: that accepts no data. ATA's Sanitize before its Security Erase: it needs no password, which could lock a drive whose
 #: power fails in the middle, and the firmware of most machines freezes the latter only. SCSI's FORMAT UNIT and SANITIZE
 #: are omitted: no emulator has them, and an interrupted one leaves a drive that cannot be read at all.
-LADDER = (
+LADDER: tuple[Rung, ...] = (
     Rung("NVMe Format", NVME, nvme.format_namespace),
     Rung("NVMe Sanitize", NVME, nvme.sanitize),
     Rung("ATA Sanitize", ATA, ata.sanitize),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ssdqual.plugin.bay.bay import OpenedBay, open_bay
 from pytest_ssdqual.plugin.session import start
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import checksums
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from support.fakes.inner_session import Inner
 
-    from pytest_ssdqual.plugin.bay.bay import OpenedBay
     from pytest_ssdqual.plugin.options.settings import Settings
     from pytest_ssdqual.rig.drives.topology import Drive
 
@@ -180,8 +180,6 @@ def test_what_is_wrong_with_one_refuses_all_before_anything_is_touched(
 def test_a_machine_that_cannot_be_examined_is_the_reason_of_its_own_bay(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_bay = start.open_bay
-
     def opened(settings: Settings, *args: Any) -> OpenedBay:  # noqa: ANN401 (as it is given)
         if settings.devices.machine == "root@dut2":
             raise RigError("dut2 answers nothing")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.builders import inspected
@@ -65,6 +65,6 @@ def test_a_sheet_of_other_drives_is_refused_unless_it_is_forced(inner: Inner) ->
     assert "is not for these drives" in result.stdout.str()
 
 
-def _transcript(inner: Inner) -> list[dict[str, object]]:
+def _transcript(inner: Inner) -> list[dict[str, Any]]:
     (folder,) = (inner.pytester.path / "ssdqual-runs").glob("*T*")
     return [json.loads(line) for line in (folder / "transcript.jsonl").read_text().splitlines()]

@@ -9,7 +9,7 @@ import pytest
 from support.builders.sheet import PRODUCT, promise
 
 from pytest_ssdqual.plugin.plan import screened_points
-from pytest_ssdqual.qual.spec import protocol
+from pytest_ssdqual.qual.spec import protocol, toml
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def six(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Inner:
     monkeypatch.setenv("SIMULATED_DRIVES", "6")
     monkeypatch.setattr(screened_points, "draw_seed", lambda: "seed")
     folder = inner.pytester.path
-    (folder / "ours.toml").write_text((protocol.toml.text("quick", protocol.FOLDER)) + SCREEN)
+    (folder / "ours.toml").write_text(toml.text("quick", protocol.FOLDER) + SCREEN)
     inner.pytester.makepyfile(test_acme=SUITE)
     (folder / "acme.toml").write_text(promised(0.6) + promise(claim="scaling_deviation", at_most="20 %"))
     return inner
@@ -83,13 +83,13 @@ def test_most_points_are_predicted_and_marked(six: Inner) -> None:
     (planned,) = six.records("screen_planned")
     (chosen,) = six.records("screen_chosen")
     (accepted,) = six.records("screen_accepted")
-    (sweep,) = planned["sweeps"]  # type: ignore[attr-defined]
-    wanted = {*sweep["sample"], *chosen["points"]}  # type: ignore[misc]
+    (sweep,) = planned["sweeps"]
+    wanted = {*sweep["sample"], *chosen["points"]}
     assert len(sweep["points"]) == POINTS
     assert len(sweep["sample"]) == 6
     assert set(measured(six)) == wanted
     predicted = verdicts(six, screened=True)
-    assert len(predicted) == POINTS - len(wanted) == accepted["agreement"]["screened"]  # type: ignore[index]
+    assert len(predicted) == POINTS - len(wanted) == accepted["agreement"]["screened"]
     assert all("PASS" in each["sentence"] and "predicted, not measured" in each["sentence"] for each in predicted)
     assert not any(each.get("raw") for each in predicted)
     assert not any("predicted" in each["sentence"] for each in verdicts(six, screened=False))
@@ -175,7 +175,7 @@ def test_the_ends_of_a_sweep_are_measured_and_scaling_is_screened(six: Inner) ->
     run(six)
     assert set(six.outcomes().values()) == {"passed"}
     (planned,) = six.records("screen_planned")
-    (sweep,) = planned["sweeps"]  # type: ignore[attr-defined]
+    (sweep,) = planned["sweeps"]
     assert len(sweep["measured"]) == 8
     assert set(sweep["measured"]) <= set(measured(six))
     scaling = [each for each in verdicts(six, screened=True) if each["claim"] == "scaling_deviation"]
@@ -240,8 +240,8 @@ def test_a_resumed_run_has_the_same_sample(six: Inner, monkeypatch: pytest.Monke
     assert set(six.outcomes().values()) == {"passed"}
     (planned,) = six.records("screen_planned")
     (chosen,) = six.records("screen_chosen")
-    (sweep,) = planned["sweeps"]  # type: ignore[attr-defined]
-    assert before < set(measured(six)) == {*sweep["sample"], *chosen["points"]}  # type: ignore[misc]
+    (sweep,) = planned["sweeps"]
+    assert before < set(measured(six)) == {*sweep["sample"], *chosen["points"]}
 
 
 def test_each_bay_of_several_has_a_sample_of_its_own(six: Inner) -> None:

@@ -10,8 +10,9 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 MIX = Workload("randrw", "4k", 8, read_percent=70)
-LOOKS = protocol.load("sequential").sequential
-assert LOOKS
+PROTOCOL = protocol.load("sequential")
+assert PROTOCOL.sequential
+LOOKS = PROTOCOL.sequential
 
 
 def test_writes_add_up_until_reads_are_a_pause() -> None:

@@ -34,7 +34,7 @@ def test_each_published_quantity_is_one_test_under_its_conditions(inner: Inner) 
         f"{STEADY}[drivex3-randwrite_4k_t2xqd4-mean_latency]",
         f"{FRESH}[drivex3-randwrite_4k_qd8-fresh_iops]",
     }
-    assert {str(record["asked"]["threads"]) for record in inner.records("measured")} == {"None", "2"}  # type: ignore[index]
+    assert {str(record["asked"]["threads"]) for record in inner.records("measured")} == {"None", "2"}
 
 
 def test_a_drive_below_its_published_figure_fails(inner: Inner) -> None:

@@ -76,7 +76,7 @@ def series(iops: int, noise: int) -> list[int]:
     return [rate for _ in range(120) for rate in [iops + round(draw.uniform(-noise, noise))] * 30]
 
 
-def asked_for(*claims: str, geometry: Geometry = RAID5X3) -> ClaimsByMeasurement:
+def asked_for(*claims: str, geometry: Geometry = RAID5X3) -> dict[tuple[Geometry, Workload], frozenset[Claim]]:
     return {(geometry, READS): frozenset(map(Claim, claims))}
 
 
@@ -445,7 +445,7 @@ def test_what_was_decided_before_an_interruption_is_not_measured_again(
     suite(400, 700, "--ssd-resume=last")
     assert sorted(inner.outcomes().values()) == ["failure", "passed"]
     assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8", "randread_4k_qd8"]
-    told = {each["workloads"][0]: str(each["sentence"]) for each in inner.records("verdict")}  # type: ignore[index]
+    told = {each["workloads"][0]: str(each["sentence"]) for each in inner.records("verdict")}
     assert told["randwrite_4k_qd8"].endswith("limit 700 IOPS: FAIL by 57.1 %")
 
 
@@ -499,7 +499,7 @@ def test_a_resumed_run_keeps_its_budget_and_the_time_that_it_spent(
     first, second = inner.records("budget")
     assert first["seconds"] == second["seconds"] == 3 * 3600
     assert first["spent_s"] == 0
-    assert second["spent_s"] > 0  # type: ignore[operator]
+    assert second["spent_s"] > 0
 
 
 def test_other_protocols_are_compared_on_demand(suite: Callable[..., pytest.RunResult]) -> None:

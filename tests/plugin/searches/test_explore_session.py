@@ -157,7 +157,7 @@ def test_sound_drives_pass_and_all_that_was_searched_is_told(rig: Inner) -> None
     )
     ((verdict),) = rig.records("verdict")
     assert verdict["outcome"] == "pass"
-    points = [each["name"] for each in verdict["points"]]  # type: ignore[attr-defined]
+    points = [each["name"] for each in verdict["points"]]
     assert len(set(points)) == 30
     assert points[0] == "randread_4k_qd1"  # the plainest is looked at first
     assert points == [each["workload"] for each in searched(rig)["probed"]]
@@ -214,7 +214,7 @@ def test_one_unlucky_look_accuses_nobody(rig: Inner, monkeypatch: pytest.MonkeyP
     assert not suspect["confirmed"]
     assert case.outcome == "passed"
     assert len(found["probed"]) == 40
-    assert "proves nothing" in " ".join(rig.records("verdict")[0]["remarks"])  # type: ignore[arg-type]
+    assert "proves nothing" in " ".join(rig.records("verdict")[0]["remarks"])
 
 
 def test_drives_so_slow_that_little_is_seen_get_a_longer_look(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,7 +361,7 @@ def test_a_sequential_protocol_looks_until_it_is_certain(rig: Inner, monkeypatch
     assert case.outcome == "failure", case.text
     assert "randread_4k_reg10_qd16: 74.8 IOPS" in case.message
     looks = rig.records("looked")
-    assert max(record["at_s"] for record in looks) <= 200  # type: ignore[type-var]
+    assert max(record["at_s"] for record in looks) <= 200
     # Clear ones end at the first look.
     assert found["seconds"] == pytest.approx(101 * len(found["probed"]), rel=0.2)
 

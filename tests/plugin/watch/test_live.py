@@ -268,12 +268,12 @@ def test_steps_that_follow_each_other_are_one_line_of_the_log() -> None:
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
-def test_figures_that_are_none_end_nothing(odd: float) -> None:
+def test_figures_that_are_none_end_nothing(monkeypatch: pytest.MonkeyPatch, odd: float) -> None:
     page, told = shown()
     events = RunProgress([page.take])
     for news in (Planned(odd), Begun("fill", odd), LoadBegun("fill", "raid5x3", "", ("raid5x3",)), Now(1, (odd,), 7)):
         events.take(news, "", 0)
-    page._spec("").limit = lambda *about: SimpleNamespace(bound=odd, source="acme.toml")
+    monkeypatch.setattr(page._spec(""), "limit", lambda *about: SimpleNamespace(bound=odd, source="acme.toml"))
     events.take(LoadBegun("measure", "raid5x3", "randread_4k_qd8", ("raid5x3",)), "", 0)
     assert [facts["limit"] for name, facts in told() if name == "load"] == [None, None]
     assert "strip" not in [name for name, _ in told()]

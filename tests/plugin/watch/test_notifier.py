@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email import message_from_bytes, policy
@@ -218,7 +219,7 @@ def test_a_second_attempt_is_made_and_no_third(monkeypatch: pytest.MonkeyPatch) 
     box = Outbox("hook", send)
     box.put(EVENT)
     box.put(EVENT)
-    box.close(notifier.time.monotonic() + 10)
+    box.close(time.monotonic() + 10)
     assert len(calls) == 4
     assert box.failed == [("hook was not notified of the failure: OSError: cannot reach http://h/…", "/runs/1")]
 
@@ -227,7 +228,7 @@ def test_a_receiver_that_never_answers_is_given_up() -> None:
     never = threading.Event()
     box = Outbox("hook", lambda event: never.wait(60))
     box.put(EVENT)
-    box.close(notifier.time.monotonic())
+    box.close(time.monotonic())
     assert box.failed == [("hook was not notified of the failure: no answer in time", "/runs/1")]
     never.set()
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import accumulate
 from statistics import median
 
@@ -105,9 +106,10 @@ def test_levels_that_are_equally_far_apart_make_the_first_cut_unclear_but_not_th
     found = find(series, LEAST)
     assert found is not None
     assert (found.index, found.is_clear) == (10, False)
-    assert first_fall(series, LEAST) == Fall(
-        10, pytest.approx(10), is_clear=True, is_from_level=True, is_in_scatter=False
-    )
+    fall = first_fall(series, LEAST)
+    assert fall is not None
+    assert fall.factor == pytest.approx(10)
+    assert replace(fall, factor=10) == Fall(10, 10, is_clear=True, is_from_level=True, is_in_scatter=False)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.03])

@@ -157,7 +157,11 @@ def test_repeats_that_do_not_differ_are_one_series_of_rounds() -> None:
     assert Basis(repeats=2).bounds(values, ones) == Basis().bounds(values, ones)
     assert of_repeats(values[:9], 2) is None
     assert of_repeats([100.0] * 10, 2) is None
-    assert of_repeats([100.0] * 5 + [101.0] * 5, 2) == (pytest.approx(math.sqrt(5 * 0.5)), 1)
+    found = of_repeats([100.0] * 5 + [101.0] * 5, 2)
+    assert found is not None
+    scatter, degrees = found
+    assert scatter == pytest.approx(math.sqrt(5 * 0.5))
+    assert degrees == 1
 
 
 def test_repeats_of_a_measurement_are_its_runs() -> None:

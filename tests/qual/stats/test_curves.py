@@ -251,7 +251,8 @@ def test_a_monotone_fall_may_end_in_a_rise_of_pure_writes() -> None:
     falling = {100: 300, 95: 250, 65: 120, 50: 90, 35: 70, 5: 60}
     assert mix_rise(over_mixes({**falling, 0: 66})).estimate.value == pytest.approx(60 / 70)
     found = mix_rise(over_mixes({**falling, 50: 132, 0: 66}))
-    assert (found.estimate.value, found.at) == (pytest.approx(1.1), (mix(65), mix(50)))
+    assert found.estimate.value == pytest.approx(1.1)
+    assert found.at == (mix(65), mix(50))
     with pytest.raises(ValueError, match="at least 2 mixes with reads"):
         mix_rise(over_mixes({100: 1, 0: 1}))
 
@@ -266,7 +267,8 @@ def test_a_fall_never_rises_and_a_rise_always_does(iops: list[float]) -> None:
 
 def test_a_balanced_mix_is_compared_with_the_best_of_all_others() -> None:
     found = balanced_gain(over_mixes({100: 100, 95: 110, 65: 120, 50: 132, 35: 90, 5: 50, 0: 40}))
-    assert (found.estimate.value, found.at) == (pytest.approx(1.2), (mix(50), mix(95)))
+    assert found.estimate.value == pytest.approx(1.2)
+    assert found.at == (mix(50), mix(95))
     with pytest.raises(ValueError, match="35 to 65 % reads and others"):
         balanced_gain(over_mixes({100: 1, 0: 1}))
 

@@ -22,6 +22,7 @@ from pytest_ssdqual.qual.stats.group_sequential import Question, Side
 from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.verdict.verdict import Outcome
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ def test_bad_drives_are_not_accepted_nor_good_ones_rejected(kind: str) -> None:
     outcomes = [ended(drive(kind, seed, mean)).outcome for mean in (950.0, 1_050.0) for seed in range(40)]
     assert "pass" not in outcomes[:40]
     assert "fail" not in outcomes[40:]
-    assert outcomes.count("inconclusive") <= 2
+    assert outcomes.count(Outcome.INCONCLUSIVE) <= 2
 
 
 def test_on_the_limit_looking_often_does_not_add_up_errors() -> None:

@@ -23,8 +23,8 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 PROTOCOL = protocol.load("interleaved")
+assert PROTOCOL.interleave
 RULE = PROTOCOL.interleave
-assert RULE
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 SURE = ConfidenceLevel(0.95)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ def about(value: float) -> Estimate:
     return Estimate(value, 0.99 * value, 1.01 * value, 5, Unit.IOPS)
 
 
-def members(**changes: dict[str, float]) -> tuple[MemberEvidence, ...]:
+def members(**changes: dict[str, Any]) -> tuple[MemberEvidence, ...]:
     even = {name: MemberEvidence(name, 1.0, 1.0, 8.0, 8.0, 1e6, 1.0) for name in ("A", "B", "C", "D")}
     return tuple(replace(each, **changes.get(name, {})) for name, each in even.items())
 
@@ -126,7 +127,7 @@ def queue(read_ms: float, iops: float = 100.0, depth: float = 4.0) -> DeviceQueu
     return DeviceQueue(iops, 0.0, depth, read_ms * 1e6, None, 1.0)
 
 
-def unpredicted(*read_ms: float, iops: tuple[float, ...] = (), **more: object) -> Cause:
+def unpredicted(*read_ms: float, iops: tuple[float, ...] = (), **more: Any) -> Cause:  # noqa: ANN401 (as shortfall has it)
     rates = iops or (100.0,) * len(read_ms)
     drives = zip("ABCDEFGH", read_ms, rates, strict=False)
     found = tuple(MemberEvidence(name, queue=queue(wait, rate)) for name, wait, rate in drives)

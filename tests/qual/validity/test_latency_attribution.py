@@ -56,8 +56,8 @@ def test_a_drive_whose_own_latency_stands_out_is_named_if_a_median_one_would_kee
 
 
 def test_a_drive_that_became_slow_in_the_array_is_named() -> None:
-    changed = {"B": {"delivered": 0.5, "wait_ns": 3e6, "depth": 20.0}}
-    found = attribute(late(20, 3, efficiency=0.6, members=members(**changed)))
+    slow = members(B={"delivered": 0.5, "wait_ns": 3e6, "depth": 20.0})
+    found = attribute(late(20, 3, efficiency=0.6, members=slow))
     assert (found.culprit, found.drives) == (Culprit.DRIVE, ("B",))
 
 

@@ -10,6 +10,7 @@ from pytest_ssdqual.qual.measured.environment import (
     CpuUse,
     DeviceQueue,
     DeviceTraffic,
+    DriveEnvironment,
     DrivePlacement,
     StripeCache,
     Traffic,
@@ -24,15 +25,15 @@ from pytest_ssdqual.qual.workload.workload import Workload
 ABOUT = Estimate(1_000, 990, 1_010, 5, Unit.IOPS)
 
 
-def drive(name: str, cpus: str, node: int | None = 0) -> object:
+def drive(name: str, cpus: str, node: int | None = 0) -> DriveEnvironment:
     seen = strategies.seen_drive(name, Traffic(1_000, 0, 4_096_000, 0), None)
     queue = DeviceQueue(100.0, 0.0, 8.0, 8e7, None, 1.0)
     return replace(seen, queue=queue, placement=DrivePlacement("none", 64, node, cpus))
 
 
-def evidence(*drives: object, busy: tuple[float, ...], cache: StripeCache | None = None) -> Shortfall:
+def evidence(*drives: DriveEnvironment, busy: tuple[float, ...], cache: StripeCache | None = None) -> Shortfall:
     array = ArrayEnvironment(DeviceTraffic(None, None), 65536, None, (), 0.5, cache)
-    seen = strategies.seen(drives, array)  # type: ignore[arg-type]
+    seen = strategies.seen(drives, array)
     assert seen.cpu
     uses = tuple(CpuUse(number, share, share, 0.0) for number, share in enumerate(busy))
     run = replace(strategies.run([1_000] * 5), seen=replace(seen, cpu=replace(seen.cpu, each=uses)))
@@ -66,13 +67,13 @@ def test_nodes_and_stripe_cache() -> None:
 def test_the_share_of_the_possible_ios_that_is_at_the_drives() -> None:
     alike = [replace(drive(f"S{number}", "0"), queue=DeviceQueue(100.0, 0.0, 2.0, 8e7, None, 1.0)) for number in "012"]
     run = strategies.run([1_000] * 5, geometry="raid5x3", workload=Workload("randread", "4k", 8))
-    run = replace(run, seen=strategies.seen(alike))  # type: ignore[arg-type]
+    run = replace(run, seen=strategies.seen(alike))
     # 24 host reads are 24 member reads; phases of a parity write are of different size.
     assert shortfall.of_run(run, ABOUT, None, None).at_drives == pytest.approx(6 / 24)
     writes = replace(run, workload=Workload("randwrite", "4k", 8))
     assert shortfall.of_run(writes, ABOUT, None, None).at_drives is None
     mirrored = replace(writes, geometry=Geometry.parse("raid10x4"))
-    mirrored = replace(mirrored, seen=strategies.seen([*alike, replace(alike[0], name="S3")]))  # type: ignore[arg-type]
+    mirrored = replace(mirrored, seen=strategies.seen([*alike, replace(alike[0], name="S3")]))
     assert shortfall.of_run(mirrored, ABOUT, None, None).at_drives is not None
     rebuilding = replace(run, geometry=Geometry.parse("raid5x3-1rebuilding"))
     assert shortfall.of_run(rebuilding, ABOUT, None, None).at_drives is not None

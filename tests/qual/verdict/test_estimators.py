@@ -22,13 +22,13 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim, Scope
 from pytest_ssdqual.qual.stats import spread
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew
+from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.estimators import (
     OF_SWEEP,
     estimate,
     found_in,
-    iops,
     of_scaling,
     slowest_member,
 )

@@ -223,4 +223,5 @@ def test_false_differences_among_many_are_as_rare_as_of_one() -> None:
 
 
 def ratio_of_rounds(new: list[float], old: list[float], share: float) -> Estimate:
-    return ratio(*(mean_of_rounds(each, Unit.IOPS, ConfidenceLevel(share=share)) for each in (new, old)))
+    at = ConfidenceLevel(share=share)
+    return ratio(mean_of_rounds(new, Unit.IOPS, at), mean_of_rounds(old, Unit.IOPS, at))

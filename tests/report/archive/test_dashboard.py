@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.archive import dashboard, runs
+from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.html import dashboard_page
 from pytest_ssdqual.report.run_folder.reader import folders_below
 
@@ -97,7 +98,7 @@ def test_a_folder_without_runs_is_a_page(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_a_chart_that_cannot_be_drawn_does_not_cost_the_page(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dashboard_page.charts_of, "margin", lambda claim, points: 1 / 0)
+    monkeypatch.setattr(charts_of, "margin", lambda claim, points: 1 / 0)
     page = dashboard_page.compose(archive, archive)
     assert "ZeroDivisionError" in page.charts_note
     assert len(page.runs.rows) == 6

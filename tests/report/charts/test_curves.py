@@ -80,9 +80,7 @@ def test_a_bathtub_lies_below_its_line() -> None:
 def test_points_that_are_no_curve_are_bars() -> None:
     pair = [Workload("randwrite", "4k", 8), Workload("randwrite", "4k", 8, offset="512")]
     points = [Part(str(each), {"outstanding": 8, "iops": 900.0}) for each in pair]
-    record = charted.judged(
-        Claim.UNALIGNED_PENALTY, "raid0x4", pair, 1, 2, about=queue_depth.About.CURVE, points=points
-    )
+    record = charted.judged(Claim.UNALIGNED_PENALTY, "raid0x4", pair, 1, 2, about=About.CURVE, points=points)
     found, curve = only_curve(record)
     chart = queue_depth.bars(found, curve)
     assert chart is not None
@@ -249,12 +247,12 @@ def test_loops_have_maps_of_mean_and_maximum_latency() -> None:
 def test_a_new_drive_is_drawn_against_a_working_one() -> None:
     random_writes, writes = Workload("randwrite", "8k", 8), Workload("write", "128k", 8)
     reads = Workload("randread", "8k", 8)
-    saturation_of, loop = About.SATURATION, {"about": About.LOOP, "group": "stec-new"}
+    saturation_of = About.SATURATION
     records = [
         charted.judged(Claim.FRESH_IOPS, "drivex1", [random_writes], 2700, 1, about=saturation_of),
         charted.judged(Claim.SETTLED_IOPS, "drivex1", [random_writes], 270, 1, about=saturation_of),
         charted.judged(Claim.FRESH_IOPS, "drivex1", [writes], 1000, 1, about=saturation_of),
-        charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 5000, 1, **loop),
+        charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 5000, 1, about=About.LOOP, group="stec-new"),
         charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 4000, 1, test="suites/test_it.py::test_working"),
     ]
     (found,) = new_and_working.compared(notes(*records))

@@ -52,7 +52,7 @@ def test_a_page_gets_both_and_light_ones_on_paper() -> None:
 
 
 #: Of those who lack one kind of cone: Machado, Oliveira, Fernandes 2009, table 1 (severity 1), of linear RGB.
-SIGHTS = {
+SIGHTS: dict[str, list[list[float]]] = {
     "all": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
     "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],

@@ -214,7 +214,7 @@ def test_a_run_that_does_not_say_when_it_ended_may_have_gone_on(tmp_path: Path) 
 def test_a_session_that_was_killed_had_ended_before_the_next_one(tmp_path: Path) -> None:
     one = run(tmp_path, "dut1", serials=["S1"], started="2026-05-01T08:00:00Z", ended="2026-05-01T10:00:00Z")
     manifest = json.loads((one / "manifest.json").read_text())
-    each = {"command_line": [], "versions": {}, "differences": []}
+    each: dict[str, object] = {"command_line": [], "versions": {}, "differences": []}
     killed = {**each, "started": "2026-05-01T08:00:00Z", "ended": None, "exit_status": None}
     resumed = {**each, "started": "2026-05-01T09:00:00Z", "ended": "2026-05-01T10:00:00Z", "exit_status": 0}
     (one / "manifest.json").write_text(json.dumps({**manifest, "sessions": [killed, resumed]}))
@@ -248,7 +248,8 @@ def test_junit_of_all_bays(tmp_path: Path) -> None:
     assert case.classname == "dut2.suites.test_it"
     assert case.name == "test_steady_iops[dut2-raid5x4-randread_4k_qd8]"
     assert case.result[0].message.endswith("FAIL by 20.0 %")
-    values = {each.name: each.value for found in case.iterchildren(Properties) for each in found}
+    properties = case.iterchildren(Properties)  # type: ignore[no-untyped-call]  # junitparser's own
+    values = {each.name: each.value for found in properties for each in found}
     assert values["ssd.steady_iops"] == "8000"
     assert "INCONCLUSIVE" in next(iter(suites["dut3"])).result[0].message
     assert next(iter(suites["dut4"])).result[0].message == "fio lost"

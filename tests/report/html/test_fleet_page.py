@@ -17,7 +17,8 @@ from pytest_ssdqual.report.fleet import view
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.fleet.view import FleetView, Together, together
 from pytest_ssdqual.report.html import fleet_page
-from pytest_ssdqual.report.html.fleet_page import MeasuredCell, compose
+from pytest_ssdqual.report.html.fleet_page import compose
+from pytest_ssdqual.report.view.tables import MeasuredCell
 
 GOOD, BAD, OPEN = KeptPromise(12_000), KeptPromise(8_000), KeptPromise(10_000)
 SLOW = KeptPromise(600_000, 500_000, Claim.P99_LATENCY)
@@ -205,8 +206,9 @@ def test_hostile_records_and_manifests_cost_nothing_but_themselves(tmp_path: Pat
     bays = folder / "bays"
     record = plain(GOOD.evidence())
     line = '{"schema":1,"kind":"verdict","time":"t","test":"x",'
+    wrong: list[dict[str, object]] = [{"geometries": []}, {"workloads": []}, {"estimate": 7}, {"group": "g" * 100_000}]
     with (bays / "dut1" / "records.jsonl").open("a") as file:
-        for changed in ({"geometries": []}, {"workloads": []}, {"estimate": 7}, {"group": "g" * 100_000}):
+        for changed in wrong:
             file.write(line + json.dumps({**record, **changed})[1:] + "\n")
     (bays / "dut2" / "manifest.json").write_text('{"bays": 7, "sessions": {}, "versions": []}')
     (bays / "other one").mkdir()

@@ -25,6 +25,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, LoopRule, SaturationRule, SequentialRule, SteadyRule
+from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Stimulus, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -39,7 +40,6 @@ from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time, saturation, sequential_verdict
 from pytest_ssdqual.rig.measure import rounds as looping
 from pytest_ssdqual.rig.measure.interleaved import Ending, InterleavedRounds
-from pytest_ssdqual.rig.measure.sequential_verdict import Decision
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment as surroundings
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -65,8 +66,8 @@ def test_what_another_writer_takes_away_meanwhile_is_no_danger(tmp_path: Path, m
     files = safe_files.files_below(journal.path)
     walk = os.walk
 
-    def gone_at_once(*args: object, **options: object) -> Iterator[tuple[str, list[str], list[str]]]:
-        found = list(walk(*args, **options))  # type: ignore[call-overload]
+    def gone_at_once(*args: Any, **options: Any) -> Iterator[tuple[str, list[str], list[str]]]:  # noqa: ANN401
+        found = list(walk(*args, **options))
         (journal.path / ".transcript-002.jsonl.gz.part").unlink()
         yield from found
 

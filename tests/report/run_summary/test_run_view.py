@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.builders.report_page import WriteRun, record, write_run
 
@@ -17,7 +19,7 @@ __all__ = ["write_run"]
         ({"findings": ["media errors: 0, now 3"]}, 1),
     ],
 )
-def test_drives_with_a_new_defect_are_counted(write_run: WriteRun, facts: dict[str, list[str]], defective: int) -> None:
+def test_drives_with_a_new_defect_are_counted(write_run: WriteRun, facts: dict[str, Any], defective: int) -> None:
     run = RunView.read(write_run(record("drive_worsened", drive="S1", name="ACME 1", **facts)))
     assert run.verdict.counts.worsened == defective
     assert len(run.worsened) == 1

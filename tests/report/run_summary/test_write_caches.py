@@ -7,17 +7,17 @@ from support.builders.report_page import Claimed, WriteRun, judged, record
 from pytest_ssdqual.report.certificate.certificate import certificate
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
-from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary import write_caches
 
 SWITCHED, REFUSED = "off, switched from on", "on, because the drive did not switch it off"
 
 
-def cache(drive: str, now: str = "off", outcome: str = SWITCHED) -> Record:
+def cache(drive: str, now: str = "off", outcome: str = SWITCHED) -> dict[str, object]:
     return record("write_cache", drive=drive, found="on", now=now, outcome=outcome)
 
 
-def shown(write_run: WriteRun, *records: Record) -> tuple[str, dict[str, str]]:
+def shown(write_run: WriteRun, *records: dict[str, object]) -> tuple[str, dict[str, str]]:
     drives: list[dict[str, Any]] = [{"identity": "0x51", "serial": "S1"}, {"identity": "0x54", "serial": "S4"}]
     story = RunReader.read(write_run(*records, bays=[{"machine": "a", "drives": drives}]))
     return write_caches.states(story), {str(row[0]): str(row[1]) for row in write_caches.rows(story)}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.report.view.tables import Table, text_table
 
 HEAD = ("", "IOPS", "published", "ours")
-ROWS = [("randread_4k_qd8", "41.3k", "", "1.06 ×"), ("randwrite_4k_qd32", "812", "", "")]
+ROWS = (("randread_4k_qd8", "41.3k", "", "1.06 ×"), ("randwrite_4k_qd32", "812", "", ""))
 
 
 def drawn(width: int, title: str = "raid0x4") -> list[str]:
@@ -41,14 +41,14 @@ def test_below_their_names_where_there_is_no_room_beside_them() -> None:
 
 def test_a_name_that_is_too_long_by_itself_is_wrapped() -> None:
     name = "drivex4 randwrite_8k_off512_qd1…randwrite_8k_off512_qd32 (randwrite_8k_off512_qd1to32)"
-    rows = [(name, *["1"] * (len(HEAD) - 1))]
+    rows = ((name, *["1"] * (len(HEAD) - 1)),)
     lines = [line.text for line in text_table(Table(HEAD, rows, "QD gain"), 40)]
     assert max(map(len, lines)) <= 40
     assert "".join("".join(lines[2:-1]).split()) == name.replace(" ", "")
 
 
 def test_in_bands_where_they_are_too_long_for_that_too() -> None:
-    many = [("4k", *(f"{number}00 MB/s" for number in range(1, 8)))]
+    many = (("4k", *(f"{number}00 MB/s" for number in range(1, 8))),)
     lines = [line.text for line in text_table(Table(("", *"abcdefg"), many, "throughput"), 40)]
     assert lines == [
         "throughput   a         b         c",
@@ -72,8 +72,8 @@ def test_colours_are_the_rows() -> None:
     st.integers(30, 100),
 )
 def test_no_line_is_too_long_and_no_text_is_lost(rows: list[list[str]], width: int) -> None:
-    head = ["", *(f"h{number}" for number in range(1, len(rows[0])))]
-    lines = [line.text for line in text_table(Table(head, rows, "title"), width)]
+    head = ("", *(f"h{number}" for number in range(1, len(rows[0]))))
+    lines = [line.text for line in text_table(Table(head, tuple(map(tuple, rows)), "title"), width)]
     assert max(map(len, lines)) <= width
     words = " ".join(lines).split()
     for row in rows:

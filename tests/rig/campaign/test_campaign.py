@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, InterleaveRule, SequentialRule, SteadyRule
+from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -35,7 +36,7 @@ from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure import rounds, saturation, sequential_verdict
 from pytest_ssdqual.rig.measure.interleaved import InterleavedRounds
-from pytest_ssdqual.rig.measure.sequential_verdict import Decision, Enough
+from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume import readopt_array
@@ -98,7 +99,7 @@ class Rig:
     def running(self) -> tuple[str, Workload]:
         """Array and workload of the fio process that was started last."""
         facts = next(facts for kind, facts in reversed(self.notes) if kind == "measuring")
-        return str(facts["geometry"]), from_plain(Workload, facts["asked"])  # type: ignore[arg-type]
+        return str(facts["geometry"]), from_plain(Workload, facts["asked"])
 
     def keep(self, name: str, data: bytes) -> str:
         return name
@@ -667,7 +668,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
 
     def in_rounds(self: InterleavedRounds, workloads: Sequence[Workload]) -> None:
         turns.rounds.append(tuple(workloads))
-        turns.controls.append(self.control and self.control.workload)
+        turns.controls.append(self.control.workload if self.control else None)
         self.is_confirmed = self.control is not None and turns.agrees
         for each in workloads:
             self.ended(each, turns.endings.get(each, found(each)) if turns.agrees else None)

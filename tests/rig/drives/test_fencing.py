@@ -191,7 +191,8 @@ def test_kernel_may_contradict_udev(
     monkeypatch.setattr(fencing, "CHECK", fencing.CHECK.replace("/sys/dev/block/", f"{tmp_path}/"))
     if "_" in checked.get("serial", ""):
         (computer.path / "lsblk").write_text(LSBLK.replace("S 1", "S_1"))
-    status, said, errors = computer.answer(computer.checked(**ANY | checked))
+    names = ANY | checked
+    status, said, errors = computer.answer(computer.checked(names["serial"], names["wwn"]))
     assert (status, said) == ((0, "ran,$(exit 1),a b,") if is_same else (REFUSED, "")), errors
 
 

@@ -104,9 +104,9 @@ def test_script_reads_sata(tmp_path: Path, shell: str) -> None:
     rig.link("devices/ata3/host2/block/sdb/device", "devices/ata3/host2")
     rig.link("class/block/sdb", "devices/ata3/host2/block/sdb")
     rig.write("class/ata_link/link3/hw_sata_spd_limit", "6.0 Gbps")
-    found = rig.run(shell, "sdb", "/dev/sdb", "sat,12", "sdc", "/dev/sdc", "none")
-    assert found["sdc"]["smart"].strip() == ""
-    found = found["sdb"]
+    drives = rig.run(shell, "sdb", "/dev/sdb", "sat,12", "sdc", "/dev/sdc", "none")
+    assert drives["sdc"]["smart"].strip() == ""
+    found = drives["sdb"]
     lines = dict(line.split(" ", 1) for line in found["sysfs"].split("\n") if line)
     assert lines["hw_sata_spd_limit"] == "6.0 Gbps"
     assert (lines["queue_depth"], lines["write_cache"]) == ("32", "write back")

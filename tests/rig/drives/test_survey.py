@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders.survey_records import probed
-from support.fakes.scripted import ScriptedMachine, completed
+from support.fakes.scripted import CommandsOnly, ScriptedMachine, completed
 from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.rig.drives.survey import (
@@ -25,16 +25,15 @@ from pytest_ssdqual.rig.drives.survey import (
 )
 from pytest_ssdqual.rig.drives.topology import Use, UseKind
 from pytest_ssdqual.rig.guard.refusals import refusals
-from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, RigError, Tethered
+from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, MustFinish, RigError
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 
-class Here:
+class Here(CommandsOnly):
     """The scripts for real, on this computer, as whoever runs the tests, under one shell after another."""
 
     name = "here"
-    generation = 0
 
     def __init__(self, shell: str) -> None:
         self.shell = (shell, "sh") if shell == "busybox" else (shell,)
@@ -47,18 +46,13 @@ class Here:
         check: bool = True,
         stdin: bytes | None = None,
         repeatable: bool = False,
-        must_finish: object = None,
+        must_finish: MustFinish | None = None,
     ) -> Completed:
         argv = (*self.shell, *argv[1:]) if argv[0] == "sh" else tuple(argv)
         done = subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=deadline_s)
         if check and done.returncode:
             raise CommandFailed(f"{argv} failed", completed(argv, status=done.returncode))
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, "", 0.0)
-
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
-        raise NotImplementedError
-
-    def close(self) -> None: ...
 
 
 @pytest.fixture(params=SHELLS)

@@ -4,26 +4,27 @@ import gzip
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from support.builders import fio_documents, strategies
-from support.fakes.scripted import completed
+from support.fakes.scripted import CommandsOnly, completed
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import JobTarget, measurement
-from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, MachineLost, RigError, Tethered
+from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, MachineLost, MustFinish, RigError, Tethered
 
 JOB = measurement(Workload("randread", "4k", 1), [JobTarget("/dev/sdb", 1 << 30)], 1, 5)
 
 
 @dataclass
-class Machine:
+class Machine(CommandsOnly):
     """One on which fio does what it is told to, and what was asked of it."""
 
     output: bytes | None = b"{}"
@@ -32,8 +33,6 @@ class Machine:
     ended: bool = False
     asked: list[str] = field(default_factory=list)
     name: str = "here"
-    generation: int = 0
-    token: str = "ab"  # noqa: S105 (of file names)
     paths: list[str] = field(default_factory=list)
 
     def run(
@@ -44,6 +43,7 @@ class Machine:
         check: bool = True,
         stdin: bytes | None = None,
         repeatable: bool = False,
+        must_finish: MustFinish | None = None,
     ) -> Completed:
         self.asked.append(argv[0])
         self.paths += [word for word in argv[4:5] or argv[-1:]]
@@ -77,9 +77,6 @@ class Machine:
     def cut(self, deadline_s: float = 30.0) -> Completed:
         self.asked.append("cut")
         return completed(["fio"], status=128)
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def test_a_process_is_waited_for_longer_than_it_should_take_and_its_output_fetched() -> None:
@@ -179,7 +176,7 @@ def test_a_watched_process_is_ended_when_none_of_its_ios_ends(
         machine.ended = clock[0] > 10 * process.STALLED_S
         return not machine.ended
 
-    monkeypatch.setattr(process.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(machine, "rest", rest)
     if is_stalled:
         with pytest.raises(DeadlineExceeded, match="I/Os ended for"):
@@ -219,13 +216,11 @@ def test_the_real_scripts_read_what_is_new_and_give_its_memory_back(tmp_path: Pa
 
 
 @dataclass
-class Shell:
+class Shell(CommandsOnly):
     """This computer, and how much of the file it has after each command."""
 
     blocks: list[int] = field(default_factory=list)
     name: str = "here"
-    generation: int = 0
-    token: str = "ab"  # noqa: S105 (of file names)
 
     def run(
         self,
@@ -235,17 +230,12 @@ class Shell:
         check: bool = True,
         stdin: bytes | None = None,
         repeatable: bool = False,
+        must_finish: MustFinish | None = None,
     ) -> Completed:
         done = subprocess.run(argv, capture_output=True, check=False, timeout=60)
         path = Path(argv[4] if argv[0] == "sh" else argv[2])
         self.blocks.append(path.stat().st_blocks if path.exists() else 0)
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr, "", 0.0)
-
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 #: 400 MB of fio's documents, read as those of a fill are, with a quarter of a GB for all data of the process. Its first

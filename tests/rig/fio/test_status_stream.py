@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import DECODER
-from pytest_ssdqual.rig.fio.status_stream import Splitter, pieces
+from pytest_ssdqual.rig.fio.status_stream import Piece, Splitter, pieces
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 JSON_VALUES = st.recursive(
@@ -37,7 +37,7 @@ def test_documents_and_text_are_parted(expected: list[dict[str, object] | str]) 
 @given(st.lists(DOCUMENTS | TALK, max_size=8), st.lists(st.integers(0, 40)))
 def test_in_whatever_pieces_they_come(expected: list[dict[str, object] | str], sizes: list[int]) -> None:
     text = "".join(f"{piece if isinstance(piece, str) else json.dumps(piece, indent=2)}\n" for piece in expected)
-    data, splitter, found = text.encode(), Splitter(), []
+    data, splitter, found = text.encode(), Splitter(), list[Piece]()
     for size in sizes:
         found += splitter.feed(data[:size])
         data = data[size:]

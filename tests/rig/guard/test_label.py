@@ -30,7 +30,7 @@ UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
 DRIVE = Drive("/dev/sdb", "sdb", "ACME", "S1", "0x5001", "1", 1 << 30, 512, 4096, False, "sata")
 
 
-@given(st.text(st.characters(exclude_characters="\n\0", exclude_categories=("Cs",)), min_size=1, max_size=256))
+@given(st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"]), min_size=1, max_size=256))
 def test_a_label_names_its_owner(identity: str) -> None:
     data = page(of_drive(identity))
     assert len(data) == 4096
@@ -50,7 +50,7 @@ def test_arrays_are_owners_by_their_uuid_in_any_spelling() -> None:
 
 
 def sample(*pages: SampledPage, owner: str = of_drive("S1")) -> DeviceSample:
-    return DeviceSample("/dev/sdb", 194, (SampledPage(0, "70797465", "00"), *pages), page(owner), 1 << 20, 100)
+    return DeviceSample("/dev/sdb", 194, (SampledPage(0, "70797465", "00"), *pages), page(owner), 1 << 20)
 
 
 SUPERBLOCK = SampledPage(4096, MD_SUPERBLOCK + "00" * 12, "00" * 16)

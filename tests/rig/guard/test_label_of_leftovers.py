@@ -15,7 +15,7 @@ from pytest_ssdqual.rig.drives.topology import plain_uuid
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES, of_array, of_drive
 from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES
-from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.machine.machine import Completed, RigError
 
 UUID, OTHER = "3aaa012229827cfa5331ad66ca767371", "00000000000000000000000000000001"
 OFFSET, CHUNK = 1 << 20, 64 << 10
@@ -28,7 +28,7 @@ FILE_SYSTEM = bytes(1024) + b"\x53\xef" + bytes(CHUNK - 1026)
 def holding(heads: Mapping[str, bytes], first: bytes = superblock(UUID)) -> ScriptedMachine:
     """Drives with what is behind the data offset of each."""
 
-    def read(argv: tuple[str, ...]) -> object:
+    def read(argv: tuple[str, ...]) -> Completed:
         path, offset, size = argv[4], int(argv[5]), int(argv[6])
         text = first if offset == PAGE_BYTES else heads[path]
         return replace(completed(argv), stdout=gzip.compress(text[:size]))

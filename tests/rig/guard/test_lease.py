@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard import lease as leases
 from pytest_ssdqual.rig.guard.lease import (
-    DIRECTORY,
     Lease,
     LeaseLost,
     Note,
@@ -30,6 +29,7 @@ from pytest_ssdqual.rig.guard.lease import (
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import LeaseTaken, RigError, Tethered
+from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
 
 #: A run that holds drives and never says goodbye.
 CONTROLLER = """

@@ -18,7 +18,7 @@ from support.simulator.simulated_content import Contents, record
 
 from pytest_ssdqual.rig.guard import label, sampling
 from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, SPOTS, DeviceSample, SampledPage, parse, take
-from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.machine.machine import Completed, RigError
 
 MIB = 1 << 20
 SIZE = 16 * MIB
@@ -84,7 +84,7 @@ def test_what_a_discard_may_return_is_blank(sample: Callable[..., dict[str, Devi
 def test_one_byte_of_both_ends_is_found(
     sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path, at: int
 ) -> None:
-    path = file(tmp_path, **{f"at_{at}": b"x"})
+    path = file(tmp_path, SIZE, **{f"at_{at}": b"x"})
     (found,) = sample(path).values()
     wanted = at // PAGE_BYTES * PAGE_BYTES
     assert found.first_data == (wanted if found.pages or found.data_at == wanted else SIZE - MIB)
@@ -131,7 +131,7 @@ def test_without_perl_and_python_nothing_counts_as_sampled(tmp_path: Path) -> No
     shell, only = shutil.which("sh"), tmp_path / "bin"
     only.mkdir()
 
-    def run(argv: tuple[str, ...]) -> object:
+    def run(argv: tuple[str, ...]) -> Completed:
         done = subprocess.run([str(shell), *argv[1:]], env={"PATH": str(only)}, capture_output=True, text=True)
         return completed(argv, done.stdout, done.returncode, done.stderr)
 

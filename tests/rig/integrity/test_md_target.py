@@ -29,6 +29,7 @@ from pytest_ssdqual.rig.md import members as membership
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.purge import zero
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
 PROTOCOL = Protocol(
@@ -251,8 +252,8 @@ def test_every_array_spares_its_beginning_and_every_drive_is_labelled(
     array = replace(ARRAY, begin_bytes=3 << 20)
     monkeypatch.setattr(MdTarget, "close", lambda body: None)
     monkeypatch.setattr(MdTarget, "_purge", lambda body: None)
-    monkeypatch.setattr(md_target.zero, "zero", lambda machine, members: not labelled)
-    monkeypatch.setattr(md_target.label, "write_drives", lambda machine, drives: labelled.append(drives))
+    monkeypatch.setattr(zero, "zero", lambda machine, members: not labelled)
+    monkeypatch.setattr(label, "write_drives", lambda machine, drives: labelled.append(drives))
     monkeypatch.setattr(
         MdTarget, "_created", lambda body, geometry, bitmap, zeroed: array if zeroed and labelled else None
     )

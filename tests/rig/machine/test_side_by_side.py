@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent import futures
 
 import pytest
 from support.fakes.scripted import ScriptedMachine
@@ -47,9 +47,9 @@ def test_every_drive_is_finished_before_an_error_is_raised() -> None:
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """A signal comes while the main thread waits, once the event is set."""
-    real, has_come, begun = side_by_side.wait, False, threading.Event()
+    real, has_come, begun = futures.wait, False, threading.Event()
 
-    def wait(working: Sequence[Future[None]], timeout: float | None = None) -> object:
+    def wait(working: Sequence[futures.Future[None]], timeout: float | None = None) -> object:
         nonlocal has_come
         if not has_come:
             has_come = True

@@ -244,7 +244,8 @@ def test_a_machine_that_does_not_come_back_is_told_to_whoever_waits(tethered: Te
     road.closed_for = MachineLost("dut7 is lost: no route")
     road.cut()
     road.open.set()
-    for ask in (lambda: process.wait(60), process.cut):
+    asked: tuple[Callable[[], Completed], ...] = (lambda: process.wait(60), process.cut)
+    for ask in asked:
         with pytest.raises(MachineLost, match=r"^dut7 is lost: no route$"):
             ask()
     assert not process.alive()

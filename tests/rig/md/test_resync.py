@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from support.fakes.scripted import completed
+from support.fakes.scripted import CommandsOnly, completed
 
 from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
-from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, RigError, Tethered
+from pytest_ssdqual.rig.machine.machine import Completed, MachineLost, MustFinish, RigError
 from pytest_ssdqual.rig.md import resync
 
 MD = "/sys/block/md100/md/"
@@ -16,13 +16,12 @@ SYSTEM = {"sync_speed_min": "1000 (system)", "sync_speed_max": "200000 (system)"
 
 
 @dataclass
-class Sysfs:
+class Sysfs(CommandsOnly):
     """A machine that is only the md directory of one array."""
 
     files: dict[str, str] = field(default_factory=lambda: {**SYSTEM, "sync_completed": "none"})
     written: list[tuple[str, str]] = field(default_factory=list)
     name: str = "sysfs"
-    generation: int = 0
     lost: bool = False
 
     def run(
@@ -33,6 +32,7 @@ class Sysfs:
         check: bool = True,
         stdin: bytes | None = None,
         repeatable: bool = False,
+        must_finish: MustFinish | None = None,
     ) -> Completed:
         if self.lost:
             raise MachineLost("sysfs is lost")
@@ -50,12 +50,6 @@ class Sysfs:
             self.files[name] = SYSTEM[name] if value == "system" else f"{value} (local)"
         if (name, value) == ("sync_action", "check"):
             self.files |= {"sync_action": "idle", "last_sync_action": "check", "mismatch_cnt": "128"}
-
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def test_speeds_are_those_of_the_protocol_and_then_the_kernels_again() -> None:

@@ -161,7 +161,11 @@ def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_
     order: list[str] = []
 
     def doing(what: str, answer: object = None) -> Callable[..., object]:
-        return lambda *_, **more: order.append(what) or answer
+        def done(*_: object, **more: object) -> object:
+            order.append(what)
+            return answer
+
+        return done
 
     array = Array(Geometry.parse(name), "/dev/md100", DRIVES[:2], "", 1 << 28, "zeroed")
     monkeypatch.setattr(purge, "purge", doing("purge", {}))

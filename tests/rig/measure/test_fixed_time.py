@@ -281,7 +281,7 @@ def test_what_prepares_is_repeated_once(fault: RigError) -> None:
             raise faults.pop(0)
         return "filled"
 
-    book = replace(setup(FixedTimeBook(), 1), logbook=logbook)  # type: ignore[arg-type]
+    book = replace(setup(FixedTimeBook(), 1), logbook=logbook)
     assert fixed_time.prepared(book, ARRAY, work) == "filled"
     assert noted == [("preparation_repeated", str(fault))]
     faults += [fault, fault]

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.builders import strategies
@@ -86,7 +87,10 @@ def measured(
 
 
 def rounds(
-    bench: Bench, ended: Ended, enough: Callable[[Measured], Decision] | None = None, **more: object
+    bench: Bench,
+    ended: Ended,
+    enough: Callable[[Measured], Decision] | None = None,
+    **more: Any,  # noqa: ANN401
 ) -> InterleavedRounds:
     settings = replace(protocol.load("interleaved"), interleave=more.pop("rule", RULE))
     setup = SimpleNamespace(

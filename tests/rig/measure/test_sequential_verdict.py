@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule, VerdictRule
 from pytest_ssdqual.qual.stats import batch_means
 from pytest_ssdqual.qual.stats import group_sequential as looks
-from pytest_ssdqual.qual.stats.group_sequential import Question
+from pytest_ssdqual.qual.stats.group_sequential import Decision, Question
 from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE
@@ -34,7 +34,7 @@ from pytest_ssdqual.rig.machine.machine import ClockSet, InvalidMeasurement, Mac
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time, sequential_verdict
-from pytest_ssdqual.rig.measure.sequential_verdict import Decision, Enough
+from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment
 

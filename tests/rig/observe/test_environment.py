@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -261,7 +262,7 @@ def sight(**changed: object) -> EnvironmentReading:
     return replace(plain, **changed)  # type: ignore[arg-type]
 
 
-def counters(cpus: dict[str, tuple[int, ...]], throttled_ms: dict[str, int] | None = None) -> EnvironmentReading:
+def counters(cpus: Mapping[str, tuple[int, ...]], throttled_ms: dict[str, int] | None = None) -> EnvironmentReading:
     return sight(host=HostCounters(cpus, throttled_ms or {}))
 
 

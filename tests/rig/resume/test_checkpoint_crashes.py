@@ -29,6 +29,7 @@ from pytest_ssdqual.rig.drives.write_counters import Written
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
+from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine.machine import Machine
 from pytest_ssdqual.rig.md import mdadm, members, survival_pattern
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -226,7 +227,7 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., World
 
     for module, name, value in (
         (purge, "purge", lambda *a, **m: now.purged(*a, **m)), (zero, "zero", lambda machine, drives: True),
-        (array_lifecycle.label, "write_drives", lambda machine, drives: None),
+        (label, "write_drives", lambda machine, drives: None),
         (mdadm, "create", lambda *a, **m: now.create(*a, **m)), (mdadm, "stop", lambda *a: now.stop(*a)),
         (mdadm, "require_healthy", lambda machine, array: None),
         (mdadm, "end_check", lambda machine, array: False),

@@ -35,7 +35,11 @@ ORDER = InspectionTable.model_validate(
     }
 )
 #: What the order says more, of SATA and SAS drives.
-MORE = {"sata": {"write_cache": True, "log_pages": [0x04]}, "sas": {"link_speed": 12.0}, "nvme": {}}
+MORE: Mapping[str, Mapping[str, object]] = {
+    "sata": {"write_cache": True, "log_pages": [0x04]},
+    "sas": {"link_speed": 12.0},
+    "nvme": {},
+}
 BUILDERS: Mapping[str, Callable[..., dict[str, str]]] = {
     "nvme": inspected.nvme,
     "sata": inspected.sata,

@@ -7,6 +7,7 @@ import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,7 @@ class Inner:
         (folder,) = (self.pytester.path / "ssdqual-runs").iterdir()
         return folder
 
-    def records(self, *kinds: str) -> list[dict[str, object]]:
+    def records(self, *kinds: str) -> list[dict[str, Any]]:
         """Lines of the only run folder, by kind."""
         folder = self.folder()
         marks = [f'"kind":"{kind}"' for kind in kinds]

@@ -16,8 +16,28 @@ def completed(argv: Sequence[str], stdout: str = "", status: int = 0, stderr: st
     return Completed(tuple(argv), status, stdout.encode(), stderr.encode(), "2026-01-01T00:00:00+00:00", 0.0)
 
 
+class CommandsOnly:
+    """What a machine has besides ``run``, where nothing runs for long."""
+
+    name: str = "fake"
+    generation: int = 0
+    token: str = "ab"  # noqa: S105 (of file names)
+
+    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
+        raise NotImplementedError("nothing runs for long on this machine")
+
+    def unfinished(self) -> tuple[str, ...]:
+        return ()
+
+    def leave_unfinished(self) -> None:
+        """Nothing must finish."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 @dataclass
-class ScriptedMachine:
+class ScriptedMachine(CommandsOnly):
     """Answers by the longest matching argv prefix; an argv nobody foresaw is an error of the test.
 
     Of a command that is bound to its drives, it is asked the command itself, and ``bound`` tells to which.
@@ -73,15 +93,3 @@ class ScriptedMachine:
         if check and done.status:
             raise CommandFailed(f"{argv[0]} exited with {done.status}: {done.errors.strip()}", done)
         return done
-
-    def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
-        raise NotImplementedError("a scripted machine runs nothing for long")
-
-    def unfinished(self) -> tuple[str, ...]:
-        return ()
-
-    def leave_unfinished(self) -> None:
-        """Nothing must finish."""
-
-    def close(self) -> None:
-        """Nothing is open."""

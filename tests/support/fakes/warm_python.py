@@ -114,8 +114,9 @@ def serve(listener: socket.socket) -> ProcessRequest | None:
     """Fork a process for each request; the request in such a process, None in the server when its input ends."""
     # Waited for, so that their CPU time is in the sum of the tests'.
     signal.signal(signal.SIGCHLD, lambda *_: reap())
+    awaited: list[socket.socket | int] = [listener, 0]
     while True:
-        ready, _, _ = select.select([listener, 0], [], [])
+        ready, _, _ = select.select(awaited, [], [])
         if listener not in ready:
             return None
         road, _ = listener.accept()
@@ -143,7 +144,8 @@ def attend(road: socket.socket) -> ProcessRequest:
     for descriptor in (0, 1, 2, *request.streams):
         os.close(descriptor)
     handle = os.pidfd_open(child)
-    ready, _, _ = select.select([handle, road], [], [])
+    awaited: list[socket.socket | int] = [handle, road]
+    ready, _, _ = select.select(awaited, [], [])
     if handle not in ready:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -168,13 +170,12 @@ def become(request: ProcessRequest) -> Callable[[], Any]:
     for number, descriptor in enumerate(request.streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    sys.stdin, sys.stdout, sys.stderr = (
-        open(number, mode, closefd=False)  # noqa: SIM115
-        for number, mode in ((0, "r"), (1, "w"), (2, "w"))
-    )
-    sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())
-    sys.stderr.reconfigure(line_buffering=True)
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    stdin = open(0, closefd=False)  # noqa: SIM115
+    stdout, stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
+    stdout.reconfigure(line_buffering=stdout.isatty())
+    stderr.reconfigure(line_buffering=True)
+    sys.stdin, sys.stdout, sys.stderr = stdin, stdout, stderr
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = stdin, stdout, stderr  # type: ignore[misc]  # they are Final
     os.chdir(request.directory)
     os.environ.clear()
     os.environ.update(request.environment)
@@ -182,7 +183,7 @@ def become(request: ProcessRequest) -> Callable[[], Any]:
     sys.path[:] = ["", *more, *(each for each in sys.path if each not in more)]
     words = list(request.argv)
     while words and words[0] == "-u":
-        sys.stdout.reconfigure(write_through=True)
+        stdout.reconfigure(write_through=True)
         words.pop(0)
     if words[0] == "-c":
         sys.argv = ["-c", *words[2:]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,7 +51,7 @@ class Caches:
             self.file.write_text(json.dumps(self.states))
         return f"{before}==switch\nNVMe status: Feature Not Changeable(0x10e)\n{self._report(serial)}==end\n"
 
-    def script(self, arguments: Sequence[str], serials: dict[str, str]) -> str:
+    def script(self, arguments: Sequence[str], serials: Mapping[str, str]) -> str:
         """The same of a drive by its kernel name, the first argument."""
         return self.answer(serials.get(arguments[0], ""), arguments[3])
 

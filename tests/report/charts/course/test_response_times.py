@@ -116,7 +116,7 @@ def test_each_point_of_dirth_has_a_line_over_all_rounds(monkeypatch: pytest.Monk
     monkeypatch.setattr(data, "read_runs", read_runs)
     chart = response_times.of_demand(Notes.of(charted.story()), grid)
     assert chart is not None
-    points = [(row[0], row[1]) for row in chart.table.rows]
+    points = [(row[0], str(row[1])) for row in chart.table.rows]
     # Of five rounds, of which a second each is simulated here.
     found = required(grid.points)
     assert [name for name, _ in points] == [f"{name}, {point}" for name, point in found.items()]

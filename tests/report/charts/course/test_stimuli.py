@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from support.builders import charted
 
 from pytest_ssdqual.qual.methods import snia
@@ -51,9 +53,9 @@ def test_a_stimulus_with_pauses_is_drawn_from_its_processes() -> None:
 
 
 def test_loops_without_stimuli_and_unreadable_ones_are_left_out() -> None:
-    damaged, empty = crossed(), crossed()
-    damaged.facts["after"] = [[{}]]
-    empty.facts["after"] = [[]]
+    whole = crossed()
+    damaged = replace(whole, facts={**whole.facts, "after": [[{}]]})
+    empty = replace(whole, facts={**whole.facts, "after": [[]]})
     assert not list(stimuli.courses([charted.demand_loop(), damaged, empty]))
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from support.builders import charted
@@ -92,7 +93,7 @@ def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, Not
 def test_cells_of_rounds_are_drawn_one_behind_the_other() -> None:
     """With the interval that the verdict has: of equal cells it is that of the pooled scatter."""
     record = charted.measured("raid5x4", READ, 1000.0)
-    (run,) = record.facts["runs"]
+    (run,) = cast("list[dict[str, object]]", record.facts["runs"])
     cell = {**run, "window_s": 60.0, "round_iops": [1000.0], "round_max_latency_ns": [3e6]}
     rounds = Interleaved(3, 120, workloads=12, level=0.99, scatter=0.1, scatter_degrees=9.0, drift=0.0, span_s=3600.0)
 
