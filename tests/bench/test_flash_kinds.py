@@ -14,6 +14,7 @@ def share(name: str, seed: int, seconds: int) -> NDArray[np.float64]:
     return np.asarray(ALL[name](np.random.default_rng(seed), 1_000.0, seconds) / 1_000)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", list(ALL))
 def test_they_settle_at_the_mean_they_were_drawn_with(name: str) -> None:
     # Eight capacities, at the slowest drive's half an hour each.

@@ -131,6 +131,7 @@ def test_a_frozen_machine_goes_on(vm: Vm) -> None:
     assert ask(vm.ssh, "echo alive") == "alive"
 
 
+@pytest.mark.nightly
 def test_reset_and_power_cut_keep_what_is_on_the_drives(vm: Vm) -> None:
     drive, port = by_id("SSDQ0004"), vm.ssh.port
     ask(vm.ssh, f"yes kept | head -c 4096 | dd of={drive} bs=4096 oflag=direct")

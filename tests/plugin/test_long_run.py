@@ -91,6 +91,7 @@ def growth_bytes(inner: Inner) -> float:
     return float(last - first) / (MEASUREMENTS - 1 - MEASUREMENTS // 3)
 
 
+@pytest.mark.nightly
 def test_three_days_take_the_memory_of_one(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     # A process with all imports of the others has their memory, too.
     monkeypatch.setattr(sys, "executable", REAL)

@@ -85,6 +85,7 @@ def done(rig: Inner, kind: str) -> Counter[str]:
     return Counter(str(record["geometry"]) for record in rig.records(kind))
 
 
+@pytest.mark.nightly
 def test_all_of_it(rig: Inner) -> None:
     result = run(rig)
     found = outcomes(rig)

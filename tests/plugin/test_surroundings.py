@@ -78,8 +78,7 @@ HEAT = """
 """
 
 
-@pytest.mark.parametrize("protocol", ["quick", "brief.toml"])
-@pytest.mark.parametrize("array", [RAID, DRIVES])
+@pytest.mark.parametrize(("protocol", "array"), [("quick", DRIVES), ("brief.toml", RAID)])
 @pytest.mark.parametrize(
     ("trouble", "claim", "wide", "narrow", "said"),
     [

@@ -37,7 +37,15 @@ def setup(lab: Lab) -> Iterator[Setup]:
 
 
 @pytest.mark.every_release
-@pytest.mark.parametrize("name", ["raid0x4", "raid5x4", "raid6x4-1failed", "raid10x4"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("raid0x4", marks=pytest.mark.nightly),
+        "raid5x4",
+        pytest.param("raid6x4-1failed", marks=pytest.mark.nightly),
+        "raid10x4",
+    ],
+)
 def test_the_ceiling_of_every_level_is_known_and_nothing_is_left(setup: Setup, name: str) -> None:
     geometry = Geometry.parse(name)
     found = ceiling.measure(setup, geometry, Workload("randwrite", "4k", 4))

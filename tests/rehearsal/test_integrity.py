@@ -136,6 +136,7 @@ def corrupting(lab: Lab) -> Iterator[IntegrityTarget]:
             held.release()
 
 
+@pytest.mark.nightly
 def test_silent_corruption_is_found_and_can_be_replayed(corrupting: IntegrityTarget) -> None:
     settings = ArraySettings()
     sizes = (UNIT_BYTES, reference_model.stripe_bytes(RAID5, settings))

@@ -55,6 +55,7 @@ def address(running: Running) -> str:
     return found[0]
 
 
+@pytest.mark.nightly
 def test_the_page_works_through_a_whole_run(page: Page, start: Start, lenient: Path) -> None:
     start.suite, start.protocol = "suites/drive", lenient
     running = start(drives(3), "-k", "steady_state and (randread_4k_qd8 or randwrite_4k_qd8)", "--ssd-live")

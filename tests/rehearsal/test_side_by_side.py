@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.lab.rehearsed import LENIENTLY, ROOT, SERIALS, Server, Start, drives
 
-pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
+pytestmark = [pytest.mark.lab, pytest.mark.unhurried, pytest.mark.nightly]
 
 DEAD = "SSDQ0002"
 OTHERS = [serial for serial in SERIALS if serial != DEAD]
