@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
@@ -62,10 +62,6 @@ def run(inner: Inner, array: str, protocol: str = "quick") -> pytest.RunResult:
     inner.pytester.makepyfile(test_promise=SUITE.format(array=array))
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     return inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}")
-
-
-def found(inner: Inner, kind: str) -> list[dict[str, Any]]:
-    return inner.records(kind)
 
 
 HEAT = """
@@ -142,7 +138,7 @@ def test_trouble_is_an_error_that_names_its_cause(
     _, _, drive = trouble.partition(":")
     if array == DRIVES and drive:  # the others are measured without it
         assert f"1 of 4 drives is left out: {drive} ({said}" in case.message
-        (verdict,) = found(inner, "verdict")
+        (verdict,) = inner.records("verdict")
         assert verdict["outcome"] == "inconclusive"
         parts = {part["name"]: part["outcome"] for part in verdict["members"]}
         assert len(parts) == 3
@@ -150,7 +146,7 @@ def test_trouble_is_an_error_that_names_its_cause(
         assert set(parts.values()) == {"pass"}
         return
     assert f"randread_4k_qd8 on {array} is not valid: {said}" in case.message
-    assert found(inner, "verdict") == []
+    assert inner.records("verdict") == []
 
 
 def test_so_it_is_of_a_measurement_that_ends_when_it_is_decided(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +155,7 @@ def test_so_it_is_of_a_measurement_that_ends_when_it_is_decided(inner: Inner, mo
     run(inner, DRIVES, "until_certain.toml").assert_outcomes(errors=1)
     (case,) = inner.cases().values()
     assert "at drive SSDQ0002 meanwhile" in case.message
-    assert {each["fio"] for each in found(inner, "environment")} == {"precondition", "run"}
+    assert {each["fio"] for each in inner.records("environment")} == {"precondition", "run"}
 
 
 def test_conditioning_is_not_judged_but_what_was_wrong_is_on_record(
@@ -167,11 +163,11 @@ def test_conditioning_is_not_judged_but_what_was_wrong_is_on_record(
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "throttled:SSDQ0003")
     run(inner, RAID)
-    records = found(inner, "environment")
+    records = inner.records("environment")
     # The protocol tries a measurement several times; the array is conditioned all the same.
     assert {each["fio"] for each in records} == {"precondition", "run"}
     assert [each["fio"] for each in records].count("precondition") == 1
-    assert len(found(inner, "conditioned")) == 1
+    assert len(inner.records("conditioned")) == 1
     for each in records:
         assert each["objections"] == ["drive SSDQ0003 counted 40 s of being too warm or throttled (50 °C)"]
         assert each["checks"]["too_warm_s"] == 40
@@ -183,13 +179,13 @@ def test_what_the_kernel_said_is_on_record_and_changes_no_verdict(
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "timeout:SSDQ0003")
     run(inner, RAID).assert_outcomes(passed=1)
-    records = found(inner, "environment")
+    records = inner.records("environment")
     for each in records:
         assert [line["text"] for line in each["kernel"]["lines"]] == ["nvme nvme2: I/O 12 QID 1 timeout, aborting"]
         assert each["objections"] == []
     times = [each["kernel"]["lines"][0]["time_s"] for each in records]
     assert times == sorted(set(times))
-    (measured,) = found(inner, "measured")
+    (measured,) = inner.records("measured")
     assert measured["runs"][-1]["seen"]["kernel"] == records[-1]["kernel"]
 
 
@@ -200,7 +196,7 @@ def test_an_array_that_loses_a_member_has_the_kernel_s_words(inner: Inner, monke
     message = "critical medium error, dev nvme2n1, sector 2048"
     assert "drive SSDQ0003 failed" in case.message
     assert message in case.message
-    (record,) = found(inner, "environment")
+    (record,) = inner.records("environment")
     assert [line["text"] for line in record["kernel"]["lines"]] == [message]
     assert (record["checks"], len(record["objections"])) == ({}, 1)
     assert record["raw"].startswith("fio/")
@@ -209,12 +205,12 @@ def test_an_array_that_loses_a_member_has_the_kernel_s_words(inner: Inner, monke
 def test_a_log_that_cannot_be_read_is_on_record_and_no_error(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "speechless")
     run(inner, DRIVES).assert_outcomes(passed=1)
-    assert {each["kernel"] for each in found(inner, "environment")} == {None}
+    assert {each["kernel"] for each in inner.records("environment")} == {None}
 
 
 def test_what_was_seen_is_in_the_record_of_a_measurement(inner: Inner) -> None:
     run(inner, RAID)
-    (measured,) = found(inner, "measured")
+    (measured,) = inner.records("measured")
     for each in measured["runs"]:
         assert [one["name"] for one in each["seen"]["drives"]] == each["members"]
         assert each["seen"]["array"]["device"]["counted"] == each["seen"]["array"]["device"]["asked"]

@@ -65,8 +65,9 @@ class TwoMachines:
         argv += [f"--ssd-ssh-config={self.ssh_config}", f"--ssd-protocol={BRIEF}", "--ssd-spec=ssdqual-sm300"]
         argv.append("--ssd-force-spec")  # QEMU's drives have the model string of no sheet
         argv += [f"--ssd-run-dir={self.root}", f"--junitxml={self.place}/junit.xml", "-k", TEST_NAMES]
-        said, into = subprocess.PIPE, subprocess.STDOUT
-        return subprocess.Popen(argv, cwd=ROOT, env=foreign_environment(), text=True, stdout=said, stderr=into)
+        return subprocess.Popen(
+            argv, cwd=ROOT, env=foreign_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
 
     def await_measuring(self, run: subprocess.Popen[str], name: str) -> None:
         """``RuntimeError`` with what it says if it ends before."""

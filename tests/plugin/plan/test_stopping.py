@@ -445,8 +445,8 @@ def test_what_was_decided_before_an_interruption_is_not_measured_again(
     suite(400, 700, "--ssd-resume=last")
     assert sorted(inner.outcomes().values()) == ["failure", "passed"]
     assert [each["workload"] for each in inner.records("measured")] == ["randwrite_4k_qd8", "randread_4k_qd8"]
-    told = {each["workloads"][0]: str(each["sentence"]) for each in inner.records("verdict")}
-    assert told["randwrite_4k_qd8"].endswith("limit 700 IOPS: FAIL by 57.1 %")
+    sentences = {each["workloads"][0]: str(each["sentence"]) for each in inner.records("verdict")}
+    assert sentences["randwrite_4k_qd8"].endswith("limit 700 IOPS: FAIL by 57.1 %")
 
 
 def test_workers_measure_as_one_process_does(inner: Inner, suite: Callable[..., pytest.RunResult]) -> None:

@@ -88,8 +88,8 @@ def test_plan_announces_that_workloads_take_turns() -> None:
 def test_those_who_watch_are_told_when_each_array_is_begun() -> None:
     rows = [("drivex4 saturation", 20, 30), ("drivex4", 5, 45), ("raid1x2", 26, 4), ("raid1x2-1failed", 0, 28)]
     arrays = tuple(PlannedArray(name, 1, condition_s, measure_s, 0) for name, condition_s, measure_s in rows)
-    told = PrintedPlan(arrays, 4, "all", acceptance=False).planned
-    assert (told.seconds, told.starts) == (158, {"drivex4": 0, "raid1x2": 100})
+    planned = PrintedPlan(arrays, 4, "all", acceptance=False).planned
+    assert (planned.seconds, planned.starts) == (158, {"drivex4": 0, "raid1x2": 100})
     assert PrintedPlan((), 4, "all", acceptance=False).planned == Planned(0)
 
 
