@@ -25,7 +25,7 @@ from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, rebuild
 from pytest_ssdqual.rig.measure.session import Setup
 
-pytestmark = [pytest.mark.lab, pytest.mark.nightly]
+pytestmark = pytest.mark.lab
 
 WHOLE, DEGRADED = Geometry.parse("raid5x4"), Geometry.parse("raid5x4-1failed")
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
