@@ -61,7 +61,6 @@ class Attributor:
         """Return the sweep with what arrays of equal drives do: every member like the median of all drives."""
         workload = sweep.subject.workload
         found = {each.geometry: self._of(each) for each in sweep}
-        found |= {each: self.predict(each, workload) for each in sweep.predicted}
         arrays = {geometry: each for geometry, each in found.items() if not isinstance(each, str)}
         if len(arrays) < len(found):
             return sweep

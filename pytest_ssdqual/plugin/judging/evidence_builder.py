@@ -10,7 +10,6 @@ from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.raid.screened import agreement_of, predicted_arrays
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Published, Scope
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -96,17 +95,11 @@ class EvidenceBuilder:
         if claim.scope is Scope.MEMBERS:
             members, drive = _alike(claim, judged), estimators.slowest_member(judged, claim)
         loop = self.loop() if self.loop else None
-        agreement = agreement_of(judged)
         return replace(
             found,
-            screened=agreement,
-            predicted=tuple(map(str, predicted_arrays(judged))),
-            wider=() if agreement else found.wider,
             about=_ABOUT.get(judged.kind) or About(judged.kind) if loop is None else About.LOOP,
             group=self.group,
-            published=None
-            if in_percent or agreement
-            else self.published(claim, subject.geometry, subject.workload, drive),
+            published=None if in_percent else self.published(claim, subject.geometry, subject.workload, drive),
             members=tuple(members) if len(members) > 1 else (),
             worst=drive if len(members) > 1 else "",
             points=self._points(estimators.of_kind(claim, judged, Curve)) if claim.scope is Scope.CURVE else (),

@@ -22,8 +22,6 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.raid.screened import agreement_of, predicted_arrays
-from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
@@ -138,13 +136,11 @@ class Sla:
                 raise InvalidMeasurement(f"{wanted.label} of {judged.subject} cannot be judged: {why}")
             target = judged.subject.geometry
             pytest.skip(f"{wanted.label}: needs --ssd-arrays=drive with several drives; {target} is a single target")
-        found = tuple(self._attributed(each, judged) for each in _confirmed(self.verdicts(wanted, judged), judged))
+        found = tuple(self._attributed(each, judged) for each in self.verdicts(wanted, judged))
         verdict = verdicts.naming_all(verdicts.worst(found), found)
         if wanted.scope is Scope.MEMBERS:
             slowest = estimators.slowest_member(judged, wanted)
             verdict = verdicts.with_remark(verdict, f"the slowest is drive {slowest}")
-        if agreement := agreement_of(judged):
-            verdict = verdicts.with_remark(verdict, _screened(judged, agreement))
         ended = self.ended(judged) if verdict.outcome is Outcome.INCONCLUSIVE else ""
         if ended:
             verdict = verdicts.with_remark(verdict, ended)
@@ -333,25 +329,7 @@ class Sla:
         self._note(self.builder.of_estimates(claim, judged, found))
         subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
-        if agreement := agreement_of(judged):
-            pytest.skip(f"{estimate}, not measured; {why}; {_screened(judged, agreement)}")
         pytest.skip(f"measured {estimate}{by}; {why}")
-
-
-def _confirmed(found: tuple[Verdict, ...], judged: Judgeable) -> tuple[Verdict, ...]:
-    """Return verdicts; ``InvalidMeasurement`` for one that is no pass and rests on a prediction."""
-    for verdict in found if agreement_of(judged) else ():
-        if verdict.outcome is not Outcome.PASS:
-            raise InvalidMeasurement(
-                f"{verdict!r}: it rests on a prediction, which can neither fail nor stay undecided"
-            )
-    return found
-
-
-def _screened(judged: Judgeable, agreement: Agreement) -> str:
-    """Return the remark of a verdict that rests on predictions; of a sweep it names the predicted widths."""
-    widths = ", ".join(map(str, predicted_arrays(judged))) if isinstance(judged, Sweep) else ""
-    return f"{widths} {agreement}".strip()
 
 
 def _ratio_of(several: Callable[[float], Sequence[tuple[Any, ...]]], index: int, share: float) -> Estimate:

@@ -42,7 +42,7 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         help="How to condition and measure: sequential, interleaved, intel, intel910, snia, stec; not for acceptance: "
-        f"screen, toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+        f"toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
         "--ssd-arrays",

@@ -212,13 +212,11 @@ class _Fitting:
         return self._samples[step]
 
 
-def lines(found: Fitted, simulated: Durations, unmeasured: int = 0) -> Iterator[str]:
-    """Yield what the budget buys, a sentence each; ``unmeasured`` is the number of screened points."""
+def lines(found: Fitted, simulated: Durations) -> Iterator[str]:
+    """Yield what the budget buys, a sentence each."""
     promises, all_of_them = simulated.promises, found.measured + len(found.left_out)
     within = f", in nine of ten runs within {format_duration(round(found.ninety_s))}" if found.measured else ""
     yield f"{found.called}: {found.measured} of {all_of_them} measurements{within}"
-    if unmeasured:
-        yield f"besides these, {unmeasured} points are screened; those that are measured after all take more time"
     last = [each for each in found.left_out if each not in found.too_long]
     for why, steps in (("each may take longer than the budget", found.too_long), ("from the end of the plan", last)):
         if steps:

@@ -5,7 +5,7 @@ This is the only place that decides an order; ``rig.campaign.campaign`` executes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
 import pytest
@@ -57,16 +57,13 @@ STAGES = {
 }
 
 
-def order(
-    items: list[pytest.Item], is_late: Callable[[Need], bool] = lambda need: False, *, of_drives: bool = False
-) -> None:
+def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
     """Sort hardware tests in place: each where the plan has the last step that it needs.
 
     ``of_drives``: the protocol conditions drives, not arrays.
 
-    Sweeps come late, as do tests that ``is_late``: by then their measurements exist. Searches follow, and the health of
-    the drives is judged last. Tests without drives keep their order and come first, so that their results do not take
-    days.
+    Sweeps come late: by then their measurements exist. Searches follow, and the health of the drives is judged last.
+    Tests without drives keep their order and come first, so that their results do not take days.
     """
     needed = {item: needs.of(item) for item in items}
     steps = in_order((step for need in needed.values() for step in _steps(need)), of_drives=of_drives)
@@ -80,7 +77,7 @@ def order(
             return (4,)
         last = max((places[step] for step in _steps(need)), default=-1)
         is_search = any(map(_is_search, _steps(need)))
-        return (3 if is_search else 2 if need.is_sweep or is_late(need) else 1, last)
+        return (3 if is_search else 2 if need.is_sweep else 1, last)
 
     items.sort(key=key)
 

@@ -106,9 +106,7 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
             _require_single_drives(items, mixed)
         _require_searches(items)
         try:
-            screened = run.plan_screening(items)
-            is_late = screened.is_late if screened else lambda need: False
-            order.order(items, is_late, of_drives=run.qualification.protocol.conditions_drives)
+            order.order(items, of_drives=run.qualification.protocol.conditions_drives)
             run.claims = claims.plan(run.qualification, items)
         except JournalError as error:
             raise pytest.UsageError(str(error)) from error
@@ -192,7 +190,7 @@ def tell_plan(config: pytest.Config) -> list[str]:
     if found is None and not skipped:
         return []
     planned = plan_lines(found) if found else []
-    lines = [*planned, *(run.screened.lines() if run.screened else ()), *skipped]
+    lines = [*planned, *skipped]
     controller = config.pluginmanager.get_plugin("ssdqual-controller")
     if controller:
         if found:

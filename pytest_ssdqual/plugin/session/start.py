@@ -75,10 +75,6 @@ class BayStart:
     def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> BayStart:
         """Load the protocol, the spec, the baseline and the past run; raises ``pytest.UsageError``."""
         protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
-        if protocol.screen and not settings.members:
-            raise pytest.UsageError(
-                f"the protocol {protocol.name} predicts arrays from bare drives, but ssd_members = false measures none"
-            )
         sheets.load(settings.specs)
         baseline, resumed = _baseline_of(settings), resume.asked_for(config, settings)
         if protocol.interleave and resume.budget_s(settings, resumed):

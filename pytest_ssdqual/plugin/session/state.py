@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
-from pytest_ssdqual.plugin.judging.point_screening import PointScreening
-from pytest_ssdqual.plugin.plan import budget, durations, forecast, order, screened_points, stopping
+from pytest_ssdqual.plugin.plan import budget, durations, forecast, order, stopping
 from pytest_ssdqual.plugin.plan.budget import Ends, KeptBudget
 from pytest_ssdqual.plugin.plan.durations import Durations
 from pytest_ssdqual.plugin.plan.order import Steps
-from pytest_ssdqual.plugin.plan.screened_points import ScreeningPlan
 from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
 from pytest_ssdqual.plugin.plan.stored_durations import Stored
@@ -64,9 +62,6 @@ class BayRun:
     steps: Steps = ()
     #: The plan of the same tests by another protocol.
     steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
-    #: The points that may be predicted, and the screening of the campaign; None unless the protocol screens.
-    screened: ScreeningPlan | None = None
-    screening: PointScreening | None = None
     #: Durations that were simulated for the plan.
     stored: Stored = field(default_factory=dict)
     #: Claims that the tests declare for each measurement.
@@ -121,47 +116,13 @@ class BayRun:
         journal.write_manifest(self.manifest.to_record())
         journal.note("run_started", machine=found.bay.machine, drives=[drive.identity for drive in found.bay.drives])
 
-    def plan_screening(self, items: Sequence[pytest.Item]) -> ScreeningPlan | None:
-        """Fix which points may be predicted, and draw the samples; None unless the protocol screens.
-
-        A resumed run has the seed that it began with.
-        """
-        found = self.qualification
-        rule = found.protocol.screen
-        if rule is None:
-            return None
-        records = found.resumed.past.records if found.resumed else ()
-        earlier = next((str(each.facts["seed"]) for each in records if each.kind == "screen_planned"), "")
-        seed = earlier or screened_points.draw_seed()
-        self.screened = screened_points.plan(items, found.spec, found.protocol, rule, seed)
-        if found.journal and not earlier:
-            found.journal.note("screen_planned", seed=seed, **self.screened.to_record())
-        return self.screened
-
-    def _begin_screening(self, campaign: Campaign) -> None:
-        """Let the points of the plan be chosen, measured and accepted on this campaign."""
-        attributor = self.attributor(lambda: campaign)
-        if self.screened is None or attributor is None:
-            return
-        found = self.qualification
-        records = found.resumed.past.records if found.resumed else ()
-        chosen = {
-            str(each.facts["sweep"]): _names(each.facts["points"]) for each in records if each.kind == "screen_chosen"
-        }
-        self.screening = PointScreening(
-            self.screened, found.spec, found.protocol, attributor, self._journal.note, campaign, self.steps, chosen
-        )
-        campaign.replan = self.screening.replan
-        campaign.enough = self.screening.until_agreement(campaign.enough)
-
     def plan(self, items: Sequence[pytest.Item]) -> None:
         """Plan the measurements of the tests that will run."""
         found = self.qualification
         limits = [drive.queue_limit for drive in found.bay.drives if drive.queue_limit is not None]
         deepest, members = min(limits, default=None), found.settings.members
         self.steps_by = lambda protocol: order.plan(items, found.spec, protocol, deepest, members=members)
-        steps, screened = self.steps_by(found.protocol), self.screened
-        self.steps = tuple(each for each in steps if not (screened and screened.leaves_out(each)))
+        self.steps = self.steps_by(found.protocol)
         self.asked = stopping.asked(items)
         past = found.resumed.past if found.resumed else None
         if found.budget_s is not None:
@@ -194,9 +155,8 @@ class BayRun:
             return None
         printed = self._predict(wanted, found.protocol, kept.fitted.ends_s if kept else None)
         if kept:
-            unmeasured = len(self.screened.unmeasured) if self.screened else 0
             simulated = Durations(self._promises_by(found.protocol), self._earlier, self.stored)
-            printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated, unmeasured)))
+            printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated)))
         self.planned_s = printed.seconds
         unused = stopping.unused(self.asked, found.spec, found.sources)
         return replace(printed, is_expected=found.expected is not None, unused=unused)
@@ -280,7 +240,6 @@ class BayRun:
     def _rule(self, campaign: Campaign) -> None:
         """Set what decides when steps of a campaign may begin and its measurements stop; the budget comes last."""
         campaign.enough = self._promises(campaign)
-        self._begin_screening(campaign)
         if self.budget:
             campaign.allowed = self.budget.require
             campaign.enough = self.budget.until_spent(campaign.enough)
@@ -404,8 +363,3 @@ class BayRun:
 def _restore(caches: WriteCaches, channel: Channel) -> None:
     """Restore the write caches; a drive that erases itself answers no command until it is done."""
     caches.restore("; ".join(channel.unfinished()))
-
-
-def _names(recorded: object) -> frozenset[str]:
-    """Return the names in a record; none if it is damaged."""
-    return frozenset(map(str, recorded)) if isinstance(recorded, list) else frozenset()

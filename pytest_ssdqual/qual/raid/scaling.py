@@ -13,7 +13,7 @@ symmetric, and the baseline's error, which all widths share, is in each comparis
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from types import MappingProxyType
@@ -186,15 +186,13 @@ def _points(iops: Mapping[Geometry, Estimate], drives_of: Mapping[Geometry, floa
 
 
 def _quotient(estimate: Estimate, reference: Estimate) -> Estimate:
-    """Ratio of two independent estimates; ``reference.value`` above zero. The bounds of predictions add up."""
-    is_bound = estimate.is_predicted or reference.is_predicted
+    """Ratio of two independent estimates; ``reference.value`` above zero."""
 
     def steps(one: float, other: float) -> float:
         return math.log(one / other) if other > 0 else math.inf
 
     def end(factor: float, own: float, of_reference: float) -> float:
-        both = own + of_reference if is_bound else math.hypot(own, of_reference)
-        return value * math.exp(factor * both) if value else 0.0
+        return value * math.exp(factor * math.hypot(own, of_reference)) if value else 0.0
 
     value = estimate.value / reference.value
     up, down = steps(reference.high, reference.value), steps(reference.value, reference.low)
@@ -203,37 +201,28 @@ def _quotient(estimate: Estimate, reference: Estimate) -> Estimate:
     if reference.low > 0:
         high = end(1, steps(estimate.high, estimate.value), down) if value else estimate.high / reference.low
     n, confidence = min(estimate.n, reference.n), min(estimate.confidence, reference.confidence)
-    return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence, is_predicted=is_bound)
+    return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence)
 
 
 def _slope(points: Sequence[ScalingPoint]) -> Estimate:
     """Least-squares slope of y = efficiency × x against x, through the origin: Σxy/Σx², so wide arrays weigh most.
 
     With y of the narrowest equal to its x by definition, this is x_0²/Σx² + Σ a_N·X_N / X_0 with a_N = x_0·x_N/Σx²: a
-    sum of independent figures over the baseline. Those of predicted arrays are bounds, at which all of them may be: one
-    bottleneck slows all. So these add up.
+    sum of independent figures over the baseline.
     """
     baseline, squares = points[0], sum(point.effective_drives**2 for point in points)
     shares = [(baseline.effective_drives * each.effective_drives / squares, each.iops) for each in points[1:]]
     value = sum(share * each.value for share, each in shares)
     wide = Estimate(
         value=value,
-        low=value - _together((share * (each.value - each.low), each.is_predicted) for share, each in shares),
-        high=value + _together((share * (each.high - each.value), each.is_predicted) for share, each in shares),
+        low=value - math.hypot(*(share * (each.value - each.low) for share, each in shares)),
+        high=value + math.hypot(*(share * (each.high - each.value) for share, each in shares)),
         n=min(point.iops.n for point in points),
         unit=Unit.IOPS,
         confidence=min(point.iops.confidence for point in points),
-        is_predicted=any(each.is_predicted for _, each in shares),
     )
     found, own = _quotient(wide, baseline.iops), baseline.effective_drives**2 / squares
     return replace(found, value=own + found.value, low=own + found.low, high=own + found.high)
-
-
-def _together(distances: Iterable[tuple[float, bool]]) -> float:
-    """Return the distance of a sum's end, from those of its parts, each with whether it is a bound."""
-    found = list(distances)
-    independent = math.hypot(*(each for each, is_bound in found if not is_bound))
-    return independent + math.fsum(each for each, is_bound in found if is_bound)
 
 
 #: Share of busy CPU time from which the host is a possible cause.

@@ -86,21 +86,6 @@ class MemberRule:
 
 
 @dataclass(frozen=True, slots=True)
-class ScreenRule:
-    """Predict, then confirm: of each level only some points are measured, the others are predicted.
-
-    Measured are the points closest to their limits, and a random sample; see ``qual.raid.screening``.
-    """
-
-    #: How far a measured figure may be from its prediction.
-    tolerance_percent: Annotated[Percentage, Field(alias="tolerance", gt=0, le=50)] = 10.0
-    #: The sample is large enough to show that fewer of the points of a level are beyond the tolerance.
-    outside_percent: Annotated[Percentage, Field(alias="outside", gt=0, le=90)] = 15.0
-    #: Points of each level with the smallest predicted margins, all of which are measured.
-    worst: Annotated[int, Field(ge=0, le=10_000)] = 4
-
-
-@dataclass(frozen=True, slots=True)
 class LoopRule:
     """Rounds of many workloads in sequence (SNIA PTS), each ``cell_s`` long, until steady."""
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -265,18 +264,3 @@ def test_drives_that_are_delays_scale_by_the_prediction_and_not_by_the_law() -> 
     # A prediction for some widths only is no line.
     some = {each: value for each, value in predicted.items() if each.width < 8}
     assert fit(measured, 0.0, expected=some).slope == fit(measured, 0.0).slope
-
-
-def test_bounds_of_predicted_widths_add_up() -> None:
-    measured = sweep(RaidLevel.RAID0, {2: 2_000, 4: 4_000, 6: 6_000, 8: 8_000}, 1.0)
-    inner = {each: estimate for each, estimate in measured.items() if 2 < each.width < 8}
-    predicted = measured | {
-        each: replace(estimate, low=0.9 * estimate.value, high=1.1 * estimate.value, is_predicted=True)
-        for each, estimate in inner.items()
-    }
-    # All predicted arrays at the low ends of their bounds.
-    all_low = measured | {each: about(0.9 * estimate.value) for each, estimate in inner.items()}
-    slope = fit(predicted, 1.0).slope
-    assert slope.low < fit(all_low, 1.0).slope.value < slope.value
-    independent = predicted | {each: replace(predicted[each], is_predicted=False) for each in inner}
-    assert slope.low < fit(independent, 1.0).slope.low
