@@ -44,6 +44,7 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import Machine, RigError, utc_now
+from pytest_ssdqual.rig.md import driver
 from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup, unlimited
 from pytest_ssdqual.rig.observe.live_stats import Live
 
@@ -260,6 +261,7 @@ class BayRun:
             if channel is None:
                 channel = found.bay.connect(journal.transcribe(found.bay.machine))
                 stack.callback(channel.close)
+            driver.require(channel, {step.geometry.level for step in self.steps})
             live = watch(channel) if watch else None
             if live:
                 stack.callback(live.close)

@@ -116,7 +116,7 @@ fi
 
 # Open files, by the number of the device: names may be those of another mount namespace, or gone. A file of a network
 # or FUSE file system is not looked at: stat would wait for its server. Their mounts are known by number.
-far='nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse'
+far='nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse|virtiofs|gpfs|beegfs|pvfs2|panfs|wekafs|vboxsf'
 remote=$(printf '%s\n' "$mounted" | sed -n -E "s/^([0-9]+) .* - ($far)[^ ]* .*/:\\1:/p")
 is_remote() {
     while read -r key value; do [ "$key" != mnt_id: ] || break; done <"$1"
