@@ -81,7 +81,10 @@ class Hall:
 
         machine = ScriptedMachine().on("mdadm", "--detail", "--export", answer=detail)
         machine.on("cat", answer=completed(["cat"], status=1))
-        used = lambda argv: completed(argv, "\n".join(path[5:] for path in self.arrays))
+
+        def used(argv: tuple[str, ...]) -> Completed:
+            return completed(argv, "\n".join(path[5:] for path in self.arrays))
+
         machine.on("sh", "-c", mdadm.USED_NUMBERS, answer=used).on("ls", answer=used)
         return Setup(machine, self, None, self, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
 
