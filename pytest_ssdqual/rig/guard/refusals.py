@@ -264,8 +264,8 @@ def recheck(
     ``known`` is what an earlier call returned, the content of each drive by its kernel name: new content is a reason,
     unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). ``may_be_gone``: a drive that ``is_gone`` is
     no reason. ``may_have_data``: nor are data without a signature, or blocks that cannot be read. Costs three commands
-    for any number of drives. Raises ``DriveRefused`` with every reason; ``DrivesGone`` or ``DriveSilent`` if that is the only
-    one.
+    for any number of drives. Raises ``DriveRefused`` with every reason; ``DrivesGone`` or ``DriveSilent`` if that is
+    the only one.
     """
     topology = survey(machine, [drive.kname for drive in drives])
     there = sorted(topology.candidates)
