@@ -55,6 +55,20 @@ def measured_on(inner: Inner) -> list[list[str]]:
     return [list(each["members"]) for record in inner.records("measured") for each in record["runs"]]
 
 
+def test_drive_unplugged_in_its_purge_is_named_as_lost(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "unplugged:SSDQ0003")
+    suite = SUITE.split('    @pytest.mark.ssd_promise("member_spread")')[0]
+    run(inner, suite=suite)
+    first, _ = cases_of(inner, "test_iops")
+    assert first.outcome in ("failure", "error")
+    for word in ("SSDQ0003", "purge", "controller is down"):
+        assert word in first.message
+    for serial in ("SSDQ0001", "SSDQ0002", "SSDQ0004"):
+        assert serial not in first.message
+    (record,) = inner.records("measurement_failed")
+    assert "No such file or directory" in str(record["error"])
+
+
 def test_drive_that_does_not_answer_is_tried_again_by_the_next_test(
     inner: Inner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def machine() -> ScriptedMachine:
     here.on("mdadm", "--detail", answer=f"           UUID : {UUID}\n").on("blockdev", answer="536870912\n")
     here.on("mdadm", "--detail", "--export", answer=f"MD_LEVEL=raid5\nMD_UUID={UUID}\n")
     here.on("sh", "-c", mdadm.OFFSETS, answer="2048\n2048\n2048\n")
+    here.on("sh", "-c", mdadm.REMOVE_EMPTY)
     return here.on("test").on("mdadm", "--stop").on("sh", "-c", mdadm.ERASE)
 
 
@@ -318,11 +319,49 @@ def test_numbers_of_arrays_that_exist_or_are_configured_are_used(tmp_path: Path,
 
 def test_a_stopped_array_leaves_no_superblock(machine: ScriptedMachine) -> None:
     assert mdadm.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"], UUID) == ()
-    assert machine.asked[-3:] == [
+    assert machine.asked[-4:] == [
         ("mdadm", "--stop", "/dev/md100"),
         ("udevadm", "settle", "--timeout=30"),
+        ("sh", "-c", mdadm.REMOVE_EMPTY, "remove_empty", "md100"),
         ("sh", "-c", mdadm.ERASE, "erase", UUID, "/dev/sdb", "/dev/sdc"),
     ]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("state", "disks", "member", "is_removed"),
+    [
+        ("clear", "0", "", True),
+        ("inactive", "0", "", False),
+        ("clean", "3", "", False),
+        ("clear", "3", "", False),
+        ("clear", "0", "md/dev-sdb", False),
+        ("clear", "0", "slaves/sdb", False),
+        ("clear", "0", "holders/dm-0", False),
+    ],
+)
+def test_only_a_name_without_an_array_is_removed(
+    tmp_path: Path, shell: str, state: str, disks: str, member: str, is_removed: bool
+) -> None:
+    array = tmp_path / "sys/block/md100"
+    for folder in ("md", "slaves", "holders"):
+        (array / folder).mkdir(parents=True)
+    (array / "md/array_state").write_text(f"{state}\n")
+    (array / "md/raid_disks").write_text(f"{disks}\n")
+    if member:
+        (array / member).symlink_to("/nowhere")
+    script = mdadm.REMOVE_EMPTY.replace("root=\n", f"root={tmp_path}\n", 1)
+    argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", script, "remove_empty", "md99", "md100"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["md100"] * is_removed
+    assert (array / "md/array_state").read_text() == ("clear\n" if is_removed else f"{state}\n")
+
+
+def test_only_names_of_this_program_are_looked_for() -> None:
+    machine = ScriptedMachine().on("sh", "-c", mdadm.REMOVE_EMPTY, answer="md100\n")
+    assert mdadm.remove_empty(machine, ["/dev/md100", "/dev/md/../sda", "/dev/sdb", ""]) == ("/dev/md100",)
+    assert machine.asked[0][4:] == ("md100",)
+    assert mdadm.remove_empty(ScriptedMachine(), ["/dev/md/home"]) == ()
 
 
 def test_an_array_that_is_not_ours_any_more_is_not_stopped(machine: ScriptedMachine) -> None:

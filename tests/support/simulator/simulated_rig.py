@@ -239,6 +239,8 @@ class SimulatedMachine:
     #: Surveys in which a drive does not answer after a purge, by serial: ``SIMULATED_SILENT=SSDQ0002=2``.
     silences: dict[str, int] = field(default_factory=lambda: silences_of_environment())
     purged: set[str] = field(default_factory=set)
+    #: Kernel names of drives that are not there any more.
+    unplugged: set[str] = field(default_factory=set)
     gone: bool = False
     #: Kernel names of drives that an earlier session labelled and filled, and none purged since.
     inherited: set[str] = field(init=False)
@@ -339,6 +341,7 @@ class SimulatedMachine:
                     queue_depth=self.scene.queue or None,
                 )
                 for number in numbers
+                if f"nvme{number - 1}n1" not in self.unplugged
             ]
         )  # fmt: skip
 
@@ -352,6 +355,12 @@ class SimulatedMachine:
                 self.outputs.pop(path, None)
         if argv[0] == "blkdiscard":
             self.purged.add(argv[-1])
+            kname = argv[-1].removeprefix("/dev/")
+            if self.surroundings.unplugged_in_purge(kname):
+                self.unplugged.add(kname)
+                return completed(
+                    argv, status=1, stderr=f"blkdiscard: cannot open {argv[-1]}: No such file or directory"
+                )
             self.media.purge(argv[-1])
             self.contents.wipe(argv[-1])
             self.inherited.discard(argv[-1].removeprefix("/dev/"))
