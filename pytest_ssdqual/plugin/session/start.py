@@ -41,6 +41,7 @@ from pytest_ssdqual.rig.guard import cache_changes
 from pytest_ssdqual.rig.guard.cache_changes import CacheChange
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.md import mdadm
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.fleet.bays import FleetRun
@@ -113,6 +114,8 @@ class BayStart:
         if self.opened is None or self.journal is None or self.run is None:
             raise RuntimeError("the bay was not opened")
         bay = self.opened.bay
+        with self._noted_if_refused():
+            self._remove_empty_arrays(bay, self.opened.channel, self.journal)
         if not self.opened.has_leftovers and not self._left().caches:
             return self.run
         with self._noted_if_refused():
@@ -166,6 +169,13 @@ class BayStart:
     def _read_left(self) -> LeftBehind:
         """Read every journal of earlier runs."""
         return left_behind(self.settings.run_root, *([self.resumed.past.folder.parent] if self.resumed else []))
+
+    def _remove_empty_arrays(self, bay: Bay, channel: Channel, journal: Journal) -> None:
+        """Remove the names without members that are left of arrays of killed runs on this machine."""
+        machine_id = "" if self.settings.read_only else bay.facts.get("machine_id")
+        paths = {array.device for array in self._left().arrays if machine_id and array.machine_id == machine_id}
+        if removed := mdadm.remove_empty(channel, sorted(paths)):
+            journal.note("leftovers_removed", files=list(removed))
 
     def _restore_caches(self, bay: Bay, channel: Channel, journal: Journal) -> tuple[str, ...]:
         """Restore write caches that earlier runs switched, of drives that passed the guard; return a remark for each.

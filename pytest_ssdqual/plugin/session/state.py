@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,7 +26,7 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.qual.units import format_duration, parse_size
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
@@ -42,6 +43,7 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import Machine, RigError, utc_now
+from pytest_ssdqual.rig.md import driver
 from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup, unlimited
 from pytest_ssdqual.rig.observe.live_stats import Live
 
@@ -136,6 +138,15 @@ class BayRun:
             Durations(self._promises_by(found.protocol), self._earlier, self.stored),
         )  # fmt: skip
         fitted = budget.fit(max(0.0, budget_s - spent_s), order.missing(self.steps, found.memory), prices)
+        is_worker = self.channel is None and found.journal is not None
+        if not (fitted.measured or found.resumed or is_worker) and fitted.left_out:
+            least_s = budget.least_of(self.steps, prices)
+            unit_s = 60 if least_s < 3600 else 360  # a time that its text does not round down
+            least = format_duration(unit_s * math.ceil(least_s / unit_s))
+            raise pytest.UsageError(
+                f"--ssd-budget={format_duration(budget_s)} suffices for none of {len(fitted.left_out)} measurements: "
+                f"the first one of the plan needs {least}, with what has to be done before it"
+            )
         fitted = replace(fitted, seconds=budget_s)
         self.steps = tuple(each for each in self.steps if each not in fitted.left_out)
         over_s = time.monotonic() + budget_s - spent_s
@@ -220,6 +231,7 @@ class BayRun:
             if channel is None:
                 channel = found.bay.connect(journal.transcribe(found.bay.machine))
                 stack.callback(channel.close)
+            driver.require(channel, {step.geometry.level for step in self.steps})
             live = watch(channel) if watch else None
             if live:
                 stack.callback(live.close)

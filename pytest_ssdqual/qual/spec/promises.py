@@ -251,6 +251,8 @@ class Promise:
             raise ValueError(f"{claim} is judged by {claim.direction}")
         unit = claim.unit if info.data["relative_to"] is None else Unit.PERCENT
         bound = read_bound(given, unit)
+        if unit in (Unit.IOPS, Unit.BYTES_PER_SECOND) and claim.direction is Direction.AT_LEAST and bound < 1:
+            raise ValueError(f"{given} or more is kept by everything: write a rate of 1 {unit} or more")
         if unit is Unit.PERCENT and claim.direction is Direction.AT_LEAST:
             return _not_a_fraction(bound)
         if unit is Unit.RATIO and claim in NEAR_ONE and bound >= RATIO_IN_PER_CENT:

@@ -37,6 +37,8 @@ class UseKind(Enum):
     GENERIC = "generic"
     EXCLUSIVE = "exclusive"
     UNOPENABLE = "unopenable"
+    #: The drive does not answer: a process that has it open waits for it in the kernel.
+    SILENT = "silent"
     #: Another host has registered for it, or reserved it.
     RESERVED = "reserved"
     #: Another host may be connected to it; this is a possibility, not an observed use.
@@ -108,6 +110,11 @@ class Node:
     queue_limit: int | None = None
     #: Fastest PCIe link that an NVMe drive is capable of, as sysfs spells it: ``16.0 GT/s PCIe``.
     max_link: str | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """True if the drive does not answer: whoever reads from it hangs."""
+        return any(use.kind is UseKind.SILENT for use in self.uses)
 
     @property
     def children(self) -> tuple[str, ...]:

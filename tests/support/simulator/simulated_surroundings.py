@@ -118,6 +118,14 @@ class Surroundings:
         target = lost[0].path if array.geometry.is_side_by_side else array.path
         return f"fio: io_u error on file {target}: Input/output error: read offset=2097152, buflen=4096"
 
+    def unplugged_in_purge(self, kname: str) -> bool:
+        """Whether the drive is taken out of its slot while it is purged: ``unplugged:SERIAL``."""
+        if self.serials.get(kname) not in self._about("unplugged"):
+            return False
+        self.gone.add(kname)
+        self._say(3, f"nvme {kname[:-2]}: controller is down; will reset: CSTS=0xffffffff")
+        return True
+
     def states(self, array: str, drives: Sequence[str]) -> str:
         """The answer of ``drive_states.sh``."""
         member = "-" if array == "-" else "in_sync"
