@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders.consents import all_risks, unmarked
 from support.lab.rehearsed import SERIALS, Server, Start, await_that
 
 from pytest_ssdqual.rig.drives import fencing
@@ -282,7 +283,7 @@ class OccupiedDrives:
         """What the guard says, asked directly."""
         matches = expand(self.machine, patterns)
         topology = survey(self.machine, [match.kname for match in matches])
-        return safety.explain(safety.refusals(topology, matches, frozenset(wipe)))
+        return unmarked(safety.explain(safety.refusals(topology, matches, all_risks(*wipe))))
 
     def appeared(self, serial: str, count: int) -> list[str]:
         """Kernel names of the drives with this serial, when there are so many."""
@@ -359,12 +360,12 @@ def test_the_guard_says_why(scene: str, rack: OccupiedDrives, subtests: pytest.S
                 pytest.skip("the kernel is older than 5.13: NVMe namespaces have no generic node")
             named = [match for match in matches if match.pattern in map(rack.fill, case.patterns)]
             named = list(dict.fromkeys(named))
-            said = safety.explain(safety.refusals(topology, named, frozenset(case.wipe)))
+            said = unmarked(safety.explain(safety.refusals(topology, named, all_risks(*case.wipe))))
             assert rack.fill(case.says) in said
     with subtests.test("whatever is agreed to"):
         named = [match for match in matches if match.written_path in rack.paths]
         named = list({match.kname: match for match in named}.values())
-        refused = safety.refusals(topology, named, frozenset(SERIALS))
+        refused = safety.refusals(topology, named, all_risks(*SERIALS))
         assert {one.drive for one in refused if one.drive.startswith("/dev/nvme")} == {
             rack.fill(f"{{d{number}}}") for number in IN_USE[scene]
         }

@@ -168,7 +168,7 @@ def missing(
 def _outdated(nodes: Sequence[Node], given: Collection[Consent], risk: Risk) -> str:
     """Words about consents that were given for other content of these paths to a drive."""
     called = {name for node in nodes for name in names(node)}
-    others = sorted({consent.value for consent in given if consent.risk is risk and consent.name in called})
+    others = sorted(each.value for each in given if each.mark and each.risk is risk and each.name in called)
     return f", which is not the content that --ssd-{risk.value}={','.join(others)} was given for" if others else ""
 
 

@@ -36,11 +36,14 @@ def stretches(size_bytes: int) -> tuple[tuple[int, int], ...]:
 
     Whole pages, in ascending order and disjoint, between the first and the last MiB, which are always read.
     """
-    first, last = min(MIB, size_bytes), max(size_bytes - MIB, MIB) // PAGE_BYTES * PAGE_BYTES
+    first, last = MIB, (size_bytes - MIB) // PAGE_BYTES * PAGE_BYTES
     merged: list[tuple[int, int]] = []
-    for begin, length in sorted(_places(size_bytes)):
-        begin = max(begin // PAGE_BYTES * PAGE_BYTES, first, sum(merged[-1]) if merged else 0)
-        end = min(-(-(begin + length) // PAGE_BYTES) * PAGE_BYTES, last)
+    for place, length in sorted(_places(size_bytes)):
+        begin = max(place // PAGE_BYTES * PAGE_BYTES, first)
+        end = min(-(-(place + length) // PAGE_BYTES) * PAGE_BYTES, last)
+        if merged and begin <= sum(merged[-1]):
+            begin, previous = merged.pop()
+            end = max(end, begin + previous)
         if begin < end:
             merged.append((begin, end - begin))
     return tuple(merged)

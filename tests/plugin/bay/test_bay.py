@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders.consents import wiped
 from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_disks import Device, World
 from support.simulator.simulated_rig import Scene, SimulatedMachine
@@ -312,7 +313,7 @@ def leftover(fstype: str | None = None) -> tuple[World, ScriptedMachine]:
 
 def as_planned(world: World, machine: ScriptedMachine, *wipe: str) -> list[str]:
     """What the guard says of both drives in a run that only collects."""
-    ours, wanted, consents = frozenset({LEFT}), {"sdb", "sdc"}, frozenset(wipe)
+    ours, wanted, consents = frozenset({LEFT}), {"sdb", "sdc"}, wiped(*wipe)
     topology, _ = bay._without_leftovers(machine, survey(machine, wanted), ours, wanted, consents)  # type: ignore[arg-type]
     assert not [argv for argv in machine.asked if argv[0] == "mdadm"]
     return [str(each) for each in refusals.refusals(topology, world.matches(), consents, ours)]
@@ -350,7 +351,7 @@ def cleared(monkeypatch: pytest.MonkeyPatch, *, refuses: bool = False) -> tuple[
     drives = survey(machine, {"sdb", "sdc"})
     known = Bay(None, tuple(drives.drive(name) for name in ("sdb", "sdc")))
     opened = bay.OpenedBay(known, machine, tuple(world.matches()), has_leftovers=True)  # type: ignore[arg-type]
-    settings = SimpleNamespace(wipe=frozenset(), is_of_several=False)
+    settings = SimpleNamespace(consents=frozenset(), unchecked=frozenset(), is_of_several=False)
     ours, refuse = (lambda: frozenset({LEFT})), (lambda drive: ["not today"] if refuses else [])
     return bay.clear(opened, settings, ours, refuse, lambda kind, **facts: None), stopped  # type: ignore[arg-type]
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
 OPTIONS = (
-    "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",
+    "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[@MARK][,...]",
+    "--ssd-shared=SERIAL[,SERIAL...]", "--ssd-unchecked=SOURCE[,SOURCE...]",
     "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE", "--ssd-arrays=LIST", "--ssd-resume=RUN",
     "--ssd-baseline=RUN",
     "--ssd-reconnect=DURATION", "--ssd-wait=DURATION", "--ssd-budget=DURATION",
