@@ -22,8 +22,8 @@ from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.survey import Drive, NothingMatches, UnusablePattern, expand, survey
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Match, Topology
 from pytest_ssdqual.rig.fio import features
-from pytest_ssdqual.rig.guard import consent, content, held_drives, lease, refusals
-from pytest_ssdqual.rig.guard.consent import Content
+from pytest_ssdqual.rig.guard import consent, content, held_drives, lease, refusals, sampling
+from pytest_ssdqual.rig.guard.consent import Consent, Content
 from pytest_ssdqual.rig.guard.lease import Terms
 from pytest_ssdqual.rig.guard.refusals import Leftover
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
@@ -36,6 +36,10 @@ from pytest_ssdqual.rig.md import members
 if TYPE_CHECKING:
     from pytest_ssdqual.lab.drives import ScaleModel
     from pytest_ssdqual.lab.vm import Reach, Vm
+
+
+#: A drive that reports less of itself as allocated may count whole mapping units, of which a label is in one.
+MIN_ALLOCATED = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,8 @@ def open_bay(
             note("leftovers_removed", files=list(removed))
         matches, topology = _found_free(channel, patterns, settings.wait_s if note else 0.0)
         uuids, wanted = ours(), {match.kname for match in matches}
-        topology, left = _without_leftovers(channel, topology, uuids, wanted, settings.wipe)
-        topology = content.examined(channel, topology, wanted, uuids, names=True)
+        topology, left = _without_leftovers(channel, topology, uuids, wanted, settings.consents)
+        topology = content.examined(channel, topology, wanted, uuids, names=True, spend_s=sampling.THOROUGH_S)
         facts = provenance.facts(channel)
         drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
         known = _typed(channel, drives, settings)
@@ -110,7 +114,7 @@ def open_bay(
     # smartctl runs only on drives that passed the guard.
     known = _identified(channel, known)
     _require_one_kind(channel, known)
-    remarks = (*topology.unchecked, *_without_health(known))
+    remarks = (*_unchecked(topology, settings), *_allocated(topology, known), *_without_health(known))
     bay = Bay(target, tuple(known), facts, remarks, _contents(topology, known), switch)
     return OpenedBay(bay, channel, tuple(matches), has_leftovers=bool(left))
 
@@ -129,7 +133,7 @@ def clear(
     channel, wanted, uuids = opened.channel, {match.kname for match in opened.matches}, ours()
     try:
         topology = held_drives.examined_leftovers(channel, survey(channel, wanted), uuids, wanted)
-        leftovers = held_drives.stoppable(topology, uuids, wanted, settings.wipe)
+        leftovers = held_drives.stoppable(topology, uuids, wanted, settings.consents)
         stopped = held_drives.clear_leftovers(channel, topology, leftovers, note)
         topology = content.examined(channel, survey(channel, wanted), wanted, uuids, names=True)
     except (RigError, ValueError) as error:
@@ -149,7 +153,10 @@ def _guard(
     refuse: Callable[[Drive], list[str]],
 ) -> None:
     """Raise ``pytest.UsageError`` with all refusals of the guard and of the site's hook."""
-    refused = refusals.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several)
+    refused = refusals.refusals(
+        topology, matches, settings.consents, uuids,
+        unchecked=settings.unchecked, of_several=settings.is_of_several,
+    )  # fmt: skip
     _require_none((*refused, *_refused_by_site(drives, refuse)))
 
 
@@ -190,11 +197,11 @@ def _read_only_bay(
 
 
 def _without_leftovers(
-    channel: Channel, topology: Topology, ours: frozenset[str], wanted: set[str], wipe: frozenset[str]
+    channel: Channel, topology: Topology, ours: frozenset[str], wanted: set[str], given: frozenset[Consent]
 ) -> tuple[Topology, tuple[Leftover, ...]]:
     """Return the topology that results when arrays of earlier runs are stopped where that is safe, and the arrays."""
     topology = held_drives.examined_leftovers(channel, topology, ours, wanted)
-    leftovers = held_drives.stoppable(topology, ours, wanted, wipe)
+    leftovers = held_drives.stoppable(topology, ours, wanted, given)
     for leftover in leftovers:
         topology = members.without(topology, leftover.kname)
     return topology, leftovers
@@ -244,6 +251,29 @@ def _ways_out(drive: Drive) -> str:
         f"name its type with --ssd-smart-type={shlex.quote(f'{drive.path}=TYPE')} (smartctl's option -d, e.g. "
         f"megaraid,4), or run without its health: --ssd-smart-type={shlex.quote(f'{drive.path}={NO_SMART}')}"
     )
+
+
+def _unchecked(topology: Topology, settings: Settings) -> Iterator[str]:
+    """Yield a remark for each source of ``--ssd-unchecked``: why it was blind, or that it was not."""
+    for source in sorted(settings.unchecked, key=lambda source: source.value):
+        why = "; ".join(spot.why for spot in topology.blind if spot.source is source)
+        result = f"not checked: {why}" if why else "not needed, this machine could answer"
+        yield f"--ssd-unchecked={source.value}: {result}"
+
+
+def _allocated(topology: Topology, drives: Sequence[Drive]) -> Iterator[str]:
+    """Yield a remark for each drive that by its own account has data where no sample shows any.
+
+    NVMe's NUSE counts allocated blocks. Many drives always report all of them, which says nothing.
+    """
+    for drive in drives:
+        share = topology.nodes[drive.kname].allocated
+        is_blank = not topology.nodes[drive.kname].signatures
+        if is_blank and share is not None and MIN_ALLOCATED < share < 1:
+            yield (
+                f"{drive.describe()} reports {share:.1%} of its blocks as allocated (NUSE), and no sample shows "
+                "content: there may be data between the samples"
+            )
 
 
 def _without_health(drives: Sequence[Drive]) -> tuple[str, ...]:

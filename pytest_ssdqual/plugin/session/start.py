@@ -191,7 +191,8 @@ class BayStart:
 
         left = map(_change, self._left().caches)
         try:
-            restored = cache_changes.restore_left(channel, bay.drives, left, left_now, journal.note)
+            unchecked = self.settings.unchecked
+            restored = cache_changes.restore_left(channel, bay.drives, left, left_now, journal.note, unchecked)
         except RigError as error:
             raise pytest.UsageError(str(error)) from error
         self.left = self._read_left() if restored else self._left()

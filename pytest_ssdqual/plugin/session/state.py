@@ -269,7 +269,8 @@ class BayRun:
     ) -> Setup:
         """Lease the drives, and return what all measurements need; ``stack`` gives the drives back as they were."""
         found = self.qualification
-        held = HeldDrives(channel, found.bay.drives, found.bay.contents, self._terms(progress))
+        terms, unchecked = self._terms(progress), found.settings.unchecked
+        held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms, unchecked)
         stack.callback(unless_lost, held.release)
         self.failures = self._failures(channel)
         caches = self._write_caches(channel, held)

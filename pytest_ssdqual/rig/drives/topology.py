@@ -48,6 +48,25 @@ class UseKind(Enum):
     MISNAMED = "misnamed"
 
 
+class Source(Enum):
+    """A source of the guard that may be blind on a machine, by its name in ``--ssd-unchecked``."""
+
+    EXPORTS = "exports"
+    OPENERS = "openers"
+    LAYERS = "layers"
+    SIGNATURES = "signatures"
+    RESERVATIONS = "reservations"
+
+
+@dataclass(frozen=True, slots=True)
+class BlindSpot:
+    """A question about the drives that a machine cannot answer."""
+
+    source: Source
+    #: Phrase without a full stop.
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     kind: UseKind
@@ -110,6 +129,8 @@ class Node:
     queue_limit: int | None = None
     #: Fastest PCIe link that an NVMe drive is capable of, as sysfs spells it: ``16.0 GT/s PCIe``.
     max_link: str | None = None
+    #: Share of an NVMe namespace that is allocated, by its own account (NUSE); None if it reports none.
+    allocated: float | None = None
 
     @property
     def is_silent(self) -> bool:
@@ -148,8 +169,7 @@ class Topology:
     arrays: tuple[MdArray, ...] = ()
     #: Kernel names of the devices that were also opened and probed; no other may be destroyed.
     candidates: frozenset[str] = frozenset()
-    #: Sentences about checks that were not possible on this machine; they are shown and recorded.
-    unchecked: tuple[str, ...] = ()
+    blind: tuple[BlindSpot, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))

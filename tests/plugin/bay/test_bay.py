@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders.consents import wiped
 from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_disks import Device, World
 from support.simulator.simulated_rig import Scene, SimulatedMachine
@@ -136,12 +137,27 @@ def test_a_smart_type_for_no_drive_of_the_run(inner: Inner, given: str) -> None:
     assert said == f"--ssd-smart-type: '{given.partition('=')[0]}' matches none of the drives under test."
 
 
-def test_what_the_survey_could_not_see_is_in_the_plan(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more", [(), ("--collect-only",)])
+def test_what_the_survey_cannot_see_is_refused_without_a_word_of_the_user(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
     facts = World.facts
     monkeypatch.setattr(World, "facts", lambda self, *nodes: f"pidns\x004026532201\0{facts(self, *nodes)}")
     inner.suite("drive")
-    said = inner.run("--ssd-devices=/dev/nvme*", "--collect-only", "drive").stdout.str()
-    assert "the run is in a PID namespace of its own" in said
+    assert inner.refused("--ssd-devices=/dev/nvme*", *more, "drive").endswith("add --ssd-unchecked=openers.")
+    assert "openers" in inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports", *more, "drive")
+    accepted = "--ssd-unchecked=openers,exports"
+    said = inner.run("--ssd-devices=/dev/nvme*", accepted, "--collect-only", "drive").stdout.str()
+    assert "--ssd-unchecked=openers: not checked: the program is in a PID namespace of its own" in said
+    assert "--ssd-unchecked=exports: not needed" in said
+
+
+def test_a_source_of_the_guard_that_does_not_exist(inner: Inner) -> None:
+    said = inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports,all")
+    assert said == (
+        "--ssd-unchecked: all is no source of the guard; the sources are exports, openers, layers, signatures, "
+        "reservations"
+    )
 
 
 def test_consent_for_a_drive_that_was_not_named(inner: Inner) -> None:
@@ -287,9 +303,10 @@ def test_a_run_and_its_plan_refuse_content_without_a_signature(
     monkeypatch.setenv("SIMULATED_DATA", "/dev/nvme1n1")
     monkeypatch.setenv("SIMULATED_UNREADABLE", "/dev/nvme2n1")
     said = inner.refused("--ssd-devices=/dev/nvme*", *more).splitlines()
-    assert len(said) == 2
+    assert len(said) == 3
     assert "data without a signature (first at byte 1048576); if that may be destroyed, add --ssd-wipe=SSDQ" in said[0]
-    assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed, add" in said[1]
+    assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed unread" in said[1]
+    assert said[2].startswith("All of these options: --ssd-wipe=SSDQ")
 
 
 LEFT = "3aaa0122:29827cfa:5331ad66:ca767371"
@@ -312,7 +329,7 @@ def leftover(fstype: str | None = None) -> tuple[World, ScriptedMachine]:
 
 def as_planned(world: World, machine: ScriptedMachine, *wipe: str) -> list[str]:
     """What the guard says of both drives in a run that only collects."""
-    ours, wanted, consents = frozenset({LEFT}), {"sdb", "sdc"}, frozenset(wipe)
+    ours, wanted, consents = frozenset({LEFT}), {"sdb", "sdc"}, wiped(*wipe)
     topology, _ = bay._without_leftovers(machine, survey(machine, wanted), ours, wanted, consents)  # type: ignore[arg-type]
     assert not [argv for argv in machine.asked if argv[0] == "mdadm"]
     return [str(each) for each in refusals.refusals(topology, world.matches(), consents, ours)]
@@ -350,7 +367,7 @@ def cleared(monkeypatch: pytest.MonkeyPatch, *, refuses: bool = False) -> tuple[
     drives = survey(machine, {"sdb", "sdc"})
     known = Bay(None, tuple(drives.drive(name) for name in ("sdb", "sdc")))
     opened = bay.OpenedBay(known, machine, tuple(world.matches()), has_leftovers=True)  # type: ignore[arg-type]
-    settings = SimpleNamespace(wipe=frozenset(), is_of_several=False)
+    settings = SimpleNamespace(consents=frozenset(), unchecked=frozenset(), is_of_several=False)
     ours, refuse = (lambda: frozenset({LEFT})), (lambda drive: ["not today"] if refuses else [])
     return bay.clear(opened, settings, ours, refuse, lambda kind, **facts: None), stopped  # type: ignore[arg-type]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.consents import all_risks
 from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_content import Contents, labelled
 from support.simulator.simulated_disks import Device, World
@@ -419,11 +420,10 @@ def cleared(
 ) -> tuple[object, Noted]:
     noted: Noted = []
     names = [disk.kname for disk in world.disks] if wanted is None else list(wanted)
-    wipe = frozenset(wipe)
     machine = machine_of(world)
     machine.contents = contents or Contents()
     topology = examined_leftovers(machine, survey.survey(machine, names), set(ours), names)
-    leftovers = stoppable(topology, set(ours), names, wipe)
+    leftovers = stoppable(topology, set(ours), names, all_risks(*wipe))
     told = clear_leftovers(machine, topology, leftovers, lambda kind, **facts: noted.append((kind, facts)))
     return told, noted
 

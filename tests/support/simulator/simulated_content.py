@@ -62,7 +62,7 @@ class Contents:
             return None
         script, arguments = argv[2], argv[4:]
         if script == sampling.SCRIPT:
-            return b"".join(map(self._sample, arguments[3::2])) + b"end\0"
+            return b"".join(map(self._sample, arguments[5::3])) + b"end\0"
         if script == label.SCRIPT:
             self.pages[arguments[0]] = stdin or b""
             return b""
