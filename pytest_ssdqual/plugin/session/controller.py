@@ -21,6 +21,7 @@ from pytest_ssdqual.plugin.options.settings import notify_stall_s
 from pytest_ssdqual.plugin.plan import marks, needs, order, stored_durations
 from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
+from pytest_ssdqual.plugin.session.outcome import OutermostHooks
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.start import begin, join
@@ -120,6 +121,8 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
 def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Plan the measurements of the tests that will run, and record these tests."""
     run = config.stash[RUN]
+    plugins = config.pluginmanager
+    plugins.register(OutermostHooks(plugins.get_plugin("ssdqual-attachments")), "ssdqual-outermost")
     run.stored = stored_durations.load(config)
     run.plan(items)
     config.stash[SKIPPED] = _skipped(items)
