@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -87,6 +88,7 @@ def configure(config: pytest.Config) -> None:
         controller = SessionController(config, runs, watched, fleet, folder, notifier)
         config.pluginmanager.register(controller, "ssdqual-controller")
         config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
+        config.add_cleanup(controller.keep_status)  # after the next one
         config.add_cleanup(controller.close_late)
     else:
         xdist.take_time_to_end(config)
@@ -263,7 +265,7 @@ class SessionController:
             try:
                 with ExitStack() as last:
                     last.callback(lambda: recorder.finish(recorder.status(int(pytest.ExitCode.OK))))
-                    recorder.count()
+                    recorder.count(int(pytest.ExitCode.TESTS_FAILED))  # the session has no status yet
             except Exception as error:  # the other bays continue
                 message = safe_text.line(f"{type(error).__name__}: {error}", SENTENCE_CHARACTERS)
                 recorder.incomplete = recorder.incomplete or message
@@ -326,16 +328,16 @@ class SessionController:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Store what the hooks of other plugins raise; ``SessionEnd`` raises it again after the summary."""
-        self._count()
+        self._count(session)
         with self._errors_stored():
             yield
         self._close(session)
 
-    def _count(self) -> None:
+    def _count(self, session: pytest.Session) -> None:
         for each in self._recorders.values():
             with self._errors_stored():
                 if not each.is_finished:
-                    each.count()
+                    each.count(int(session.exitstatus))
         with self._errors_stored():
             for bay, (sentence, is_finding) in self._fleet.left().items() if self._fleet else ():
                 gate.of(self._config).close(bay, sentence, is_finding=is_finding)
@@ -344,10 +346,11 @@ class SessionController:
         """Finish every bay that is not finished, and the fleet."""
         self._is_closed = True
         self._observers.finish()
-        status = int(session.exitstatus)
-        if self.errors:
-            status = status or int(pytest.ExitCode.TESTS_FAILED)  # an exception must not end with status 0
         recorders = list(self._recorders.values())
+        # Neither another hook nor an exception may end it with status 0.
+        status = int(session.exitstatus) or max(each.required_status for each in recorders)
+        if self.errors:
+            status = status or int(pytest.ExitCode.TESTS_FAILED)
         for each in recorders:
             self._note_unnotified(each)
         with self._errors_stored(), ExitStack() as last:  # an exception of one does not keep the others from finishing
@@ -370,11 +373,18 @@ class SessionController:
         if error or late:
             self.errors.append(error or RuntimeError("pytest ended before the run was closed"))
         if late:
-            self._count()
+            self._count(late)
             self._close(late)
         reporter = _terminal(self._config)
         if self.errors and reporter and not (self._has_summary or reporter.no_summary):
             self.pytest_terminal_summary(reporter)
+
+    def keep_status(self) -> None:
+        """Set the exit status again if another plugin has set 0 since; pytest reads it after its last hook."""
+        session = self._config.pluginmanager.get_plugin("session")
+        if session and self._is_closed and self._status and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = self._status
+            print(f"ssdqual: exit status {self._status} instead of 0, which a hook or plugin has set", file=sys.stderr)
 
     def _note_unnotified(self, recorder: Recorder) -> None:
         if self._notifier and not recorder.is_finished:
