@@ -69,7 +69,8 @@ def bay_of(report: pytest.TestReport) -> str:
 
 def register(config: pytest.Config, runs: Sequence[BayRun]) -> None:
     """Register the scheduler on the controller of a run with drives, if xdist is active."""
-    if not config.pluginmanager.hasplugin("xdist") or is_worker(config):
+    # By its option: the plugin's name depends on how it was loaded.
+    if not hasattr(config.option, "dist") or is_worker(config):
         return
     config.pluginmanager.register(
         FleetController(config, {run.qualification.name: run for run in runs}), "ssdqual-xdist"

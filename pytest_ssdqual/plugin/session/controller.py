@@ -44,6 +44,7 @@ from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
 #: Message after Ctrl-C, or another signal that ends a run, during the checks of drives or while the run waits for them.
 STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
+NOT_INVITED = "ssdqual: the controller has begun no run, so this worker must not begin one of its own"
 READ_ONLY = "--ssd-read-only: the test may write to drives"
 #: The sentence about the tests that a plan leaves out.
 SKIPPED = pytest.StashKey[list[str]]()
@@ -56,6 +57,8 @@ def configure(config: pytest.Config) -> None:
     if worker_data == xdist.IDLE:
         xdist.send_home(config)
         return
+    if worker_data is None and xdist.is_worker(config):
+        raise pytest.UsageError(NOT_INVITED)
     try:
         if worker_data is None:
             arguments.require(config)
@@ -376,7 +379,7 @@ class SessionController:
             self._count(late)
             self._close(late)
         reporter = _terminal(self._config)
-        if self.errors and reporter and not (self._has_summary or reporter.no_summary):
+        if self.errors and reporter and not (self._has_summary or getattr(reporter, "no_summary", False)):
             self.pytest_terminal_summary(reporter)
 
     def keep_status(self) -> None:

@@ -36,7 +36,7 @@ IS_EXPECTED = "ssdqual_expected"
 
 
 class OutermostHooks:
-    """Hooks around those of all other plugins, for which they are registered after the collection: the last one wraps
+    """Hooks around those of all other plugins. They are registered after the collection, because the last one wraps
     the others, and conftest files of folders are plugins, too.
     """
 
@@ -53,13 +53,13 @@ class OutermostHooks:
             item.stash[VERDICT] = error
             return None
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+    # Inside of all wrappers: plugins prepare themselves for a call in theirs.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
         if VERDICT in item.stash:
             error = item.stash[VERDICT]
             del item.stash[VERDICT]
             raise error
-        return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:

@@ -18,6 +18,7 @@ from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.plugin.session.outcome import IS_EXPECTED
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
+from pytest_ssdqual.plugin.watch.terminal import columns
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Scope
@@ -294,8 +295,8 @@ class Recorder:
             reporter,
             [each for _, each in self.evidence],
             self.tally,
-            width=reporter._tw.fullwidth,
-            verbosity=reporter.config.get_verbosity(),
+            width=columns(reporter),
+            verbosity=self._config.get_verbosity(),
             run_folder=folder,
             bay=run.qualification.name,
         )

@@ -1,0 +1,186 @@
+"""Verdicts, errors and exit status with the plugins that people have installed beside this one.
+
+script/setup installs them beside the project's own environment, whose tests they would change: ``PLUGINS``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+pytestmark = pytest.mark.slow
+
+PLUGINS = Path(sys.prefix) / "plugins"
+#: What is loaded, and what switches it on.
+OPTIONS = {
+    "pytest_rerunfailures": (),
+    "pytest_retry.retry_plugin": (),
+    "pytest_timeout": ("--timeout=864000",),
+    "pytest_html.plugin": ("-p", "pytest_metadata.plugin", "--html=report.html"),
+    "allure_pytest.plugin": ("--alluredir=allure",),
+    "xdist.plugin": ("-n", "1", "-p", "xdist.looponfail"),
+    "pytest_randomly": (),
+    "pytest_repeat": (),
+    "pytest_sugar": (),
+    "pytest_tldr": (),
+    "pytest_cov.plugin": (),
+    "pytest_asyncio.plugin": (),
+    "pytest_instafail": ("--instafail",),
+    "pytest_jsonreport.plugin": ("-p", "pytest_metadata.plugin", "--json-report"),
+    "pytest_reportlog.plugin": ("--report-log=log.json",),
+    "pytest_order.plugin": (),
+    "flaky.flaky_pytest_plugin": (),
+    "pytest_flakefinder": (),
+    "pytest_check.plugin": (),
+    "pytest_custom_exit_code": ("--suppress-tests-failed-exit-code",),
+    "pytest_rich.plugin": ("--rich",),
+    "pytest_run_parallel.plugin": (),
+    "pytest_github_actions_annotate_failures.plugin": (),
+    "by_phase": (),
+    "reporting": (),
+}
+#: In the shape of plugins that keep accounts by phase, and of one that sends each report to a server.
+FAKES = {
+    "by_phase": """
+        import pytest
+
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_makereport(item, call):
+            outcome = yield
+            report = outcome.get_result()
+            assert report.when == call.when
+            assert not (report.passed and call.excinfo)
+            if report.when == "setup":
+                item.seen = {}
+            item.seen[report.when] = report.outcome
+    """,
+    "reporting": """
+        import json
+        import pytest
+
+        class Service:
+            started = None
+
+            @pytest.hookimpl(hookwrapper=True)
+            def pytest_runtest_protocol(self, item, nextitem):
+                self.started, self.status = item.nodeid, None
+                yield
+                with open("sent.jsonl", "a") as file:
+                    print(json.dumps([self.started, self.status]), file=file)
+                self.started = None
+
+            @pytest.hookimpl(hookwrapper=True)
+            def pytest_runtest_makereport(self, item, call):
+                report = (yield).get_result()
+                assert self.started == report.nodeid
+                if report.when == "setup" and report.outcome != "passed":
+                    self.status = report.outcome
+                if report.when == "call" and self.status is None:
+                    self.status = report.outcome
+
+        def pytest_configure(config):
+            config.pluginmanager.register(Service())
+    """,
+}
+#: The simulated array does 900 IOPS; the fourth drive is pulled while the array of four measures.
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS = Workload("randread", "4k", 8)
+
+    @pytest.fixture
+    def judged(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
+
+    @pytest.mark.ssd_array("raid5", widths=[3])
+    @pytest.mark.ssd_workload(READS)
+    class TestThree:
+        @pytest.mark.ssd_promise("p99_latency")
+        def test_kept(self, ssd_run, ssd_sla):
+            assert ssd_sla.judge(ssd_run)
+
+        @pytest.mark.ssd_promise("steady_iops")
+        def test_broken(self, ssd_run, ssd_sla):
+            assert ssd_sla.judge(ssd_run)
+
+        @pytest.mark.ssd_promise("steady_iops")
+        def test_broken_in_a_fixture(self, judged):
+            pass
+
+        @pytest.mark.ssd_promise("steady_iops")
+        def test_broken_without_assert(self, ssd_run, ssd_sla):
+            ssd_sla.judge(ssd_run)
+
+        @pytest.mark.ssd_promise("mean_latency")
+        def test_undecided(self, ssd_run, ssd_sla):
+            assert ssd_sla.judge(ssd_run)
+
+    @pytest.mark.ssd_promise("p99_latency")
+    @pytest.mark.ssd_array("raid5", widths=[4])
+    @pytest.mark.ssd_workload(READS, Workload("randread", "4k", 1))
+    def test_dead(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
+"""
+SPEC = (
+    PRODUCT
+    + promise(claim="p99_latency", at_most="1 s")
+    + promise(claim="steady_iops", at_least="9000 IOPS")
+    + promise(claim="mean_latency", at_most="26.6 ms")
+)
+
+
+def run(inner: Inner, plugin: str, monkeypatch: pytest.MonkeyPatch, *args: str, first: bool = False) -> pytest.RunResult:
+    if plugin not in FAKES and not PLUGINS.is_dir():
+        pytest.skip("script/setup installs the plugins")
+    monkeypatch.setenv("PYTHONPATH", str(PLUGINS), prepend=os.pathsep)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    for name, text in FAKES.items():
+        inner.pytester.makepyfile(**{name: text})
+    inner.pytester.makepyfile(test_promises=SUITE)
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    loaded = ["-p", "pytest_ssdqual.plugin", "-p", plugin]
+    if first:
+        loaded = [*loaded[2:], *loaded[:2]]
+    return inner.pytester.runpytest_subprocess(
+        *loaded, "-p", "support.simulator.simulated_rig", "--junitxml=junit.xml", "-o", "filterwarnings=default",
+        "-o", "pythonpath=.", "--ssd-devices=lab:4", "--ssd-spec=acme.toml", *OPTIONS[plugin], *args,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["after", "before"])
+@pytest.mark.parametrize("plugin", OPTIONS)
+def test_each_test_has_one_verdict_of_the_right_kind(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, plugin: str, first: bool
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0004")
+    result = run(inner, plugin, monkeypatch, first=first)
+    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    found = {name.partition("[")[0]: case.outcome for name, case in inner.cases().items() if "test_dead" not in name}
+    assert found == {
+        "test_kept": "passed",
+        "test_broken": "failure",
+        "test_broken_in_a_fixture": "failure",
+        "test_broken_without_assert": "failure",
+        "test_undecided": "error",
+    }
+    dead = [case for name, case in inner.cases().items() if "test_dead" in name]
+    assert Counter(case.outcome for case in dead) == {"failure": 1, "error": 1}
+    assert all("SSDQ0004" in case.message for case in dead)
+    assert len(inner.records("verdict")) == 6
+
+
+@pytest.mark.parametrize("plugin", OPTIONS)
+def test_what_passes_passes(inner: Inner, monkeypatch: pytest.MonkeyPatch, plugin: str) -> None:
+    assert run(inner, plugin, monkeypatch, "-k", "kept").ret == pytest.ExitCode.OK
+    assert set(inner.outcomes().values()) == {"passed"}
