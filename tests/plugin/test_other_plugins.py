@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
+from support.fakes import warm_python
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -184,3 +185,115 @@ def test_each_test_has_one_verdict_of_the_right_kind(
 def test_what_passes_passes(inner: Inner, monkeypatch: pytest.MonkeyPatch, plugin: str) -> None:
     assert run(inner, plugin, monkeypatch, "-k", "kept").ret == pytest.ExitCode.OK
     assert set(inner.outcomes().values()) == {"passed"}
+
+
+REPEATED = {
+    "--reruns=2": "pytest_rerunfailures",
+    "--force-reruns=1": "pytest_rerunfailures",
+    "--retries=1": "pytest_retry.retry_plugin",
+    "--count=2": "pytest_repeat",
+    "--force-flaky": "flaky.flaky_pytest_plugin",
+    "--flake-finder": "pytest_flakefinder",
+    "--parallel-threads=auto": "pytest_run_parallel.plugin",
+}
+
+
+@pytest.mark.parametrize("option", REPEATED)
+def test_options_that_repeat_tests_are_refused(inner: Inner, monkeypatch: pytest.MonkeyPatch, option: str) -> None:
+    result = run(inner, REPEATED[option], monkeypatch, option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"{option.partition('=')[0]}" in result.stderr.str()
+    assert "a measurement counts once" in result.stderr.str()
+
+
+@pytest.mark.parametrize("line", ["reruns = 2", "retries = 2"])
+def test_ini_values_that_repeat_tests_are_refused(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    plugin = REPEATED[f"--{'reruns=2' if 'reruns' in line else 'retries=1'}"]
+    result = run(inner, plugin, monkeypatch, "-o", line.replace(" ", ""))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "a measurement counts once" in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("mark", "plugin"),
+    [
+        ("flaky(reruns=2)", "pytest_rerunfailures"),
+        ("flaky(retries=2)", "pytest_retry.retry_plugin"),
+        ("repeat(2)", "pytest_repeat"),
+    ],
+)
+def test_marks_that_repeat_tests_are_refused(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, mark: str, plugin: str
+) -> None:
+    monkeypatch.setattr(f"{__name__}.SUITE", SUITE.replace("class Test", f"@pytest.mark.{mark}\n    class Test"))
+    result = run(inner, plugin, monkeypatch)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert mark.partition("(")[0] in result.stderr.str()
+
+
+def test_a_plugin_that_repeats_tests_in_its_own_way_makes_errors(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner.pytester.makeconftest(
+        """
+        from _pytest.runner import runtestprotocol
+
+        def pytest_runtest_protocol(item, nextitem):
+            for again in (item, nextitem):
+                runtestprotocol(item, nextitem=again)
+            return True
+        """
+    )
+    result = run(inner, "by_phase", monkeypatch, "-k", "kept")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    (verdict,) = inner.records("verdict")
+    assert verdict["outcome"] == "pass"
+    (error,) = inner.records("error")
+    assert "has run in this session" in error["message"]
+
+
+LIMITS = [("--timeout=60",), ("-o", "timeout=60")]
+
+
+@pytest.mark.parametrize("args", LIMITS, ids=["option", "ini"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1", "-p", "xdist.plugin")], ids=["alone", "xdist"])
+def test_a_time_limit_below_the_longest_step_is_refused(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], workers: tuple[str, ...]
+) -> None:
+    monkeypatch.setitem(OPTIONS, "pytest_timeout", ())
+    if workers:  # they have the path that xdist saw when it was imported
+        monkeypatch.setattr(sys, "executable", warm_python.REAL)
+    result = run(inner, "pytest_timeout", monkeypatch, *args, *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR if not workers else result.ret != pytest.ExitCode.OK
+    said = result.stderr.str() + result.stdout.str()
+    assert "the longest step of the plan takes about" in said
+    assert "timeout=0" in said
+    assert inner.records("array_planned") == []
+
+
+@pytest.mark.parametrize(
+    ("mark", "option", "status"),
+    [
+        ("timeout(60)", "--timeout=0", pytest.ExitCode.USAGE_ERROR),
+        ("timeout(864000)", "--timeout=60", pytest.ExitCode.OK),
+        ("timeout(60, func_only=True)", "--timeout=0", pytest.ExitCode.OK),
+    ],
+)
+def test_a_mark_comes_before_the_option(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, mark: str, option: str, status: int
+) -> None:
+    monkeypatch.setitem(OPTIONS, "pytest_timeout", ())
+    monkeypatch.setattr(f"{__name__}.SUITE", SUITE.replace("class Test", f"@pytest.mark.{mark}\n    class Test"))
+    assert run(inner, "pytest_timeout", monkeypatch, option, "-k", "kept").ret == status
+
+
+def test_a_test_that_a_time_limit_ends_is_no_verdict(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = "assert __import__('time').sleep(30) or ssd_sla.judge(ssd_run)"
+    monkeypatch.setitem(OPTIONS, "pytest_timeout", ())
+    monkeypatch.setattr(f"{__name__}.SUITE", SUITE.replace("assert ssd_sla.judge(ssd_run)", slow))
+    ended = run(inner, "pytest_timeout", monkeypatch, "--timeout=1", "-o", "timeout_func_only=true", "-k", "kept")
+    assert ended.ret == pytest.ExitCode.TESTS_FAILED
+    (case,) = inner.cases().values()
+    assert (case.outcome, "Timeout" in case.message) == ("error", True)

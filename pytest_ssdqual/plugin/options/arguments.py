@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ssdqual.plugin.options import other_plugins
+
 #: Options of pytest and its plugins that name an output: destination, option, file or folder.
 OUTPUTS = (
     ("xmlpath", "--junitxml", "file"),
@@ -29,8 +31,18 @@ def require(config: pytest.Config) -> None:
     """Raise ``pytest.UsageError`` with everything that is wrong."""
     if devices := _devices(config):
         raise pytest.UsageError(_unquoted(config, devices))
-    if wrong := [*_missing(config), *_not_writable(config)]:
+    if wrong := [*_missing(config), *_not_writable(config), *other_plugins.repeating(config), *_planned_only(config)]:
         raise pytest.UsageError("\n".join(wrong))
+
+
+def _planned_only(config: pytest.Config) -> Iterator[str]:
+    """Yield an error if no test will run for a reason that the command line does not show, but a JUnit file is due."""
+    typed = {"--collect-only", "--collectonly", "--co"} & {str(each) for each in config.invocation_params.args}
+    if config.option.collectonly and not typed and config.getoption("xmlpath", None):
+        yield (
+            "--collect-only comes from PYTEST_ADDOPTS or addopts, so no test would run, and the file of --junitxml "
+            "would have none: remove it there, or type it"
+        )
 
 
 def _paths(config: pytest.Config) -> Sequence[str]:

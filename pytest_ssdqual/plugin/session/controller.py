@@ -15,9 +15,9 @@ from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.bay import fitting
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.fleet.bays import FleetRun
-from pytest_ssdqual.plugin.fleet.worker import BayWorker
+from pytest_ssdqual.plugin.fleet.worker import BayWorker, Worker
 from pytest_ssdqual.plugin.judging import lot
-from pytest_ssdqual.plugin.options import arguments
+from pytest_ssdqual.plugin.options import arguments, other_plugins
 from pytest_ssdqual.plugin.options.settings import notify_stall_s
 from pytest_ssdqual.plugin.plan import marks, needs, order, stored_durations
 from pytest_ssdqual.plugin.session import attachments, resume
@@ -96,8 +96,8 @@ def configure(config: pytest.Config) -> None:
     else:
         xdist.take_time_to_end(config)
         config.pluginmanager.register(WorkerEvents(first, runs[0].forecast), "ssdqual-worker-events")
-        if first.name:
-            config.pluginmanager.register(BayWorker(runs[0]), "ssdqual-bay-worker")
+        worker = BayWorker(runs[0]) if first.name else Worker()
+        config.pluginmanager.register(worker, "ssdqual-worker")
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -111,6 +111,7 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
         if mixed := fitting.refused_array(run.qualification):
             _require_single_drives(items, mixed)
         _require_searches(items)
+        other_plugins.require_once(filter(marks.needs_drives, items))
         try:
             screened = run.plan_screening(items)
             is_late = screened.is_late if screened else lambda need: False
@@ -130,11 +131,21 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     plugins.register(OutermostHooks(plugins.get_plugin("ssdqual-attachments")), "ssdqual-outermost")
     run.stored = stored_durations.load(config)
     run.plan(items)
+    _require_time(run, items)
     config.stash[SKIPPED] = _skipped(items)
     try:
         claims.plan_tests(run.qualification, items)
     except JournalError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def _require_time(run: BayRun, items: Sequence[pytest.Item]) -> None:
+    """Raise ``pytest.UsageError`` if pytest-timeout would end a test before the longest step of the plan has ended."""
+    hardware = [item for item in filter(marks.needs_drives, items) if not item.get_closest_marker("skip")]
+    limit = other_plugins.shortest_limit(hardware)
+    found = run.forecast() if limit else None
+    if limit and found and (why := limit.objection(found.longest_s)):
+        raise pytest.UsageError(why)
 
 
 def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:

@@ -29,6 +29,9 @@ from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, InvalidMeasu
 VERDICT: pytest.StashKey[BaseException] = pytest.StashKey()
 #: On an item: the attributes of the last report that ``shape`` gave its final form.
 SHAPED: pytest.StashKey[dict[str, object]] = pytest.StashKey()
+#: On an item: its test has begun.
+HAS_RUN: pytest.StashKey[bool] = pytest.StashKey()
+AGAIN = "the test has run in this session: nothing is measured or counted twice; remove the plugin that repeats tests"
 #: Attribute of a report of an error, in any phase. Plain, so that xdist carries it.
 IS_ERROR = "ssdqual_error"
 #: Attribute of a report of a failed promise that the test's mark ``xfail`` expects.
@@ -53,7 +56,14 @@ class OutermostHooks:
             item.stash[VERDICT] = error
             return None
 
-    # Inside of all wrappers: plugins prepare themselves for a call in theirs.
+    # What follows raises inside of all wrappers, in which plugins prepare themselves for the phase.
+    @pytest.hookimpl(tryfirst=True, specname="pytest_runtest_setup")
+    def pytest_runtest_setup_once(self, item: pytest.Item) -> None:
+        """Raise ``pytest.UsageError`` if a plugin repeats a hardware test."""
+        if marks.needs_drives(item) and item.stash.get(HAS_RUN, False):
+            raise pytest.UsageError(AGAIN)
+        item.stash[HAS_RUN] = True
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
         if VERDICT in item.stash:
