@@ -51,8 +51,15 @@ def _paths(config: pytest.Config) -> Sequence[str]:
 
 
 def _devices(config: pytest.Config) -> list[str]:
-    """Return positional arguments that are block devices: the shell expanded the pattern of ``--ssd-devices``."""
-    return [each for each in _paths(config) if _is_block_device(config.invocation_params.dir / each)]
+    """Return positional arguments that are devices: the shell expanded the pattern of ``--ssd-devices``.
+
+    No test is below /dev, so what is there is meant as a drive even if it is none.
+    """
+    return [
+        each
+        for each in _paths(config)
+        if each.startswith("/dev/") or _is_block_device(config.invocation_params.dir / each)
+    ]
 
 
 def _is_block_device(path: Path) -> bool:
@@ -75,7 +82,7 @@ def _unquoted(config: pytest.Config, devices: Sequence[str]) -> str:
     local = [each for each in given if each.startswith("/")]
     others = [f"--ssd-devices={shlex.quote(each)}" for each in given if not each.startswith("/")]
     command = ["pytest", f"--ssd-devices='{pattern([*local, *devices])}'", *others, *map(shlex.quote, rest)]
-    many = f"{len(devices)} block devices" if len(devices) > 1 else "a block device"
+    many = f"{len(devices)} devices" if len(devices) > 1 else "a device"
     return (
         f"{devices[0]}{' … ' + devices[-1] if len(devices) > 1 else ''}: {many} given as tests, because a shell "
         f"expands a pattern without quotes. Quote it: {' '.join(command)}"

@@ -249,6 +249,8 @@ class SessionController:
         #: Exceptions of plugins, this one included, while the session ended.
         self.errors: list[BaseException] = []
         self._is_closed = self._has_summary = False
+        #: A test has begun, so that there is something to continue with.
+        self._has_begun = False
         #: Set when the session starts: while plugins are configured, there is no terminal reporter yet.
         self._observers: Observers
 
@@ -297,6 +299,10 @@ class SessionController:
             self._observers.wrong(report.nodeid, message)
 
     @pytest.hookimpl
+    def pytest_runtest_logstart(self) -> None:
+        self._has_begun = True
+
+    @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         recorders = list(self._recorders.values())
         terminal.outlive(self._config, self._note_lost_output)
@@ -331,7 +337,7 @@ class SessionController:
             message = f"ssdqual: an error while the session ended: {type(error).__name__}: {error}"
             summary.write_line(terminalreporter, message, red=True)
         # The lab of a run is gone with it.
-        if self._status == pytest.ExitCode.INTERRUPTED and self._folder and not self._is_lab:
+        if self._status == pytest.ExitCode.INTERRUPTED and self._has_begun and self._folder and not self._is_lab:
             settings = next(iter(self._recorders.values())).run.qualification.settings
             is_below = (settings.run_root / self._folder.name).absolute() == self._folder.absolute()
             name = self._folder.name if is_below else str(self._folder)

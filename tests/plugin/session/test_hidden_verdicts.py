@@ -271,3 +271,33 @@ def test_a_test_that_another_plugin_fails_is_no_verdict(inner: Inner) -> None:
     conftest = textwrap.dedent(REPORT_HOOK).format(how="wrapper=True", change=change)
     assert hides(inner, conftest.replace("report.failed", "report.passed"), KEPT).ret == pytest.ExitCode.TESTS_FAILED
     assert (inner.cases()[TEST].outcome, [each["kind"] for each in inner.records("error")]) == ("error", ["error"])
+
+
+FOREIGN = """
+    KEPT = []
+
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(ssd_run, ssd_sla):
+        KEPT.append(ssd_run)
+        assert ssd_sla.judge(KEPT[0])
+"""
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        'pytest.mark.ssd_array("raid5", widths=[3]), pytest.mark.ssd_workload(Workload("randread", "4k", 1), READS)',
+        'pytest.mark.ssd_array("raid5", widths=[3, 4]), pytest.mark.ssd_workload(READS)',
+        'pytest.mark.ssd_array(default="drive,raid5x3"), pytest.mark.ssd_workload(READS)',
+    ],
+    ids=["workload", "width", "array"],
+)
+def test_a_test_judges_what_its_own_fixtures_measured(inner: Inner, parameters: str) -> None:
+    spec = write(inner, FOREIGN, KEPT)
+    path = inner.pytester.path / "test_promises.py"
+    path.write_text(path.read_text().partition("pytestmark")[0] + f"pytestmark = [{parameters}]\n" + textwrap.dedent(FOREIGN))
+    result = inner.run("--ssd-devices=lab:4", spec)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    outcomes = [case.outcome for case in inner.cases().values()]
+    assert outcomes == ["passed", "error"]
+    assert "its own fixtures" in next(case.message for case in inner.cases().values() if case.outcome == "error")
