@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pytest_ssdqual.plugin.judging import left_out
+from pytest_ssdqual.plugin.judging import left_out, own_results
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.plan import marks
@@ -63,13 +63,14 @@ class Sla:
         attributor: Attributor | None = None,
         left_out: Callable[[Judgeable], Sequence[LeftOutDrive]] = lambda judged: (),
         ended: Callable[[Judgeable], str] = lambda judged: "",
+        foreign: Callable[[Subject], str] = lambda judged: "",
     ) -> None:
         """``inconclusive`` is the report of an inconclusive verdict: ``error`` or ``skip``.
 
         ``measure`` measures the reference of a promise that compares with another workload; ``baseline`` is the earlier
                 run that promises may be in per cent of. ``promised`` are the claims that the test declares.
                 ``left_out`` finds the drives side by side that a measurement is without; ``ended`` returns why a
-                measurement ended before it was decided, or nothing.
+                measurement ended before it was decided, or nothing; ``foreign`` why the result is not the test's own.
         """
         self._spec = spec
         self._inconclusive = inconclusive
@@ -81,6 +82,7 @@ class Sla:
         self._attributor = attributor
         self.left_out = left_out
         self.ended = ended
+        self._foreign = foreign
 
     @classmethod
     def of(cls, request: pytest.FixtureRequest) -> Sla:
@@ -114,6 +116,7 @@ class Sla:
             run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
             run.budget.why if run.budget else lambda judged: "",
+            partial(own_results.objection, parameters),
         )  # fmt: skip
 
     def judge(self, what: str | Judgeable, judged: Judgeable | None = None, /) -> Verdict:
@@ -151,9 +154,12 @@ class Sla:
     def asked(self, first: str | Judgeable, second: Judgeable | None) -> tuple[Claim, Judgeable]:
         """Return the claim and the result to judge.
 
-        ``pytest.UsageError`` for a claim that the test does not declare, or that is judged on another kind of result.
+        ``pytest.UsageError`` for a claim that the test does not declare, or that is judged on another kind of result,
+        and for a result of another array or workload than the test's own.
         """
         claim, judged = self._named(first, second)
+        if why := self._foreign(judged.subject):
+            raise pytest.UsageError(why)
         if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
             pytest.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):

@@ -72,6 +72,8 @@ class PrintedPlan:
     write_cache: str = ""
     #: Each measurement that ends when it is decided: its name as a step, its expected begin and duration in seconds.
     measurements: tuple[tuple[str, float, float], ...] = ()
+    #: Expected duration of the longest step, with its preparation.
+    longest_s: float = 0.0
 
     @property
     def seconds(self) -> float:
