@@ -235,13 +235,19 @@ def _without_suspects(error: str, shared: Sequence[_Word]) -> FailureAttribution
 def _suspect(error: str, drive: DriveTrace, own: Sequence[_Word], shared: Sequence[_Word]) -> _Suspect | None:
     """Return the drive with what decides about it; None if nothing was observed that the error can come from."""
     is_of_drives = OF_DRIVES.search(error) is not None
-    proof = [word.meaning for word in own if word.meaning.fault in _OWN]
+    stated = ERRNO.match(error)
+    errno = (
+        fault_codes.of_errno(stated[2], drive.path) if stated and stated[1] == drive.path else fault_codes.CONSEQUENCE
+    )
+    proof = [meaning for meaning in (*(word.meaning for word in own), errno) if meaning.fault in _OWN]
     findings = [*(drive.smart if is_of_drives else ()), *dict.fromkeys(meaning.text for meaning in proof)]
     lost = _losses(error, drive, own)
     if findings:
         decisive = proof[0] if proof else fault_codes.HARDWARE_DEFECT
     elif reason := _reason(drive, own, shared, has_lost=bool(lost)):
         decisive = reason
+    elif errno.fault in (Fault.REFUSED, Fault.UNKNOWN):
+        decisive = errno
     elif lost:
         decisive = fault_codes.FAILED
     else:

@@ -9,19 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.fakes.kernel_ring import PLACES, build, look, program, say
+from support.fakes.kernel_ring import DRIVES, PLACES, build, collected, program
 
-from pytest_ssdqual.qual.measured.environment import KernelLine
-from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureOrigin, attribute
+from pytest_ssdqual.qual.validity.drive_failure import FailureOrigin, attribute
 from pytest_ssdqual.qual.validity.fault_codes import Fault
 from pytest_ssdqual.qual.validity.fault_signatures import SIGNATURES, host_pattern, meanings, signature_of
-from pytest_ssdqual.rig.drives.survey import Drive
-from pytest_ssdqual.rig.observe.drive_failure import own_names
 
 AWKS = (["mawk"], ["gawk", "--posix"], ["gawk"], ["busybox", "awk"], ["original-awk"])
-#: NVMe, SATA, SAS behind mpt3sas, USB, and behind RAID adapters.
-DRIVES = ("nvme0n1", "sda", "sdc", "sdd", "sde", "sdf")
-
 #: Messages as Linux prints them, with the fault that each means.
 EXAMPLES: dict[Fault, tuple[str, ...]] = {
     Fault.CONSEQUENCE: (
@@ -221,22 +215,6 @@ def with_awk(machine: Path, awk: Sequence[str]) -> None:
     if path is None:
         pytest.skip(f"there is no {awk[0]} here")
     program(machine, "awk", f'exec {path} {" ".join(awk[1:])} "$@"')
-
-
-def collected(machine: Path, messages: Sequence[str]) -> tuple[list[KernelLine], list[DriveTrace]]:
-    """Put messages into the log, and return those that the script reports, and the drives with their names."""
-    say(machine, "Linux version 6.1")
-    first = look(machine, DRIVES, "before")
-    say(machine, *messages, first=2)
-    assert first.kernel_log
-    last = look(machine, DRIVES, "after", "md100", first.kernel_log.mark, " ".join(first.names))
-    assert last.kernel_log
-    members = [
-        Drive(f"/dev/{each}", each, "ACME", each, None, None, 1 << 30, 512, 512, False, "sata") for each in DRIVES
-    ]
-    names = own_names(members, first.names)
-    traces = [DriveTrace(each, f"/dev/{each}", names[each], True) for each in DRIVES]
-    return list(last.kernel_log.log.lines), traces
 
 
 ALL = [text for texts in EXAMPLES.values() for text in texts]

@@ -7,6 +7,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_ssdqual.qual.measured.environment import KernelLine
+from pytest_ssdqual.qual.validity.drive_failure import DriveTrace
+from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.observe.drive_failure import own_names
 from pytest_ssdqual.rig.observe.environment import SCRIPT, EnvironmentReading, parse
 from pytest_ssdqual.rig.observe.kernel_log import PICK
 
@@ -24,6 +28,8 @@ PLACES = {
     "vda": "pci0000:00/0000:00:05.0/virtio2",
     "nvme1n1": "virtual/nvme-subsystem/nvme-subsys1",
 }
+#: Of them one of each kind: NVMe, SATA, SAS behind mpt3sas, USB, and behind RAID adapters.
+DRIVES = ("nvme0n1", "sda", "sdc", "sdd", "sde", "sdf")
 SECOND_PATH = "pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme3"
 
 
@@ -77,3 +83,19 @@ def look(
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
     assert done.stderr == ""
     return parse(done.stdout, array, drives)
+
+
+def collected(machine: Path, messages: Sequence[str]) -> tuple[list[KernelLine], list[DriveTrace]]:
+    """Put messages into the log, and return those that the script reports, and the drives with their names."""
+    say(machine, "Linux version 6.1")
+    first = look(machine, DRIVES, "before")
+    say(machine, *messages, first=2)
+    assert first.kernel_log
+    last = look(machine, DRIVES, "after", "md100", first.kernel_log.mark, " ".join(first.names))
+    assert last.kernel_log
+    members = [
+        Drive(f"/dev/{each}", each, "ACME", each, None, None, 1 << 30, 512, 512, False, "sata") for each in DRIVES
+    ]
+    names = own_names(members, first.names)
+    traces = [DriveTrace(each, f"/dev/{each}", names[each], True) for each in DRIVES]
+    return list(last.kernel_log.log.lines), traces
