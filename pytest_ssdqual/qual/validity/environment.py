@@ -13,15 +13,12 @@ from pytest_ssdqual.qual.measured.environment import (
     Cpu,
     DriveEnvironment,
     DriveTemperature,
-    KernelLine,
     KernelLog,
     ProcessEnvironment,
 )
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.qual.validity import fault_signatures
 from pytest_ssdqual.qual.validity.check import Check, unknown
-from pytest_ssdqual.qual.validity.fault_codes import Fault
 
 #: Above this the host limits the rate, not the drives.
 CPU_BUSY = 0.95
@@ -38,10 +35,11 @@ CLOCK_S, CLOCK_SHARE = 0.5, 0.001
 CPU_RANGE, ONE_CPU_RANGE = f"up to {CPU_BUSY:.0%}", f"below {ONE_CPU_BUSY:.0%} in the kernel"
 JOBS_RANGE, THROTTLED_RANGE = f"up to {JOBS_BUSY:.0%}", f"up to {CPU_THROTTLED:.0%} of the time"
 CLOCK_RANGE = f"up to {CLOCK_S:g} s and {CLOCK_SHARE:.1%}"
-#: Kernel messages that are no fault of the host by themselves, and disturb a measurement: kernel/hung_task.c, and
+#: Kernel messages of faults that are the host's: kernel/hung_task.c, drivers/iommu/{intel/dmar,amd/iommu}.c, and
 #: drivers/firmware/efi/cper.c, which prints each record of firmware (GHES) with a number of its own.
-DISTURBANCES = (
+HOST_FAULTS = (
     (re.compile(r"INFO: task .* blocked .*for more than \d+ seconds"), "a task on the machine hung"),
+    (re.compile(r"DMAR: ?\[.*\] Request device \[|AMD-Vi: Event logged \["), "the IOMMU reported a fault"),
     (re.compile(r"\{\d+\}\[Hardware Error\]: "), "firmware reported a hardware error"),
 )
 HEAT_RANGE, LINK_RANGE = "below its own warning threshold", "100%"
@@ -68,13 +66,11 @@ def of_host(run: Run) -> Iterator[Check]:
 
 def host_faults(kernel: KernelLog) -> tuple[str, ...]:
     """Faults of the host in the kernel's log, a sentence for each kind, with its first message."""
-    first: dict[str, KernelLine] = {}
-    for line in kernel.lines:
-        disturbance = next((words for pattern, words in DISTURBANCES if pattern.search(line.text)), "")
-        (meaning,) = fault_signatures.meanings([line.text])
-        if words := disturbance or (meaning.text if meaning.fault in (Fault.HOST, Fault.STARVED) else ""):
-            first.setdefault(words, line)
-    return tuple(f"{words} meanwhile (kernel log: {line.describe()})" for words, line in first.items())
+    return tuple(
+        f"{fault} meanwhile (kernel log: {first.describe()})"
+        for pattern, fault in HOST_FAULTS
+        if (first := next((line for line in kernel.lines if pattern.search(line.text)), None))
+    )
 
 
 def of_drives(run: Run) -> Iterator[Check]:

@@ -51,7 +51,7 @@ BAD_TRANSFER = fault_codes.DAMAGED_ON_THE_WAY
 ADAPTER = Meaning(Fault.PATH, "the adapter failed or was reset", _ADAPTER)
 TAKEN_AWAY = Meaning(Fault.PERSON, "a person pressed the button of its slot", "leave the drives alone while they run")
 RESET_BY_HAND = Meaning(Fault.REFUSED, "another program reset its controller", fault_codes.LET_FINISH)
-LOST_INTERRUPT = Meaning(Fault.HOST, "an interrupt was lost, and the drive had answered", _INTERRUPTS)
+LOST_INTERRUPT = Meaning(Fault.HOST, "an interrupt was lost, though the drive had answered", _INTERRUPTS)
 CRASH = Meaning(Fault.HOST, "the kernel had a fault of its own", _OTHER_KERNEL)
 HARDWARE = Meaning(Fault.HOST, "the host reported an error of its hardware", _HARDWARE)
 
