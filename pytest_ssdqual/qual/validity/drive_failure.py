@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.validity.fault_codes import Fault, Meaning
 
 #: Errors that a drive can cause. SMART data alone blame a drive for no other error: what they count may be hours old.
 OF_DRIVES = re.compile(
-    r"I/O error|degraded|it is gone|state is broken|stuck|errno 5\b|did not end within|reported only \d+ s"
+    r"I/O error|degraded|it is gone|state is broken|stuck|errno (5|61|110|121)\b|did not end within|reported only \d+ s"
 )
 #: Further errors that a host can cause.
 OF_HOST = re.compile(r"killed by signal|disappeared|did not take a|ended early by signal")
