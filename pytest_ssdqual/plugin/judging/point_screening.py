@@ -13,7 +13,6 @@ from pytest_ssdqual.plugin.judging.attributor import Attributor, PredictedArray
 from pytest_ssdqual.plugin.plan import order
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.screened_points import (
-    OF_SCALING,
     Point,
     ScalingTest,
     ScreenedSweep,
@@ -28,7 +27,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.screened import ScreenedRun
 from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.claims import OF_GROWTH, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel, Estimate
@@ -256,7 +255,7 @@ class PointScreening:
         try:
             measured = [self.campaign.measure(each, test.workload) for each in test.geometries if each not in predicted]
             sweep = self.attributor.expected(Sweep(tuple(measured), predicted=predicted, agreement=found))
-            for claim in sorted(test.claims & OF_SCALING):
+            for claim in sorted(test.claims & OF_GROWTH):
                 limit = self.spec.limit(claim, *place)
                 if limit and not verdict.judge(claim, sweep.subject, self._estimate(claim, sweep), limit):
                     return False

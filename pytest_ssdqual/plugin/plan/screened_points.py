@@ -17,19 +17,17 @@ from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.qual.raid import member_curve, screened, screening
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.claims import OF_GROWTH, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import ScreenRule
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 
 #: One workload on one array.
 Point = tuple[Geometry, Workload]
 
-#: Claims about a sweep that follow from IOPS, and those that only its narrowest and its widest array decide.
-OF_SCALING = frozenset({Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION})
+#: Claims about a sweep that only its narrowest and its widest array decide.
 OF_ENDS = frozenset({Claim.LATENCY_SPREAD_BETWEEN_WIDTHS, Claim.LATENCY_GROWTH_BETWEEN_WIDTHS})
 #: Fixtures that a test of a screened point may have besides pytest's own; any other one may need the measurement.
 OF_RUN, OF_SWEEP = frozenset({"ssd_run", "ssd_workload", "ssd_geometry"}), frozenset({"ssd_sweep", "ssd_workload"})
@@ -132,7 +130,7 @@ def name_of(point: Point) -> str:
 def plan(items: Sequence[pytest.Item], spec: Spec, protocol: Protocol, rule: ScreenRule, seed: str) -> ScreeningPlan:
     """Return the points that may be predicted, and their samples, drawn by ``seed``."""
     tests = [(item, needs.of(item)) for item in items if not item.get_closest_marker("skip")]
-    chunk_bytes = parse_size(protocol.array.chunk)
+    striping = protocol.array.striping
     required: set[Point] = set()
     claims: dict[Point, frozenset[Claim]] = {}
     scalings: list[ScalingTest] = []
@@ -146,7 +144,7 @@ def plan(items: Sequence[pytest.Item], spec: Spec, protocol: Protocol, rule: Scr
             scalings += [ScalingTest(need.geometries, each, marks.promised(item)) for each in need.measured]
         else:
             claims |= {point: claims[point] | marks.promised(item) for point in points}
-    predictable = [point for point in claims if not member_curve.objection(*point, chunk_bytes)]
+    predictable = [point for point in claims if not member_curve.objection(*point, striping)]
     sweeps = tuple(
         each
         for name in dict.fromkeys(map(_sweep_name, predictable))
@@ -188,7 +186,7 @@ def _required(item: pytest.Item, need: Need, points: Sequence[Point], spec: Spec
     promised = marks.promised(item)
     public = {name for name in getattr(item, "fixturenames", ()) if name.startswith("ssd_")} - OF_FLEET
     usual = (OF_SWEEP if need.is_sweep else OF_RUN) | JUDGED
-    follows = OF_SCALING | OF_ENDS if need.is_sweep else screened.OF_IOPS
+    follows = OF_GROWTH | OF_ENDS if need.is_sweep else screened.OF_IOPS
     if not (JUDGED <= public <= usual and promised and promised <= follows):
         yield from points
         return
