@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -101,7 +102,7 @@ def nearest(model: str) -> Spec | None:
         if spec.key not in (specs.DEFAULT, LAB_SPEC):
             names = (spec.name, *(each.strip("*") for each in spec.product.models))
             known |= dict.fromkeys(map(str.lower, names), spec)
-    words = [word.lower() for word in (model, *model.split())]
+    words = [word.lower() for word in (model, *re.split(r"[\s_]+", model))]
     # A pattern is a prefix: what follows in the model string says nothing.
     ratio, name = max(
         (SequenceMatcher(None, word[: len(name)], name).ratio(), name) for word in words for name in known

@@ -103,8 +103,10 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
     if run is not None:
         try:
             _arrange(run, items)
-        except pytest.UsageError:
+        except pytest.UsageError as error:
             items.clear()  # pytest still prints a plan
+            if xdist.is_worker(config) and not run.qualification.name:
+                xdist.tell_refusal(config, str(error))
             raise
         return
     for item in filter(marks.needs_drives, items):
@@ -181,8 +183,22 @@ def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     names = getattr(item, "fixturenames", ())
     if run.settings.read_only and "_ssd_campaign" in names:
         return (READ_ONLY,)
+    if "ssd_explore" in names and (why := _unsearched(run)):
+        return (why,)
     of_lots = lot.objections(run.spec, len(run.bay.drives)) if "ssd_lot" in names else ()
     return (*needs.objections(needs.of(item), run.bay.drives), *of_lots)
+
+
+def _unsearched(run: Qualification) -> str:
+    """Return why a search would measure nothing; empty if the spec itself has a promise that it could break."""
+    from pytest_ssdqual.plugin.searches.explore import searched
+
+    if searched(run.spec):
+        return ""
+    return (
+        f'{run.spec.name} itself has no promise that a search could break: write e.g. a promise with workload = "*" '
+        "into a spec of your own"
+    )
 
 
 def header(config: pytest.Config) -> list[str]:

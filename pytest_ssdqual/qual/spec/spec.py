@@ -310,6 +310,11 @@ class Spec:
             )
         return f"{self.name} publishes no {claim.label} of {workload} on {geometry}"
 
+    @property
+    def own_claims(self) -> frozenset[Claim]:
+        """The claims that this spec itself promises; none of the promises for any drive."""
+        return frozenset(each.claim for each in self.promises if self.key != DEFAULT)
+
     def promises_of(self, claim: Claim) -> tuple[Promise, ...]:
         """Return the promises of a claim: the file's own, else the default ones."""
         own = tuple(each for each in self.promises if each.claim is claim)
