@@ -214,7 +214,7 @@ def ssd_intact(request: pytest.FixtureRequest, ssd_rebuild: Rebuild) -> Intact:
 def ssd_lot(request: pytest.FixtureRequest, ssd_sla: Sla) -> Lot:
     """Judges the lot that the drives were drawn from, by the plan of the spec: ``ssd_lot.judge(ssd_run)``.
 
-    The mark ``ssd_promise`` names the claim. The plan is the spec's table ``[lot]``; without it the test is skipped.
+    The mark ``ssd_promise`` names the claim. The plan is the spec's table ``[lot]``; without it the run does not begin.
     """
     from pytest_ssdqual.plugin.judging.lot import Lot
 

@@ -11,11 +11,10 @@ from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Published, Scope
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.verdict import estimators, multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Verdict
@@ -46,7 +45,6 @@ class EvidenceBuilder:
     #: Name of the test's workload set or rounds.
     group: str = ""
     #: Chunk size of all arrays.
-    chunk_bytes: int = parse_size(ArraySettings().chunk)
     #: Returns the rounds whose cells the test judges.
     loop: Callable[[], RoundsResult] | None = None
 

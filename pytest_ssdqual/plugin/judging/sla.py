@@ -20,14 +20,13 @@ from pytest_ssdqual.qual.measured.left_out import LeftOutDrive, describe
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
-from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec as specs
-from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, Claim, Direction, Limit, Scope
+from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
-from pytest_ssdqual.qual.units import Unit, parse_size
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
@@ -39,8 +38,6 @@ from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
-#: Claims about how an array grows, by the law of its level.
-LAWFUL = (Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION)
 Measure = Callable[[Geometry, Workload], Measured]
 
 
@@ -107,7 +104,6 @@ class Sla:
             rule=found.protocol.verdict,
             family=run.family,
             group=str(rounds or parameters.get("ssd_workload_set", "")),
-            chunk_bytes=parse_size(found.protocol.array.chunk),
             loop=(lambda: request.getfixturevalue("ssd_rounds")) if rounds else None,
         )
         note, promised = request.node.stash.setdefault(EVIDENCE, []).append, marks.promised(request.node)
@@ -163,11 +159,13 @@ class Sla:
         if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
             pytest.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
+            if no_law := self._spec.no_law(claim, (judged.geometry,), judged.workload):
+                pytest.skip(f"{claim.label}: {no_law}")
             target, judged = judged.geometry, self._predicted(judged)
             if claim is Claim.TIMES_ONE_DRIVE and judged.one_drive is None:
                 load = judged.measured.workload
                 pytest.skip(f"{claim.label}: under {load} the members of {target} have another mix than one drive")
-        if claim in LAWFUL and isinstance(judged, Sweep) and self._attributor:
+        if claim in OF_GROWTH and isinstance(judged, Sweep) and self._attributor:
             judged = self._attributor.expected(judged)
         try:
             return claim, estimators.of_kind(claim, judged)
@@ -220,9 +218,8 @@ class Sla:
         why = ""
         try:
             if limit is not None:
-                if self._spec.is_by_law(claim, *place) and (no_law := self._no_law(*place)):
-                    self._observe(claim, judged, f"{self._spec.name} promises it by the law of the level: {no_law}")
-                self._require_law(claim, subject)
+                if no_law := self._spec.no_law(claim, subject.geometries, subject.workload):
+                    self._observe(claim, judged, no_law)
                 rule = self.builder.rule
                 margin, family = rule.indifference_percent, self.builder.family
                 found = verdicts.judge_all(claim, judged, limit, rule.confidence, margin, family)
@@ -253,17 +250,6 @@ class Sla:
                 f"{claim.label} of {subject} cannot be judged: {why}, and the others have no limit"
             )
         self._observe(claim, judged, self._spec.why_no_limit(claim, subject.geometry, subject.workload))
-
-    def _require_law(self, claim: Claim, subject: Subject) -> None:
-        """Raise ``NotApplicable`` for a scaling promise if the level's scaling law does not cover the array."""
-        if claim not in LAWFUL:
-            return
-        if why := scaling.sweep_objection(subject.geometries, subject.workload, self.builder.chunk_bytes):
-            raise NotApplicable(why)
-
-    def _no_law(self, geometry: Geometry, workload: Workload) -> str:
-        """Return why the level's cost model does not cover the array; empty if it does."""
-        return scaling.objection(geometry, workload, self.builder.chunk_bytes)
 
     def publish(self, verdict: Verdict | WorkloadSearch, evidence: Evidence, ended: str = "") -> None:
         """Record the evidence; skip the test or raise ``Inconclusive`` for an inconclusive verdict.

@@ -287,6 +287,13 @@ def _declare_policies(parser: pytest.Parser) -> None:
         type="bool",
         default=True,
     )
+    parser.addini(
+        "ssd_measure_unpromised",
+        "Measure also what has no limit, as a run needs from which ssdqual spec --from makes a sheet: true or false "
+        "(default)",
+        type="bool",
+        default=False,
+    )
     parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
     parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
     parser.addini(

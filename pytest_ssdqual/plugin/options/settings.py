@@ -108,6 +108,8 @@ class Settings:
     mixed: bool = False
     #: Seconds that the whole run may take; None: as long as it takes.
     budget_s: float | None = None
+    #: Tests without a limit are measured, too.
+    measure_unpromised: bool = False
     #: Types of drives for smartctl, unless a bay has its own.
     smart_types: tuple[SmartType, ...] = ()
 
@@ -178,6 +180,7 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         read_only=_read_only(config),
         force_spec=config.getoption("ssd_force_spec"),
         mixed=config.getoption("ssd_mixed"),
+        measure_unpromised=gate.truth(config, "ssd_measure_unpromised"),
         smart_types=(bays[0].smart_types if len(bays) == 1 else ()) or _smart_types(config),
     )
 

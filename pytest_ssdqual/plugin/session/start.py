@@ -148,12 +148,12 @@ class BayStart:
             settings.specs, bay, is_lab=settings.devices.lab is not None, is_of_several=settings.is_of_several
         )
         found = Qualification(
-            settings, self.protocol, given.spec, bay, self.journal, self.resumed, self.baseline, self.name,
-            sources=given.sources,
+            settings, self.protocol, given.spec.on(self.protocol.array.striping), bay, self.journal, self.resumed,
+            self.baseline, self.name, sources=given.sources,
         )  # fmt: skip
         remarks = (*bay.remarks, *resume.require(found), *_require_baseline(found))
         expected = expectation.require(found)
-        remarks = (*remarks, *fitting.require(found))
+        remarks = (*remarks, *fitting.require(found), *found.remarks_of_sheets)
         found = replace(found, bay=replace(bay, remarks=remarks), expected=expected)
         return BayRun(found, self.stack, self.channel)
 
@@ -269,7 +269,7 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
     protocol = protocols.load(settings.protocol)
     given = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)
-    spec, sources = given.spec, given.sources
+    spec, sources = given.spec.on(protocol.array.striping), given.sources
     if worker_data["journal"] == "None":
         found = Qualification(settings, protocol, spec, bay, None, name=worker_data["name"], sources=sources)
         return BayRun(found, ExitStack())

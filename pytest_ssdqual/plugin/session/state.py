@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
-from pytest_ssdqual.plugin.plan import budget, durations, forecast, order, stopping
+from pytest_ssdqual.plugin.plan import budget, durations, forecast, order, stopping, unpromised
 from pytest_ssdqual.plugin.plan.budget import Ends, KeptBudget
 from pytest_ssdqual.plugin.plan.durations import Durations
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
 from pytest_ssdqual.plugin.plan.stored_durations import Stored
+from pytest_ssdqual.plugin.plan.unpromised import Unpromised
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
@@ -30,7 +31,7 @@ from pytest_ssdqual.qual.units import format_duration, parse_size
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
+from pytest_ssdqual.report.run_folder.manifest import Manifest, UnpromisedClaim, keep_health
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -66,7 +67,10 @@ class BayRun:
     steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
     #: Durations that were simulated for the plan.
     stored: Stored = field(default_factory=dict)
-    #: Claims that the tests declare for each measurement.
+    #: The tests without a limit.
+    unpromised: Unpromised = field(default_factory=Unpromised)
+    #: Claims that all tests declare for each measurement, and those of them that the run measures for.
+    declared: ClaimsByMeasurement = field(default_factory=dict)
     asked: ClaimsByMeasurement = field(default_factory=dict)
     #: The budget that the run keeps to; None without one.
     budget: KeptBudget | None = None
@@ -118,6 +122,17 @@ class BayRun:
         journal.write_manifest(self.manifest.to_record())
         journal.note("run_started", machine=found.bay.machine, drives=[drive.identity for drive in found.bay.drives])
 
+    def leave_out_unpromised(self, items: Sequence[pytest.Item]) -> None:
+        """Find the tests without a limit, and skip those that nothing is measured for."""
+        found = self.qualification
+        self.declared = stopping.asked(items)
+        self.unpromised = unpromised.find(
+            items, found.spec, has_baseline=found.baseline is not None,
+            measures_all=found.settings.measure_unpromised,
+        )  # fmt: skip
+        for item, why in self.unpromised.left_out.items():
+            item.add_marker(pytest.mark.skip(reason=why))
+
     def plan(self, items: Sequence[pytest.Item]) -> None:
         """Plan the measurements of the tests that will run."""
         found = self.qualification
@@ -125,7 +140,7 @@ class BayRun:
         deepest, members = min(limits, default=None), found.settings.members
         self.steps_by = lambda protocol: order.plan(items, found.spec, protocol, deepest, members=members)
         self.steps = self.steps_by(found.protocol)
-        self.asked = stopping.asked(items)
+        self.asked = stopping.asked(items, self.unpromised.wanted)
         past = found.resumed.past if found.resumed else None
         if found.budget_s is not None:
             self._keep_to(found.budget_s, past.spent_s if past else 0.0)
@@ -169,8 +184,10 @@ class BayRun:
             simulated = Durations(self._promises_by(found.protocol), self._earlier, self.stored)
             printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated)))
         self.planned_s = printed.seconds
-        unused = stopping.unused(self.asked, found.spec, found.sources)
-        return replace(printed, is_expected=found.expected is not None, unused=unused)
+        unused = stopping.unused(self.declared, found.spec, found.sources)
+        return replace(
+            printed, is_expected=found.expected is not None, unused=unused, without_limit=self.unpromised.sentence
+        )
 
     def comparison(self) -> tuple[PrintedPlan, ...]:
         """Return the plans of the same tests by each shipped protocol for acceptance, and by the run's own."""
@@ -204,15 +221,20 @@ class BayRun:
         if not self.qualification.settings.members:
             return None
         if self._attributor is None:
-            chunk_bytes = parse_size(self.qualification.protocol.array.chunk)
-            self._attributor = Attributor(campaign, chunk_bytes)
+            self._attributor = Attributor(campaign, self.qualification.protocol.array.striping)
         self._attributor.campaign = campaign
         return self._attributor
 
-    def note_judged(self, family: Mapping[str, object] | None, judged: Mapping[str, object]) -> None:
-        """Add the tally of the claims and the counts of the tests to the manifest."""
+    def note_judged(
+        self,
+        family: Mapping[str, object] | None,
+        judged: Mapping[str, object],
+        unpromised: tuple[UnpromisedClaim, ...],
+    ) -> None:
+        """Add the tally of the claims, the counts of the tests and the claims without a limit to the manifest."""
         if self.manifest:
-            self.manifest = replace(self.manifest, family=family or self.manifest.family, judged=judged)
+            family = family or self.manifest.family
+            self.manifest = replace(self.manifest, family=family, judged=judged, unpromised=unpromised)
 
     def lose(self, why: str) -> None:
         """Measure and record nothing more on this bay; the other bays continue."""
@@ -241,7 +263,7 @@ class BayRun:
                 CampaignPlan.of(self.steps, found.protocol),
                 ResultCache(journal.path, earlier=found.memory),
                 tails=stopping.tails(self.asked, found.spec),
-                by_the_second=stopping.by_the_second(self.asked),
+                by_the_second=stopping.by_the_second(self.declared),
             )
             self._rule(campaign)
             stack.callback(self._health_after, channel, setup.failures)

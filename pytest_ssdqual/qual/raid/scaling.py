@@ -20,10 +20,9 @@ from types import MappingProxyType
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, effective_drives
+from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Efficiency above which the narrowest array was probably measured too low.
 SUPERLINEAR = 1.05
@@ -109,26 +108,6 @@ def fit(
     return Scaling(tuple(bounded), _slope(points), deviation, worst.geometry)
 
 
-def sweep_objection(geometries: Sequence[Geometry], workload: Workload, chunk_bytes: int) -> str:
-    """Reason why arrays of one level cannot be compared by the cost model; "" if they can.
-
-    A pair of RAID 10 is not striped, so md does not split its transfers at chunks, as it does those of wider arrays
-    (raid10.c, ``raid10_write_request``: only if ``near_copies < raid_disks``). Pairs of the far and offset layouts are
-    refused, too, although md does split theirs. With chunks of 64 KiB, four emulated
-    drives that are bound by IOPS did no more random transfers of 128 KiB than two.
-    """
-    if found := next((why for each in geometries if (why := objection(each, workload, chunk_bytes))), ""):
-        return found
-    widths = {each.width for each in geometries if each.level is RaidLevel.RAID10}
-    if len(widths) < 2 or 2 not in widths or workload.largest_bytes <= chunk_bytes:
-        return ""
-    wide, chunk = f"{workload.largest_bytes // 1024} KiB", f"{chunk_bytes // 1024} KiB"
-    return (
-        f"transfers of {wide} are split at chunks of {chunk} on all arrays but the pair, which has no stripes; measure "
-        f"with chunks of {wide} or more (protocol: array.chunk)"
-    )
-
-
 def with_repeats(
     iops: Mapping[Geometry, Estimate], repeats: Mapping[Geometry, Sequence[float]], level: float
 ) -> dict[Geometry, Estimate]:
@@ -150,23 +129,6 @@ def with_repeats(
         low, high = min(estimate.low, estimate.value / factor), max(estimate.high, estimate.value * factor)
         found[geometry] = replace(estimate, low=low, high=high)
     return found
-
-
-def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:
-    """Reason why the cost model does not apply to arrays of this level; "" if it does.
-
-    Random writes wider than a chunk cover whole stripes in part, which need no reads, or straddle two; how many depends
-    on the width. With chunks of 64 KiB, 128 KiB always fill a stripe of three drives and never one of four, whose IOPS
-    are then three quarters and not the same.
-    """
-    widest = workload.largest_bytes
-    if not (geometry.has_parity and workload.writes and workload.is_random and widest > chunk_bytes):
-        return ""
-    wide = f"{widest // 1024} KiB"
-    return (
-        f"random writes of {wide} are wider than the array's chunks of {chunk_bytes // 1024} KiB, so that some cover "
-        f"whole stripes, for which there is no law; measure with chunks of {wide} or more (protocol: array.chunk)"
-    )
 
 
 def _points(iops: Mapping[Geometry, Estimate], drives_of: Mapping[Geometry, float]) -> tuple[ScalingPoint, ...]:

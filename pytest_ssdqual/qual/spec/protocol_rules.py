@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from pytest_ssdqual.qual.raid.law import NEAR, Striping
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, Seconds, Throughput, quoted
 from pytest_ssdqual.qual.units import format_size, parse_duration, parse_size
 
@@ -50,7 +51,11 @@ class ArraySettings:
     #: Layout of RAID 5 and 6.
     raid5_layout: Literal["left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric"] = "left-symmetric"
     #: Only layouts with two copies: capacity, scaling and prediction count two.
-    raid10_layout: Annotated[str, Field(pattern="^[nfo]2$")] = "n2"
+    raid10_layout: Annotated[str, Field(pattern="^[nfo]2$")] = NEAR
+
+    @property
+    def striping(self) -> Striping:
+        return Striping(parse_size(self.chunk), self.raid10_layout)
 
 
 #: State of the drives' volatile write caches during a run: as they are, or switched where the drive lets it.

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
-from pytest_ssdqual.qual.raid.scaling import fit, objection, sweep_objection, with_repeats
+from pytest_ssdqual.qual.raid.scaling import fit, with_repeats
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, mean_of_rounds
-from pytest_ssdqual.qual.units import Unit, parse_size
-from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.units import Unit
 
 
 def about(iops: float, percent: float = 0.0) -> Estimate:
@@ -193,61 +192,6 @@ def test_a_width_that_may_do_nothing_has_no_negative_share() -> None:
     found = fit({Geometry(RaidLevel.RAID0, 2): about(200), Geometry(RaidLevel.RAID0, 4): shaky}, 1.0)
     assert found.points[1].efficiency.low == 0
     assert found.deviation.high == 100
-
-
-@pytest.mark.parametrize(
-    ("array", "workload", "chunk", "has_law"),
-    [
-        ("raid5x8", Workload("randwrite", "64k", 8), "64k", True),
-        ("raid5x8", Workload("randwrite", "128k", 8), "64k", False),
-        ("raid6x8", Workload("randrw", "4k/50:128k/50", 8, 70, name="mix"), "64k", False),
-        ("raid5x8", Workload("randwrite", "128k", 8), "256k", True),
-        ("raid5x8", Workload("randread", "128k", 8), "64k", True),
-        ("raid5x8", Workload("write", "1m", 8), "64k", True),
-        ("raid10x8", Workload("randwrite", "1m", 8), "64k", True),
-    ],
-)
-def test_writes_wider_than_a_chunk_have_no_law_where_there_is_parity(
-    array: str, workload: Workload, chunk: str, has_law: bool
-) -> None:
-    assert (objection(Geometry.parse(array), workload, parse_size(chunk)) == "") == has_law
-
-
-@pytest.mark.parametrize(
-    ("arrays", "size", "chunk", "has_law"),
-    [
-        ("raid10x2 raid10x4", "128k", "64k", False),
-        ("raid10x2 raid10x4", "64k", "64k", True),
-        ("raid10x2 raid10x4", "128k", "128k", True),
-        ("raid10x4 raid10x6", "128k", "64k", True),
-        ("raid10x2", "128k", "64k", True),
-        ("raid0x2 raid0x4", "128k", "64k", True),
-        ("raid5x3 raid5x4", "128k", "64k", False),
-    ],
-)
-def test_a_pair_that_is_not_striped_is_no_baseline_of_transfers_wider_than_a_chunk(
-    arrays: str, size: str, chunk: str, has_law: bool
-) -> None:
-    geometries = [Geometry.parse(each) for each in arrays.split()]
-    found = sweep_objection(geometries, Workload("randwrite", size, 8), parse_size(chunk))
-    assert (found == "") == has_law
-
-
-def test_of_writes_wider_than_a_chunk_the_law_would_be_wrong() -> None:
-    """Counted stripe by stripe for 128 KiB in chunks of 64 KiB, as md decides for each of them."""
-
-    def drives_worth(width: int) -> float:
-        data, ios = width - 1, []
-        for first in range(0, 2 * data, 2):  # chunks at which such a write may begin
-            of_row = [chunk // data for chunk in (first, first + 1)]
-            written = [of_row.count(row) for row in dict.fromkeys(of_row)]
-            ios.append(sum(min(2 * each + 2, data + 1) for each in written))
-        return width * len(ios) / sum(ios)
-
-    assert drives_worth(4) / drives_worth(3) == pytest.approx(0.75)
-    assert drives_worth(8) / drives_worth(3) == pytest.approx(1.27, abs=0.01)
-    law = [expected_iops(Geometry(RaidLevel.RAID5, width), 0.0, 1, 1) for width in (3, 4, 8)]
-    assert [each / law[0] for each in law] == pytest.approx([1, 1, 2])
 
 
 def test_drives_that_are_delays_scale_by_the_prediction_and_not_by_the_law() -> None:

@@ -191,10 +191,6 @@ BAD = {
         promise(claim="array_efficiency", at_least="0.85 %"),
         "promise[0].at_least: 0.85 % or more is kept by everything: write 85 for 85 %",
     ),
-    "rate of nothing": (
-        promise(claim="steady_iops", at_least="0.0001 IOPS"),
-        "promise[0].at_least: 0.0001 IOPS or more is kept by everything: write a rate of 1 IOPS or more",
-    ),
     "ratio in per cent": (
         promise(claim="latency_growth_between_widths", at_most=110),
         "promise[0].at_most: latency_growth_between_widths is a ratio, not a percentage: write 1.1 for 110 %",
