@@ -14,7 +14,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import smart_answer
-from pytest_ssdqual.rig.drives.smart_answer import at, first, items, statistic, whole
+from pytest_ssdqual.rig.drives.smart_answer import at, items, statistic, whole
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
@@ -186,17 +186,11 @@ def parse(answer: str) -> DriveHealth:
     celsius = smart_answer.temperature_c(plain)
     found = DriveHealth(
         passed=passed if isinstance(passed, bool) else None,
-        temperature_c=whole(nvme, "temperature") if celsius is None else round(celsius),
-        percentage_used=first(
-            whole(nvme, "percentage_used"),
-            whole(plain, "endurance_used", "current_percent"),
-            whole(plain, "scsi_percentage_used_endurance_indicator"),
-            statistic(plain, "Percentage Used Endurance Indicator"),
-            smart_answer.percentage_used(plain),
-        ),
+        temperature_c=None if celsius is None else round(celsius),
+        percentage_used=smart_answer.percentage_used(plain),
         critical_warning=whole(nvme, "critical_warning"),
         media_counts=_media_counts(plain),
-        power_on_hours=first(whole(plain, "power_on_time", "hours"), whole(nvme, "power_on_hours")),
+        power_on_hours=smart_answer.power_on_hours(plain),
         data_written_bytes=smart_answer.data_written_bytes(plain),
         raw_json=answer,
         counters=smart_answer.counters(plain),
