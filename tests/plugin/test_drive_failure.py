@@ -206,3 +206,45 @@ def test_a_counter_decides_by_the_limit_of_the_spec(
     assert bool(record["defects"]) is fails
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     assert RunView.read(folder).verdict.fitness is (Fitness.UNFIT if fails else Fitness.FIT)
+
+
+@pytest.mark.parametrize(("trouble", "word"), [("retries", "failed or retried commands"), ("iucrc", "iuCRC error")])
+@pytest.mark.parametrize("smart_type", ["auto", "none"])
+def test_what_the_kernel_repaired_is_on_every_surface_and_fails_nothing(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, word: str, smart_type: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0003")
+    result = run(inner, '"drive"', f"--ssd-smart-type={smart_type}", "-o", "ssd_page=true")
+    result.assert_outcomes(passed=2)
+    for name in ("summary.md", "report.html"):
+        text = (inner.folder() / name).read_text()
+        assert "drive or its link" in text, name
+        assert word in text, name
+    terminal = result.stdout.str()
+    assert "drive or its link" in terminal
+    assert word in terminal
+    findings = inner.suite_properties()["ssd.health_findings"]
+    assert "SSDQ0003" in findings
+    assert word in findings
+    assert "SSDQ0002" not in findings
+    assert RunView.read(inner.folder()).verdict.fitness is Fitness.FIT
+
+
+@pytest.mark.parametrize("trouble", ["retries", "iucrc"])
+@pytest.mark.parametrize("smart_type", ["auto", "none"])
+def test_repaired_errors_fail_by_the_limit_of_the_spec(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, smart_type: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0003")
+    limits = "[health]\nretried_errors = 10\n"
+    run(inner, '"drive"', f"--ssd-smart-type={smart_type}", health=True, limits=limits).assert_outcomes(
+        passed=2, failed=1
+    )
+    assert "SSDQ0003" in inner.cases()["test_health"].message
+    assert RunView.read(inner.folder()).verdict.fitness is Fitness.UNFIT
+
+
+def test_the_health_of_all_drives_remarks_what_was_repaired(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "retries:SSDQ0003")
+    run(inner, '"drive"', health=True).assert_outcomes(passed=3)
+    assert "drive or its link" in inner.cases()["test_health"].text + str(inner.records("verdict"))

@@ -40,6 +40,8 @@ CRITICAL_WARNINGS = (
     "persistent memory region is read-only or unreliable",
 )
 
+#: Counters that the drive, its cable, its slot and the backplane can raise.
+OF_LINKS = smart_answer.LINK_ERRORS, smart_answer.PHY_ERRORS
 #: Name of unrecovered errors.
 MEDIA_ERRORS = "media errors"
 #: New entries of an NVMe error log that are not shown, if they have no limit: commands that a drive does not support
@@ -282,7 +284,8 @@ def _risen(name: str, old: int, now: int, limits: HealthTable) -> Iterator[tuple
         return
     change = f"fell from {old} to {now} %" if name == smart_answer.SPARE else f"rose from {old} to {now}"
     allowed = f" ({limit} more allowed)" if limit else ""
-    yield f"{name} {change}{allowed}", limit is not None and worse > limit
+    who = "drive or its link: " if name in OF_LINKS else ""
+    yield f"{who}{name} {change}{allowed}", limit is not None and worse > limit
 
 
 def _scsi_uncorrected(plain: object) -> int | None:

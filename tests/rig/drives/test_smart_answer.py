@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.spec.health_limits import COUNTERS, HealthTable
+from pytest_ssdqual.qual.spec.health_limits import COUNTERS, KERNEL_MESSAGES, HealthTable
 from pytest_ssdqual.rig.drives.health import MEDIA_ERRORS
 from pytest_ssdqual.rig.drives.smart_answer import (
     ATA_ERRORS,
@@ -20,6 +20,7 @@ from pytest_ssdqual.rig.drives.smart_answer import (
     spare_percent,
     temperature_c,
 )
+from pytest_ssdqual.rig.observe.repaired import FILES
 
 
 def ata(*attributes: tuple[int, str, int, int], **more: object) -> dict[str, object]:
@@ -150,15 +151,15 @@ def test_unsafe_shutdowns_of_sata_drives(name: str) -> None:
 
 
 def test_every_counter_has_a_limit() -> None:
-    """Each its own, but the link's of SATA and of SAS, which no drive has both."""
+    """Each its own, but the link's of SATA, SAS and PCIe, of which no drive has two, and what the kernel repaired."""
     named = {name for name, _ in ATA_ERRORS} | set(ATA_STATISTICS.values())
     log = dict.fromkeys(("num_err_log_entries", "available_spare", "unsafe_shutdowns"), 0)
     port = {"phy_0": {"invalid_dword_count": 0}}
     others = counters({
         "nvme_smart_health_information_log": log, "scsi_grown_defect_list": 0, "scsi_sas_port_0": port,
     })  # fmt: skip
-    assert {*named, *others, MEDIA_ERRORS} == set(COUNTERS)
-    assert len(set(COUNTERS.values())) == len(COUNTERS) - 1 == len(HealthTable.model_fields)
+    assert {*named, *others, MEDIA_ERRORS, *FILES.values(), KERNEL_MESSAGES} == set(COUNTERS)
+    assert set(COUNTERS.values()) == set(HealthTable.model_fields)
 
 
 def test_counters_of_nvme_and_sas_drives() -> None:
