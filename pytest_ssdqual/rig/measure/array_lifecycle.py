@@ -189,6 +189,7 @@ def _filled(setup: Setup, array: Array, fill: Fill) -> str:
         files.append(raw)
         done = finished.completed
         acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=FEWEST_DOCUMENTS)
+    drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
     return raw
 
 

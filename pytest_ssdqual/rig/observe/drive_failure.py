@@ -24,7 +24,7 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, Disturbed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment, kernel_log
+from pytest_ssdqual.rig.observe import environment, kernel_log, repaired
 from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
 
 SCRIPT = scripts.text("drive_states.sh")
@@ -103,8 +103,18 @@ def reading_before(setup: Setup, array: Array) -> EnvironmentReading:
 
 def reading_after(setup: Setup, array: Array, before: EnvironmentReading) -> EnvironmentReading:
     """Take the reading after a load; what happens to its drives before the next load is new since then."""
-    setup.readings.after = environment.take_reading(setup.machine, array, When.AFTER, before)
-    return setup.readings.after
+    after = setup.readings.after = environment.take_reading(setup.machine, array, When.AFTER, before)
+    note_repaired(setup, array, before, after)
+    return after
+
+
+def note_repaired(setup: Setup, array: Array, before: EnvironmentReading, after: EnvironmentReading) -> None:
+    """Add what the kernel repaired between two readings to the health of the drives."""
+    log = kernel_log.between(before.kernel_log, after.kernel_log)
+    names = own_names(array.members, before.names)
+    for drive, first, last in zip(array.members, before.drives, after.drives, strict=False):
+        messages = repaired.messages(log.lines if log else (), names[drive.kname])
+        setup.failures.add_repaired(serial_of(drive), repaired.grown(first.repaired, last.repaired), messages)
 
 
 def _attribution(

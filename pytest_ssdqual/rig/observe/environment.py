@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import (
@@ -34,7 +34,7 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import host_load, kernel_log, placement
+from pytest_ssdqual.rig.observe import host_load, kernel_log, placement, repaired
 from pytest_ssdqual.rig.observe.device_counters import Counted, counted, most_requests, queue, traffic_between, whole
 from pytest_ssdqual.rig.observe.host_load import HostCounters
 from pytest_ssdqual.rig.observe.kernel_log import KernelLogExcerpt
@@ -55,6 +55,8 @@ class DriveReading:
     alarm_c: float | None
     #: Only in the earlier reading.
     placement: DrivePlacement | None = None
+    #: The kernel's counters of errors, by file; see ``repaired``.
+    repaired: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,8 @@ def _drive(name: str, files: Mapping[str, str], sections: Mapping[str, Sequence[
     alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and whole(value)]
     alarm_c = next((threshold for threshold in map(temperature.limit, alarms) if threshold is not None), None)
     place = placement.parse(sections[f"placement {name}"]) if f"placement {name}" in sections else None
-    return DriveReading(counted(name, files), warmth, _pcie_link(own) or link, alarm_c, place)
+    link = _pcie_link(own) or link
+    return DriveReading(counted(name, files), warmth, link, alarm_c, place, repaired.counted(name, files))
 
 
 def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:

@@ -115,6 +115,10 @@ class Scene:
     unknown_option: str
     #: What smartctl says instead of identifying the first drive.
     unidentified: str
+    #: What it says instead of every drive's health; empty: they are healthy.
+    without_health: str
+    #: Serial → bytes, of drives that are no ordinary ones.
+    sizes: dict[str, int]
     #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
     block: int
     queue: int
@@ -141,6 +145,7 @@ class Scene:
         ordinary = {"SIMULATED_DRIVES": os.environ.get("SIMULATED_DRIVES", "4")}
         given = os.environ.get if only == machine else ordinary.get
         slow = [each.split("=") for each in given("SIMULATED_SLOW", "").split(",") if each]
+        sizes = given("SIMULATED_SIZES", "").split(",")
         return cls(
             drives=int(given("SIMULATED_DRIVES", "4")),
             model=given("SIMULATED_MODEL", "QEMU NVMe Ctrl"),
@@ -156,6 +161,8 @@ class Scene:
             missing=tuple(given("SIMULATED_MISSING", "").split()),
             unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
             unidentified=given("SIMULATED_UNIDENTIFIED", ""),
+            without_health=given("SIMULATED_WITHOUT_HEALTH", ""),
+            sizes={serial: int(size) for serial, _, size in (each.partition("=") for each in sizes if each)},
             block=int(given("SIMULATED_BLOCK", "512")),
             queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
@@ -336,7 +343,9 @@ class SimulatedMachine:
         return World(
             [
                 Device(
-                    f"nvme{number - 1}n1", "disk", f"259:{number}", size=LSBLK_BYTES, serial=f"SSDQ{digits}{number:04}",
+                    f"nvme{number - 1}n1", "disk", f"259:{number}",
+                    size=self.scene.sizes.get(f"SSDQ{digits}{number:04}", LSBLK_BYTES),
+                    serial=f"SSDQ{digits}{number:04}",
                     model=self.scene.model_of(number), transport="nvme", logical_block=self.scene.block,
                     queue_depth=self.scene.queue or None,
                 )
@@ -438,6 +447,8 @@ class SimulatedMachine:
 
     def _identified(self, smart_type: str, path: str) -> str:
         """What smartctl identifies a drive as; the first one perhaps only by a type."""
+        if self.scene.without_health:
+            return self.scene.without_health
         if self.scene.unidentified and smart_type == "auto" and path == self.world.disks[0].path:
             return self.scene.unidentified
         serial = self.surroundings.serials.get(path.removeprefix("/dev/"), "")

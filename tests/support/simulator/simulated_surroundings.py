@@ -86,6 +86,8 @@ class Surroundings:
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("timeout"):
                 self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
+            for _ in range(24 if self.serials.get(drive.kname, drive.serial) in self._about("iucrc") else 0):
+                self._say(6, f"sd 0:0:1:0: [{drive.kname}] tag#7 Add. Sense: Information unit iuCRC error detected")
             if self.serials.get(drive.kname, drive.serial) in self._about("drops"):
                 self.dropped = 1
                 self._unreadable(drive.kname, 2048)
@@ -217,6 +219,9 @@ class Surroundings:
             rates = "current_link_speed:16.0 GT/s PCIe", "max_link_speed:16.0 GT/s PCIe"
             widths = f"current_link_width:{lanes}", "max_link_width:4"
             lines += [f"{PCI.format(kname)}/{each}" for each in (*rates, *widths)]
+            # 31 commands fail in each run of fio.
+            retried = 31 * self.runs if self.serials.get(kname) in self._about("retries") else 0
+            lines += [f"/sys/block/{kname}/device/ioerr_cnt:{7 + retried:#x}"]
         return lines
 
     def _smart(self, kname: str) -> str:
@@ -267,3 +272,4 @@ def unattributed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks which drive was at fault: errors stay as they are."""
     unknown = FailureAttribution(FailureOrigin.UNKNOWN)
     monkeypatch.setattr(drive_failure, "_attribution", lambda *_: unknown)
+    monkeypatch.setattr(drive_failure, "note_repaired", lambda *_: None)
