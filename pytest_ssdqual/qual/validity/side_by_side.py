@@ -74,6 +74,11 @@ class SideBySide:
     #: Less is better, as of latencies.
     is_at_most: bool = False
 
+    def comparing(self) -> SideBySide:
+        """Return the same about a promise that compares the drives: it is broken by those that are behind."""
+        slow = {drive.serial for drive in self.slow}
+        return replace(self, drives=tuple(replace(drive, breaks=drive.serial in slow) for drive in self.drives))
+
     @property
     def broken(self) -> tuple[DriveFigure, ...]:
         return tuple(drive for drive in self.drives if drive.breaks)
@@ -108,20 +113,22 @@ class SideBySide:
 
     @property
     def how_slow(self) -> str:
-        """``it does 60 % of the median of its 7 siblings``."""
+        """``it does 60 % of the median of its 7 siblings``, ``they do 70 to 75 % of the median of the others``."""
         slow, shares, left = self.slow, self.shares, len(self.others)
         if not shares:
             return f"{len(slow)} of {len(self.drives)} drives break the promise, the others keep it"
-        factors = [1 / shares[each.serial] if shares[each.serial] else float("inf") for each in slow]
-        values = [f"{each:.3g}" if self.is_at_most else f"{100 / each:.0f} %" for each in factors[:NAMED]]
-        more = f" and {len(slow) - NAMED} more" if len(slow) > NAMED else ""
-        amount = f"{', '.join(values)}{more}"
-        if len(slow) == 1:
-            whose = "its sibling" if left == 1 else f"the median of its {left} siblings"
-            return f"its figure is {amount} times that of {whose}" if self.is_at_most else f"it does {amount} of {whose}"
-        whose = f"the median of the other {len(self.drives) - 1}"
-        figures = f"their figures are {amount} times" if self.is_at_most else f"they do {amount} of"
-        return f"{figures} {whose}"
+        amounts = [self._amount(shares[drive.serial]) for drive in slow]
+        amount = amounts[0] if amounts[0] == amounts[-1] else f"{amounts[0]} to {amounts[-1]}"
+        if len(slow) > 1:
+            whose = "the median of the others"
+            return f"their figures are {amount} times {whose}" if self.is_at_most else f"they do {amount} % of {whose}"
+        whose = "its sibling" if left == 1 else f"the median of its {left} siblings"
+        return f"its figure is {amount} times that of {whose}" if self.is_at_most else f"it does {amount} % of {whose}"
+
+    def _amount(self, share: float) -> str:
+        if not self.is_at_most:
+            return f"{100 * share:.0f}"
+        return f"{1 / share:.3g}" if share else "∞"
 
 
 def attribute(found: SideBySide) -> Cause:
@@ -176,11 +183,11 @@ def _together(found: SideBySide) -> Cause | None:
     many = found.broken if found.are_most_broken else found.slow
     if len(many) < 2:
         return None
-    worst = min(many, key=lambda drive: drive.score if drive.score is not None else 0.0)
+    worst = _worst(many)
     share = found.together(worst.serial)
     if share is None or share >= SHARED or (worst.score is not None and worst.score / share < 1):
         return None
-    what = f"drive {worst.serial} does {share:.0%} of what it does alone"
+    what = f"drive {worst.serial} does {100 * share:.0f} % of what it does alone"
     return Cause(Culprit.PATH, 0.0, what, tuple(drive.serial for drive in many), ADVICE[Culprit.PATH])
 
 
@@ -203,9 +210,12 @@ def _most_break_it(found: SideBySide) -> Cause | None:
     if not found.are_most_broken:
         return None
     what = f"{len(found.broken)} of {len(found.drives)} drives break it"
-    if slow := found.slow if found.shares else ():
-        what = f"{what}; beyond that, of drive {slow[0].serial}, {found.how_slow}" if len(slow) == 1 else what
-    return _of_product(what)
+    slow = found.slow if found.shares else ()
+    if len(slow) == 1:
+        return _of_product(f"{what}, drive {slow[0].serial} most: {found.how_slow}")
+    worst = _worst(found.broken)
+    is_no_path = found.together(worst.serial) is not None
+    return _of_product(f"{what}, and drive {worst.serial} is as slow alone" if is_no_path else what)
 
 
 def _within_scatter(found: SideBySide) -> Cause | None:
@@ -214,9 +224,9 @@ def _within_scatter(found: SideBySide) -> Cause | None:
     if not shares or any(drive.serial in slow for drive in found.broken):
         return None
     if not found.broken:
-        return _of_product(f"no drive is more than {1 - found.behind:.1%} behind the median of the others")
+        return _of_product(f"no drive is more than {100 * (1 - found.behind):.0f} % behind the median of the others")
     worst = min(found.broken, key=lambda drive: shares.get(drive.serial, 1.0))
-    is_of = f"{shares.get(worst.serial, 1.0):.1%} of the median of the others"
+    is_of = f"{100 * shares.get(worst.serial, 1.0):.1f} % of the median of the others"
     return _of_product(f"drive {worst.serial} breaks it at {is_of}, so all are near the limit")
 
 
@@ -236,14 +246,18 @@ def _outliers(found: SideBySide) -> Cause | None:
     return Cause(culprit, 0.0, what, tuple(drive.serial for drive in slow))
 
 
+def _worst(drives: Sequence[DriveFigure]) -> DriveFigure:
+    return min(drives, key=lambda drive: drive.score if drive.score is not None else 0.0)
+
+
 def _of_product(evidence: str) -> Cause:
     return Cause(Culprit.PRODUCT, 0.0, evidence, advice=ADVICE[Culprit.PRODUCT])
 
 
 def _differ(found: SideBySide, traits: Sequence[Trait]) -> str:
-    """``exactly these have firmware 1.2``, ``its siblings have NUMA node 0, it has NUMA node 1``."""
+    """``exactly these share firmware 1.2``, ``its siblings have NUMA node 0, it has NUMA node 1``."""
     if len(found.slow) > 1:
-        return f"exactly these have {named(traits, NAMED)}"
+        return f"exactly these share {named(traits, NAMED)}"
     own = [str(each) for each in found.slow[0].traits if any(each.name == other.name for other in traits)]
     siblings = f"its sibling{'s have' if len(found.others) > 1 else ' has'} {named(traits, NAMED)}"
     return f"{siblings}, it has {named(sorted(own), NAMED)}" if own else f"{siblings}, it has not"
