@@ -141,7 +141,7 @@ def _host(run: Run) -> Cause | None:
 
 
 def _paths(campaign: Campaign, drives: Sequence[Drive]) -> dict[str, frozenset[Trait]]:
-    """Return what the drives hang on, by serial number, without root ports of a single drive; empty if it is unknown."""
+    """Return what the drives hang on, by serial number, without root ports of one drive; empty if it is unknown."""
     try:
         paths = shared_paths.paths(campaign.setup.machine, drives)
     except RigError:

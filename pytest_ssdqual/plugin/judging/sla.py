@@ -73,7 +73,7 @@ class Sla:
 
         ``measure`` measures the reference of a promise that compares with another workload; ``baseline`` is the earlier
                 run that promises may be in per cent of. ``promised`` are the claims that the test declares.
-                ``attributor`` and ``siblings`` find the causes of broken promises, of arrays and of drives side by side.
+                ``attributor`` and ``siblings`` find causes of broken promises, of arrays and of drives side by side.
                 ``left_out`` finds the drives side by side that a measurement is without; ``ended`` returns why a
                 measurement ended before it was decided, or nothing.
         """
@@ -189,7 +189,7 @@ class Sla:
             raise InvalidMeasurement(f"{where}: {error}") from error
 
     def _attributed(self, found: tuple[Verdict, ...], judged: Judgeable) -> tuple[Verdict, ...]:
-        """Return the verdicts, the failed ones with their cause if one can be named; that of siblings is one for all."""
+        """Return the verdicts, failed ones with their cause if one can be named; that of siblings is one for all."""
         if judged.subject.geometry.is_side_by_side:
             shared = self._siblings.cause(found, judged) if self._siblings else None
             return tuple(self._with_cause(each, shared) for each in found)

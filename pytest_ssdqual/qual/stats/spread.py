@@ -298,7 +298,7 @@ def studentized_range(confidence: float, groups: int, degrees: int) -> float:
 
 
 def between_members(iops: Sequence[Estimate], together: Sequence[Estimate] | None = None) -> Estimate:
-    """IOPS of the slowest drive over those of the median of the others (of two: the other): 1 is equal, and the maximum.
+    """IOPS of the slowest drive over the median of the others (of two: the other): 1 is equal, and the maximum.
 
     The median, because one bad drive does not move it, and of the others, because the median of a few contains the bad
     one. The interval combines the ends: of each drive its low end over the others' high ends, and the reverse, and of
