@@ -181,7 +181,7 @@ def _filled(setup: Setup, array: Array, fill: Fill) -> str:
     # All drives are written at the same time, none of them more often than once in each pass.
     seconds = fill.passes * max(drive.size_bytes for drive in array.members) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
-    before = drive_failure.reading_before(setup, array)
+    before = drive_failure.reading_before(setup, array, is_measured=False)
     with drive_failure.attributed(setup, array, before, kind="fill") as files:
         with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
             finished = process.run(setup.machine, job, seconds, is_watched=True)

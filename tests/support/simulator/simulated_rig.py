@@ -93,6 +93,8 @@ class Scene:
     model: str
     #: Serial → share of the speed.
     slow: dict[str, float]
+    #: The same of drives that share a path, while several of them work.
+    path: dict[str, float]
     #: This array cannot be built.
     broken: str
     #: Where a bug of the program shows: ``fill``, ``run``, ``fill:raid5x4``, ``run:raid5x4:randread_4k_qd8``.
@@ -138,18 +140,28 @@ class Scene:
         models = self.model.split("|")
         return models[(number - 1) % len(models)]
 
+    def speeds(self, array: Array) -> dict[str, float]:
+        """Share of its speed that each drive has while the members of ``array`` work."""
+        behind = [serial for drive in array.members if (serial := drive.serial) in self.path]
+        slowed = {serial: self.path[serial] * self.slow.get(serial, 1.0) for serial in behind if serial}
+        return self.slow | slowed if len(behind) > 1 else self.slow
+
     @classmethod
     def of_environment(cls, machine: str = "") -> Scene:
         """``SIMULATED_ONLY`` names the one machine of several where anything is out of the ordinary."""
         only = os.environ.get("SIMULATED_ONLY", machine)
         ordinary = {"SIMULATED_DRIVES": os.environ.get("SIMULATED_DRIVES", "4")}
         given = os.environ.get if only == machine else ordinary.get
-        slow = [each.split("=") for each in given("SIMULATED_SLOW", "").split(",") if each]
+        slow, path = (
+            {serial: float(share) for serial, share in (each.split("=") for each in given(name, "").split(",") if each)}
+            for name in ("SIMULATED_SLOW", "SIMULATED_PATH")
+        )
         sizes = given("SIMULATED_SIZES", "").split(",")
         return cls(
             drives=int(given("SIMULATED_DRIVES", "4")),
             model=given("SIMULATED_MODEL", "QEMU NVMe Ctrl"),
-            slow={serial: float(share) for serial, share in slow},
+            slow=slow,
+            path=path,
             broken=given("SIMULATED_BROKEN", ""),
             mistakes=tuple(given("SIMULATED_MISTAKES", "").split()),
             lost_at=int(given("SIMULATED_LOST_AT", "0")),
@@ -506,7 +518,7 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
         machine.write(array, sum(traffic(part).write_bytes for part in parts))
 
     scene = machine.scene
-    fio = simulated_fio.Fio(scene.slow, scene.noise, machine.runs, scene.md_iops, restless(scene), ran)
+    fio = simulated_fio.Fio(scene.speeds(array), scene.noise, machine.runs, scene.md_iops, restless(scene), ran)
 
     def under_way() -> UnderWay:
         machine.begin_run()
@@ -521,7 +533,7 @@ def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) ->
     machine = machine_of(setup)
     machine.runs += 1
     scene = machine.scene
-    fio = simulated_fio.Fio(scene.slow, scene.scatter, machine.runs, scene.md_iops, restless(scene))
+    fio = simulated_fio.Fio(scene.speeds(array), scene.scatter, machine.runs, scene.md_iops, restless(scene))
     seconds = setup.protocol.ramp_s + (rule.limit_s if (rule := setup.protocol.sequential) else 0.0)
 
     def under_way() -> UnderWay:
