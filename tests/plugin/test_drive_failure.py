@@ -256,3 +256,10 @@ def test_a_locked_drive_side_by_side_is_left_out_and_the_others_are_judged(
     verdicts = inner.records("verdict")
     assert {record["finding"] for record in verdicts if "finding" in record} <= {"inconclusive"}
     assert {drive for record in inner.records("drives_left_out") for drive in record["drives"]} == {"SSDQ0002"}
+
+
+def test_a_locked_drive_is_refused_in_the_plan_with_the_cure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "locked:SSDQ0003")
+    result = run(inner, '"drive"')
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*SSDQ0003*is locked*sedutil-cli*"])

@@ -84,7 +84,7 @@ def attributed(
 def _prevented(error: RigError, found: FailureAttribution, array: Array) -> InvalidMeasurement:
     """Return the error of a measurement that something else than a defect prevented.
 
-    ``DrivesUndecided`` if it is about some of several drives side by side, so that the others are measured without them.
+    ``DrivesUndecided`` if it is about some of several drives side by side, so that the others are measured without it.
     """
     sentence = f"{found.why} ({error})"
     is_about_some = 0 < len(found.about) < len(array.members) and found.origin not in SHARED
