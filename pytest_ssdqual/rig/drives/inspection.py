@@ -247,7 +247,8 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
         "can_sanitize": None if sanicap is None else bool(sanicap & SANITIZE_KINDS),
         "sanitizing": SANITIZE_STATES.get(log[0][2] & 7) if len(log[0]) >= 4 else None,
         "unallocated_bytes": _any_whole(controller, "unvmcap"),
-        "security_enabled": None if state is None else state is not Locking.OFF,
+        # Drives of TCG's Enterprise class leave the factory with locking enabled and no range locked.
+        "security_enabled": None if state in (None, Locking.UNLOCKED) else state is Locking.LOCKED,
         "security_locked": state is Locking.LOCKED,
     }
     return {**found, **_metadata(formats, index)}

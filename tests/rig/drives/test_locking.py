@@ -115,8 +115,8 @@ esac
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(("state", "enabled"), [("off", False), ("unlocked", True), ("locked", True)])
-def test_the_inspection_has_the_state_of_an_nvme_drive(state: str, enabled: bool) -> None:
+@pytest.mark.parametrize(("state", "enabled"), [("off", False), ("unlocked", None), ("locked", True)])
+def test_the_inspection_has_the_state_of_an_nvme_drive(state: str, enabled: bool | None) -> None:
     smart = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
     found = inspection.record(drive("nvme0n1"), {"smart": smart, "discovery": " ".join(map(str, of_opal(MADE[state])))})
     assert (found.security_enabled, found.security_locked) == (enabled, state == "locked")
