@@ -298,3 +298,10 @@ def test_the_health_of_all_drives_remarks_what_was_repaired(inner: Inner, monkey
     monkeypatch.setenv("SIMULATED_TROUBLE", "retries:SSDQ0003")
     run(inner, '"drive"', health=True).assert_outcomes(passed=3)
     assert "drive or its link" in inner.cases()["test_health"].text + str(inner.records("verdict"))
+
+
+def test_a_locked_drive_is_refused_in_the_plan_with_the_cure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "locked:SSDQ0003")
+    result = run(inner, '"drive"')
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*SSDQ0003*is locked*sedutil-cli*"])

@@ -1,10 +1,10 @@
 """Attribution of a failed measurement to a drive, its link, the path of drives, the host, a person, or to nothing.
 
-``fault_signatures`` says what each message of the kernel proves; here the messages are weighed. A drive has failed if it
-reports it itself (SMART, a status of media or hardware errors), or if it alone stopped answering, or returned I/O errors
-without a reason. A reason that is not the drive's own wins over a loss: a request that was refused on purpose, words
-about its link, its adapter, the host or a person. If several drives lost their connection at once, their path is the
-likelier cause. A status that proves nothing leaves the origin unknown.
+``fault_signatures`` says what each message of the kernel proves; here the messages are weighed. A drive has failed if
+it reports it itself (SMART, a status of media or hardware errors), or if it alone stopped answering, or returned I/O
+errors without a reason. A reason that is not the drive's own wins over a loss: a request that was refused on purpose,
+words about its link, its adapter, the host or a person. If several drives lost their connection at once, their path is
+the likelier cause. A status that proves nothing leaves the origin unknown.
 """
 
 from __future__ import annotations
