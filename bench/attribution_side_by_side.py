@@ -386,9 +386,9 @@ def report(tallies: Mapping[str, Tally], rates_of: Mapping[str, Sequence[bool]])
     )
     print(f"right cause: {right / judged:.1%} of {judged} (goal 95 %)")
     print(f"drives accused falsely: {accused / judged:.1%} (goal 1 %)")
-    for rule, found in sorted(rates_of.items()):
-        confidence = (sum(found) + 1) / (len(found) + 2)
-        print(f"{rule:20} right in {sum(found):4} of {len(found):4}: {confidence:.2f}")
+    for rule, answers in sorted(rates_of.items()):
+        confidence = (sum(answers) + 1) / (len(answers) + 2)
+        print(f"{rule:20} right in {sum(answers):4} of {len(answers):4}: {confidence:.2f}")
 
 
 if __name__ == "__main__":

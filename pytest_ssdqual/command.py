@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pytest_ssdqual import suites
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import nearest
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, JournalError
 from pytest_ssdqual.report.run_folder.reader import LAST, NoSuchRun, find, find_any
 
@@ -32,7 +33,10 @@ RUNS = "ssdqual-runs"
 #: Exit status of a usage error: pytest's ``ExitCode.USAGE_ERROR``, without importing pytest.
 USAGE = 4
 #: Options of pytest that ``run`` also takes without their prefix ``ssd-``.
-SHORT = {"devices": "WHERE", "expect": "N", "spec": "SPEC", "protocol": "PROTOCOL", "wipe": "SERIAL"}
+SHORT = {
+    "devices": "WHERE", "expect": "N", "spec": "SPEC", "protocol": "PROTOCOL", "wipe": "SERIAL", "shared": "SERIAL",
+    "configured": "SERIAL", "unreadable": "SERIAL", "unchecked": "SOURCE",
+}  # fmt: skip
 #: Exit status of ``compare --fail-on-worse`` if a figure is worse.
 WORSE = 1
 #: An error of this program.
@@ -52,6 +56,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """``SystemExit`` with ``USAGE``."""
+        if "SUITE" in message:
+            message = f"name a suite, as in ssdqual run raid5; the suites are {', '.join(suites.names())}"
         self.exit(USAGE, f"ssdqual: {safe_text.lines(message)}; {self.prog} --help lists the options\n")
 
 
@@ -217,7 +223,9 @@ def pytest_arguments(words: Sequence[str]) -> list[str]:
     options = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
     known = suites.names()
     if unknown := [name for name in words[:options] if name not in known]:
-        raise Refused(f"there is no suite {', '.join(unknown)}; the suites are {', '.join(known)}")
+        near = nearest(unknown[0], known)
+        guess = f"; did you mean {near}?" if near else ""
+        raise Refused(f"there is no suite {', '.join(unknown)}; the suites are {', '.join(known)}{guess}")
     found, rest = ["--pyargs", *(f"pytest_ssdqual.suites.{name}" for name in words[:options])], iter(words[options:])
     for word in rest:
         name, joined, value = word.partition("=")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +13,17 @@ import pytest
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.options.declare import DEFAULT_PROTOCOL, LAB_PROTOCOL
 from pytest_ssdqual.plugin.options.device_address import Devices, parse_devices
+from pytest_ssdqual.qual.names import choice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_ssdqual.plugin.options.inventory import BayRequest
     from pytest_ssdqual.plugin.options.smart_type import SmartType
     from pytest_ssdqual.plugin.plan.marks import ArrayRequest
     from pytest_ssdqual.qual.integrity.steps import StepSequence
+    from pytest_ssdqual.rig.drives.topology import Source
+    from pytest_ssdqual.rig.guard.consent import Consent
 
 __all__ = [
     "Devices",
@@ -28,7 +32,6 @@ __all__ = [
     "live_port",
     "notify_stall_s",
     "parse_devices",
-    "parse_wipe",
     "print_spec_schema",
     "read",
 ]
@@ -38,7 +41,8 @@ MAX_RECONNECT_S = 3600.0
 LAST_PORT = 65535
 #: Options without a meaning in a run without drives.
 NEED_DEVICES = (
-    "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
+    "ssd_wipe", "ssd_shared", "ssd_configured", "ssd_unreadable", "ssd_unchecked", "ssd_spec",
+    "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
     "ssd_expect", "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
     "ssd_read_only", "ssd_budget", "ssd_force_spec", "ssd_mixed", "ssd_smart_type", "ssd_notify",
 )  # fmt: skip
@@ -59,7 +63,10 @@ class Settings:
     #: Paths or shipped names, each for the drives that it names; empty: the shipped sheets of the drives' models.
     specs: tuple[str, ...]
     protocol: str
-    wipe: frozenset[str]
+    #: Risks of drives that the user takes.
+    consents: frozenset[Consent]
+    #: Sources of the guard that may be blind.
+    unchecked: frozenset[Source]
     #: Replace the arrays of the methods' suites; empty: each method's own arrays.
     arrays: tuple[ArrayRequest, ...]
     run_root: Path
@@ -101,6 +108,8 @@ class Settings:
     mixed: bool = False
     #: Seconds that the whole run may take; None: as long as it takes.
     budget_s: float | None = None
+    #: Tests without a limit are measured, too.
+    measure_unpromised: bool = False
     #: Types of drives for smartctl, unless a bay has its own.
     smart_types: tuple[SmartType, ...] = ()
 
@@ -126,6 +135,7 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
     from pytest_ssdqual.plugin.options import inventory
 
     _require_words(config)
+    _require_known_ini(config)
     bays = bays or inventory.asked(config)
     if not bays:
         _require_idle(config)
@@ -146,7 +156,8 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         specs=_specs(config),
         protocol=_either(config, "ssd_protocol") or _default_protocol(bays),
         arrays=_arrays(config.getoption("ssd_arrays") or config.getini("ssd_arrays")),
-        wipe=frozenset(serial for text in config.getoption("ssd_wipe") for serial in parse_wipe(text)),
+        consents=_consents(config),
+        unchecked=_unchecked(config.getoption("ssd_unchecked")),
         run_root=config.rootpath / run_dir,
         resume=config.getoption("ssd_resume"),
         # The inventory's entry of the only bay comes first; ``of`` does the same for several bays.
@@ -169,6 +180,7 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         read_only=_read_only(config),
         force_spec=config.getoption("ssd_force_spec"),
         mixed=config.getoption("ssd_mixed"),
+        measure_unpromised=gate.truth(config, "ssd_measure_unpromised"),
         smart_types=(bays[0].smart_types if len(bays) == 1 else ()) or _smart_types(config),
     )
 
@@ -197,7 +209,7 @@ def _smart_types(config: pytest.Config) -> tuple[SmartType, ...]:
 def _read_only(config: pytest.Config) -> bool:
     """Return the option; ``pytest.UsageError`` with an option that only a run that writes can have."""
     asked = bool(config.getoption("ssd_read_only"))
-    for name in ("ssd_wipe", "ssd_resume", "ssd_replay"):
+    for name in ("ssd_wipe", "ssd_shared", "ssd_configured", "ssd_unreadable", "ssd_resume", "ssd_replay"):
         if asked and config.getoption(name):
             option = "--" + name.replace("_", "-")
             raise pytest.UsageError(f"{option} is for runs that write to drives: remove it, or --ssd-read-only")
@@ -258,6 +270,18 @@ def _require_words(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{option}= has no value (is a variable not set?): give one, or leave it out")
 
 
+def _require_known_ini(config: pytest.Config) -> None:
+    """Raise ``pytest.UsageError`` for an ini value of this package that does not exist.
+
+    pytest only warns, unless its configuration is strict. It has no public interface for what a file contains.
+    """
+    known = [name for name in config._parser._inidict if name.startswith("ssd_")]
+    for name in getattr(config, "_inicfg", ()):
+        if name.startswith("ssd_") and name not in known:
+            hint = choice(name, known, "settings")
+            raise pytest.UsageError(f"the configuration has {name}, which is no setting; {hint}")
+
+
 def _specs(config: pytest.Config) -> tuple[str, ...]:
     """Return the sheets of the option, else of the ini value, each once; several are separated by commas."""
     given = config.getoption("ssd_spec") or config.getini("ssd_spec")
@@ -282,10 +306,29 @@ def _replay(text: str | None) -> StepSequence | None:
         raise pytest.UsageError(f"--ssd-replay={text}: {error}") from error
 
 
-def parse_wipe(text: str) -> tuple[str, ...]:
-    r"""Return the serials of one ``--ssd-wipe`` value, as ``consent.option`` writes them (``\,``: a comma)."""
-    parts = (part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", text))
-    return tuple(part for part in parts if part)
+def _consents(config: pytest.Config) -> frozenset[Consent]:
+    """Return the consents of all options, one for each risk."""
+    from pytest_ssdqual.rig.guard.consent import Consent, Risk
+
+    return frozenset(
+        consent
+        for risk in Risk
+        for text in config.getoption(f"ssd_{risk.value}")
+        for consent in Consent.parse(risk, text)
+    )
+
+
+def _unchecked(texts: Sequence[str]) -> frozenset[Source]:
+    """Return the sources that the user does without; ``pytest.UsageError`` for an unknown name."""
+    from pytest_ssdqual.rig.drives.topology import Source
+
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    known = [source.value for source in Source]
+    if unknown := [name for name in names if name not in known]:
+        raise pytest.UsageError(
+            f"--ssd-unchecked: {', '.join(unknown)} is no source of the guard; the sources are {', '.join(known)}"
+        )
+    return frozenset(map(Source, names))
 
 
 def _either(config: pytest.Config, name: str) -> str:

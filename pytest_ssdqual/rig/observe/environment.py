@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import (
@@ -36,7 +36,7 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import host_load, kernel_log, open_files, placement
+from pytest_ssdqual.rig.observe import host_load, kernel_log, open_files, placement, repaired
 from pytest_ssdqual.rig.observe.device_counters import Counted, counted, most_requests, queue, traffic_between, whole
 from pytest_ssdqual.rig.observe.host_load import HostCounters
 from pytest_ssdqual.rig.observe.kernel_log import KernelLogExcerpt
@@ -58,6 +58,8 @@ class DriveReading:
     alarm_c: float | None
     #: Only in the earlier reading.
     placement: DrivePlacement | None = None
+    #: The kernel's counters of errors, by file; see ``repaired``.
+    repaired: Mapping[str, int] = field(default_factory=dict)
     #: What it counted of its hosts in its life.
     own: OwnCount | None = None
     #: None if it was not read.
@@ -155,11 +157,12 @@ def _drive(name: str, files: Mapping[str, str], sections: Mapping[str, Sequence[
     alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and whole(value)]
     alarm_c = next((threshold for threshold in map(temperature.limit, alarms) if threshold is not None), None)
     place = placement.parse(sections[f"placement {name}"]) if f"placement {name}" in sections else None
+    link = _pcie_link(own) or link
     self_test = own_activity.self_test("\n".join(sections.get(f"selftest {name}", ())) or smart)
     users = open_files.parse(sections["opened"]).get(name, ()) if "opened" in sections else None
     return DriveReading(
-        counted(name, files), warmth, _pcie_link(own) or link, alarm_c, place, own_activity.count(smart), users,
-        self_test,
+        counted(name, files), warmth, link, alarm_c, place, repaired.counted(name, files), own_activity.count(smart),
+        users, self_test,
     )  # fmt: skip
 
 

@@ -65,9 +65,11 @@ files() {
     while [ $# -gt 2 ]; do
         # shellcheck disable=SC2125  # patterns, which are expanded where counters is called
         d=/sys/block/$1 p=/sys/block/${1%n*}c[0-9]*n${1##*n}
-        echo "$d/stat $d/diskseq $d/queue/iostats $p/stat"
+        echo "$d/stat $d/diskseq $d/queue/iostats $p/stat $d/device/io[et]*_cnt"
+        echo "$d/command_*_count $d/diag/command_*_count $d/diag/io_errors"
         for c in "$d/device" "$d/device/nvme[0-9]*"; do
             echo "$c/device/current_link_* $c/device/max_link_* $c/hwmon*/temp1_max $c/hwmon/hwmon*/temp1_max"
+            echo "$c/reset_count $c/diag/reset_count $c/device/aer_dev_correctable $c/device/../aer_dev_correctable"
         done
         shift 3
     done

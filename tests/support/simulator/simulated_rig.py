@@ -117,6 +117,10 @@ class Scene:
     unknown_option: str
     #: What smartctl says instead of identifying the first drive.
     unidentified: str
+    #: What it says instead of every drive's health; empty: they are healthy.
+    without_health: str
+    #: Serial → bytes, of drives that are no ordinary ones.
+    sizes: dict[str, int]
     #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
     block: int
     queue: int
@@ -152,6 +156,7 @@ class Scene:
             {serial: float(share) for serial, share in (each.split("=") for each in given(name, "").split(",") if each)}
             for name in ("SIMULATED_SLOW", "SIMULATED_PATH")
         )
+        sizes = given("SIMULATED_SIZES", "").split(",")
         return cls(
             drives=int(given("SIMULATED_DRIVES", "4")),
             model=given("SIMULATED_MODEL", "QEMU NVMe Ctrl"),
@@ -168,6 +173,8 @@ class Scene:
             missing=tuple(given("SIMULATED_MISSING", "").split()),
             unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
             unidentified=given("SIMULATED_UNIDENTIFIED", ""),
+            without_health=given("SIMULATED_WITHOUT_HEALTH", ""),
+            sizes={serial: int(size) for serial, _, size in (each.partition("=") for each in sizes if each)},
             block=int(given("SIMULATED_BLOCK", "512")),
             queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
@@ -219,6 +226,11 @@ class Counting:
         """Nothing is open."""
 
 
+def silences_of_environment() -> dict[str, int]:
+    pairs = (each.split("=") for each in os.environ.get("SIMULATED_SILENT", "").split())
+    return {serial: int(number) for serial, number in pairs}
+
+
 @dataclass
 class SimulatedMachine:
     """A ``Machine``; of arrays it knows only that they are there."""
@@ -243,6 +255,11 @@ class SimulatedMachine:
     outputs: dict[str, UnderWay] = field(default_factory=dict)
     #: How often it was asked who holds drives.
     asked: int = 0
+    #: Surveys in which a drive does not answer after a purge, by serial: ``SIMULATED_SILENT=SSDQ0002=2``.
+    silences: dict[str, int] = field(default_factory=lambda: silences_of_environment())
+    purged: set[str] = field(default_factory=set)
+    #: Kernel names of drives that are not there any more.
+    unplugged: set[str] = field(default_factory=set)
     gone: bool = False
     #: Kernel names of drives that an earlier session labelled and filled, and none purged since.
     inherited: set[str] = field(init=False)
@@ -338,11 +355,14 @@ class SimulatedMachine:
         return World(
             [
                 Device(
-                    f"nvme{number - 1}n1", "disk", f"259:{number}", size=LSBLK_BYTES, serial=f"SSDQ{digits}{number:04}",
+                    f"nvme{number - 1}n1", "disk", f"259:{number}",
+                    size=self.scene.sizes.get(f"SSDQ{digits}{number:04}", LSBLK_BYTES),
+                    serial=f"SSDQ{digits}{number:04}",
                     model=self.scene.model_of(number), transport="nvme", logical_block=self.scene.block,
                     queue_depth=self.scene.queue or None,
                 )
                 for number in numbers
+                if f"nvme{number - 1}n1" not in self.unplugged
             ]
         )  # fmt: skip
 
@@ -355,6 +375,13 @@ class SimulatedMachine:
             for path in argv[1:]:
                 self.outputs.pop(path, None)
         if argv[0] == "blkdiscard":
+            self.purged.add(argv[-1])
+            kname = argv[-1].removeprefix("/dev/")
+            if self.surroundings.unplugged_in_purge(kname):
+                self.unplugged.add(kname)
+                return completed(
+                    argv, status=1, stderr=f"blkdiscard: cannot open {argv[-1]}: No such file or directory"
+                )
             self.media.purge(argv[-1])
             self.contents.wipe(argv[-1])
             self.inherited.discard(argv[-1].removeprefix("/dev/"))
@@ -391,7 +418,7 @@ class SimulatedMachine:
         if script == survey.EXPAND:
             return "".join(map(self._expanded, arguments)) + "end \0"
         if script == survey.FACTS:
-            return self.world.facts(*arguments[2:])
+            return self._surveyed(arguments[2:])
         if script == facts.MISSING:
             return "\n".join(each for each in arguments if each in self.scene.missing)
         if script == facts.FACTS:
@@ -421,8 +448,19 @@ class SimulatedMachine:
             return self.surroundings.text(argv)
         return "2048\n" if script == mdadm.OFFSETS else ""
 
+    def _surveyed(self, candidates: Sequence[str]) -> str:
+        world = self.world
+        for disk in world.disks:
+            left = self.silences.get(disk.serial or "", 0)
+            if left and disk.path in candidates and disk.path in self.purged:
+                disk.use = "silent"
+                self.silences[disk.serial or ""] = left - 1
+        return world.facts(*candidates)
+
     def _identified(self, smart_type: str, path: str) -> str:
         """What smartctl identifies a drive as; the first one perhaps only by a type."""
+        if self.scene.without_health:
+            return self.scene.without_health
         if self.scene.unidentified and smart_type == "auto" and path == self.world.disks[0].path:
             return self.scene.unidentified
         serial = self.surroundings.serials.get(path.removeprefix("/dev/"), "")
