@@ -22,6 +22,8 @@ from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
 #: The setting that has everything measured, as a configuration file has it.
 MEASURE = "ssd_measure_unpromised = true"
+#: Why a promise in per cent of an earlier run is no limit without that run.
+NO_BASELINE = f"; name the earlier run with --ssd-baseline=RUN, or measure one with {MEASURE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class ClaimPlace:
     def why(self, spec: Spec) -> str:
         """Return why there is no limit."""
         no_law = spec.no_law(self.claim, self.geometries, self.workload)
-        baseline = "; name the earlier run with --ssd-baseline=RUN" if spec.of_baseline(*self.place) else ""
+        baseline = NO_BASELINE if spec.of_baseline(*self.place) else ""
         return no_law or f"{spec.why_no_limit(*self.place)}{baseline}"
 
 
