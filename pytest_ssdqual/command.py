@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pytest_ssdqual import suites
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import nearest
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, JournalError
 from pytest_ssdqual.report.run_folder.reader import LAST, NoSuchRun, find, find_any
 
@@ -55,6 +56,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """``SystemExit`` with ``USAGE``."""
+        if "SUITE" in message:
+            message = f"name a suite, as in ssdqual run raid5; the suites are {', '.join(suites.names())}"
         self.exit(USAGE, f"ssdqual: {safe_text.lines(message)}; {self.prog} --help lists the options\n")
 
 
@@ -220,7 +223,9 @@ def pytest_arguments(words: Sequence[str]) -> list[str]:
     options = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
     known = suites.names()
     if unknown := [name for name in words[:options] if name not in known]:
-        raise Refused(f"there is no suite {', '.join(unknown)}; the suites are {', '.join(known)}")
+        near = nearest(unknown[0], known)
+        guess = f"; did you mean {near}?" if near else ""
+        raise Refused(f"there is no suite {', '.join(unknown)}; the suites are {', '.join(known)}{guess}")
     found, rest = ["--pyargs", *(f"pytest_ssdqual.suites.{name}" for name in words[:options])], iter(words[options:])
     for word in rest:
         name, joined, value = word.partition("=")

@@ -218,9 +218,12 @@ class Vm:
         console.unlink(missing_ok=True)
         stderr = (self._hardware.directory / "stderr").open("wb")
         with stderr:
-            # the kernel ends QEMU with this thread
+            # The kernel ends QEMU with this thread. Signals to the process group of the run (Ctrl-C, timeout(1)) are
+            # for pytest: the run needs its machine until it has ended in order.
             argv = ["setpriv", "--pdeathsig", "KILL", "--", *qemu_argv(self._hardware)]
-            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
+            self._process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True
+            )
         try:
             self._await_ready(1)
             self._hardware = replace(self._hardware, ssh_port=self._forwarded_port())

@@ -38,7 +38,7 @@ from pytest_ssdqual.plugin.fixtures import (
     ssd_workload_set,
 )
 from pytest_ssdqual.plugin.options import declare, settings
-from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN
+from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, WRONG_MARKS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,17 +112,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         from pytest_ssdqual.plugin.plan import marks
 
         run = metafunc.config.stash.get(QUALIFICATION, None)
-        if run and metafunc.definition.get_closest_marker("ssd_figures"):
-            from pytest_ssdqual.plugin.plan import published_figures
+        try:
+            if run and metafunc.definition.get_closest_marker("ssd_figures"):
+                from pytest_ssdqual.plugin.plan import published_figures
 
-            published_figures.parametrize(metafunc, run.spec, len(run.bay.drives))
-            return
-        marks.parametrize(metafunc, len(run.bay.drives) if run else None, run.settings.arrays if run else ())
+                published_figures.parametrize(metafunc, run.spec, len(run.bay.drives))
+            else:
+                marks.parametrize(metafunc, len(run.bay.drives) if run else None, run.settings.arrays if run else ())
+        except pytest.UsageError as error:  # pytest would report it with its traceback
+            metafunc.config.stash.setdefault(WRONG_MARKS, []).append(str(error))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if RUN in config.stash:
+        from pytest_ssdqual.plugin.plan import marks
+
+        marks.require_known(items, config.getini("markers"), [each.partition("(")[0] for each in declare.MARKERS])
     if any(item.get_closest_marker("ssd_array") for item in items):
+        if wrong := config.stash.get(WRONG_MARKS, []):
+            raise pytest.UsageError("\n".join(dict.fromkeys(wrong)))
         from pytest_ssdqual.plugin.session import controller
 
         controller.arrange(config, items)

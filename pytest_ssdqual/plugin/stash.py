@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 QUALIFICATION: pytest.StashKey[Qualification] = pytest.StashKey()
 #: On ``config``: the state of the run, if it has drives.
 RUN: pytest.StashKey[BayRun] = pytest.StashKey()
+#: On ``config``: a sentence about each wrong mark of a test.
+WRONG_MARKS: pytest.StashKey[list[str]] = pytest.StashKey()
 #: On an item: the evidence of all verdicts of its test so far.
 EVIDENCE: pytest.StashKey[list[Evidence]] = pytest.StashKey()
 #: On an item: the number of those that its reports have carried so far.

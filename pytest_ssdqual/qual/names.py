@@ -1,11 +1,24 @@
-"""Enumeration of names in a sentence."""
+"""Names in a sentence: an enumeration of them, and the one that was probably meant."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 
 def named(names: Sequence[object], most: int, separator: str = ", ") -> str:
     """Return at most ``most`` names and the number of the others: ``dut1, dut2 and 3 more``."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return separator.join(map(str, names[:most])) + more
+
+
+def choice(wrong: str, known: Iterable[str], kind: str) -> str:
+    """Return what to write instead of a wrong name: ``did you mean 'raid5'?``, or all names of that kind."""
+    names = [str(name) for name in known]
+    near = nearest(wrong, names)
+    return f"did you mean {near!r}?" if near else f"the {kind} are {', '.join(names)}"
+
+
+def nearest(wrong: str, known: Iterable[str]) -> str:
+    """Return the name that was probably meant; empty if none is similar."""
+    return next(iter(get_close_matches(wrong, list(known), 1)), "")

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.names import nearest
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -23,10 +27,15 @@ if TYPE_CHECKING:
 
 RecordT = TypeVar("RecordT")
 
-#: Largest figure that is read: the squares of larger ones may overflow.
-LARGEST = 1e100
+#: Of more names than these, an error has only the one that was probably meant.
+MOST_NAMES = 12
+#: Largest figure that is read.
+LARGEST = strict_json.LARGEST_FIGURE
 #: Accepted numbers: counts up to those of 64 bits, and figures up to ``LARGEST``.
-BOUNDS: dict[str, dict[str, float]] = {"int": {"ge": -(2**64), "le": 2**64}, "float": {"ge": -LARGEST, "le": LARGEST}}
+BOUNDS: dict[str, dict[str, float]] = {
+    "int": {"ge": -strict_json.LARGEST, "le": strict_json.LARGEST},
+    "float": {"ge": -LARGEST, "le": LARGEST},
+}
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  JSON data has no better type
@@ -153,6 +162,10 @@ def _words(detail: ErrorDetails) -> str:
     if problem == "value_error":
         return str(detail["ctx"]["error"])
     message = detail["msg"].replace("Input should be", "should be")
+    if problem in {"enum", "literal_error"} and isinstance(given, str):
+        names = re.findall(r"'([^']+)'", detail["ctx"]["expected"])
+        near = nearest(given, names) if len(names) > MOST_NAMES else ""
+        message = f"should be {near!r}" if near else message
     # A whole table would be too long for the sentence.
     if isinstance(given, int) and abs(given) > 10**40:  # too long to print, perhaps even for Python
         return message

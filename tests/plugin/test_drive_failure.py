@@ -206,3 +206,53 @@ def test_a_counter_decides_by_the_limit_of_the_spec(
     assert bool(record["defects"]) is fails
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     assert RunView.read(folder).verdict.fitness is (Fitness.UNFIT if fails else Fitness.FIT)
+
+
+#: What the kernel says of the struck drive, the origin, and a word of what a person can do.
+NOT_DEFECTIVE = {
+    "locked": (
+        "nvme0n1: Write(0x1) @ LBA 2048, 256 blocks, Access Denied (sct 0x2 / sc 0x86) DNR\n"
+        "critical medium error, dev nvme0n1, sector 2048 op 0x1:(WRITE) flags 0x8800 phys_seg 32 prio class 2",
+        "refused",
+        "sedutil-cli",
+    ),
+    "sanitized": ("nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Sanitize In Progress (sct 0x0 / sc 0x1d) ", "refused", "wait"),
+    "reserved": (
+        "nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Reservation Conflict (sct 0x0 / sc 0x83) ",
+        "refused",
+        "release",
+    ),
+    "interrupt": ("nvme nvme0: I/O tag 489 (d1e9) QID 3 timeout, completion polled", "host", "/proc/interrupts"),
+    "fabric": ("nvme nvme0: failed nvme_keep_alive_end_io error=10", "path", "fabric"),
+    "link": ("nvme nvme0: frozen state error detected, reset controller", "link", "another slot"),
+    "machine check": ("mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 8: fe00004000801080", "host", "event log"),
+    "vendor": ("nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Vendor Specific (sct 0x7 / sc 0xc1) DNR", "unknown", "SSDQ0002"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_DEFECTIVE)
+def test_a_request_that_failed_for_another_reason_is_an_error_with_the_cure(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    words, origin, cure = NOT_DEFECTIVE[name]
+    monkeypatch.setenv("SIMULATED_TROUBLE", "kernel:SSDQ0002")
+    monkeypatch.setenv("SIMULATED_KERNEL", words)
+    run(inner, '"raid5", widths=[4]').assert_outcomes(errors=2)
+    assert all(cure in case.message for case in inner.cases().values())
+    records = inner.records("measurement_failed")
+    assert {record["origin"] for record in records} == {origin}
+    assert all(record["failed"] == [] for record in records)
+
+
+def test_a_locked_drive_side_by_side_is_left_out_and_the_others_are_judged(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "kernel:SSDQ0002")
+    monkeypatch.setenv("SIMULATED_KERNEL", NOT_DEFECTIVE["locked"][0])
+    run(inner, '"drive"').assert_outcomes(errors=2)
+    cases = inner.cases().values()
+    assert all("SSDQ0002" in case.message for case in cases)
+    assert any("sedutil-cli" in case.message for case in cases)
+    verdicts = inner.records("verdict")
+    assert {record["finding"] for record in verdicts if "finding" in record} <= {"inconclusive"}
+    assert {drive for record in inner.records("drives_left_out") for drive in record["drives"]} == {"SSDQ0002"}

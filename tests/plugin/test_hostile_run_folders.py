@@ -18,6 +18,7 @@ from support.builders import strategies
 from support.builders.mutations import bytes_like, fuzzed, plain_like, survives
 from support.fakes.inner_session import Inner
 
+from pytest_ssdqual.command import main
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -167,3 +168,27 @@ def test_a_line_without_an_end_is_passed_over(folder: Path) -> None:
 
 def void(value: object) -> None:
     """A lambda that is a statement."""
+
+
+def with_numbers(value: Any, number: float) -> Any:
+    """The same with this number for all of them, but for the schema's."""
+    if isinstance(value, dict):
+        return {name: each if name == "schema" else with_numbers(each, number) for name, each in value.items()}
+    if isinstance(value, list):
+        return [with_numbers(each, number) for each in value]
+    return number if type(value) in (int, float) else value
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**101), 1e308], ids=["400 digits", "101 digits", "1e308"])
+@pytest.mark.parametrize("name", ["records.jsonl", "manifest.json"])
+def test_numbers_beyond_all_figures_are_unknown(
+    folder: Path, name: str, number: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [json.loads(line) for line in (folder / name).read_text().splitlines()] if name.endswith("l") else None
+    spoiled = lines or [json.loads((folder / name).read_text())]
+    (folder / name).write_text("".join(json.dumps(with_numbers(each, number)) + "\n" for each in spoiled))
+    read_all(folder)
+    table = folder.parent.parent / "figures.csv"
+    assert main(["report", str(folder)]) == 0
+    assert main(["export", "--csv", str(table), str(folder)]) in (0, 4)
+    assert "Traceback" not in capsys.readouterr().err

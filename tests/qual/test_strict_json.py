@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.strict_json import LARGEST, count, number, read_json, whole
+from pytest_ssdqual.qual.strict_json import LARGEST, LARGEST_FIGURE, count, number, read_json, whole
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**100), 10**100)
+    | st.floats(-LARGEST_FIGURE, LARGEST_FIGURE)
+    | st.text(),
     lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(), inside, max_size=3),
     max_leaves=8,
 )
@@ -33,7 +37,12 @@ def test_what_is_no_number_is_no_json(text: str) -> None:
         read_json(text)
 
 
-@pytest.mark.parametrize("text", ["", "{", b"\xff", b"{}\0", "9" * 5000, "'a'", "[1,]", "\ufeff{}"])
+@pytest.mark.parametrize("text", ["1" + "0" * 400, "9" * 5000, "-1e308", "1e999", "1" * 101 + ".5", "2E+100"])
+def test_a_number_beyond_all_figures_is_unknown(text: str) -> None:
+    assert read_json(f'{{"a": {text}, "b": [1, 1e-300]}}') == {"a": None, "b": [1, 1e-300]}
+
+
+@pytest.mark.parametrize("text", ["", "{", b"\xff", b"{}\0", "'a'", "[1,]", "\ufeff{}"])
 def test_other_text_is_an_error(text: str | bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         read_json(text)

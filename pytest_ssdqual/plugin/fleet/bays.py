@@ -27,6 +27,7 @@ from pytest_ssdqual.plugin.session.resume import budget_s
 from pytest_ssdqual.plugin.session.start import STOPPED, BayStart
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order
+from pytest_ssdqual.plugin.watch.terminal import columns
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
@@ -239,7 +240,7 @@ class FleetRun:
         for each in full:
             each.write_summary(reporter)
         reporter.write_sep("=", f"{len(recorders)} bays")
-        for line in artefacts.side_by_side(self.path, reporter._tw.fullwidth):
+        for line in artefacts.side_by_side(self.path, columns(reporter)):
             summary.write_line(reporter, line)
         if self.page:
             summary.write_line(reporter, f"{self.page}", yellow=bool(self.page.failed))

@@ -69,7 +69,8 @@ def bay_of(report: pytest.TestReport) -> str:
 
 def register(config: pytest.Config, runs: Sequence[BayRun]) -> None:
     """Register the scheduler on the controller of a run with drives, if xdist is active."""
-    if not config.pluginmanager.hasplugin("xdist") or is_worker(config):
+    # By its option: the plugin's name depends on how it was loaded.
+    if not hasattr(config.option, "dist") or is_worker(config):
         return
     config.pluginmanager.register(
         FleetController(config, {run.qualification.name: run for run in runs}), "ssdqual-xdist"
@@ -94,6 +95,11 @@ def last_line(traceback: str) -> str:
     """Return the last line of a traceback, which has the exception."""
     lines = traceback.strip().splitlines()
     return safe_text.line(lines[-1].removeprefix("E ").strip()) if lines else ""
+
+
+def tell_refusal(config: pytest.Config, sentence: str) -> None:
+    """Send the controller why the worker of the only bay runs no test: xdist does not send usage errors."""
+    config.hook.pytest_collectreport(report=pytest.CollectReport("ssdqual", "failed", sentence, []))
 
 
 def take_time_to_end(config: pytest.Config) -> None:
@@ -154,7 +160,8 @@ class FleetController:
         data: Mapping[str, Any] = getattr(node, "workeroutput", {})
         for where, why in data.get(KEY, ()):
             self._why.setdefault(node, why)
-            self._uncollected(node, where, why)
+            if node.workerinput[KEY]["name"]:
+                self._uncollected(node, where, why)
         if error:
             if reason := last_line(getattr(error, "formatted", "")):
                 self._why.setdefault(node, reason)
@@ -231,7 +238,8 @@ class FleetController:
         else:
             when = f"while it ran {during}" if during else "before it had collected its tests"
             how = f"the process of its worker died {when}"
-        sentence = f"{where} was given up, because {how}; continue with --ssd-resume"
+        go_on = "; continue with --ssd-resume" if tests or during else ""  # else nothing has begun
+        sentence = f"{where} was given up, because {how}{go_on}"
         for test in tests or ([] if during else [f"ssdqual::{bay or 'bay'}"]):
             self._error(node, test, sentence, of_session=not tests)
 

@@ -12,6 +12,7 @@ from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
 from pytest_ssdqual.qual.raid.prediction import Prediction
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim
@@ -43,7 +44,7 @@ class Attributor:
     """Attributes the shortfalls of one run; predictions are made once for each array and workload."""
 
     campaign: Callable[[], Campaign]
-    chunk_bytes: int
+    striping: Striping
     _predicted: dict[tuple[Geometry, Workload, tuple[str, ...]], PredictedArray | str] = field(default_factory=dict)
     #: IOPS of arrays of equal drives, by the workload and the arrays of a sweep, each with its drives.
     _even_iops: dict[tuple[Workload, tuple[tuple[Geometry, tuple[str, ...]], ...]], dict[Geometry, float]] = field(
@@ -61,7 +62,6 @@ class Attributor:
         """Return the sweep with what arrays of equal drives do: every member like the median of all drives."""
         workload = sweep.subject.workload
         found = {each.geometry: self._of(each) for each in sweep}
-        found |= {each: self.predict(each, workload) for each in sweep.predicted}
         arrays = {geometry: each for geometry, each in found.items() if not isinstance(each, str)}
         if len(arrays) < len(found):
             return sweep
@@ -144,7 +144,7 @@ class Attributor:
         return self._predicted[key]
 
     def _predict(self, geometry: Geometry, workload: Workload, drives: Sequence[str]) -> PredictedArray:
-        if why := member_curve.objection(geometry, workload, self.chunk_bytes):
+        if why := member_curve.objection(geometry, workload, self.striping):
             raise NotApplicable(why)
         campaign = self.campaign()
         curves = _curves([campaign.member(each) for each in campaign.member_workloads(geometry, workload)], drives)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.qual.inspection.limits import InspectionTable
 from pytest_ssdqual.qual.inspection.record import InspectionRecord
 from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.names import choice
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.rig.drives import inspection as reader
@@ -90,9 +90,7 @@ class Inspection:
         JUnit ``<error>``) if the value of a drive is unknown and no other drive deviates.
         """
         if check not in checks.CHECKS:
-            close = get_close_matches(check, checks.CHECKS, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"the checks are {', '.join(checks.CHECKS)}"
-            raise pytest.UsageError(f"ssd_inspection has no check {check!r}; {hint}")
+            raise pytest.UsageError(f"ssd_inspection has no check {check!r}; {choice(check, checks.CHECKS, 'checks')}")
         found = self._found
         verdict = self._judge(check)
         if verdict.answer is Answer.ABSENT:

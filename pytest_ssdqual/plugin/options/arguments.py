@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ssdqual.plugin.options import other_plugins
+
 #: Options of pytest and its plugins that name an output: destination, option, file or folder.
 OUTPUTS = (
     ("xmlpath", "--junitxml", "file"),
@@ -29,8 +31,18 @@ def require(config: pytest.Config) -> None:
     """Raise ``pytest.UsageError`` with everything that is wrong."""
     if devices := _devices(config):
         raise pytest.UsageError(_unquoted(config, devices))
-    if wrong := [*_missing(config), *_not_writable(config)]:
+    if wrong := [*_missing(config), *_not_writable(config), *other_plugins.repeating(config), *_planned_only(config)]:
         raise pytest.UsageError("\n".join(wrong))
+
+
+def _planned_only(config: pytest.Config) -> Iterator[str]:
+    """Yield an error if no test will run for a reason that the command line does not show, but a JUnit file is due."""
+    typed = {"--collect-only", "--collectonly", "--co"} & {str(each) for each in config.invocation_params.args}
+    if config.option.collectonly and not typed and config.getoption("xmlpath", None):
+        yield (
+            "--collect-only comes from PYTEST_ADDOPTS or addopts, so no test would run, and the file of --junitxml "
+            "would have none: remove it there, or type it"
+        )
 
 
 def _paths(config: pytest.Config) -> Sequence[str]:
@@ -39,8 +51,15 @@ def _paths(config: pytest.Config) -> Sequence[str]:
 
 
 def _devices(config: pytest.Config) -> list[str]:
-    """Return positional arguments that are block devices: the shell expanded the pattern of ``--ssd-devices``."""
-    return [each for each in _paths(config) if _is_block_device(config.invocation_params.dir / each)]
+    """Return positional arguments that are devices: the shell expanded the pattern of ``--ssd-devices``.
+
+    No test is below /dev, so what is there is meant as a drive even if it is none.
+    """
+    return [
+        each
+        for each in _paths(config)
+        if each.startswith("/dev/") or _is_block_device(config.invocation_params.dir / each)
+    ]
 
 
 def _is_block_device(path: Path) -> bool:
@@ -63,7 +82,7 @@ def _unquoted(config: pytest.Config, devices: Sequence[str]) -> str:
     local = [each for each in given if each.startswith("/")]
     others = [f"--ssd-devices={shlex.quote(each)}" for each in given if not each.startswith("/")]
     command = ["pytest", f"--ssd-devices='{pattern([*local, *devices])}'", *others, *map(shlex.quote, rest)]
-    many = f"{len(devices)} block devices" if len(devices) > 1 else "a block device"
+    many = f"{len(devices)} devices" if len(devices) > 1 else "a device"
     return (
         f"{devices[0]}{' … ' + devices[-1] if len(devices) > 1 else ''}: {many} given as tests, because a shell "
         f"expands a pattern without quotes. Quote it: {' '.join(command)}"

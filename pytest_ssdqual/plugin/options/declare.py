@@ -42,7 +42,7 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         help="How to condition and measure: sequential, interleaved, intel, intel910, snia, stec; not for acceptance: "
-        f"screen, toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+        f"toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
         "--ssd-arrays",
@@ -286,6 +286,13 @@ def _declare_policies(parser: pytest.Parser) -> None:
         "Measure the bare drives before arrays, to predict arrays and to name the cause of a shortfall",
         type="bool",
         default=True,
+    )
+    parser.addini(
+        "ssd_measure_unpromised",
+        "Measure also what has no limit, as a run needs from which ssdqual spec --from makes a sheet: true or false "
+        "(default)",
+        type="bool",
+        default=False,
     )
     parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
     parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")

@@ -13,6 +13,7 @@ import pytest
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.options.declare import DEFAULT_PROTOCOL, LAB_PROTOCOL
 from pytest_ssdqual.plugin.options.device_address import Devices, parse_devices
+from pytest_ssdqual.qual.names import choice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,6 +108,8 @@ class Settings:
     mixed: bool = False
     #: Seconds that the whole run may take; None: as long as it takes.
     budget_s: float | None = None
+    #: Tests without a limit are measured, too.
+    measure_unpromised: bool = False
     #: Types of drives for smartctl, unless a bay has its own.
     smart_types: tuple[SmartType, ...] = ()
 
@@ -132,6 +135,7 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
     from pytest_ssdqual.plugin.options import inventory
 
     _require_words(config)
+    _require_known_ini(config)
     bays = bays or inventory.asked(config)
     if not bays:
         _require_idle(config)
@@ -176,6 +180,7 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         read_only=_read_only(config),
         force_spec=config.getoption("ssd_force_spec"),
         mixed=config.getoption("ssd_mixed"),
+        measure_unpromised=gate.truth(config, "ssd_measure_unpromised"),
         smart_types=(bays[0].smart_types if len(bays) == 1 else ()) or _smart_types(config),
     )
 
@@ -263,6 +268,18 @@ def _require_words(config: pytest.Config) -> None:
         if any(isinstance(text, str) and not text.strip() for text in texts):
             option = "--" + name.replace("_", "-")
             raise pytest.UsageError(f"{option}= has no value (is a variable not set?): give one, or leave it out")
+
+
+def _require_known_ini(config: pytest.Config) -> None:
+    """Raise ``pytest.UsageError`` for an ini value of this package that does not exist.
+
+    pytest only warns, unless its configuration is strict. It has no public interface for what a file contains.
+    """
+    known = [name for name in config._parser._inidict if name.startswith("ssd_")]
+    for name in getattr(config, "_inicfg", ()):
+        if name.startswith("ssd_") and name not in known:
+            hint = choice(name, known, "settings")
+            raise pytest.UsageError(f"the configuration has {name}, which is no setting; {hint}")
 
 
 def _specs(config: pytest.Config) -> tuple[str, ...]:

@@ -101,6 +101,7 @@ def predict(
         assumptions=(*simulated.assumptions(), *prices.assumptions),
         too_short=tuple(prices.too_short.values()),
         measurements=tuple(found.measurements) if looks else (),
+        longest_s=found.longest_s,
     )
 
 
@@ -115,6 +116,8 @@ class PricedPlan:
     measurements: list[tuple[str, float, float]] = field(default_factory=list)
     #: Duration of each step and preparation.
     sample_of: dict[CampaignStep | Preparation, Sample] = field(default_factory=dict)
+    #: Expected duration of the longest step, with its preparation; of workloads that take turns: of all of them.
+    longest_s: float = 0.0
     #: Workloads of an array take turns.
     takes_turns: bool = False
     _has_control: bool = False
@@ -124,16 +127,20 @@ class PricedPlan:
     def of(cls, plan: CampaignPlan, prices: Prices) -> PricedPlan:
         found = cls()
         for preparations, step in plan.prepared():
+            prepared_s = 0.0
             for each in preparations:
                 price = found._priced(each, prices.preparation(each))
+                prepared_s += price.expected.seconds
                 found._row(_name_of(each, step)).condition += price.expected
             row, begin_s = found._row(_name(step)), found._load.now_s
             loaded_s = found._load.loaded_s(step.what) if isinstance(step.what, Workload) else 0.0
             turns = (step, *plan.alike(step))
-            if prices.in_turn(len(turns)):
+            together = len(turns) if prices.in_turn(len(turns)) else 1
+            if together > 1:
                 found.takes_turns = True
                 found._add_control(turns, prices, row, loaded_s)
             price = found._priced(step, prices.step(step, loaded_s, len(turns)))
+            found.longest_s = max(found.longest_s, prepared_s + together * price.expected.seconds)
             row.add(price)
             row.workloads += prices.workloads(step)
             row.is_loop = step.kind is StepKind.LOOP

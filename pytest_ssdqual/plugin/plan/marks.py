@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import pytest
 
+from pytest_ssdqual.qual.names import choice
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.rounds import Rounds
@@ -191,6 +192,8 @@ NO_DRIVES = (
     "or --ssd-devices=lab:8 to rehearse with emulated ones"
 )
 ARRAY = "ssd_array(level, widths=None, failed=0)"
+#: Similarity (``difflib``) above which an unknown mark is taken for one of ours: ``sdd_array`` has 0.89.
+LIKE = 0.8
 #: Parameter of tests with the mark ``ssd_rounds``.
 ROUNDS = "_ssd_rounds_definition"
 #: Fixtures that a test of a rebuild cannot have: other tests measure the degraded array.
@@ -212,10 +215,12 @@ def parametrize(metafunc: pytest.Metafunc, drives: int | None, instead: Sequence
         parameters. ``instead`` replaces the default arrays of methods (``--ssd-arrays``).
     """
     mark = metafunc.definition.get_closest_marker("ssd_array")
-    if mark is None or drives is None:
+    if mark is None:
         return
     names, nodeid = metafunc.fixturenames, metafunc.definition.nodeid
     asked = _asked(mark, nodeid, instead)
+    if drives is None:
+        return
     published(metafunc.definition)
     if "ssd_rebuild" in names and (both := [each for each in NOT_WITH_REBUILD if each in names]):
         raise pytest.UsageError(
@@ -277,10 +282,9 @@ def promised(item: pytest.Item) -> frozenset[Claim]:
     names = [name for mark in item.iter_markers("ssd_promise") for name in mark.args]
     for name in names:
         if name not in list(Claim):
-            close = get_close_matches(str(name), list(Claim), 1)
             raise pytest.UsageError(
                 f"{item.nodeid}: the mark ssd_promise(*claims) names an unknown claim {name!r}; "
-                + (f"did you mean '{close[0]}'?" if close else f"the claims are {', '.join(Claim)}")
+                f"{choice(str(name), Claim, 'claims')}"
             )
     return frozenset(map(Claim, names))
 
@@ -333,12 +337,33 @@ def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> S
             if mark.args or len(mark.kwargs) > 1:
                 raise ValueError("default is a complete list of arrays; remove the other arguments")  # noqa: TRY301
             return instead or parse_list(mark.kwargs["default"])
-        (level,) = mark.args
+        if len(mark.args) != 1:
+            raise ValueError("give one level, e.g. ssd_array('raid5')")  # noqa: TRY301
+        level = _level(mark.args[0])
         widths = mark.kwargs.get("widths")
         wanted = None if widths is None else tuple(int(width) for width in widths)
-        return (Widths(RaidLevel(level), wanted, int(mark.kwargs.get("failed", 0))),)
+        return (Widths(level, wanted, int(mark.kwargs.get("failed", 0))),)
     except (AttributeError, TypeError, ValueError) as error:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} is wrong: {error}") from error
+
+
+def _level(name: object) -> RaidLevel:
+    if name not in list(RaidLevel):
+        raise ValueError(f"{name!r} is not a level; the levels are {', '.join(RaidLevel)}")
+    return RaidLevel(str(name))
+
+
+def require_known(items: Iterable[pytest.Item], registered: Iterable[str], ours: Sequence[str]) -> None:
+    """Raise ``pytest.UsageError`` for a mark that is probably one of ``ours``, misspelt.
+
+    Without its mark a test has no parameters, and would be a unit test. ``registered``: pytest's ini value ``markers``.
+    """
+    known = {re.split(r"[(:]", line, maxsplit=1)[0].strip() for line in registered}
+    for item in items:
+        for mark in item.iter_markers():
+            is_like = mark.name.startswith("ssd_") or get_close_matches(mark.name, ours, 1, LIKE)
+            if mark.name not in known and is_like:
+                raise pytest.UsageError(f"{item.nodeid}: unknown mark {mark.name}; {choice(mark.name, ours, 'marks')}")
 
 
 def _parametrize(metafunc: pytest.Metafunc, name: str, values: Sequence[object]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,11 +73,8 @@ class Attachments:
     #: First error by test id.
     complaints: dict[str, str] = field(default_factory=dict)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        report = yield
+    def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Publish the evidence of a report, after the hooks of all plugins have seen it."""
         complaints: list[str] = []
         evidence: tuple[Evidence, ...] = ()
         with _telling("evidence", complaints):
@@ -91,7 +88,6 @@ class Attachments:
                     publish(AttachedTest(item, report, evidence, charts))
         if complaints:
             setattr(report, COMPLAINT, "; ".join(complaints))
-        return report
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -11,16 +12,17 @@ from typing import Any
 import pytest
 
 from pytest_ssdqual.plugin import gate
-from pytest_ssdqual.plugin.bay import fitting
+from pytest_ssdqual.plugin.bay import fitting, sheets
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.fleet.bays import FleetRun
-from pytest_ssdqual.plugin.fleet.worker import BayWorker
+from pytest_ssdqual.plugin.fleet.worker import BayWorker, Worker
 from pytest_ssdqual.plugin.judging import lot
-from pytest_ssdqual.plugin.options import arguments
+from pytest_ssdqual.plugin.options import arguments, other_plugins
 from pytest_ssdqual.plugin.options.settings import notify_stall_s
-from pytest_ssdqual.plugin.plan import marks, needs, order, stored_durations
+from pytest_ssdqual.plugin.plan import marks, needs, order, stored_durations, unpromised
 from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
+from pytest_ssdqual.plugin.session.outcome import OutermostHooks
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.start import begin, join
@@ -33,15 +35,18 @@ from pytest_ssdqual.plugin.watch.observers import Observers, WorkerEvents
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.progress_events import News
+from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.report.evidence.evidence import carried_by
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.report.terminal.plan import comparison_lines, plan_lines
+from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.interrupts import put_off
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
 #: Message after Ctrl-C, or another signal that ends a run, during the checks of drives or while the run waits for them.
 STOPPED = "ssdqual: stopped before the run had begun: nothing was measured, and no array was built"
+NOT_INVITED = "ssdqual: the controller has begun no run, so this worker must not begin one of its own"
 READ_ONLY = "--ssd-read-only: the test may write to drives"
 #: The sentence about the tests that a plan leaves out.
 SKIPPED = pytest.StashKey[list[str]]()
@@ -54,6 +59,8 @@ def configure(config: pytest.Config) -> None:
     if worker_data == xdist.IDLE:
         xdist.send_home(config)
         return
+    if worker_data is None and xdist.is_worker(config):
+        raise pytest.UsageError(NOT_INVITED)
     try:
         if worker_data is None:
             arguments.require(config)
@@ -86,12 +93,13 @@ def configure(config: pytest.Config) -> None:
         controller = SessionController(config, runs, watched, fleet, folder, notifier)
         config.pluginmanager.register(controller, "ssdqual-controller")
         config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
+        config.add_cleanup(controller.keep_status)  # after the next one
         config.add_cleanup(controller.close_late)
     else:
         xdist.take_time_to_end(config)
         config.pluginmanager.register(WorkerEvents(first, runs[0].forecast), "ssdqual-worker-events")
-        if first.name:
-            config.pluginmanager.register(BayWorker(runs[0]), "ssdqual-bay-worker")
+        worker = BayWorker(runs[0]) if first.name else Worker()
+        config.pluginmanager.register(worker, "ssdqual-worker")
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -99,34 +107,59 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
     run = config.stash.get(RUN, None)
     marks.require_promises(items)
     if run is not None:
-        for item in filter(marks.needs_drives, items):
-            if not item.get_closest_marker("skip") and (why := _objections(item, run.qualification)):
-                item.add_marker(pytest.mark.skip(reason="; ".join(why)))
-        if mixed := fitting.refused_array(run.qualification):
-            _require_single_drives(items, mixed)
-        _require_searches(items)
         try:
-            screened = run.plan_screening(items)
-            is_late = screened.is_late if screened else lambda need: False
-            order.order(items, is_late, of_drives=run.qualification.protocol.conditions_drives)
-            run.claims = claims.plan(run.qualification, items)
-        except JournalError as error:
-            raise pytest.UsageError(str(error)) from error
+            _arrange(run, items)
+        except pytest.UsageError as error:
+            items.clear()  # pytest still prints a plan
+            if xdist.is_worker(config) and not run.qualification.name:
+                xdist.tell_refusal(config, str(error))
+            raise
         return
     for item in filter(marks.needs_drives, items):
         item.add_marker(pytest.mark.skip(reason=marks.NO_DRIVES))
 
 
+def _arrange(run: BayRun, items: list[pytest.Item]) -> None:
+    """Order the tests of a run with drives, and skip those that it cannot serve or has no limits for."""
+    for item in filter(marks.needs_drives, items):
+        if not item.get_closest_marker("skip") and (why := _objections(item, run.qualification)):
+            item.add_marker(pytest.mark.skip(reason="; ".join(why)))
+    if mixed := fitting.refused_array(run.qualification):
+        _require_single_drives(items, mixed)
+    _require_searches(items)
+    other_plugins.require_once(filter(marks.needs_drives, items))
+    _require_limits(run.qualification, items)
+    run.leave_out_unpromised(items)
+    try:
+        order.order(items, of_drives=run.qualification.protocol.conditions_drives)
+        run.claims = claims.plan(run.qualification, items)
+    except JournalError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
 def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Plan the measurements of the tests that will run, and record these tests."""
     run = config.stash[RUN]
+    plugins = config.pluginmanager
+    plugins.register(OutermostHooks(plugins.get_plugin("ssdqual-attachments")), "ssdqual-outermost")
     run.stored = stored_durations.load(config)
     run.plan(items)
+    _require_time(run, items)
     config.stash[SKIPPED] = _skipped(items)
     try:
         claims.plan_tests(run.qualification, items)
+        claims.plan_unpromised(run.qualification, run.unpromised)
     except JournalError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+def _require_time(run: BayRun, items: Sequence[pytest.Item]) -> None:
+    """Raise ``pytest.UsageError`` if pytest-timeout would end a test before the longest step of the plan has ended."""
+    hardware = [item for item in filter(marks.needs_drives, items) if not item.get_closest_marker("skip")]
+    limit = other_plugins.shortest_limit(hardware)
+    found = run.forecast() if limit else None
+    if limit and found and (why := limit.objection(found.longest_s)):
+        raise pytest.UsageError(why)
 
 
 def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:
@@ -135,6 +168,20 @@ def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:
         arrays = [each for each in needs.of(item).geometries if not each.is_side_by_side]
         if arrays and not item.get_closest_marker("skip"):
             raise pytest.UsageError(f"{item.nodeid}: {why}")
+
+
+def _require_limits(run: Qualification, items: Sequence[pytest.Item]) -> None:
+    """Raise ``pytest.UsageError`` if the selected tests have their limits from what nobody has named: a sheet, or the
+    plan of a lot.
+    """
+    of_lots = (item for item in items if "ssd_lot" in getattr(item, "fixturenames", ()))
+    without_plan = next((each for each in of_lots if not each.get_closest_marker("skip")), None)
+    if without_plan and (why := lot.without_plan(run.spec)):
+        raise pytest.UsageError(f"{without_plan.nodeid}: {why}")
+    own = [run.spec.of(serial_of(drive)) for drive in run.bay.drives]
+    default = {spec.drive_class: spec for spec in own if spec.key == specs.DEFAULT}
+    hardware = [item for item in items if marks.needs_drives(item) and not item.get_closest_marker("skip")]
+    sheets.require(run, unpromised.of_a_sheet(items, tuple(default.values())), len(hardware))
 
 
 def _require_searches(items: Sequence[pytest.Item]) -> None:
@@ -153,10 +200,22 @@ def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     names = getattr(item, "fixturenames", ())
     if run.settings.read_only and "_ssd_campaign" in names:
         return (READ_ONLY,)
+    if "ssd_explore" in names and (why := _unsearched(run)):
+        return (why,)
     of_lots = lot.objections(run.spec, len(run.bay.drives)) if "ssd_lot" in names else ()
-    need = needs.of(item)
-    of_layout = needs.of_layout(need, run.protocol.array.raid10_layout)
-    return (*needs.objections(need, run.bay.drives), *of_layout, *of_lots)
+    return (*needs.objections(needs.of(item), run.bay.drives), *of_lots)
+
+
+def _unsearched(run: Qualification) -> str:
+    """Return why a search would measure nothing; empty if the spec itself has a promise that it could break."""
+    from pytest_ssdqual.plugin.searches.explore import searched
+
+    if searched(run.spec):
+        return ""
+    return (
+        f'{run.spec.name} itself has no promise that a search could break: write e.g. a promise with workload = "*" '
+        "into a spec of your own"
+    )
 
 
 def header(config: pytest.Config) -> list[str]:
@@ -189,10 +248,11 @@ def tell_plan(config: pytest.Config) -> list[str]:
     compared = run.comparison() if found and config.option.collectonly and config.get_verbosity() > 0 else ()
     stored_durations.save(config, run.stored)
     skipped = config.stash.get(SKIPPED, []) if config.option.collectonly else []
-    if found is None and not skipped:
+    without_limit = run.unpromised.sentence
+    if found is None and not skipped and not without_limit:
         return []
-    planned = plan_lines(found) if found else []
-    lines = [*planned, *(run.screened.lines() if run.screened else ()), *skipped]
+    planned = plan_lines(found) if found else [f"ssdqual: {without_limit}"] * bool(without_limit)
+    lines = [*planned, *skipped]
     controller = config.pluginmanager.get_plugin("ssdqual-controller")
     if controller:
         if found:
@@ -230,6 +290,8 @@ class SessionController:
         #: Exceptions of plugins, this one included, while the session ended.
         self.errors: list[BaseException] = []
         self._is_closed = self._has_summary = False
+        #: A test has begun, so that there is something to continue with.
+        self._has_begun = False
         #: Set when the session starts: while plugins are configured, there is no terminal reporter yet.
         self._observers: Observers
 
@@ -260,7 +322,7 @@ class SessionController:
             try:
                 with ExitStack() as last:
                     last.callback(lambda: recorder.finish(recorder.status(int(pytest.ExitCode.OK))))
-                    recorder.count()
+                    recorder.count(int(pytest.ExitCode.TESTS_FAILED))  # the session has no status yet
             except Exception as error:  # the other bays continue
                 message = safe_text.line(f"{type(error).__name__}: {error}", SENTENCE_CHARACTERS)
                 recorder.incomplete = recorder.incomplete or message
@@ -276,6 +338,10 @@ class SessionController:
             self._notifier.reported(recorder.run.qualification.name, carried_by(report), message)
         if message:
             self._observers.wrong(report.nodeid, message)
+
+    @pytest.hookimpl
+    def pytest_runtest_logstart(self) -> None:
+        self._has_begun = True
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -312,7 +378,7 @@ class SessionController:
             message = f"ssdqual: an error while the session ended: {type(error).__name__}: {error}"
             summary.write_line(terminalreporter, message, red=True)
         # The lab of a run is gone with it.
-        if self._status == pytest.ExitCode.INTERRUPTED and self._folder and not self._is_lab:
+        if self._status == pytest.ExitCode.INTERRUPTED and self._has_begun and self._folder and not self._is_lab:
             settings = next(iter(self._recorders.values())).run.qualification.settings
             is_below = (settings.run_root / self._folder.name).absolute() == self._folder.absolute()
             name = self._folder.name if is_below else str(self._folder)
@@ -323,16 +389,16 @@ class SessionController:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Store what the hooks of other plugins raise; ``SessionEnd`` raises it again after the summary."""
-        self._count()
+        self._count(session)
         with self._errors_stored():
             yield
         self._close(session)
 
-    def _count(self) -> None:
+    def _count(self, session: pytest.Session) -> None:
         for each in self._recorders.values():
             with self._errors_stored():
                 if not each.is_finished:
-                    each.count()
+                    each.count(int(session.exitstatus))
         with self._errors_stored():
             for bay, (sentence, is_finding) in self._fleet.left().items() if self._fleet else ():
                 gate.of(self._config).close(bay, sentence, is_finding=is_finding)
@@ -341,10 +407,11 @@ class SessionController:
         """Finish every bay that is not finished, and the fleet."""
         self._is_closed = True
         self._observers.finish()
-        status = int(session.exitstatus)
-        if self.errors:
-            status = status or int(pytest.ExitCode.TESTS_FAILED)  # an exception must not end with status 0
         recorders = list(self._recorders.values())
+        # Neither another hook nor an exception may end it with status 0.
+        status = int(session.exitstatus) or max(each.required_status for each in recorders)
+        if self.errors:
+            status = status or int(pytest.ExitCode.TESTS_FAILED)
         for each in recorders:
             self._note_unnotified(each)
         with self._errors_stored(), ExitStack() as last:  # an exception of one does not keep the others from finishing
@@ -367,11 +434,18 @@ class SessionController:
         if error or late:
             self.errors.append(error or RuntimeError("pytest ended before the run was closed"))
         if late:
-            self._count()
+            self._count(late)
             self._close(late)
         reporter = _terminal(self._config)
-        if self.errors and reporter and not (self._has_summary or reporter.no_summary):
+        if self.errors and reporter and not (self._has_summary or getattr(reporter, "no_summary", False)):
             self.pytest_terminal_summary(reporter)
+
+    def keep_status(self) -> None:
+        """Set the exit status again if another plugin has set 0 since; pytest reads it after its last hook."""
+        session = self._config.pluginmanager.get_plugin("session")
+        if session and self._is_closed and self._status and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = self._status
+            print(f"ssdqual: exit status {self._status} instead of 0, which a hook or plugin has set", file=sys.stderr)
 
     def _note_unnotified(self, recorder: Recorder) -> None:
         if self._notifier and not recorder.is_finished:

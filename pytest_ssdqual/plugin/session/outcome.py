@@ -1,42 +1,143 @@
-"""Shapes pytest's reports: a failed rig is an error of one sentence, a failed promise a failure of one sentence."""
+"""Shapes pytest's reports: a failed rig is an error of one sentence, a failed promise a failure of one sentence.
+
+JUnit and pytest tell the two by the phase of a report. Other plugins keep accounts by phase, too (rerunfailures fails
+with an INTERNALERROR if the report of a setup claims to be that of the call). So a verdict of a fixture is raised in
+the call, and only the outermost hook changes the phase of an error of the call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 import pytest
 
+from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.plan import marks
+from pytest_ssdqual.plugin.session.attachments import Attachments
 from pytest_ssdqual.plugin.stash import EVIDENCE, RUN, SENT
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.report.ci.junit import properties, section
 from pytest_ssdqual.report.evidence import health
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, attach
+from pytest_ssdqual.report.evidence.evidence import ATTRIBUTE, Evidence, Finding, attach
 from pytest_ssdqual.rig.drives.failed import DriveFailed
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, InvalidMeasurement, RigError, Unforeseen
 
+#: On an item: the verdict that its setup raised, for the call.
+VERDICT: pytest.StashKey[BaseException] = pytest.StashKey()
+#: On an item: the attributes of the last report that ``shape`` gave its final form.
+SHAPED: pytest.StashKey[dict[str, object]] = pytest.StashKey()
+#: On an item: its test has begun.
+HAS_RUN: pytest.StashKey[bool] = pytest.StashKey()
+AGAIN = "the test has run in this session: nothing is measured or counted twice; remove the plugin that repeats tests"
+#: Attribute of a report of an error, in any phase. Plain, so that xdist carries it.
+IS_ERROR = "ssdqual_error"
+#: Attribute of a report of a failed promise that the test's mark ``xfail`` expects.
+IS_EXPECTED = "ssdqual_expected"
+
+
+class OutermostHooks:
+    """Hooks around those of all other plugins. They are registered after the collection, because the last one wraps
+    the others, and conftest files of folders are plugins, too.
+    """
+
+    def __init__(self, attachments: Attachments | None) -> None:
+        self._attachments = attachments
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        try:
+            return (yield)
+        except BaseException as error:
+            if not _is_verdict(item, error):
+                raise
+            item.stash[VERDICT] = error
+            return None
+
+    # What follows raises inside of all wrappers, in which plugins prepare themselves for the phase.
+    @pytest.hookimpl(tryfirst=True, specname="pytest_runtest_setup")
+    def pytest_runtest_setup_once(self, item: pytest.Item) -> None:
+        """Raise ``pytest.UsageError`` if a plugin repeats a hardware test."""
+        if marks.needs_drives(item) and item.stash.get(HAS_RUN, False):
+            raise pytest.UsageError(AGAIN)
+        item.stash[HAS_RUN] = True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        if VERDICT in item.stash:
+            error = item.stash[VERDICT]
+            del item.stash[VERDICT]
+            raise error
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        _restore(item, report)
+        if getattr(report, IS_ERROR, False) and report.when == "call":
+            # pytest calls it an error only outside of the call phase; JUnit then writes <error>.
+            report.when = "setup"
+        if self._attachments:
+            self._attachments.attach(item, report)
+        return report
+
+
+def _is_verdict(item: pytest.Item, error: BaseException) -> bool:
+    """Return True if what a setup raised is a verdict on the drives, which is reported by the call."""
+    if not isinstance(error, (Exception, pytest.fail.Exception)) or getattr(error, "ends_run", False):
+        return False
+    run = item.config.stash[RUN]
+    if isinstance(error, DriveFailed):
+        return any(run.is_unreported(drive.serial, item.nodeid) for drive in error.drives)
+    if _newly_failed(item):
+        return True
+    is_assertion = isinstance(error, (AssertionError, pytest.fail.Exception))
+    return is_assertion and any(each.outcome == Finding.FAIL for each in item.stash.get(EVIDENCE, ()))
+
+
+def _restore(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Undo what hooks of other plugins made of the shaped report of a hardware test.
+
+    None may turn a failure or an error into anything else. What they made fail (a test that took too long, say) is no
+    verdict, so it is an error.
+    """
+    shaped = item.stash.get(SHAPED, None)
+    if shaped is None or not marks.needs_drives(item):
+        return
+    del item.stash[SHAPED]
+    if shaped["outcome"] == "failed" != report.outcome:
+        report.__dict__.update(shaped)
+        if "wasxfail" not in shaped:
+            report.__dict__.pop("wasxfail", None)
+    elif report.outcome == "failed" != shaped["outcome"]:
+        setattr(report, IS_ERROR, True)
+    for name in (gate.ATTRIBUTE, ATTRIBUTE):
+        if name in shaped:
+            setattr(report, name, shaped[name])
+
 
 def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
-    """Give the report of a hardware test its final form; ``junit``: with properties."""
+    """Give the report of a hardware test its final form, but for its phase; ``junit``: with properties."""
+    _shape(item, call, report, junit=junit)
+    item.stash[SHAPED] = dict(report.__dict__)
+
+
+def _shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
     evidence = item.stash.setdefault(EVIDENCE, [])
     new = evidence[item.stash.get(SENT, 0) :]
     caught = call.excinfo
-    _undo_xfail(report, caught)
+    _require_error(report, caught)
     if not _is_final(report, caught) and (lost := _newly_failed(item)):
         report.__dict__.pop("wasxfail", None)
         caught, report.outcome = _caught(lost), "failed"
     died = caught.value if caught and isinstance(caught.value, DriveFailed) else None
-    is_verdict = died is not None and report.when != "teardown" and _is_first(item, died)
+    is_verdict = died is not None and report.when == "call" and _is_first(item, died)
     if died and is_verdict:
-        # pytest calls it a failure only in the call phase; JUnit then writes <failure>.
-        report.when = "call"
         found = item.config.stash[RUN].qualification
         protocol, acceptance = found.protocol.name, found.acceptance
         new.append(health.of_failures(died.about, died.drives, protocol=protocol, acceptance=acceptance))
         evidence.append(new[-1])
-    elif hidden := _hidden(report, new):
+    elif hidden := _hidden(item, caught, report, new):
         report.__dict__.pop("wasxfail", None)
         caught, report.outcome = _caught(hidden), "failed"
         report.longrepr = caught.getrepr(style="value")
@@ -47,6 +148,8 @@ def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
         if junit:
             # On the item, not on this report: JUnit takes them from the report of the teardown.
             item.user_properties += properties(new, first=len(evidence) - len(new) + 1)
+    if report.outcome == "skipped" and hasattr(report, "wasxfail"):
+        setattr(report, IS_EXPECTED, True)
     if caught is None or report.outcome != "failed":
         return
     _make_printable(report)
@@ -64,36 +167,54 @@ def _explain(
         _as_error(item, caught, report)
     elif not isinstance(caught.value, (AssertionError, pytest.fail.Exception)):
         # An exception of the test or of this program is an error with its whole traceback, not a failure of a drive.
-        report.when = "setup" if report.when == "call" else report.when
+        setattr(report, IS_ERROR, True)
     elif failed:
-        # A verdict in a fixture is one, too. pytest reads the end of a test from the report of its teardown.
-        report.when = "call" if report.when == "setup" else report.when
         _say(report, failed[-1])
         _begin(report, failed[-1])
         evidence: list[Evidence] = item.stash.get(EVIDENCE, [])
         add_section = getattr(report.longrepr, "addsection", None)
         if add_section is not None:
             add_section("evidence", section(evidence))
+    elif _is_of_plugin(item, caught):
+        setattr(report, IS_ERROR, True)
 
 
-def _undo_xfail(report: pytest.TestReport, caught: pytest.ExceptionInfo[BaseException] | None) -> None:
-    """Undo what the mark ``xfail`` made of an error: it expects a failed promise, not the lack of a verdict."""
-    if caught and isinstance(caught.value, (RigError, pytest.UsageError)) and hasattr(report, "wasxfail"):
-        del report.wasxfail
+def _is_of_plugin(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException]) -> bool:
+    """Return True if an installed plugin ended the test (``pytest.fail``), as pytest-timeout does."""
+    if not isinstance(caught.value, pytest.fail.Exception):
+        return False
+    modules = (str(entry.frame.f_globals.get("__name__")) for entry in caught.traceback)
+    raised_in = [name for name in modules if not name.startswith("_pytest.")][-1:]
+    plugins = {getattr(each, "__name__", "") for each in item.config.pluginmanager.get_plugins()}
+    return any(name in plugins and not name.endswith("conftest") for name in raised_in)
+
+
+def _require_error(report: pytest.TestReport, caught: pytest.ExceptionInfo[BaseException] | None) -> None:
+    """Let an error be one whatever a hook or the mark ``xfail`` made of it, which expects a failed promise only."""
+    if caught and isinstance(caught.value, (RigError, pytest.UsageError)) and report.outcome != "failed":
+        report.__dict__.pop("wasxfail", None)
         report.outcome, report.longrepr = "failed", caught.getrepr(style="value")
 
 
-def _hidden(report: pytest.TestReport, new: Sequence[Evidence]) -> AssertionError | InvalidMeasurement | None:
+def _hidden(
+    item: pytest.Item,
+    caught: pytest.ExceptionInfo[BaseException] | None,
+    report: pytest.TestReport,
+    new: Sequence[Evidence],
+) -> AssertionError | InvalidMeasurement | None:
     """Return the failed promise that a report would hide, or else the inconclusive one; None if there is none.
 
     Tests lack an ``assert``, are skipped by a later claim without a limit, or catch the exception. A skip may be for an
-    inconclusive promise (``ssd_inconclusive``). The mark ``xfail`` expects failures, and nothing else.
+    inconclusive promise (``ssd_inconclusive``). The mark ``xfail`` expects failures, and nothing else; a hook that only
+    writes ``wasxfail`` into the report has no mark.
     """
     if report.outcome == "failed" or _continues(report):
         return None
     sentences = {each.outcome: each.sentence for each in new}
     if Finding.FAIL in sentences:
-        return None if hasattr(report, "wasxfail") else AssertionError(sentences[Finding.FAIL])
+        is_marked = item.get_closest_marker("xfail") or (caught and isinstance(caught.value, pytest.xfail.Exception))
+        is_expected = is_marked and hasattr(report, "wasxfail")
+        return None if is_expected else AssertionError(sentences[Finding.FAIL])
     if Finding.INCONCLUSIVE in sentences and report.outcome == "passed":
         return InvalidMeasurement(sentences[Finding.INCONCLUSIVE])
     return None
@@ -193,9 +314,7 @@ def _as_error(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException], re
             run.lose(str(caught.value))
         else:
             item.session.shouldstop = str(caught.value)
-    if report.when == "call":
-        # pytest calls it an error only outside of the call phase; JUnit then writes <error>.
-        report.when = "setup"
+    setattr(report, IS_ERROR, True)
     is_new = isinstance(caught.value, Unforeseen) and caught.value.__cause__  # keep the traceback: it may be a bug
     if item.config.get_verbosity() < 2 and not is_new:
         report.longrepr = caught.getrepr(style="value")

@@ -6,6 +6,7 @@ resumed run are corrected for all of them, and a run that has not judged all of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,8 +16,11 @@ import pytest
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.plan import marks, needs
+from pytest_ssdqual.plugin.plan.unpromised import Unpromised
+from pytest_ssdqual.plugin.session.outcome import IS_EXPECTED
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
+from pytest_ssdqual.plugin.watch.terminal import columns
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Scope
@@ -25,6 +29,7 @@ from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
+from pytest_ssdqual.report.run_folder.manifest import UnpromisedClaim
 from pytest_ssdqual.report.run_folder.reader import (
     Record,
     RunReader,
@@ -43,6 +48,7 @@ from pytest_ssdqual.report.terminal import summary
 
 #: Kinds of the records.
 CLAIMS = "claims_planned"
+UNPROMISED = "tests_without_limit"
 
 
 def count(items: Iterable[pytest.Item]) -> int:
@@ -97,6 +103,22 @@ def plan_tests(run: Qualification, items: Iterable[pytest.Item]) -> None:
         run.journal.note(PLANNED, tests=new)
 
 
+def plan_unpromised(run: Qualification, found: Unpromised) -> None:
+    """Record the claims that planned tests have no limit for."""
+    if run.journal and found.claims:
+        run.journal.note(UNPROMISED, claims=found.to_record())
+
+
+def unpromised_in(records: Iterable[Record]) -> tuple[UnpromisedClaim, ...]:
+    """Return the claims without a limit of all sessions, each with the most tests of a session."""
+    most: Counter[str] = Counter()
+    for record in records:
+        given = record.facts.get("claims") if record.kind == UNPROMISED else None
+        for each in given if isinstance(given, list) else ():
+            most |= Counter({str(each.get("claim")): int(each.get("tests", 0))})
+    return tuple(UnpromisedClaim(claim, tests) for claim, tests in most.items())
+
+
 class Recorder:
     """Records the verdicts and reports of one bay."""
 
@@ -108,13 +130,12 @@ class Recorder:
         self.evidence: list[tuple[str, Evidence]] = []
         #: What it is about.
         self._subjects: set[str] = set()
-        #: Ids of tests of which a phase or a subtest failed.
-        self._failed: set[str] = set()
+        #: Ids of tests of which a phase or a subtest failed, and of those with a failed promise that none expects.
+        self._failed: dict[str, None] = {}
+        self._broken: dict[str, None] = {}
         self.tally: ClaimTally | None = None
         #: Why the run folder is incomplete; empty if it is complete.
         self.incomplete = ""
-        #: A report of the bay was a failure or an error.
-        self.has_failed = False
         self.has_tests = False
         self.is_finished = False
         gate.of(config).tests(run.qualification.name)
@@ -126,14 +147,16 @@ class Recorder:
             self.evidence.append((report.nodeid, each))
             record = {"test": report.nodeid, **plain(each)}
             self._subjects.add(subject_of(record))
-            if each.outcome is Finding.FAIL and report.outcome == "skipped":  # pytest's outcome of an expected failure
+            if each.outcome is Finding.FAIL and getattr(report, IS_EXPECTED, False):
                 record[EXPECTED] = True
+            elif each.outcome is Finding.FAIL:
+                self._broken[report.nodeid] = None
             resumed = self.run.qualification.resumed
             if changes := resumed.verdicts.news(record) if resumed else record:
                 self._note(report, "verdict" if each.is_promised else "observation", changes)
             self._config.hook.pytest_ssdqual_record(record=record)
         if report.outcome == "failed":
-            self._failed.add(report.nodeid)
+            self._failed[report.nodeid] = None
         if report.outcome == "failed" and (kind := _kind(report)):
             crash = getattr(report.longrepr, "reprcrash", None)
             message = getattr(crash, "message", report.longreprtext)
@@ -144,8 +167,12 @@ class Recorder:
         elif report.outcome == "skipped" and not carried_by(report):
             self._note(report, "skipped", {"test": report.nodeid, "reason": gate.reason(report)})
         self.has_tests = True
-        self.has_failed |= report.outcome == "failed"
         return message
+
+    @property
+    def has_failed(self) -> bool:
+        """True if a report of the bay was a failure or an error."""
+        return bool(self._failed)
 
     def _has_passed(self, report: pytest.TestReport) -> bool:
         """Return whether a test passed as a whole.
@@ -181,6 +208,8 @@ class Recorder:
         expected = str(run.expected.drives) if run.expected else "none"
         facts |= {"drives_found": str(len(bay.drives)), "drives_expected": expected}
         facts |= {"budget_s": f"{run.budget_s:g}"} if run.budget_s else {}
+        unchecked = sorted(source.value for source in run.settings.unchecked)
+        facts |= {"unchecked": ",".join(unchecked)} if unchecked else {}
         self._add(facts.items())
 
     def _add(self, facts: Iterable[tuple[str, str]]) -> None:
@@ -188,23 +217,34 @@ class Recorder:
             prefix = f"ssd.{self.run.qualification.name}." if self.run.qualification.name else "ssd."
             junit.add_suite_properties(self._config, [(f"{prefix}{name}", value) for name, value in facts])
 
-    def count(self) -> None:
-        """Count all verdicts, for the summary, the manifest and JUnit."""
+    def count(self, status: int) -> None:
+        """Count all verdicts, for the summary, the manifest and JUnit; ``status``: that of the session so far."""
         run = self.run.qualification
+        self._close_gate_for_hidden(status)
         # With xdist, the worker has counted, not this process.
-        planned, not_run = None, tuple[str, ...]()
+        planned, not_run, unpromised = None, tuple[str, ...](), tuple[UnpromisedClaim, ...]()
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                kinds = (CLAIMS, PLANNED, RESUMED, *OF_TESTS, WORSENED, *write_caches.KINDS, *time_budget.KINDS)
+                kinds = (
+                    CLAIMS,
+                    UNPROMISED,
+                    PLANNED,
+                    RESUMED,
+                    *OF_TESTS,
+                    WORSENED,
+                    *write_caches.KINDS,
+                    *time_budget.KINDS,
+                )
                 story = RunReader.read(self._journal.path, *kinds)
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
+                unpromised = unpromised_in(story.records)
                 self._close_gate(not_run, [each for each in changed_drives(story) if each.is_defective])
                 self._close_gate_for_earlier(story)
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
         judged = {**gate.of(self._config).to_record(run.name), "not_run": len(not_run)}
-        self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
+        self.run.note_judged(self.tally.to_record() if self.tally else None, judged, unpromised)
         if self.tally:
             self._add(properties(self.tally))
 
@@ -222,6 +262,18 @@ class Recorder:
         for each in defective:
             findings = "; ".join(each.findings)
             found.close(bay, f"{each.name} failed or has a new defect, which no test reported: {findings}")
+
+    def _close_gate_for_hidden(self, status: int) -> None:
+        """Let a run not end with status 0 if its records and pytest disagree on which tests failed.
+
+        Hooks and plugins may change a report after this plugin, swallow it, or count it as nothing.
+        """
+        hidden = [test for test in self._broken if test not in self._failed]
+        if status == pytest.ExitCode.OK:
+            hidden = list(self._broken | self._failed)
+        if hidden:
+            sentence = f"tests failed by the records of this run, and a hook or plugin hides that: {named(hidden, 3)}"
+            gate.of(self._config).close(self.run.qualification.name, sentence)
 
     def _close_gate_for_earlier(self, story: RunReader) -> None:
         """Let a resumed run not end with status 0 for what earlier sessions found, unless this one judged it again."""
@@ -247,10 +299,17 @@ class Recorder:
         """Return the exit status of this bay, from that of the session."""
         if of_all not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
             return of_all
+        if required := self.required_status:
+            return required
+        none = pytest.ExitCode.OK if self.has_tests else pytest.ExitCode.NO_TESTS_COLLECTED
+        return int(none)
+
+    @property
+    def required_status(self) -> int:
+        """The exit status that this bay requires, whatever others set instead; 0 if none."""
         if self.has_failed:
             return int(pytest.ExitCode.TESTS_FAILED)
-        none = pytest.ExitCode.OK if self.has_tests else pytest.ExitCode.NO_TESTS_COLLECTED
-        return gate.of(self._config).status(self.run.qualification.name) or int(none)
+        return gate.of(self._config).status(self.run.qualification.name)
 
     def finish(self, status: int) -> None:
         """Write the last record, the manifest and the page, and seal the folder; sets ``incomplete``."""
@@ -268,8 +327,8 @@ class Recorder:
             reporter,
             [each for _, each in self.evidence],
             self.tally,
-            width=reporter._tw.fullwidth,
-            verbosity=reporter.config.get_verbosity(),
+            width=columns(reporter),
+            verbosity=self._config.get_verbosity(),
             run_folder=folder,
             bay=run.qualification.name,
         )

@@ -12,6 +12,9 @@ import pytest
 
 from pytest_ssdqual.report.terminal.progress import Progress
 
+#: Width of lines for a reporter that does not say.
+COLUMNS = 80
+
 
 def on_terminal(config: pytest.Config) -> Progress:
     """Return the progress line of this run; without a terminal reporter, or with ``-q``, it writes nothing."""
@@ -24,6 +27,9 @@ def on_terminal(config: pytest.Config) -> Progress:
         reporter._show_progress_info = "count"
 
     def fresh_line() -> None:
+        # A reporter of another plugin (pytest-tldr) has no such attributes.
+        if not isinstance(reporter, pytest.TerminalReporter):
+            return
         # reporter.ensure_newline() would write into the captured output of the test.
         # Under xdist there is no file name before the dots.
         if reporter.currentfspath or reporter._tw.width_of_current_line:
@@ -32,9 +38,9 @@ def on_terminal(config: pytest.Config) -> Progress:
 
     def width() -> int:
         try:
-            return os.get_terminal_size(stream.fileno()).columns or reporter._tw.fullwidth
+            return os.get_terminal_size(stream.fileno()).columns or columns(reporter)
         except (OSError, ValueError):
-            return int(reporter._tw.fullwidth)
+            return columns(reporter)
 
     def height() -> int:
         try:
@@ -45,6 +51,11 @@ def on_terminal(config: pytest.Config) -> Progress:
     # A dumb terminal cannot erase a line.
     can_erase = stream.isatty() and os.environ.get("TERM") != "dumb"
     return Progress(stream, terminal=can_erase, width=width, height=height, fresh_line=fresh_line)
+
+
+def columns(reporter: object) -> int:
+    """Return the width of the lines of a reporter, which may be of another plugin and have none."""
+    return int(getattr(getattr(reporter, "_tw", None), "fullwidth", COLUMNS))
 
 
 class SurvivingStream:
@@ -94,7 +105,7 @@ def outlive(config: pytest.Config, lost: Callable[[OSError], None]) -> None:
     reporter raises what the file raises, which ends the session, and has no hook for it.
     """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None:
+    if not isinstance(reporter, pytest.TerminalReporter):
         return
     stream = SurvivingStream(reporter._tw._file, lost)
     reporter._tw._file = stream

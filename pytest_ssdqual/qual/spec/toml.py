@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core.core_schema import no_info_after_validator_function, str_schema
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import nearest
 from pytest_ssdqual.qual.records import sentence
 from pytest_ssdqual.qual.units import (
     Unit,
@@ -120,8 +121,9 @@ def _find(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> 
     if isinstance(path_or_name, Path) or "/" in named or named.endswith(".toml"):
         return Path(named).expanduser()
     if named not in shipped(folder):
-        kinds = ", ".join(shipped(folder))
-        raise error(named, [f"is not shipped (there are: {kinds}); for a file of your own give its path"])
+        kinds, near = ", ".join(shipped(folder)), nearest(named, shipped(folder))
+        guess = f"; did you mean {near}?" if near else ""
+        raise error(named, [f"is not shipped (there are: {kinds}); for a file of your own give its path{guess}"])
     return resources.files("pytest_ssdqual").joinpath(folder, f"{named}.toml")
 
 

@@ -60,6 +60,8 @@ KINDS = {
     "zfs": RecordKind(1, 0),
     # open files: process, descriptor, access, device, name of the process
     "opened": RecordKind(5, 2),
+    # processes that wait for a silent device: process, device, seconds at least, requests in flight
+    "hanging": RecordKind(4),
     "pidns": RecordKind(1, 0),
     "scanned": RecordKind(0, 0, required=True),
     # about candidates, by path
@@ -297,7 +299,8 @@ def _united(lsblk_json: str, facts: str, candidates: frozenset[str]) -> Topology
         draft.blind[BlindSpot(Source.OPENERS, CONTAINED)] = None
     for source, why in records["blind"]:
         draft.blind[BlindSpot(Source(source), safe_text.line(why))] = None
-    there = candidates & draft.nodes.keys()
+    silent = {kname for kname, uses in draft.uses.items() if any(use.kind is UseKind.SILENT for use in uses)}
+    there = candidates & draft.nodes.keys() - silent
     _require_probed(draft, records, there)
     return _finish(draft, there)
 
@@ -362,9 +365,16 @@ def md_members(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _add_opened(draft: Draft, records: Records) -> None:
+    hanging = {(pid, number): (int(seconds), int(flying)) for pid, number, seconds, flying in records["hanging"]}
     for pid, _, access, number, name in records["opened"]:
         process = f"{name} (pid {pid})"
-        if access == "generic":
+        if (pid, number) in hanging:
+            seconds, flying = hanging[pid, number]
+            requests = f"{flying} request{'' if flying == 1 else 's'} in flight"
+            detail = f"a request of {process} to it has been waiting for {seconds} s or longer, {requests}"
+            disks = (draft.disks.get(kname, kname) for kname in draft.by_number(number))
+            draft.use(disks, UseKind.SILENT, detail)
+        elif access == "generic":
             draft.use(draft.generics[number], UseKind.GENERIC, process)
         else:
             draft.use(draft.by_number(number), {"write": UseKind.WRITER, "read": UseKind.READER}[access], process)

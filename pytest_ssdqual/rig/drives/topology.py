@@ -37,6 +37,8 @@ class UseKind(Enum):
     GENERIC = "generic"
     EXCLUSIVE = "exclusive"
     UNOPENABLE = "unopenable"
+    #: The drive does not answer: a process that has it open waits for it in the kernel.
+    SILENT = "silent"
     #: Another host has registered for it, or reserved it.
     RESERVED = "reserved"
     #: Another host may be connected to it; this is a possibility, not an observed use.
@@ -129,6 +131,11 @@ class Node:
     max_link: str | None = None
     #: Share of an NVMe namespace that is allocated, by its own account (NUSE); None if it reports none.
     allocated: float | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """True if the drive does not answer: whoever reads from it hangs."""
+        return any(use.kind is UseKind.SILENT for use in self.uses)
 
     @property
     def children(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ def examined(
     with ``names``. ``RigError`` if an answer is incomplete.
     """
     nodes = _with_twins(topology, knames)
-    sizes = {f"/dev/{node.kname}": node.size_bytes for node in nodes if node.size_bytes > 0}
+    sizes = {f"/dev/{node.kname}": node.size_bytes for node in nodes if node.size_bytes > 0 and not node.is_silent}
     samples = sampling.take(machine, sizes, spend_s)
     arrays = {array.kname: array.uuid for array in topology.arrays if array.uuid}
     own_uuids = frozenset(filter(None, map(plain_uuid, known_uuids)))

@@ -16,7 +16,7 @@ from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Source, Topology, Use, UseKind, plain_uuid
 from pytest_ssdqual.rig.guard import consent, content
 from pytest_ssdqual.rig.guard.consent import Consent, Content, Missing, Risk
-from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine
+from pytest_ssdqual.rig.machine.machine import DriveRefused, DriveSilent, Machine
 
 #: Only on these buses does ROTA=1 mean a hard disk; virtual drives, USB bridges and RAID controllers report it for
 #: SSDs.
@@ -48,6 +48,7 @@ OPEN = {
     UseKind.WRITER: "is open for writing by {}",
     UseKind.READER: "is open for reading by {}",
     UseKind.GENERIC: "is open through a character device (sg, bsg or ng) by {}",
+    UseKind.SILENT: "does not answer: {}",
     UseKind.RESERVED: "is reserved by, or registered with, a host ({})",
 }
 #: What is unknown while a source is blind, and what its user has to know instead.
@@ -297,7 +298,8 @@ def recheck(
     unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). ``unchecked``: sources that may be blind.
     ``may_be_gone``: a drive that ``is_gone`` is
     no reason. ``may_have_data``: nor are data without a signature, or blocks that cannot be read. Costs three commands
-    for any number of drives. Raises ``DriveRefused`` with every reason, ``DrivesGone`` if that is the only one.
+    for any number of drives. Raises ``DriveRefused`` with every reason; ``DrivesGone`` or ``DriveSilent`` if that is
+    the only one.
     """
     topology = survey(machine, [drive.kname for drive in drives])
     there = sorted(topology.candidates)
@@ -318,7 +320,10 @@ def recheck(
         if reasons:
             refused.append(Refusal(drive.describe(), tuple(reasons)))
     if refused:
-        raise DrivesGone(explain(refused), gone) if len(gone) == len(refused) else DriveRefused(explain(refused))
+        silent = [node for drive in drives if (node := topology.nodes.get(drive.kname)) and node.is_silent]
+        if len(gone) == len(refused):
+            raise DrivesGone(explain(refused), gone)
+        raise DriveSilent(explain(refused)) if len(silent) == len(refused) else DriveRefused(explain(refused))
     return contents
 
 
@@ -348,7 +353,7 @@ def _reasons(
         yield from _indistinct(node.serial)
     if node.rotational and node.transport in BUSES_THAT_TELL:
         yield "is a hard disk, not an SSD"
-    if node.kname not in topology.candidates:
+    if node.kname not in topology.candidates and not node.is_silent:
         yield "was not probed for exclusive use and signatures"
     if node.type == "disk":
         # A leftover array may be stopped once the user consented for all its members (``held_drives.stoppable``).

@@ -2,7 +2,7 @@
 
 ``attributed`` surrounds the part of a measurement in which the drives are under load. If that raises, the evidence is
 collected, recorded and judged by ``qual.validity.drive_failure``: the error becomes ``DriveFailed``, an
-``InvalidMeasurement`` that names the path, or stays as it is.
+``InvalidMeasurement`` with the reason and what a person can do, or stays as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
 from pytest_ssdqual.rig.drives import health
-from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
+from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided, serial_of
 from pytest_ssdqual.rig.drives.health import DriveUnread
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import LeaseLost
@@ -28,24 +28,33 @@ from pytest_ssdqual.rig.observe import environment, kernel_log
 from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
 
 SCRIPT = scripts.text("drive_states.sh")
+#: Origins that drives share, so that none of several side by side can be left out.
+SHARED = FailureOrigin.HOST, FailureOrigin.PATH
 #: Number of attempts to read SMART data after a failure.
 ATTEMPTS = 2
 #: Number of kernel messages that an error quotes; the records have more.
 QUOTED = 5
-#: Names that belong to one drive alone: of disks, NVMe controllers and paths, SCSI addresses, libata's devices.
-OWN_NAME = re.compile(r"sd[a-z]+|nvme\d+(c\d+)?(n\d+)?|\d+:\d+:\d+:\d+|ata\d+\.\d\d", re.ASCII)
-PCI_FUNCTION = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+#: Names that belong to one drive alone: of disks, NVMe controllers and paths, SCSI addresses and targets, end devices
+#: of SAS, libata's devices, USB devices.
+OWN_NAME = re.compile(
+    r"sd[a-z]+|nvme\d+(c\d+)?(n\d+)?|(target)?\d+:\d+:\d+(:\d+)?|end_device-[\d:]+|ata\d+\.\d\d|\d+-\d+(\.\d+)*",
+    re.ASCII,
+)
+#: libata's port, which only a port multiplier shares among drives.
+ATA_PORT = re.compile(r"ata\d+", re.ASCII)
+#: The function of an NVMe drive, and the port above it, whose link leads to this drive alone.
+PCI_FUNCTION = re.compile(r"\+?[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 
 
 @contextmanager
 def attributed(
     setup: Setup, array: Array, before: EnvironmentReading | None = None, workload: str = "", kind: str = ""
 ) -> Iterator[list[str]]:
-    """Attribute an error of the block to a drive or to the path of drives, and record the kernel's messages.
+    """Attribute an error of the block to a drive, or to what prevented it, and record the kernel's messages.
 
     ``before`` is the reading since which they count, without it the end of the latest load on the array; ``kind`` is
     that of the fio process; the list takes the name of its raw file. Raises ``DriveFailed``; ``InvalidMeasurement`` if
-    the path failed; else the error itself, which quotes the gravest messages.
+    another reason is known; else the error itself, which quotes the gravest messages.
     """
     raw: list[str] = []
     try:
@@ -65,11 +74,23 @@ def attributed(
         if found.origin is FailureOrigin.DRIVE:
             setup.failures.failed |= {each.serial: each for each in found.drives}
             raise DriveFailed(str(array.geometry), found.drives) from error
+        if found.why:
+            raise _prevented(error, found, array) from error
         if quoted := kernel_log.gravest(kernel, QUOTED) if kernel else ():
             error.args = (f"{error} (kernel log: {'; '.join(quoted)})",)
-        if found.origin is FailureOrigin.PATH:
-            raise InvalidMeasurement(f"{error}; {found.why}") from error
         raise
+
+
+def _prevented(error: RigError, found: FailureAttribution, array: Array) -> InvalidMeasurement:
+    """Return the error of a measurement that something else than a defect prevented.
+
+    ``DrivesUndecided`` if it is about some of several drives side by side, so that the others are measured without them.
+    """
+    sentence = f"{found.why} ({error})"
+    is_about_some = 0 < len(found.about) < len(array.members) and found.origin not in SHARED
+    if array.geometry.is_side_by_side and is_about_some:
+        return DrivesUndecided(sentence, dict.fromkeys(found.about, found.why))
+    return InvalidMeasurement(sentence)
 
 
 def reading_before(setup: Setup, array: Array) -> EnvironmentReading:
@@ -187,17 +208,21 @@ def parse(text: str) -> dict[str, tuple[str, str, str]]:
 def own_names(members: Sequence[Drive], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the names in kernel messages that mean one drive alone, by kernel name.
 
-    ``names`` are those of ``EnvironmentReading``: of each drive its kernel name and those on its way to the bus. HBAs,
-    hosts and ports are left out, because other drives may share them.
+    ``names`` are those of ``EnvironmentReading``: of each drive its kernel name and those on its way to the bus, `+`
+    before what lies above the controller. HBAs and hosts are left out, because other drives may share them.
     """
     found = {drive.kname: [drive.kname] for drive in members}
-    current, is_nvme_device = "", False
+    current, pci_names = "", 0
     for name in names:
         if name in found:
-            current, is_nvme_device = name, name.startswith("nvme")
-        elif current and OWN_NAME.fullmatch(name):
+            current, pci_names = name, 2 if name.startswith("nvme") else 0
+        elif current and (OWN_NAME.fullmatch(name) or (ATA_PORT.fullmatch(name) and _has_one_drive(name, names))):
             found[current].append(name)
-        elif current and is_nvme_device and PCI_FUNCTION.fullmatch(name):
-            found[current].append(name)
-            is_nvme_device = False
-    return {kname: tuple(dict.fromkeys(each)) for kname, each in found.items()}
+        elif pci_names and PCI_FUNCTION.fullmatch(name):
+            found[current].append(name.removeprefix("+"))
+            pci_names -= 1
+    return {kname: tuple(dict.fromkeys(own)) for kname, own in found.items()}
+
+
+def _has_one_drive(port: str, names: Sequence[str]) -> bool:
+    return sum(name.startswith(f"{port}.") for name in names) == 1

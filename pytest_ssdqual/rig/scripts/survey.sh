@@ -138,7 +138,7 @@ fi
 
 # Open files, by the number of the device: names may be those of another mount namespace, or gone. A file of a network
 # or FUSE file system is not looked at: stat would wait for its server. Their mounts are known by number.
-far='nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse'
+far='nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse|virtiofs|gpfs|beegfs|pvfs2|panfs|wekafs|vboxsf'
 remote=$(printf '%s\n' "$mounted" | sed -n -E "s/^([0-9]+) .* - ($far)[^ ]* .*/:\\1:/p")
 is_remote() {
     while read -r key value; do [ "$key" != mnt_id: ] || break; done <"$1"
@@ -186,25 +186,75 @@ done 2>/dev/null
 writers='' users=''
 # Those who do not write count if they stay: smartd, lsblk and their like have a node open for a moment. udev has one
 # while it handles an event, which took longer than 2.4 s on a busy emulated machine. Forty readings there take 20 s of
-# the 60 s that the survey has.
+# the 60 s that the survey has. A process that hangs on a drive (below) may end as soon as the drive answers.
 case $opened in
 *:*)
     writers=$(printf '%s\n' "$opened" | grep ' write$')
     users=$(printf '%s\n' "$opened" | grep -E ' (read|generic)$')
     ;;
 esac
-are_udev() {
-    printf '%s\n' "$users" | while read -r f access; do
-        { read -r name <"${f%/fd/*}/comm"; } 2>/dev/null || continue
-        case $name in systemd-udevd | '(udev-worker)' | udevd) ;; *) exit 1 ;; esac
+# $1 the number of a block device: the requests that it has completed, and those in flight.
+requests() {
+    reads='' writes='' discards='' flushes='' flying=''
+    { read -r reads _ _ _ writes _ _ _ flying _ _ discards _ _ _ flushes _ <"$sys/dev/block/$1/stat"; } 2>/dev/null
+    completed=$((${reads:-0} + ${writes:-0} + ${discards:-0} + ${flushes:-0})) flying=${flying:-0}
+}
+now() { { read -r seconds _ <"$proc/uptime"; } 2>/dev/null; seconds=${seconds%%.*} seconds=${seconds:-0}; }
+# A process (a file that it has open, the device's number) waits in the kernel (state D) for a candidate that has
+# requests, and has completed less than one a second: the drive is silent, and the process its symptom.
+is_hanging() {
+    case $earlier in *" $2="*) earliest=${earlier#*" $2="} ;; *) return 1 ;; esac
+    { read -r line <"${1%/fd/*}/stat"; } 2>/dev/null || return 1
+    line=${line##*') '}
+    [ "${line%% *}" = D ] || return 1
+    requests "$2"
+    [ "$flying" -gt 0 ] && [ $((completed - ${earliest%% *})) -le "$waited" ]
+}
+hanging() {
+    printf '%s\n' "$writers" "$users" | while read -r f number access; do
+        [ "$access" != generic ] && is_hanging "$f" "$number" && printf '%s %s %s\n' "$f" "$number" "$flying"
     done
 }
-round=0
-while [ -n "$users" ] && { [ $round -lt 8 ] || { [ $round -lt 40 ] && are_udev; }; }; do
+may_end() {
+    printf '%s\n' "$users" | while read -r f number access; do
+        { [ -n "$f" ] && read -r name <"${f%/fd/*}/comm"; } 2>/dev/null || continue
+        case $name in systemd-udevd | '(udev-worker)' | udevd) ;; *) is_hanging "$f" "$number" || exit 1 ;; esac
+    done
+}
+earlier=' ' hung='' waited=0 round=0
+if [ -n "$writers$users" ]; then
+    now
+    began=$seconds
+    for f; do
+        for d in "$sys/class/block/${f##*/}/dev" "$sys/class/block/${f##*/}"/*/partition; do
+            { read -r number <"${d%/*}/dev"; } 2>/dev/null || continue
+            requests "$number"
+            earlier="$earlier$number=$completed "
+        done
+    done
+    hung=$(hanging)
+fi
+while [ -n "$users$hung" ] && { [ $round -lt 8 ] || { [ $round -lt 40 ] && may_end; }; }; do
     sleep 0.3
     # shellcheck disable=SC2046  # paths of /proc have no blanks
     users=$(printf '%s\n' "$users" | grep -Fx -e "$(handles $(printf '%s\n' "$users" | cut -d ' ' -f 1))")
-    round=$((round + 1))
+    now
+    waited=$((seconds - began)) round=$((round + 1))
+    hung=$(hanging)
+done
+silent=' '
+# A drive that does not answer is not opened: whatever reads from it would hang, too, until the survey's time is over.
+for number in $(printf '%s\n' "$hung" | cut -s -d ' ' -f 2); do
+    cd -P "$sys/dev/block/$number" && { [ ! -e partition ] || cd ..; } && silent="$silent${PWD##*/} "
+done 2>/dev/null
+cd /
+for f; do
+    shift
+    case $silent in *" ${f##*/} "*) ;; *) set -- "$@" "$f" ;; esac
+done
+printf '%s\n' "$hung" | while read -r f number flying; do
+    p=${f%/fd/*}
+    [ -z "$f" ] || tell hanging "${p##*/}" "$number" "$waited" "$flying"
 done
 printf '%s\n' "$writers" "$users" | while read -r f number access; do
     [ -n "$f" ] || continue

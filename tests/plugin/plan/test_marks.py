@@ -96,11 +96,29 @@ def test_a_workload_has_one_name_however_it_is_written(inner: Inner) -> None:
 )
 def test_a_mark_that_makes_no_sense_is_one_sentence(inner: Inner, mark: str, workloads: str, sentence: str) -> None:
     inner.pytester.makepyfile(module(mark, workloads))
-    result = inner.run("--ssd-devices=lab:4")
-    assert result.ret == pytest.ExitCode.INTERRUPTED  # a collection error: it is the suite that is wrong
-    text = result.stdout.str()
-    result.stdout.fnmatch_lines([f"*{sentence}"])
-    assert "Traceback" not in text
+    for drives in [("--ssd-devices=lab:4",), *([()] if "ssd_array" in sentence else [])]:
+        result = inner.run(*drives)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"ERROR: *{sentence}"])
+        text = result.stdout.str() + result.stderr.str()
+        assert "Traceback" not in text
+        assert "continue with" not in text
+
+
+@pytest.mark.parametrize("name", ["ssd_aray", "ssd_raid", "sdd_array", "ssdarray"])
+def test_a_misspelt_mark_is_found_at_collection(inner: Inner, name: str) -> None:
+    inner.pytester.makepyfile(module('"raid5"').replace("mark.ssd_array", f"mark.{name}"))
+    loose = ("-o", "strict=false", "-o", "strict_markers=false", "-W", "ignore")
+    result = inner.run("--ssd-devices=lab:4", "--collect-only", *loose)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"unknown mark {name}; did you mean 'ssd_array'?" in result.stderr.str()
+    of_others = ("-o", f"markers={name}: of another plugin")
+    assert inner.run("--ssd-devices=lab:4", "--collect-only", *loose, *of_others).ret == pytest.ExitCode.OK
+
+
+def test_marks_of_others_are_left_alone(inner: Inner) -> None:
+    inner.pytester.makepyfile(module('"raid5"') + "\n    @pytest.mark.ssd_aray\n    def test_other(): pass")
+    assert inner.run("-o", "strict=false", "-W", "ignore", "--collect-only").ret == pytest.ExitCode.OK
 
 
 def test_our_fixtures_without_our_marks_say_which(inner: Inner) -> None:

@@ -199,3 +199,105 @@ def test_each_claim_of_subtests_counts_once(inner: Inner) -> None:
     assert inner.run("--ssd-devices=lab:3", write(inner, body, KEPT)).ret == pytest.ExitCode.OK
     assert len(inner.records("verdict")) == 2
     assert inner.run("--ssd-devices=lab:3", write(inner, body, BROKEN)).ret == pytest.ExitCode.TESTS_FAILED
+
+
+REPORT_HOOK = """
+    import pytest
+
+    @pytest.hookimpl({how})
+    def pytest_runtest_makereport(item, call):
+        report = yield
+        if report.when == "call" and report.failed:
+            {change}
+        return report
+"""
+CHANGES = {
+    "passed": 'report.outcome, report.longrepr = "passed", None',
+    "skipped": 'report.outcome, report.longrepr = "skipped", ("x", 1, "known")',
+    "expected": 'report.outcome, report.wasxfail = "skipped", "known issue"',
+    "other report": 'report = pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "call")',
+}
+SWALLOWED = """
+    import pytest
+
+    class Plugin:
+        @pytest.hookimpl(tryfirst=True)
+        def {hook}:
+            {body}
+
+    def pytest_configure(config):
+        config.pluginmanager.register(Plugin())
+"""
+
+
+def hides(inner: Inner, conftest: str, limit: str = BROKEN, *args: str) -> pytest.RunResult:
+    inner.pytester.makeconftest(conftest)
+    return inner.run("--ssd-devices=lab:3", write(inner, HIDDEN["judged in a fixture"], limit), *args)
+
+
+@pytest.mark.parametrize("how", ["wrapper=True", "wrapper=True, tryfirst=True", "wrapper=True, trylast=True"])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("limit", [BROKEN, ON_THE_LIMIT], ids=["fails", "undecided"])
+def test_a_hook_cannot_turn_what_failed_into_anything_else(inner: Inner, how: str, change: str, limit: str) -> None:
+    conftest = textwrap.dedent(REPORT_HOOK).format(how=how, change=CHANGES[change])
+    assert hides(inner, conftest, limit).ret == pytest.ExitCode.TESTS_FAILED
+    assert inner.cases()[TEST].outcome == ("failure" if limit == BROKEN else "error")
+    assert not any(each.get("xfail") for each in inner.records("verdict"))
+
+
+@pytest.mark.parametrize(
+    ("hook", "body"),
+    [
+        ("pytest_runtest_logreport(self, report)", 'report.outcome, report.longrepr = "passed", None'),
+        ("pytest_sessionfinish(self, session)", "session.exitstatus = 0"),
+        ("pytest_unconfigure(self, config)", 'config.pluginmanager.get_plugin("session").exitstatus = 0'),
+    ],
+    ids=["in the log", "at the end", "after the end"],
+)
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_the_exit_status_agrees_with_the_records(inner: Inner, hook: str, body: str, workers: tuple[str, ...]) -> None:
+    conftest = textwrap.dedent(SWALLOWED).format(hook=hook, body=body)
+    result = hides(inner, conftest, BROKEN, *workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    if "logreport" in hook:
+        (case,) = (case for name, case in inner.all_cases().items() if name == "not green")
+        assert TEST in case.message
+
+
+def test_a_test_that_another_plugin_fails_is_no_verdict(inner: Inner) -> None:
+    change = 'report.outcome, report.longrepr = "failed", "it took too long"'
+    conftest = textwrap.dedent(REPORT_HOOK).format(how="wrapper=True", change=change)
+    assert hides(inner, conftest.replace("report.failed", "report.passed"), KEPT).ret == pytest.ExitCode.TESTS_FAILED
+    assert (inner.cases()[TEST].outcome, [each["kind"] for each in inner.records("error")]) == ("error", ["error"])
+
+
+FOREIGN = """
+    KEPT = []
+
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(ssd_run, ssd_sla):
+        KEPT.append(ssd_run)
+        assert ssd_sla.judge(KEPT[0])
+"""
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        'pytest.mark.ssd_array("raid5", widths=[3]), pytest.mark.ssd_workload(Workload("randread", "4k", 1), READS)',
+        'pytest.mark.ssd_array("raid5", widths=[3, 4]), pytest.mark.ssd_workload(READS)',
+        'pytest.mark.ssd_array(default="drive,raid5x3"), pytest.mark.ssd_workload(READS)',
+    ],
+    ids=["workload", "width", "array"],
+)
+def test_a_test_judges_what_its_own_fixtures_measured(inner: Inner, parameters: str) -> None:
+    spec = write(inner, FOREIGN, KEPT)
+    path = inner.pytester.path / "test_promises.py"
+    path.write_text(
+        path.read_text().partition("pytestmark")[0] + f"pytestmark = [{parameters}]\n" + textwrap.dedent(FOREIGN)
+    )
+    result = inner.run("--ssd-devices=lab:4", spec)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    outcomes = [case.outcome for case in inner.cases().values()]
+    assert outcomes == ["passed", "error"]
+    assert "its own fixtures" in next(case.message for case in inner.cases().values() if case.outcome == "error")

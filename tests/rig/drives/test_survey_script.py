@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -159,6 +160,60 @@ def test_udev_may_take_longer(tree: Tree, shell: str, comm: str, readings: int, 
     reader, number = tree.opens(40, "/dev/null", f"{comm}\n".encode()), tree.root / "readings"
     pause = f'echo >>{number}; [ "$(grep -c "" {number})" -lt {readings} ] || rm -f {reader}'
     assert [pid for pid, *_ in tree.survey(shell, pause=pause)["opened"]] == ["40"] * counts
+
+
+@pytest.fixture
+def opened(tree: Tree) -> Tree:
+    """udev has sdb open, and waits in the kernel for the one request that the drive has."""
+    node = tree.root / "sdb"
+    try:
+        os.mknod(node, stat.S_IFBLK | 0o600, os.makedev(8, 16))
+    except PermissionError:
+        pytest.skip("no node of a block device can be made here")
+    tree.disk("sdb", dev="8:16\n", stat="9 0 72 1 4 0 32 1 1 9 9 2 0 0 0\n")
+    (tree.root / "sys/dev/block").mkdir(parents=True)
+    (tree.root / "sys/dev/block/8:16").symlink_to(tree.root / "sys/class/block/sdb")
+    tree.opens(40, str(node), b"systemd-udevd\n")
+    tree.write("proc/40/stat", "40 (systemd-udevd) D 1 40 40 0\n")
+    tree.write("proc/uptime", "100.25 1.0\n")
+    return tree
+
+
+@every_shell
+def test_process_that_waits_for_a_drive_without_answers_hangs(opened: Tree, shell: str) -> None:
+    """The drive is not opened then: whoever reads from it hangs as well."""
+    pause = f"sed -i 's/^1/2/' {opened.root}/proc/uptime"
+    found = opened.survey(shell, "/dev/sdb", "/dev/null", pause=pause)
+    assert found["hanging"] == [("40", "8:16", "100", "1")]
+    assert [path for path, _ in found["probe"]] == ["/dev/null"]
+
+
+@every_shell
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("proc/40/stat", "40 (x) D (systemd-udevd) S 1 40 40 0\n"),
+        ("sys/class/block/sdb/stat", "9 0 72 1 4 0 32 1 0 9 9 2 0 0 0\n"),
+        ("sys/class/block/sdb/stat", "99 0 792 1 4 0 32 1 1 9 9 2 0 0 0\n"),
+    ],
+    ids=["process sleeps", "no request", "requests complete"],
+)
+def test_process_that_has_a_drive_open_does_not_hang(opened: Tree, shell: str, file: str, text: str) -> None:
+    (opened.root / "then").write_text(text)
+    found = opened.survey(shell, "/dev/sdb", pause=f"cp {opened.root}/then {opened.root}/{file}")
+    assert found["hanging"] == ()
+    assert [pid for pid, *_ in found["opened"]] == ["40"]
+
+
+@every_shell
+def test_hang_that_ends_is_none(opened: Tree, shell: str) -> None:
+    found = opened.survey(shell, "/dev/sdb", pause=f"rm -f {opened.root}/proc/40/fd/3")
+    assert (found["hanging"], found["opened"]) == ((), ())
+
+
+@every_shell
+def test_process_that_hangs_on_another_drive_is_not_waited_for(opened: Tree, shell: str) -> None:
+    assert opened.survey(shell)["hanging"] == ()
 
 
 @every_shell

@@ -50,6 +50,22 @@ def refused(*disks: Device, wipe: tuple[str, ...] = (), ours: tuple[str, ...] = 
     return unmarked(explain(refusals(surveyed(world), world.matches(), wiped(*wipe), ours)))
 
 
+def test_process_that_hangs_is_a_symptom_of_its_drive() -> None:
+    disk = ssd(use="silent")
+    named = part(disk, use="silent")
+    world = World([disk, ssd("c")])
+    topology = surveyed(world)
+    assert topology.candidates == {"sdc"}
+    assert {kname for kname, node in topology.nodes.items() if node.is_silent} == {"sdb"}
+    (refusal,) = refusals(topology, world.matches(), ("SERb",))
+    assert len(refusal.reasons) == 1  # the process of the partition hangs on the same drive
+    for reason in refusal.reasons:
+        assert reason.startswith("does not answer")
+        assert "systemd-udevd" in reason
+        assert "31 s" in reason
+    assert not any("open for reading" in reason for reason in in_use(topology, named.kname))
+
+
 @given(worlds())
 def test_nothing_in_use_is_ever_passed(world: World) -> None:
     topology = surveyed(world)

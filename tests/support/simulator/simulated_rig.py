@@ -207,6 +207,11 @@ class Counting:
         """Nothing is open."""
 
 
+def silences_of_environment() -> dict[str, int]:
+    pairs = (each.split("=") for each in os.environ.get("SIMULATED_SILENT", "").split())
+    return {serial: int(number) for serial, number in pairs}
+
+
 @dataclass
 class SimulatedMachine:
     """A ``Machine``; of arrays it knows only that they are there."""
@@ -231,6 +236,11 @@ class SimulatedMachine:
     outputs: dict[str, UnderWay] = field(default_factory=dict)
     #: How often it was asked who holds drives.
     asked: int = 0
+    #: Surveys in which a drive does not answer after a purge, by serial: ``SIMULATED_SILENT=SSDQ0002=2``.
+    silences: dict[str, int] = field(default_factory=lambda: silences_of_environment())
+    purged: set[str] = field(default_factory=set)
+    #: Kernel names of drives that are not there any more.
+    unplugged: set[str] = field(default_factory=set)
     gone: bool = False
     #: Kernel names of drives that an earlier session labelled and filled, and none purged since.
     inherited: set[str] = field(init=False)
@@ -331,6 +341,7 @@ class SimulatedMachine:
                     queue_depth=self.scene.queue or None,
                 )
                 for number in numbers
+                if f"nvme{number - 1}n1" not in self.unplugged
             ]
         )  # fmt: skip
 
@@ -343,6 +354,13 @@ class SimulatedMachine:
             for path in argv[1:]:
                 self.outputs.pop(path, None)
         if argv[0] == "blkdiscard":
+            self.purged.add(argv[-1])
+            kname = argv[-1].removeprefix("/dev/")
+            if self.surroundings.unplugged_in_purge(kname):
+                self.unplugged.add(kname)
+                return completed(
+                    argv, status=1, stderr=f"blkdiscard: cannot open {argv[-1]}: No such file or directory"
+                )
             self.media.purge(argv[-1])
             self.contents.wipe(argv[-1])
             self.inherited.discard(argv[-1].removeprefix("/dev/"))
@@ -379,7 +397,7 @@ class SimulatedMachine:
         if script == survey.EXPAND:
             return "".join(map(self._expanded, arguments)) + "end \0"
         if script == survey.FACTS:
-            return self.world.facts(*arguments[2:])
+            return self._surveyed(arguments[2:])
         if script == facts.MISSING:
             return "\n".join(each for each in arguments if each in self.scene.missing)
         if script == facts.FACTS:
@@ -408,6 +426,15 @@ class SimulatedMachine:
         if script == surroundings.SCRIPT:
             return self.surroundings.text(argv)
         return "2048\n" if script == mdadm.OFFSETS else ""
+
+    def _surveyed(self, candidates: Sequence[str]) -> str:
+        world = self.world
+        for disk in world.disks:
+            left = self.silences.get(disk.serial or "", 0)
+            if left and disk.path in candidates and disk.path in self.purged:
+                disk.use = "silent"
+                self.silences[disk.serial or ""] = left - 1
+        return world.facts(*candidates)
 
     def _identified(self, smart_type: str, path: str) -> str:
         """What smartctl identifies a drive as; the first one perhaps only by a type."""
