@@ -380,7 +380,7 @@ class Contained:
     preparation: str
 
     def run(self, argv: Sequence[str], **how: object) -> Completed:
-        script = f'{self.preparation}; exec "$@"'
+        script = f'{self.preparation.strip()}; exec "$@"'
         return self.machine.run(["unshare", "--mount", "sh", "-ec", script, "container", *argv], **how)  # type: ignore[arg-type]
 
 

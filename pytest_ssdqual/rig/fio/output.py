@@ -135,7 +135,7 @@ class StatusReader:
 
     @property
     def failure(self) -> tuple[int, str]:
-        """Errno of the first failed job, or 0, and its engine, by the newest whole document."""
+        """errno of the first failed job, or 0, and its engine, by the newest whole document."""
         try:
             ended = status_stream.ended(self._last)
         except ValueError:  # of a document of another shape
