@@ -177,7 +177,7 @@ def test_health_that_is_not_read_is_not_judged_and_stops_nothing(inner: Inner, g
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     verdict = RunView.read(folder).verdict
     assert verdict.counts.unread == drives
-    assert any("--ssd-smart-type=none" in each for each in verdict.remarks)
+    assert any("was not read and is not judged" in each for each in verdict.remarks)
     assert verdict.fitness is Fitness.FIT
 
 
@@ -256,3 +256,45 @@ def test_a_locked_drive_side_by_side_is_left_out_and_the_others_are_judged(
     verdicts = inner.records("verdict")
     assert {record["finding"] for record in verdicts if "finding" in record} <= {"inconclusive"}
     assert {drive for record in inner.records("drives_left_out") for drive in record["drives"]} == {"SSDQ0002"}
+
+
+@pytest.mark.parametrize(("trouble", "word"), [("retries", "failed or retried commands"), ("iucrc", "iuCRC error")])
+@pytest.mark.parametrize("smart_type", ["auto", "none"])
+def test_what_the_kernel_repaired_is_on_every_surface_and_fails_nothing(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, word: str, smart_type: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0003")
+    result = run(inner, '"drive"', f"--ssd-smart-type={smart_type}", "-o", "ssd_page=true")
+    result.assert_outcomes(passed=2)
+    for name in ("summary.md", "report.html"):
+        text = (inner.folder() / name).read_text()
+        assert "drive or its link" in text, name
+        assert word in text, name
+    terminal = result.stdout.str()
+    assert "drive or its link" in terminal
+    assert word in terminal
+    findings = inner.suite_properties()["ssd.health_findings"]
+    assert "SSDQ0003" in findings
+    assert word in findings
+    assert "SSDQ0002" not in findings
+    assert RunView.read(inner.folder()).verdict.fitness is Fitness.FIT
+
+
+@pytest.mark.parametrize("trouble", ["retries", "iucrc"])
+@pytest.mark.parametrize("smart_type", ["auto", "none"])
+def test_repaired_errors_fail_by_the_limit_of_the_spec(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, smart_type: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0003")
+    limits = "[health]\nretried_errors = 10\n"
+    run(inner, '"drive"', f"--ssd-smart-type={smart_type}", health=True, limits=limits).assert_outcomes(
+        passed=2, failed=1
+    )
+    assert "SSDQ0003" in inner.cases()["test_health"].message
+    assert RunView.read(inner.folder()).verdict.fitness is Fitness.UNFIT
+
+
+def test_the_health_of_all_drives_remarks_what_was_repaired(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "retries:SSDQ0003")
+    run(inner, '"drive"', health=True).assert_outcomes(passed=3)
+    assert "drive or its link" in inner.cases()["test_health"].text + str(inner.records("verdict"))

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel, Est
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import attribution, latency_attribution, member_latency, shortfall
-from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
+from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.validity.shortfall import LatencyEvidence, Shortfall
 from pytest_ssdqual.qual.verdict import broken_point
 from pytest_ssdqual.qual.verdict.broken_point import OF_KIND, QUANTILES, BrokenLatency, BrokenPoint
@@ -78,9 +78,7 @@ class Attributor:
 
         Without a prediction only positive evidence counts: a busy host, another program, a drive that stands out.
         """
-        if judged.subject.geometry.is_side_by_side:
-            return self._of_drive(verdict)
-        if verdict.claim in OF_COUNTERS:
+        if judged.subject.geometry.is_side_by_side or verdict.claim in OF_COUNTERS:
             return None
         point = broken_point.of_verdict(verdict, judged)
         if point is None:
@@ -88,12 +86,6 @@ class Attributor:
         found = point.unpredictable or self._of(point.measured)
         collected = self._shortfall(point, found)
         return latency_attribution.attribute(collected) if point.latency else attribution.attribute(collected)
-
-    def _of_drive(self, verdict: Verdict) -> Cause | None:
-        """Name the drive itself; drives side by side have nothing above them but the host, which checks cover."""
-        if not verdict.subject.drive:
-            return None
-        return Cause(Culprit.DRIVE, 0.95, "measured without an array", (verdict.subject.drive,))
 
     def _shortfall(self, point: BrokenPoint, found: PredictedArray | str) -> Shortfall:
         measured, needed = point.measured, point.needed_iops

@@ -12,6 +12,7 @@ import pytest
 from pytest_ssdqual.plugin.judging import left_out, own_results
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
+from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
@@ -26,7 +27,8 @@ from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Directi
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
-from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.units import Unit, parse_size
+from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
@@ -58,6 +60,7 @@ class Sla:
         baseline: Baseline | None = None,
         promised: Collection[Claim] = (),
         attributor: Attributor | None = None,
+        siblings: Siblings | None = None,
         left_out: Callable[[Judgeable], Sequence[LeftOutDrive]] = lambda judged: (),
         ended: Callable[[Judgeable], str] = lambda judged: "",
         foreign: Callable[[Subject], str] = lambda judged: "",
@@ -66,6 +69,7 @@ class Sla:
 
         ``measure`` measures the reference of a promise that compares with another workload; ``baseline`` is the earlier
                 run that promises may be in per cent of. ``promised`` are the claims that the test declares.
+                ``attributor`` and ``siblings`` find causes of broken promises, of arrays and of drives side by side.
                 ``left_out`` finds the drives side by side that a measurement is without; ``ended`` returns why a
                 measurement ended before it was decided, or nothing; ``foreign`` why the result is not the test's own.
         """
@@ -77,6 +81,7 @@ class Sla:
         self._baseline = baseline
         self._promised = frozenset(promised)
         self._attributor = attributor
+        self._siblings = siblings
         self.left_out = left_out
         self.ended = ended
         self._foreign = foreign
@@ -110,6 +115,7 @@ class Sla:
         return cls(
             found.spec, found.settings.inconclusive, builder, note, reference, found.baseline, promised,
             run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
+            Siblings(lambda: request.getfixturevalue("_ssd_campaign")),
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
             run.budget.why if run.budget else lambda judged: "",
             partial(own_results.objection, parameters),
@@ -135,9 +141,9 @@ class Sla:
                 raise InvalidMeasurement(f"{wanted.label} of {judged.subject} cannot be judged: {why}")
             target = judged.subject.geometry
             pytest.skip(f"{wanted.label}: needs --ssd-arrays=drive with several drives; {target} is a single target")
-        found = tuple(self._attributed(each, judged) for each in self.verdicts(wanted, judged))
+        found = self._attributed(self.verdicts(wanted, judged), judged)
         verdict = verdicts.naming_all(verdicts.worst(found), found)
-        if wanted.scope is Scope.MEMBERS:
+        if wanted.scope is Scope.MEMBERS and (verdict.cause is None or verdict.cause.culprit.is_drive):
             slowest = estimators.slowest_member(judged, wanted)
             verdict = verdicts.with_remark(verdict, f"the slowest is drive {slowest}")
         ended = self.ended(judged) if verdict.outcome is Outcome.INCONCLUSIVE else ""
@@ -182,12 +188,21 @@ class Sla:
         except NotApplicable as error:
             raise InvalidMeasurement(f"{where}: {error}") from error
 
-    def _attributed(self, verdict: Verdict, judged: Judgeable) -> Verdict:
-        """Return a failed verdict with its cause, if one can be named."""
-        if verdict.outcome is not Outcome.FAIL or self._attributor is None:
-            return verdict
-        cause = self._attributor.cause(verdict, judged)
-        if cause is None:
+    def _attributed(self, found: tuple[Verdict, ...], judged: Judgeable) -> tuple[Verdict, ...]:
+        """Return the verdicts, failed ones with their cause if one can be named; that of siblings is one for all."""
+        if judged.subject.geometry.is_side_by_side:
+            shared = self._siblings.cause(found, judged) if self._siblings else None
+            return tuple(self._with_cause(each, shared) for each in found)
+        if self._attributor is None:
+            return found
+        of_array = self._attributor
+        return tuple(
+            self._with_cause(each, of_array.cause(each, judged)) if each.outcome is Outcome.FAIL else each
+            for each in found
+        )
+
+    def _with_cause(self, verdict: Verdict, cause: Cause | None) -> Verdict:
+        if verdict.outcome is not Outcome.FAIL or cause is None:
             return verdict
         subject = verdict.subject
         accountable = self._spec.subject(verdict.claim, subject.geometry, subject.workload)

@@ -7,7 +7,7 @@ resumed run are corrected for all of them, and a run that has not judged all of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -238,7 +238,9 @@ class Recorder:
                 story = RunReader.read(self._journal.path, *kinds)
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
                 unpromised = unpromised_in(story.records)
-                self._close_gate(not_run, [each for each in changed_drives(story) if each.is_defective])
+                changed = changed_drives(story)
+                self._close_gate(not_run, [each for each in changed if each.is_defective])
+                self._add([("health_findings", "; ".join(_findings(changed)))] if changed else ())
                 self._close_gate_for_earlier(story)
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
@@ -342,6 +344,10 @@ class Recorder:
             summary.write_line(reporter, complaint, yellow=True)
         if self.incomplete:
             summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
+
+
+def _findings(drives: Iterable[WorsenedDrive]) -> Iterator[str]:
+    return (f"{drive.name}: {finding}" for drive in drives for finding in drive.findings)
 
 
 def _kind(report: pytest.TestReport) -> str:

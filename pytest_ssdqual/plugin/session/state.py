@@ -355,6 +355,9 @@ class BayRun:
         for drive in self.qualification.bay.drives:
             failed, before = failures.failed.get(serial_of(drive)), failures.before.get(drive.path)
             findings = defects = [failed.sentence] if failed else []
+            repaired = failures.repairs(serial_of(drive))
+            findings = [*findings, *(sentence for sentence, _ in repaired)]
+            defects = [*defects, *(sentence for sentence, is_defect in repaired if is_defect)]
             try:
                 if before is not None:
                     after = health.read(channel, [drive])[drive.path]

@@ -159,7 +159,7 @@ _LABELS = {
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: "most over least written member",
     Claim.THROTTLED_TIME: "time throttled by heat",
     Claim.TIMES_ONE_DRIVE: "IOPS over those of one bare drive",
-    Claim.MEMBER_SPREAD: "slowest drive over the median drive",
+    Claim.MEMBER_SPREAD: "slowest drive over the median of the others",
     Claim.QUALITY_INDEX: "quality index of a lot",
     Claim.CONFORMING_DRIVES: "conforming drives of a lot's sample",
     Claim.BATHTUB_DEPTH: "worst mix over the line between pure reads and pure writes",

@@ -217,7 +217,7 @@ def lost(counts: Counts) -> str:
 def _limits(counts: Counts) -> Iterator[str]:
     """Yield a sentence for what the run was not to judge, which does not change the verdict."""
     if counts.unread:
-        yield f"The health of {_drives(counts.unread)} was not read (--ssd-smart-type=none) and is not judged."
+        yield f"The health of {_drives(counts.unread)} was not read and is not judged."
 
 
 def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:

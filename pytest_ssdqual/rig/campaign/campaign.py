@@ -90,6 +90,8 @@ class Campaign:
     _without_pause: set[CampaignStep] = field(default_factory=set)
     #: Writes in rounds agreed with writes without a pause, the control.
     _is_controlled: bool = False
+    #: By workload and serial number; None where it could not be measured.
+    _alone: dict[tuple[Workload, str], Measured | None] = field(default_factory=dict)
     #: By array and workload; in another boot of the machine they are measured again.
     _ceilings: dict[tuple[Geometry, Workload], Ceiling] = field(default_factory=dict)
 
@@ -181,6 +183,25 @@ class Campaign:
             return cast(DrivesAlone, self._result(step))
         except RigError:
             return None
+
+    def drive_alone(self, geometry: Geometry, workload: Workload, serial: str) -> Measured | None:
+        """Return reads of one of the drives side by side that stand, measured alone now, once.
+
+        None if the workload writes, if other drives stand, or if the measurement fails.
+        """
+        array, key = self._standing.array, (workload, serial)
+        if workload.writes or array is None or array.geometry != geometry:
+            return self._alone.get(key)
+        if key not in self._alone:
+            members = tuple(drive for drive in array.members if serial_of(drive) == serial)
+            one = replace(array, geometry=drives_alone.ONE, members=members)
+            self._alone[key] = None
+            try:
+                self._alone[key] = drives_alone.measure(self._of_members(), one, workload).measurements[0]
+            except RigError as error:
+                if error.ends_run:
+                    raise
+        return self._alone[key]
 
     def ceiling(self, geometry: Geometry, workload: Workload, completion_ns: int) -> Ceiling:
         """Return what md and the host can do with the same array on memory devices; measured once for each in a boot.

@@ -13,11 +13,13 @@ from types import MappingProxyType
 from typing import Annotated
 
 from pytest_ssdqual.qual.records import Added
-from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify
+from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify, is_virtual
 from pytest_ssdqual.rig.machine.machine import RigError
 
 #: Type of a drive for smartctl that leaves the choice to smartctl (its default), and that of a drive it cannot open.
 AUTO_SMART, NO_SMART = "auto", "none"
+#: Families of types of drives that smartctl addresses themselves; all others are of a bridge or a RAID controller.
+DIRECT = frozenset({AUTO_SMART, NO_SMART, "ata", "nvme", "sat", "scsi"})
 #: Length of a revision in INQUIRY data (SPC); SAT fills it with the end of a SATA drive's firmware revision.
 INQUIRY_REVISION = 4
 
@@ -260,6 +262,17 @@ class Drive:
     def has_health(self) -> bool:
         """False if the user gave up its health: smartctl does not open it."""
         return self.smart_type != NO_SMART
+
+    @property
+    def is_virtual(self) -> bool:
+        """Return whether a hypervisor made the drive."""
+        return is_virtual(self.model, self.transport, self.kname)
+
+    @property
+    def is_bridged(self) -> bool:
+        """Return whether the kernel's names are not the drive's own, but those of a USB bridge or RAID controller."""
+        families = re.findall(r"(?:^|\+)([a-z0-9]+)", self.smart_type)
+        return self.transport == "usb" or not DIRECT.issuperset(families)
 
     @property
     def identity(self) -> str:

@@ -181,7 +181,7 @@ def _filled(setup: Setup, array: Array, fill: Fill) -> str:
     # All drives are written at the same time, none of them more often than once in each pass.
     seconds = fill.passes * max(drive.size_bytes for drive in array.members) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
-    before = drive_failure.reading_before(setup, array)
+    before = drive_failure.reading_before(setup, array, is_measured=False)
     with drive_failure.attributed(setup, array, before, kind="fill") as files:
         with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
             finished = process.run(setup.machine, job, seconds, is_watched=True)
@@ -189,6 +189,7 @@ def _filled(setup: Setup, array: Array, fill: Fill) -> str:
         files.append(raw)
         done = finished.completed
         acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=FEWEST_DOCUMENTS)
+    drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
     return raw
 
 

@@ -8,12 +8,14 @@ collected, recorded and judged by ``qual.validity.drive_failure``: the error bec
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 
 from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
+from pytest_ssdqual.qual.validity.other_users import running
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided, serial_of
 from pytest_ssdqual.rig.drives.health import DriveUnread
@@ -24,12 +26,14 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, Disturbed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment, kernel_log
+from pytest_ssdqual.rig.observe import environment, kernel_log, repaired
 from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
 
 SCRIPT = scripts.text("drive_states.sh")
 #: Origins that drives share, so that none of several side by side can be left out.
 SHARED = FailureOrigin.HOST, FailureOrigin.PATH
+#: Most seconds until the self-test of a drive ends, and between two readings of it.
+SELF_TEST_S, PAUSE_S = 600.0, 30.0
 #: Number of attempts to read SMART data after a failure.
 ATTEMPTS = 2
 #: Number of kernel messages that an error quotes; the records have more.
@@ -84,7 +88,7 @@ def attributed(
 def _prevented(error: RigError, found: FailureAttribution, array: Array) -> InvalidMeasurement:
     """Return the error of a measurement that something else than a defect prevented.
 
-    ``DrivesUndecided`` if it is about some of several drives side by side, so that the others are measured without them.
+    ``DrivesUndecided`` if it is about some of several drives side by side: the others are measured without them.
     """
     sentence = f"{found.why} ({error})"
     is_about_some = 0 < len(found.about) < len(array.members) and found.origin not in SHARED
@@ -93,18 +97,59 @@ def _prevented(error: RigError, found: FailureAttribution, array: Array) -> Inva
     return InvalidMeasurement(sentence)
 
 
-def reading_before(setup: Setup, array: Array) -> EnvironmentReading:
-    """Take the reading before a load; a drive that prevents it is attributed as under the load."""
-    with attributed(setup, array):
-        before = environment.take_reading(setup.machine, array, When.BEFORE)
+def reading_before(setup: Setup, array: Array, *, is_measured: bool = True) -> EnvironmentReading:
+    """Take the reading before a load; a drive that prevents it is attributed as under the load.
+
+    A drive that runs a self-test is not measured: ``DrivesUndecided`` if others are side by side with it, else
+    ``InvalidMeasurement``. To condition a drive it does not matter.
+    """
+    before = _reading_before(setup, array)
+    if is_measured and environment.self_tests(array, before):
+        before = _after_self_tests(setup, array, before)
     setup.readings.array, setup.readings.before, setup.readings.after = array, before, None
+    return before
+
+
+def _reading_before(setup: Setup, array: Array) -> EnvironmentReading:
+    with attributed(setup, array):
+        return environment.take_reading(setup.machine, array, When.BEFORE)
+
+
+def _after_self_tests(setup: Setup, array: Array, before: EnvironmentReading) -> EnvironmentReading:
+    """Wait until no drive runs a self-test, once and at most ``SELF_TEST_S``: smartd's daily one takes two minutes."""
+    given_up, waited_s = setup.readings.in_self_test, 0.0
+    while tests := environment.self_tests(array, before):
+        faults = {serial: running(serial, test) for serial, test in tests.items()}
+        sentence = "; ".join(faults.values())
+        if waited_s >= SELF_TEST_S or faults.keys() <= given_up:
+            given_up.update(faults)
+            if array.geometry.is_side_by_side and len(faults) < len(array.members):
+                raise DrivesUndecided(sentence, faults)
+            raise InvalidMeasurement(sentence)
+        if not waited_s:
+            setup.logbook.note("self_test_awaited", geometry=str(array.geometry), drives=tests)
+        setup.progress(sentence, SELF_TEST_S - waited_s)
+        time.sleep(PAUSE_S)
+        waited_s += PAUSE_S
+        before = _reading_before(setup, array)
     return before
 
 
 def reading_after(setup: Setup, array: Array, before: EnvironmentReading) -> EnvironmentReading:
     """Take the reading after a load; what happens to its drives before the next load is new since then."""
-    setup.readings.after = environment.take_reading(setup.machine, array, When.AFTER, before)
+    after = environment.take_reading(setup.machine, array, When.AFTER, before)
+    note_repaired(setup, array, before, after)
+    setup.readings.after = environment.with_users(after, array, setup.readings.users)
     return setup.readings.after
+
+
+def note_repaired(setup: Setup, array: Array, before: EnvironmentReading, after: EnvironmentReading) -> None:
+    """Add what the kernel repaired between two readings to the health of the drives."""
+    log = kernel_log.between(before.kernel_log, after.kernel_log)
+    names = own_names(array.members, before.names)
+    for drive, first, last in zip(array.members, before.drives, after.drives, strict=False):
+        messages = repaired.messages(log.lines if log else (), names[drive.kname])
+        setup.failures.add_repaired(serial_of(drive), repaired.grown(first.repaired, last.repaired), messages)
 
 
 def _attribution(

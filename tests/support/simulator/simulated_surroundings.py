@@ -49,6 +49,8 @@ class Surroundings:
     uptime_s: float = 5000.0
     wall_s: float = 1_795_286_113.25
     counted: dict[str, Traffic] = field(default_factory=dict)
+    #: I/O past the block layer, which only the drives count: ``passthrough:SERIAL``.
+    passed_by: dict[str, Traffic] = field(default_factory=dict)
     ticks: list[list[int]] = field(default_factory=lambda: [[1000] * 8 for _ in range(CPUS)])
     log: list[str] = field(default_factory=list)
     runs: int = 0
@@ -81,11 +83,16 @@ class Surroundings:
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("reads"):
                 self._count(drive.kname, FOREIGN)
+            if self.serials.get(drive.kname, drive.serial) in self._about("passthrough"):
+                earlier = self.passed_by.get(drive.kname, NOTHING)
+                self.passed_by[drive.kname] = total([earlier, FOREIGN])
         if "resync" in self.trouble:
             self._say(6, f"md: data-check of RAID array {array.kname}")
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("timeout"):
                 self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
+            for _ in range(24 if self.serials.get(drive.kname, drive.serial) in self._about("iucrc") else 0):
+                self._say(6, f"sd 0:0:1:0: [{drive.kname}] tag#7 Add. Sense: Information unit iuCRC error detected")
             if self.serials.get(drive.kname, drive.serial) in self._about("drops"):
                 self.dropped = 1
                 self._unreadable(drive.kname, 2048)
@@ -164,7 +171,11 @@ class Surroundings:
         """The answer to ``sh -c SCRIPT surroundings PICK WHEN ARRAY SINCE NAMES KNAME PATH TYPE …``."""
         when, array, since, _, *drives = argv[5:]
         files = self._clock() + self._files(array, drives[::3])
-        warmth = [line for kname in drives[::3] for line in (f"==warmth {kname}", self._smart(kname))] + ["=="]
+        warmth = [
+            line
+            for kname in drives[::3]
+            for line in (f"==warmth {kname}", self._smart(kname), f"==selftest {kname}", self._self_test(kname))
+        ] + ["==", "==opened", *self._opened(drives[::3]), "=="]
         names = ["==names", *({array} - {"-"}), *(name for kname in drives[::3] for name in (kname, kname[:-2])), "=="]
         new = self.log[int(since[1:]) - 1 :] if when == "after" and since.startswith("k") else []
         # Message 1 is of the boot, and has scrolled out of sight.
@@ -217,10 +228,27 @@ class Surroundings:
             rates = "current_link_speed:16.0 GT/s PCIe", "max_link_speed:16.0 GT/s PCIe"
             widths = f"current_link_width:{lanes}", "max_link_width:4"
             lines += [f"{PCI.format(kname)}/{each}" for each in (*rates, *widths)]
+            # 31 commands fail in each run of fio.
+            retried = 31 * self.runs if self.serials.get(kname) in self._about("retries") else 0
+            lines += [f"/sys/block/{kname}/device/ioerr_cnt:{7 + retried:#x}"]
         return lines
+
+    def _opened(self, knames: Sequence[str]) -> list[str]:
+        """Who has drives open once something was measured: ``opened:SERIAL``."""
+        users = [kname for kname in knames if self.runs and self.serials.get(kname) in self._about("opened")]
+        return [f"{kname} 737 generic sg_dd" for kname in users]
+
+    def _self_test(self, kname: str) -> str:
+        """A self-test once something was measured: ``selftest:SERIAL``."""
+        is_running = self.runs and self.serials.get(kname) in self._about("selftest")
+        operation = {"current_self_test_operation": {"value": 2 if is_running else 0}}
+        return json.dumps({"nvme_self_test_log": operation | {"current_self_test_completion_percent": 60}})
 
     def _smart(self, kname: str) -> str:
         answer: dict[str, Any] = dict(SMART)
+        own = total([self.counted.get(kname, NOTHING), self.passed_by.get(kname, NOTHING)])
+        answer |= {"host_read_commands": own.reads, "host_write_commands": own.writes}
+        answer |= {"data_units_read": -(-own.read_bytes // 512_000), "data_units_written": own.write_bytes // 512_000}
         if self.serials.get(kname) in self._about("throttled"):
             answer |= {"thm_temp1_trans_count": 3 * self.runs, "thm_temp1_total_time": 40 * self.runs}
         if self.serials.get(kname) in self._about("hot"):
@@ -267,3 +295,4 @@ def unattributed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks which drive was at fault: errors stay as they are."""
     unknown = FailureAttribution(FailureOrigin.UNKNOWN)
     monkeypatch.setattr(drive_failure, "_attribution", lambda *_: unknown)
+    monkeypatch.setattr(drive_failure, "note_repaired", lambda *_: None)
