@@ -208,6 +208,8 @@ class Recorder:
         expected = str(run.expected.drives) if run.expected else "none"
         facts |= {"drives_found": str(len(bay.drives)), "drives_expected": expected}
         facts |= {"budget_s": f"{run.budget_s:g}"} if run.budget_s else {}
+        unchecked = sorted(source.value for source in run.settings.unchecked)
+        facts |= {"unchecked": ",".join(unchecked)} if unchecked else {}
         self._add(facts.items())
 
     def _add(self, facts: Iterable[tuple[str, str]]) -> None:
