@@ -16,14 +16,13 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
-
-CHUNK_BYTES = 64 << 10
 
 
 def measured(folder: Path, kind: str) -> list[Measured]:
@@ -56,7 +55,7 @@ def main() -> None:
     bare, worst = measured(folder, "member"), 0.0
     for each in measured(folder, "measured"):
         geometry, workload = each.geometry, each.workload
-        if member_curve.objection(geometry, workload, CHUNK_BYTES):
+        if member_curve.objection(geometry, workload, ArraySettings().striping):
             continue
         drives = each.runs[0].members[: geometry.width - geometry.missing]
         needed = member_curve.member_workloads(geometry, workload)[0]

@@ -6,8 +6,7 @@
 The plan is that of the shipped suite for eight drives, the stopping rule and the forecast are the product's. Data
 sheets publish what is ``margin`` above the limit. Good drives do exactly that; bad ones are as far below the limit.
 What is fixed (fills, volumes of conditioning, bare drives) is the plan's own arithmetic in both, forecast and run.
-Fixed protocols judge rates only; tails and spreads are simulated for sequential ones. Of a screened suite the points
-that are measured are simulated, and every one agrees with its prediction.
+Fixed protocols judge rates only; tails and spreads are simulated for sequential ones.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def simulated(given: argparse.Namespace) -> Iterator[SuiteRow]:
     models, protocols = suite_plans.models(), suite_plans.protocols()
     for suite in given.suites.split(","):
         for name in given.protocols.split(","):
-            plan = suite_plans.of_suite(suite, screened=protocols[name].screen is not None)
+            plan = suite_plans.of_suite(suite)
             for margin in (float(each) / 100 for each in given.margins.split(",")):
                 for model in given.models.split(","):
                     one = Simulation.of(plan, models[model], protocols[name], margin, pools)

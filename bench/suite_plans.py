@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.plan.order import Steps
-from pytest_ssdqual.plugin.plan.screened_points import Point, ScreenedSweep, ScreeningPlan
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement
 from pytest_ssdqual.plugin.stash import RUN
-from pytest_ssdqual.qual.raid import screening
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -40,18 +38,6 @@ class SuitePlan:
     asked: ClaimsByMeasurement
     #: Number of claims that are judged together.
     claims: int
-    #: Points that may be predicted; None if all are measured.
-    screened: ScreeningPlan | None = None
-
-    def measured(self, settings: Protocol, expected: Spec) -> Steps:
-        """The steps of a run. Of screened points those of the sample, and those that predictions choose: here each
-        drive does what its sheet publishes.
-        """
-        steps, screened = self.steps(settings), self.screened
-        if screened is None:
-            return steps
-        chosen = {point for each in screened.sweeps for point in _chosen(each, expected, screened.rule.worst)}
-        return tuple(each for each in steps if not screened.leaves_out(each) or (each.geometry, each.what) in chosen)
 
     def of_level(self, name: str, level: RaidLevel) -> SuitePlan:
         """The same tests on arrays of another level."""
@@ -62,25 +48,8 @@ class SuitePlan:
         def steps(settings: Protocol) -> Steps:
             return tuple(replace(each, geometry=moved(each.geometry)) for each in self.steps(settings))
 
-        def at(points: Iterable[Point]) -> tuple[Point, ...]:
-            return tuple((moved(geometry), workload) for geometry, workload in points)
-
         asked = {(moved(geometry), workload): claims for (geometry, workload), claims in self.asked.items()}
-        screened = self.screened and replace(
-            self.screened,
-            sweeps=tuple(
-                replace(each, points=at(each.points), sample=at(each.sample), measured=at(each.measured))
-                for each in self.screened.sweeps
-            ),
-        )
-        return SuitePlan(name, steps, asked, self.claims, screened)
-
-
-def _chosen(sweep: ScreenedSweep, expected: Spec, worst: int) -> set[Point]:
-    """Points of a sweep that are measured because of their predictions; the margins of all are alike here."""
-    points = (*sweep.points, *sweep.measured)
-    known = {point: iops for point in points if (iops := expected.expected_iops(*point))}
-    return {*sweep.points[:worst], *screening.extremes(known)}
+        return SuitePlan(name, steps, asked, self.claims)
 
 
 class _Collected:
@@ -96,16 +65,16 @@ class _Collected:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         run = session.config.stash[RUN]
-        self.plan = SuitePlan(self.name, run.steps_by, run.asked, run.claims, run.screened)
+        self.plan = SuitePlan(self.name, run.steps_by, run.asked, run.claims)
         pytest.exit("the plan is known", returncode=0)
 
 
 @cache
-def of_suite(name: str, *, screened: bool = False) -> SuitePlan:
+def of_suite(name: str) -> SuitePlan:
     """Collect ``suites/NAME`` for eight drives; RuntimeError with pytest's output if that fails."""
     if name in OTHER_LEVEL:
         source, level = OTHER_LEVEL[name]
-        return of_suite(source, screened=screened).of_level(name, level)
+        return of_suite(source).of_level(name, level)
     collected, output = _Collected(name), io.StringIO()
     args = (
         "--collect-only",
@@ -114,7 +83,7 @@ def of_suite(name: str, *, screened: bool = False) -> SuitePlan:
         "-p",
         "no:cacheprovider",
         f"--ssd-devices=lab:{DRIVES}",
-        f"--ssd-protocol={'screen' if screened else 'sequential'}",
+        "--ssd-protocol=sequential",
     )
     with contextlib.redirect_stdout(output):
         pytest.main([*args, str(SUITES / name)], plugins=[collected])
@@ -162,6 +131,6 @@ def _figures(reads: int, writes: int) -> tuple[DataSheetValue, ...]:
 
 
 def protocols() -> dict[str, Protocol]:
-    """Protocols for acceptance and those that screen, by name."""
+    """Protocols for acceptance, by name."""
     found = {name: protocol.load(name) for name in protocol.shipped()}
-    return {name: each for name, each in found.items() if each.acceptance or each.screen}
+    return {name: each for name, each in found.items() if each.acceptance}

@@ -279,7 +279,7 @@ class Simulation:
     def of(cls, plan: SuitePlan, model: Model, protocol: Protocol, margin: float, pools: Pools) -> Simulation:
         """``margin``: of the published figure from its limit, as a share of the limit."""
         spec = model.at(margin)
-        steps = plan.measured(protocol, spec)
+        steps = plan.steps(protocol)
         # Suites with about as many claims share their outcomes.
         family = ErrorControl(max(1, round(plan.claims, -2)), protocol.verdict.family)
         return cls(model, protocol, spec, Promises(spec, protocol, plan.asked, family), steps, pools)

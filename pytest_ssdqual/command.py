@@ -33,7 +33,10 @@ RUNS = "ssdqual-runs"
 #: Exit status of a usage error: pytest's ``ExitCode.USAGE_ERROR``, without importing pytest.
 USAGE = 4
 #: Options of pytest that ``run`` also takes without their prefix ``ssd-``.
-SHORT = {"devices": "WHERE", "expect": "N", "spec": "SPEC", "protocol": "PROTOCOL", "wipe": "SERIAL"}
+SHORT = {
+    "devices": "WHERE", "expect": "N", "spec": "SPEC", "protocol": "PROTOCOL", "wipe": "SERIAL", "shared": "SERIAL",
+    "configured": "SERIAL", "unreadable": "SERIAL", "unchecked": "SOURCE",
+}  # fmt: skip
 #: Exit status of ``compare --fail-on-worse`` if a figure is worse.
 WORSE = 1
 #: An error of this program.

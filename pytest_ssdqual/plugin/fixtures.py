@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.measured.saturation import Saturation
     from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
     from pytest_ssdqual.qual.raid.geometry import Geometry
-    from pytest_ssdqual.qual.raid.screened import ScreenedRun
     from pytest_ssdqual.qual.stats.steady_state import SteadyState
     from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
     from pytest_ssdqual.qual.workload.workload import Workload
@@ -122,22 +121,19 @@ def ssd_steady(_ssd_campaign: Campaign, ssd_geometry: Geometry, ssd_workload: Wo
 
 @pytest.fixture
 def ssd_run(
-    pytestconfig: pytest.Config,
     _ssd_campaign: Campaign,
     ssd_geometry: Geometry,
     ssd_workload: Workload,
     _ssd_rounds_definition: Rounds | None,
-) -> Measured | ScreenedRun:
+) -> Measured:
     """The workload measured on the array, with all repeats; measured once for all tests.
 
     Needs the marks ``ssd_array`` and ``ssd_workload``. With the mark ``ssd_rounds`` it is one cell of the rounds. Pass
-        it to ``ssd_sla.judge``; its attributes are ``iops``, ``latency`` and ``runs``. A protocol with the table
-        ``screen`` may give a prediction instead, if nothing but ``ssd_sla`` uses it.
+        it to ``ssd_sla.judge``; its attributes are ``iops``, ``latency`` and ``runs``.
     """
     if _ssd_rounds_definition:
         return _ssd_campaign.cell(ssd_geometry, _ssd_rounds_definition, ssd_workload)
-    screening = pytestconfig.stash[RUN].screening
-    return (screening or _ssd_campaign).measure(ssd_geometry, ssd_workload)
+    return _ssd_campaign.measure(ssd_geometry, ssd_workload)
 
 
 @pytest.fixture
@@ -159,17 +155,13 @@ def ssd_runs(
 
 
 @pytest.fixture
-def ssd_sweep(
-    pytestconfig: pytest.Config, _ssd_campaign: Campaign, _ssd_widths: ArrayFamily, ssd_workload: Workload
-) -> Sweep:
+def ssd_sweep(_ssd_campaign: Campaign, _ssd_widths: ArrayFamily, ssd_workload: Workload) -> Sweep:
     """The workload measured on every width of the level, narrowest first.
 
     Needs the marks ``ssd_array`` and ``ssd_workload``. It uses results of ``ssd_run``.
     """
     from pytest_ssdqual.qual.measured.sweep import Sweep
 
-    if screening := pytestconfig.stash[RUN].screening:
-        return screening.sweep(_ssd_widths.geometries, ssd_workload)
     return Sweep(_ssd_campaign.sweep(_ssd_widths.geometries, ssd_workload))
 
 
@@ -222,7 +214,7 @@ def ssd_intact(request: pytest.FixtureRequest, ssd_rebuild: Rebuild) -> Intact:
 def ssd_lot(request: pytest.FixtureRequest, ssd_sla: Sla) -> Lot:
     """Judges the lot that the drives were drawn from, by the plan of the spec: ``ssd_lot.judge(ssd_run)``.
 
-    The mark ``ssd_promise`` names the claim. The plan is the spec's table ``[lot]``; without it the test is skipped.
+    The mark ``ssd_promise`` names the claim. The plan is the spec's table ``[lot]``; without it the run does not begin.
     """
     from pytest_ssdqual.plugin.judging.lot import Lot
 

@@ -17,13 +17,18 @@ def test_drives_have_no_media_defects(ssd_inspection):
     assert verdict
 
 
-def test_drives_have_an_empty_error_log(ssd_inspection):
+def test_drives_logged_no_errors_of_their_media(ssd_inspection):
     verdict = ssd_inspection.judge("error_log")
     assert verdict
 
 
 def test_drives_failed_no_self_test(ssd_inspection):
     verdict = ssd_inspection.judge("self_test")
+    assert verdict
+
+
+def test_drives_run_nothing_by_themselves(ssd_inspection):
+    verdict = ssd_inspection.judge("activity")
     assert verdict
 
 

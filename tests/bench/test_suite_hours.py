@@ -111,21 +111,6 @@ def test_plans_are_those_of_the_shipped_suites(
     result.stdout.re_match_lines([rf"claims \d+ {measurements}$"])
 
 
-def test_a_screened_suite_measures_a_part_of_its_points(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = (
-        "import suite_plans; plan = suite_plans.of_suite('raid5', screened=True);"
-        "screen, spec = suite_plans.protocols()['screen'], suite_plans.models()['sata'].at(0.1);"
-        "found = [sum(each.kind == 'measured' for each in steps) for steps in"
-        " (plan.measured(screen, spec), plan.steps(screen))];"
-        "(sweep,) = plan.screened.sweeps;"
-        "print('measured', len(sweep.measured) + len(sweep.sample) < found[0] < found[1], found[1])"
-    )
-    monkeypatch.setenv("PYTHONPATH", f"{suite_plans.SUITES.parent / 'bench'}:{suite_plans.SUITES.parent}")
-    pytester.runpython_c(code).stdout.re_match_lines([r"measured True 96$"])
-
-
 def test_every_rate_of_the_models_has_a_limit() -> None:
     for model in suite_plans.models().values():
         spec = model.at(0.05)

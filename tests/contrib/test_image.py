@@ -26,7 +26,8 @@ BUILDAH = shutil.which("buildah")
 
 
 def entered(place: Path) -> subprocess.CompletedProcess[str]:
-    env = {"PATH": os.environ["PATH"], "DEV": f"{place}/dev", "HOST": f"{place}/host", "RUN": f"{place}/run"}
+    places = {"DEV": "dev", "HOST": "host", "RUN": "run", "CONFIG": "config"}
+    env = {"PATH": os.environ["PATH"], **{name: f"{place}/{folder}" for name, folder in places.items()}}
     return subprocess.run([str(ENTRYPOINT), "echo", "began"], env=env, capture_output=True, text=True, check=False)
 
 
@@ -39,9 +40,19 @@ def test_entry_point_needs_what_protects_the_drives(tmp_path: Path) -> None:
     assert (refused.returncode, refused.stdout) == (4, "")
     assert "/host/etc" in refused.stderr
     (tmp_path / "host" / "etc").mkdir(parents=True)
+    (tmp_path / "config").mkdir()
+    assert "/sys/kernel/config" in entered(tmp_path).stderr, "the directory is there, and nothing is mounted on it"
+    (tmp_path / "config").rmdir()
     refused = entered(tmp_path)
     assert (refused.returncode, refused.stdout) == (4, "")
     assert re.search("--pid=host|leases", refused.stderr)
+
+
+def test_documented_command_has_every_mount_that_the_entry_point_asks_for() -> None:
+    command = (ROOT / "docs/labs.md").read_text()
+    asked = re.findall(r"-v \S+?(?=\")|--pid=host", ENTRYPOINT.read_text())
+    assert len(asked) == 4
+    assert [option for option in asked if option not in command] == []
 
 
 def test_image_has_every_tool_and_every_file_that_the_guard_reads() -> None:

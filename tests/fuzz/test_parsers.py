@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_disks import World, worlds
 
 import pytest_ssdqual
-from pytest_ssdqual.plugin.options.settings import parse_devices, parse_wipe
+from pytest_ssdqual.plugin.options.settings import parse_devices
 from pytest_ssdqual.plugin.plan.marks import parse_list
 from pytest_ssdqual.qual import units
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -28,6 +29,7 @@ from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import acceptance, features, output, status_stream
 from pytest_ssdqual.rig.guard import refusals
+from pytest_ssdqual.rig.guard.consent import Consent, Risk
 from pytest_ssdqual.rig.machine import facts as provenance
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import mdadm, resync
@@ -82,7 +84,13 @@ def answering(text: str) -> ScriptedMachine:
 # -- text that people and files write
 
 WORDS = ("4k", "480 GB", "1.4 ms", "12 min", "450 MB/s", "5 %", "randrw70_4k_off512_t4xqd32", "raid5x4-1failed")
-ARGUMENTS = ("root@dut7:/dev/sd[b-i],/dev/nvme*", "[fe80::1%eth0]:/dev/sda", "lab:8", "drive,raid5x4,raid0", "A\\,B,C")
+ARGUMENTS = (
+    "root@dut7:/dev/sd[b-i],/dev/nvme*",
+    "[fe80::1%eth0]:/dev/sda",
+    "lab:8",
+    "drive,raid5x4,raid0",
+    "A\\,B,C@12ab,D\\@e",
+)
 TEXTS: Mapping[str, Callable[[str], object]] = {
     "size": units.parse_size,
     "duration": units.parse_duration,
@@ -91,7 +99,7 @@ TEXTS: Mapping[str, Callable[[str], object]] = {
     "geometry": Geometry.parse,
     "workload": Workload.parse,
     "arrays": parse_list,
-    "wipe": parse_wipe,
+    "wipe": partial(Consent.parse, Risk.CONTENT),
     "devices": parse_devices,
 }
 

@@ -177,7 +177,7 @@ def test_health_that_is_not_read_is_not_judged_and_stops_nothing(inner: Inner, g
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     verdict = RunView.read(folder).verdict
     assert verdict.counts.unread == drives
-    assert any("--ssd-smart-type=none" in each for each in verdict.remarks)
+    assert any("was not read and is not judged" in each for each in verdict.remarks)
     assert verdict.fitness is Fitness.FIT
 
 
@@ -206,3 +206,95 @@ def test_a_counter_decides_by_the_limit_of_the_spec(
     assert bool(record["defects"]) is fails
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
     assert RunView.read(folder).verdict.fitness is (Fitness.UNFIT if fails else Fitness.FIT)
+
+
+#: What the kernel says of the struck drive, the origin, and a word of what a person can do.
+NOT_DEFECTIVE = {
+    "locked": (
+        "nvme0n1: Write(0x1) @ LBA 2048, 256 blocks, Access Denied (sct 0x2 / sc 0x86) DNR\n"
+        "critical medium error, dev nvme0n1, sector 2048 op 0x1:(WRITE) flags 0x8800 phys_seg 32 prio class 2",
+        "refused",
+        "sedutil-cli",
+    ),
+    "sanitized": ("nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Sanitize In Progress (sct 0x0 / sc 0x1d) ", "refused", "wait"),
+    "reserved": (
+        "nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Reservation Conflict (sct 0x0 / sc 0x83) ",
+        "refused",
+        "release",
+    ),
+    "interrupt": ("nvme nvme0: I/O tag 489 (d1e9) QID 3 timeout, completion polled", "host", "/proc/interrupts"),
+    "fabric": ("nvme nvme0: failed nvme_keep_alive_end_io error=10", "path", "fabric"),
+    "link": ("nvme nvme0: frozen state error detected, reset controller", "link", "another slot"),
+    "machine check": ("mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 8: fe00004000801080", "host", "event log"),
+    "vendor": ("nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Vendor Specific (sct 0x7 / sc 0xc1) DNR", "unknown", "SSDQ0002"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_DEFECTIVE)
+def test_a_request_that_failed_for_another_reason_is_an_error_with_the_cure(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    words, origin, cure = NOT_DEFECTIVE[name]
+    monkeypatch.setenv("SIMULATED_TROUBLE", "kernel:SSDQ0002")
+    monkeypatch.setenv("SIMULATED_KERNEL", words)
+    run(inner, '"raid5", widths=[4]').assert_outcomes(errors=2)
+    assert all(cure in case.message for case in inner.cases().values())
+    records = inner.records("measurement_failed")
+    assert {record["origin"] for record in records} == {origin}
+    assert all(record["failed"] == [] for record in records)
+
+
+def test_a_locked_drive_side_by_side_is_left_out_and_the_others_are_judged(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "kernel:SSDQ0002")
+    monkeypatch.setenv("SIMULATED_KERNEL", NOT_DEFECTIVE["locked"][0])
+    run(inner, '"drive"').assert_outcomes(errors=2)
+    cases = inner.cases().values()
+    assert all("SSDQ0002" in case.message for case in cases)
+    assert any("sedutil-cli" in case.message for case in cases)
+    verdicts = inner.records("verdict")
+    assert {record["finding"] for record in verdicts if "finding" in record} <= {"inconclusive"}
+    assert {drive for record in inner.records("drives_left_out") for drive in record["drives"]} == {"SSDQ0002"}
+
+
+@pytest.mark.parametrize(("trouble", "word"), [("retries", "failed or retried commands"), ("iucrc", "iuCRC error")])
+@pytest.mark.parametrize("smart_type", ["auto", "none"])
+def test_what_the_kernel_repaired_is_on_every_surface_and_fails_nothing(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, word: str, smart_type: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0003")
+    result = run(inner, '"drive"', f"--ssd-smart-type={smart_type}", "-o", "ssd_page=true")
+    result.assert_outcomes(passed=2)
+    for name in ("summary.md", "report.html"):
+        text = (inner.folder() / name).read_text()
+        assert "drive or its link" in text, name
+        assert word in text, name
+    terminal = result.stdout.str()
+    assert "drive or its link" in terminal
+    assert word in terminal
+    findings = inner.suite_properties()["ssd.health_findings"]
+    assert "SSDQ0003" in findings
+    assert word in findings
+    assert "SSDQ0002" not in findings
+    assert RunView.read(inner.folder()).verdict.fitness is Fitness.FIT
+
+
+@pytest.mark.parametrize("trouble", ["retries", "iucrc"])
+@pytest.mark.parametrize("smart_type", ["auto", "none"])
+def test_repaired_errors_fail_by_the_limit_of_the_spec(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, smart_type: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", f"{trouble}:SSDQ0003")
+    limits = "[health]\nretried_errors = 10\n"
+    run(inner, '"drive"', f"--ssd-smart-type={smart_type}", health=True, limits=limits).assert_outcomes(
+        passed=2, failed=1
+    )
+    assert "SSDQ0003" in inner.cases()["test_health"].message
+    assert RunView.read(inner.folder()).verdict.fitness is Fitness.UNFIT
+
+
+def test_the_health_of_all_drives_remarks_what_was_repaired(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "retries:SSDQ0003")
+    run(inner, '"drive"', health=True).assert_outcomes(passed=3)
+    assert "drive or its link" in inner.cases()["test_health"].text + str(inner.records("verdict"))

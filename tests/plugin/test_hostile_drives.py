@@ -21,7 +21,6 @@ from support.fakes.inner_session import Inner
 from support.simulator import simulated_rig
 from support.simulator.simulated_disks import Device, World
 
-from pytest_ssdqual.plugin.options.settings import parse_wipe
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.progress_events import Looked
@@ -39,6 +38,7 @@ from pytest_ssdqual.report.terminal.summary import Header, header_lines, write_l
 from pytest_ssdqual.report.view.tables import TextLine
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.guard.consent import Consent, Risk
 from pytest_ssdqual.rig.guard.lease import lock_files
 from pytest_ssdqual.rig.guard.refusals import refusals
 from pytest_ssdqual.rig.machine.machine import RigError
@@ -135,8 +135,8 @@ def test_a_refusal_says_how_to_consent_and_that_is_understood(serial: str, fstyp
     if not drive.serial:
         return
     (option,) = [word for word in shlex.split(sentence.rpartition(" add ")[2].removesuffix(".")) if word]
-    consented = parse_wipe(option.removeprefix("--ssd-wipe="))
-    assert consented == (drive.serial,)
+    consented = Consent.parse(Risk.CONTENT, option.removeprefix("--ssd-wipe="))
+    assert [each.name for each in consented] == [drive.serial]
     assert refusals(topology, world.matches(), frozenset(consented)) == ()
 
 
@@ -162,7 +162,7 @@ def test_two_drives_are_told_apart_by_what_cannot_be_seen() -> None:
 @pytest.mark.parametrize("text", ["A\\,B", "A\\,B, C ,,D", ",", ""])
 def test_commas_in_consents(text: str) -> None:
     expected = {"A\\,B": ("A,B",), "A\\,B, C ,,D": ("A,B", "C", "D"), ",": (), "": ()}
-    assert parse_wipe(text) == expected[text]
+    assert tuple(each.name for each in Consent.parse(Risk.CONTENT, text)) == expected[text]
 
 
 class Renamed(simulated_rig.SimulatedMachine):

@@ -13,7 +13,6 @@ import pytest
 
 from pytest_ssdqual.plugin.plan.budget import SPENT
 from pytest_ssdqual.plugin.session.recorder import CLAIMS
-from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit
@@ -48,7 +47,7 @@ EVIDENCE = Evidence(
     "steady_iops", ("raid5x4",), ("randread_4k_qd8",), 1.0, 0.9, 1.1, 5, Unit.IOPS, 0.5, Direction.AT_LEAST, "a spec",
     Finding.PASS, 50.0, "a sentence", "quick", False, published=PUBLISHED, members=(PART,), points=(PART,),
     wider=(Widening(0.1, 0.8, 1.2),), baseline=Earlier("a run", "0" * 64, Unit.IOPS, ENDS, ENDS),
-    screened=Agreement("raid5", 20, 6, 8, 12, 10.0, 0.95), predicted=("raid5x4",), relative_to="randread_4k_qd8",
+    relative_to="randread_4k_qd8",
     unit_of_parts=Unit.IOPS,
 )  # fmt: skip
 

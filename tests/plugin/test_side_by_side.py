@@ -55,6 +55,35 @@ def measured_on(inner: Inner) -> list[list[str]]:
     return [list(each["members"]) for record in inner.records("measured") for each in record["runs"]]
 
 
+def test_drive_unplugged_in_its_purge_is_named_as_lost(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "unplugged:SSDQ0003")
+    suite = SUITE.split('    @pytest.mark.ssd_promise("member_spread")')[0]
+    run(inner, suite=suite)
+    first, _ = cases_of(inner, "test_iops")
+    assert first.outcome in ("failure", "error")
+    for word in ("SSDQ0003", "purge", "controller is down"):
+        assert word in first.message
+    for serial in ("SSDQ0001", "SSDQ0002", "SSDQ0004"):
+        assert serial not in first.message
+    (record,) = inner.records("measurement_failed")
+    assert "purge" in str(record["error"])
+
+
+def test_drive_that_does_not_answer_is_tried_again_by_the_next_test(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is busy with the discard of its purge; udev's process, which waits for it, is only a symptom."""
+    monkeypatch.setenv("SIMULATED_SILENT", "SSDQ0003=1")
+    suite = SUITE.split('    @pytest.mark.ssd_promise("member_spread")')[0]
+    run(inner, suite=suite).assert_outcomes(passed=1, errors=1)
+    first, second = cases_of(inner, "test_iops")
+    assert (first.outcome, second.outcome) == ("error", "passed")
+    assert "does not answer" in first.message
+    assert "SSDQ0003" in first.message
+    assert "open for reading" not in first.message
+    assert second.properties["ssd.drives"].split() == ["SSDQ0001", "SSDQ0002", "SSDQ0003", "SSDQ0004"]
+
+
 @pytest.mark.parametrize(
     ("trouble", "word"),
     [("pulled", "dropped out"), ("media", "media errors"), ("stuck", "timed out"), ("returns", "I/O errors")],

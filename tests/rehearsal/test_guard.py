@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from support.builders.consents import all_risks, unmarked
 from support.lab.rehearsed import SERIALS, Server, Start, await_that
 
 from pytest_ssdqual.rig.drives import fencing
@@ -21,7 +22,7 @@ from pytest_ssdqual.rig.guard import refusals as safety
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine import ssh
 from pytest_ssdqual.rig.machine.channel import Channel
-from pytest_ssdqual.rig.machine.machine import DriveRefused
+from pytest_ssdqual.rig.machine.machine import Completed, DriveRefused
 from pytest_ssdqual.rig.purge import purge
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ class OccupiedDrives:
         """What the guard says, asked directly."""
         matches = expand(self.machine, patterns)
         topology = survey(self.machine, [match.kname for match in matches])
-        return safety.explain(safety.refusals(topology, matches, frozenset(wipe)))
+        return unmarked(safety.explain(safety.refusals(topology, matches, all_risks(*wipe))))
 
     def appeared(self, serial: str, count: int) -> list[str]:
         """Kernel names of the drives with this serial, when there are so many."""
@@ -359,16 +360,52 @@ def test_the_guard_says_why(scene: str, rack: OccupiedDrives, subtests: pytest.S
                 pytest.skip("the kernel is older than 5.13: NVMe namespaces have no generic node")
             named = [match for match in matches if match.pattern in map(rack.fill, case.patterns)]
             named = list(dict.fromkeys(named))
-            said = safety.explain(safety.refusals(topology, named, frozenset(case.wipe)))
+            said = unmarked(safety.explain(safety.refusals(topology, named, all_risks(*case.wipe))))
             assert rack.fill(case.says) in said
     with subtests.test("whatever is agreed to"):
         named = [match for match in matches if match.written_path in rack.paths]
         named = list({match.kname: match for match in named}.values())
-        refused = safety.refusals(topology, named, frozenset(SERIALS))
+        refused = safety.refusals(topology, named, all_risks(*SERIALS))
         assert {one.drive for one in refused if one.drive.startswith("/dev/nvme")} == {
             rack.fill(f"{{d{number}}}") for number in IN_USE[scene]
         }
     assert rack.hashes() == before
+
+
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """The machine as a container sees it: every command in a mount namespace of its own, after ``preparation``."""
+
+    machine: Channel
+    preparation: str
+
+    def run(self, argv: Sequence[str], **how: Any) -> Completed:
+        script = f'{self.preparation}; exec "$@"'
+        return self.machine.run(["unshare", "--mount", "sh", "-ec", script, "container", *argv], **how)
+
+
+FRESH_SYSFS = "umount -l -R /sys; mount -t sysfs sysfs /sys"
+CONFIGFS_OF_THE_HOST = f"""
+    mkdir -p /run/config; mount --rbind /sys/kernel/config /run/config
+    {FRESH_SYSFS}; mount --rbind /run/config /sys/kernel/config
+"""
+
+
+@pytest.mark.parametrize("scene", ["open"], indirect=True)
+@pytest.mark.parametrize(
+    ("preparation", "says"),
+    [
+        (FRESH_SYSFS, "whether the kernel exports a drive (nvmet is loaded, and /sys/kernel/config/nvmet is not there"),
+        ("umount /sys/kernel/config", "whether the kernel exports a drive (nvmet is loaded"),
+        (CONFIGFS_OF_THE_HOST, "is exported (NVMe over Fabrics target)"),
+    ],
+    ids=["container", "unmounted", "documented container"],
+)
+def test_exported_drive_is_refused_wherever_configfs_is(
+    scene: str, rack: OccupiedDrives, preparation: str, says: str
+) -> None:
+    contained = replace(rack, machine=cast("Channel", Contained(rack.machine, preparation)))
+    assert says in contained.refusals((rack.paths[3],), SERIALS)
 
 
 #: pytest keeps a scene for tests that name it at the same index: it is the first of all.

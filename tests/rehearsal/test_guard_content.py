@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from support.builders.consents import all_risks, unmarked
 from support.lab.rehearsed import SERIALS, LabHost, Server, Start, drives
 
 from pytest_ssdqual.lab.faults import RequestKind
@@ -50,7 +51,7 @@ class ContentBench:
         matches = expand(self.machine, [ID])
         knames = [match.kname for match in matches]
         topology = content.examined(self.machine, survey(self.machine, knames), knames, names=True)
-        return refusals.explain(refusals.refusals(topology, matches, wipe))
+        return unmarked(refusals.explain(refusals.refusals(topology, matches, all_risks(*wipe))))
 
 
 @pytest.fixture(scope="module")

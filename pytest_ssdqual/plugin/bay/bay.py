@@ -17,13 +17,15 @@ import pytest
 
 from pytest_ssdqual.plugin.options.settings import Devices, Settings
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.drives import health
+from pytest_ssdqual.rig.drives.health import Identification
 from pytest_ssdqual.rig.drives.survey import Drive, NothingMatches, UnusablePattern, expand, survey
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Match, Topology
 from pytest_ssdqual.rig.fio import features
-from pytest_ssdqual.rig.guard import consent, content, held_drives, lease, refusals
-from pytest_ssdqual.rig.guard.consent import Content
+from pytest_ssdqual.rig.guard import consent, content, held_drives, lease, refusals, sampling
+from pytest_ssdqual.rig.guard.consent import Consent, Content
 from pytest_ssdqual.rig.guard.lease import Terms
 from pytest_ssdqual.rig.guard.refusals import Leftover
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
@@ -36,6 +38,13 @@ from pytest_ssdqual.rig.md import members
 if TYPE_CHECKING:
     from pytest_ssdqual.lab.drives import ScaleModel
     from pytest_ssdqual.lab.vm import Reach, Vm
+
+#: Drives in a sentence.
+MOST_NAMED = 8
+
+
+#: A drive that reports less of itself as allocated may count whole mapping units, of which a label is in one.
+MIN_ALLOCATED = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +108,8 @@ def open_bay(
             note("leftovers_removed", files=list(removed))
         matches, topology = _found_free(channel, patterns, settings.wait_s if note else 0.0)
         uuids, wanted = ours(), {match.kname for match in matches}
-        topology, left = _without_leftovers(channel, topology, uuids, wanted, settings.wipe)
-        topology = content.examined(channel, topology, wanted, uuids, names=True)
+        topology, left = _without_leftovers(channel, topology, uuids, wanted, settings.consents)
+        topology = content.examined(channel, topology, wanted, uuids, names=True, spend_s=sampling.THOROUGH_S)
         facts = provenance.facts(channel)
         drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
         known = _typed(channel, drives, settings)
@@ -109,8 +118,8 @@ def open_bay(
     _guard(topology, matches, settings, uuids, known, refuse)
     # smartctl runs only on drives that passed the guard.
     known = _identified(channel, known)
-    _require_one_kind(channel, known)
-    remarks = (*topology.unchecked, *_without_health(known))
+    _require_tools_of(channel, known)
+    remarks = (*_unchecked(topology, settings), *_allocated(topology, known), *_without_health(known))
     bay = Bay(target, tuple(known), facts, remarks, _contents(topology, known), switch)
     return OpenedBay(bay, channel, tuple(matches), has_leftovers=bool(left))
 
@@ -129,7 +138,7 @@ def clear(
     channel, wanted, uuids = opened.channel, {match.kname for match in opened.matches}, ours()
     try:
         topology = held_drives.examined_leftovers(channel, survey(channel, wanted), uuids, wanted)
-        leftovers = held_drives.stoppable(topology, uuids, wanted, settings.wipe)
+        leftovers = held_drives.stoppable(topology, uuids, wanted, settings.consents)
         stopped = held_drives.clear_leftovers(channel, topology, leftovers, note)
         topology = content.examined(channel, survey(channel, wanted), wanted, uuids, names=True)
     except (RigError, ValueError) as error:
@@ -149,7 +158,10 @@ def _guard(
     refuse: Callable[[Drive], list[str]],
 ) -> None:
     """Raise ``pytest.UsageError`` with all refusals of the guard and of the site's hook."""
-    refused = refusals.refusals(topology, matches, settings.wipe, uuids, of_several=settings.is_of_several)
+    refused = refusals.refusals(
+        topology, matches, settings.consents, uuids,
+        unchecked=settings.unchecked, of_several=settings.is_of_several,
+    )  # fmt: skip
     _require_none((*refused, *_refused_by_site(drives, refuse)))
 
 
@@ -185,16 +197,19 @@ def _read_only_bay(
     drives = _typed(channel, drives, settings)
     # The inspection reports a drive that smartctl cannot identify.
     found = health.identify(channel, drives)
-    drives = [replace(drive, firmware=found[drive.path].firmware or drive.firmware) for drive in drives]
+    drives = [
+        replace(drive, firmware=found[drive.path].firmware or drive.firmware)
+        for drive in _without_virtual_health(drives, found)
+    ]
     return Bay(target, tuple(drives), provenance.facts(channel), _without_health(drives))
 
 
 def _without_leftovers(
-    channel: Channel, topology: Topology, ours: frozenset[str], wanted: set[str], wipe: frozenset[str]
+    channel: Channel, topology: Topology, ours: frozenset[str], wanted: set[str], given: frozenset[Consent]
 ) -> tuple[Topology, tuple[Leftover, ...]]:
     """Return the topology that results when arrays of earlier runs are stopped where that is safe, and the arrays."""
     topology = held_drives.examined_leftovers(channel, topology, ours, wanted)
-    leftovers = held_drives.stoppable(topology, ours, wanted, wipe)
+    leftovers = held_drives.stoppable(topology, ours, wanted, given)
     for leftover in leftovers:
         topology = members.without(topology, leftover.kname)
     return topology, leftovers
@@ -222,47 +237,92 @@ def _typed(channel: Channel, drives: Sequence[Drive], settings: Settings) -> lis
 
 
 def _identified(channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
-    """Return the drives with the firmware that smartctl reports.
+    """Return the drives with the firmware that smartctl reports; those of a hypervisor perhaps without health.
 
-    Raises ``pytest.UsageError`` with each drive that smartctl cannot identify, and if it does not run.
+    Raises ``pytest.UsageError`` with all drives that smartctl cannot identify, and if it does not run.
     """
     try:
         found = health.identify(channel, drives)
     except RigError as error:
         raise pytest.UsageError(str(error)) from error
-    refused = [
-        refusals.Refusal(drive.describe(), (f"{found[drive.path].problem}; {_ways_out(drive)}",))
+    drives = _without_virtual_health(drives, found)
+    if unread := [drive for drive in drives if found[drive.path].problem and drive.has_health]:
+        raise pytest.UsageError(_unread(unread, found, are_all=len(unread) == len(drives)))
+    return [replace(drive, firmware=found[drive.path].firmware or drive.firmware) for drive in drives]
+
+
+def _without_virtual_health(drives: Sequence[Drive], found: Mapping[str, Identification]) -> list[Drive]:
+    """Return the drives, those of a hypervisor that have no readable health without it, unless a type was given."""
+    return [
+        replace(drive, smart_type=NO_SMART)
+        if drive.is_virtual and drive.smart_type == AUTO_SMART and found[drive.path].problem
+        else drive
         for drive in drives
-        if found[drive.path].problem
     ]
-    _require_none(refused)
-    return [replace(drive, firmware=found[drive.path].firmware) for drive in drives]
 
 
-def _ways_out(drive: Drive) -> str:
+def _unread(drives: Sequence[Drive], found: Mapping[str, Identification], *, are_all: bool) -> str:
+    """Return one sentence for all drives whose health cannot be read, with one option to copy that is for all."""
+    by_problem: dict[str, list[str]] = {}
+    for drive in drives:
+        problem = found[drive.path].problem.replace(f"{drive.path}: ", "")
+        by_problem.setdefault(problem, []).append(drive.describe())
+    said = "; ".join(f"{named(names, MOST_NAMED)}: {problem}" for problem, names in by_problem.items())
+
+    def option(smart_type: str) -> str:
+        values = [smart_type] if are_all else [f"{drive.path}={smart_type}" for drive in drives]
+        return " ".join(f"--ssd-smart-type={shlex.quote(value)}" for value in values)
+
     return (
-        f"name its type with --ssd-smart-type={shlex.quote(f'{drive.path}=TYPE')} (smartctl's option -d, e.g. "
-        f"megaraid,4), or run without its health: --ssd-smart-type={shlex.quote(f'{drive.path}={NO_SMART}')}"
+        f"smartctl: {said}; name the type with {option('TYPE')} (smartctl's option -d, e.g. megaraid,4), or run "
+        f"without health: {option(NO_SMART)}"
     )
+
+
+def _unchecked(topology: Topology, settings: Settings) -> Iterator[str]:
+    """Yield a remark for each source of ``--ssd-unchecked``: why it was blind, or that it was not."""
+    for source in sorted(settings.unchecked, key=lambda source: source.value):
+        why = "; ".join(spot.why for spot in topology.blind if spot.source is source)
+        result = f"not checked: {why}" if why else "not needed, this machine could answer"
+        yield f"--ssd-unchecked={source.value}: {result}"
+
+
+def _allocated(topology: Topology, drives: Sequence[Drive]) -> Iterator[str]:
+    """Yield a remark for each drive that by its own account has data where no sample shows any.
+
+    NVMe's NUSE counts allocated blocks. Many drives always report all of them, which says nothing.
+    """
+    for drive in drives:
+        share = topology.nodes[drive.kname].allocated
+        is_blank = not topology.nodes[drive.kname].signatures
+        if is_blank and share is not None and MIN_ALLOCATED < share < 1:
+            yield (
+                f"{drive.describe()} reports {share:.1%} of its blocks as allocated (NUSE), and no sample shows "
+                "content: there may be data between the samples"
+            )
 
 
 def _without_health(drives: Sequence[Drive]) -> tuple[str, ...]:
-    return tuple(
-        f"the health of {drive.describe()} is not read and not judged (--ssd-smart-type={NO_SMART})"
-        for drive in drives
-        if not drive.has_health
+    """Return a sentence about the drives of a hypervisor without health, and one about all others without it."""
+    unread = [drive for drive in drives if not drive.has_health]
+    virtual = [drive for drive in unread if drive.is_virtual]
+    real = [drive.describe() for drive in unread if not drive.is_virtual]
+    of_virtual = (
+        f"{len(virtual)} drive{'' if len(virtual) == 1 else 's'} of a hypervisor "
+        f"({named(sorted({drive.model or drive.path for drive in virtual}), MOST_NAMED)}) have no health that can be "
+        "read; it is not judged"
     )
+    of_real = f"the health of {named(real, MOST_NAMED)} is not read and not judged (--ssd-smart-type={NO_SMART})"
+    return (*((of_virtual,) if virtual else ()), *((of_real,) if real else ()))
 
 
-def _require_one_kind(channel: Channel, drives: Sequence[Drive]) -> None:
-    """Require drives of one kind, and the tools that they need on the machine; else raise ``pytest.UsageError``."""
+def _require_tools_of(channel: Channel, drives: Sequence[Drive]) -> None:
+    """Require the tools that these drives need on the machine; else raise ``pytest.UsageError``."""
     if any(drive.transport == "nvme" for drive in drives):
         try:
             provenance.require_tools(channel, provenance.NVME_TOOLS)
         except RigError as error:
             raise pytest.UsageError(str(error)) from error
-    if unequal := refusals.unequal(drives):
-        raise pytest.UsageError("these drives cannot form one array: " + "; ".join(unequal))
 
 
 def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> tuple[Sequence[Match], Topology]:

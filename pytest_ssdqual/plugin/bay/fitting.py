@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, matches
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.rig.drives.failed import serial_of
+from pytest_ssdqual.rig.guard import refusals
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.qualification import Qualification
@@ -50,8 +51,14 @@ def require(run: Qualification) -> tuple[str, ...]:
 
 
 def refused_array(run: Qualification) -> str:
-    """Return why no array of the run's drives may be built: they have several sheets, and nothing permits a mix."""
-    own = [run.spec.of(serial_of(drive)) for drive in run.bay.drives]
+    """Return why no array of the run's drives may be built, whose sizes or sheets differ; empty if one may.
+
+    Drives side by side may differ in both.
+    """
+    drives = run.bay.drives
+    if sizes := refusals.unequal(drives):
+        return f"these drives cannot form one array: {'; '.join(sizes)}"
+    own = [run.spec.of(serial_of(drive)) for drive in drives]
     mixed = run.settings.mixed or any(spec.inspection.mixed for spec in own)
     if run.settings.devices.lab is not None or mixed or len({spec.key for spec in own}) < 2:
         return ""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec import spec as specs
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.combined import combine
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -17,10 +21,13 @@ from pytest_ssdqual.rig.drives.failed import serial_of
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.bay.bay import Bay
+    from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.rig.drives.survey import Drive
 
 #: Spec of the lab's drives; their model does not identify them, as all of QEMU's NVMe drives have the same one.
 LAB_SPEC = "ssdqual-sm300"
+#: Least likeness of a model and a sheet's, as of ``difflib``, and number of models in a sentence.
+ALIKE, MOST_NAMED = 0.6, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,42 @@ def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_se
         return Sheets(combine(own) if own else loaded[0], tuple(sources))
     except ValueError as error:
         raise pytest.UsageError(f"--ssd-spec: {error}") from error
+
+
+def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: int) -> None:
+    """Raise ``pytest.UsageError`` if tests have their limits from a sheet, and a drive has none.
+
+    ``tests`` are those of the ``of`` selected ones, each with a claim that it judges by a sheet. A sheet that the user
+    names is enough, ``default`` too. The promises for any drive alone pass a drive at a hundredth of its sheet.
+    """
+    if run.settings.specs or not tests:
+        return
+    models = run.without_sheet
+    item, claim = next(iter(tests.items()))
+    first = f"the {claim.label} of {item.nodeid}" if claim else item.nodeid
+    alike = dict.fromkeys(spec.key for model in models if (spec := nearest(model)))
+    close = f" (shipped sheets of similar products: {named([*alike], MOST_NAMED)})" if alike else ""
+    raise pytest.UsageError(
+        f"no data sheet is known for {named(models, MOST_NAMED)}{close}, and {len(tests):,} of {of:,} tests judge by "
+        f"one, {first} first: name a file of your own with --ssd-spec=FILE; or measure a drive that you trust with "
+        "--ssd-spec=default and -o ssd_measure_unpromised=true, and make the file of that run with ssdqual spec "
+        "--from RUN; or judge no figure of a sheet with --ssd-spec=default"
+    )
+
+
+def nearest(model: str) -> Spec | None:
+    """Return the shipped sheet whose name or model resembles a model string most; None if none does."""
+    known: dict[str, Spec] = {}
+    for spec in map(specs.load, specs.shipped()):
+        if spec.key not in (specs.DEFAULT, LAB_SPEC):
+            names = (spec.name, *(each.strip("*") for each in spec.product.models))
+            known |= dict.fromkeys(map(str.lower, names), spec)
+    words = [word.lower() for word in (model, *re.split(r"[\s_]+", model))]
+    # A pattern is a prefix: what follows in the model string says nothing.
+    ratio, name = max(
+        (SequenceMatcher(None, word[: len(name)], name).ratio(), name) for word in words for name in known
+    )
+    return known[name] if ratio >= ALIKE else None
 
 
 def _of_models(drives: Sequence[Drive]) -> tuple[str, ...]:

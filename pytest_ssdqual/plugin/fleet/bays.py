@@ -39,6 +39,7 @@ from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, chang
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.guard import consent, refusals
+from pytest_ssdqual.rig.guard.consent import Consent
 from pytest_ssdqual.rig.machine.interrupts import put_off
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 
@@ -122,9 +123,9 @@ def apart(starts: Sequence[BayStart]) -> tuple[str, ...]:
     bays = {each.name: each.run.qualification.bay.drives for each in starts if each.run}
     wrong = list(shared_paths.same_drives(bays))
     everything = [drive for drives in bays.values() for drive in drives]
-    useless = tuple(refusals.useless_consents(everything, starts[0].settings.wipe))
+    useless = tuple(refusals.useless_consents(everything, starts[0].settings.consents))
     wrong += [refusals.explain(useless)] if useless else []
-    wrong += _consents_for_several(bays, starts[0].settings.wipe)
+    wrong += _consents_for_several(bays, starts[0].settings.consents)
     first = starts[0]
     what = first.settings.on_shared_path(acceptance=first.protocol.acceptance)
     shared: tuple[str, ...] = ()
@@ -152,14 +153,14 @@ def clear_all(starts: Sequence[BayStart]) -> None:
             raise
 
 
-def _consents_for_several(bays: Mapping[str, Sequence[Drive]], wipe: Collection[str]) -> Iterator[str]:
+def _consents_for_several(bays: Mapping[str, Sequence[Drive]], given: Collection[Consent]) -> Iterator[str]:
     """Yield an error for a consent that applies to drives with the same serial number in several bays."""
-    for name in sorted(wipe):
-        where = [bay for bay, drives in bays.items() if any(name in consent.names(drive) for drive in drives)]
+    for each in sorted(given, key=lambda each: (each.risk.value, each.name)):
+        where = [bay for bay, drives in bays.items() if any(each.name in consent.names(drive) for drive in drives)]
         if len(where) > 1:
             yield (
-                f"{consent.option(name)}: drives of the bays {', '.join(where)} have that serial: give the WWN of the "
-                "one that is meant, or run these bays one by one with --ssd-bay"
+                f"{consent.options([each])}: drives of the bays {', '.join(where)} have that serial: give the WWN of "
+                "the one that is meant, or run these bays one by one with --ssd-bay"
             )
 
 

@@ -97,6 +97,11 @@ def last_line(traceback: str) -> str:
     return safe_text.line(lines[-1].removeprefix("E ").strip()) if lines else ""
 
 
+def tell_refusal(config: pytest.Config, sentence: str) -> None:
+    """Send the controller why the worker of the only bay runs no test: xdist does not send usage errors."""
+    config.hook.pytest_collectreport(report=pytest.CollectReport("ssdqual", "failed", sentence, []))
+
+
 def take_time_to_end(config: pytest.Config) -> None:
     """Give an interrupted worker time to end in order."""
     for _, plugin in config.pluginmanager.list_name_plugin():  # get_plugins() requires hashable plugins

@@ -12,6 +12,7 @@ from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid import member_curve, prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
 from pytest_ssdqual.qual.raid.prediction import Prediction
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim
@@ -19,7 +20,7 @@ from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel, Est
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import attribution, latency_attribution, member_latency, shortfall
-from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
+from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.validity.shortfall import LatencyEvidence, Shortfall
 from pytest_ssdqual.qual.verdict import broken_point
 from pytest_ssdqual.qual.verdict.broken_point import OF_KIND, QUANTILES, BrokenLatency, BrokenPoint
@@ -43,7 +44,7 @@ class Attributor:
     """Attributes the shortfalls of one run; predictions are made once for each array and workload."""
 
     campaign: Callable[[], Campaign]
-    chunk_bytes: int
+    striping: Striping
     _predicted: dict[tuple[Geometry, Workload, tuple[str, ...]], PredictedArray | str] = field(default_factory=dict)
     #: IOPS of arrays of equal drives, by the workload and the arrays of a sweep, each with its drives.
     _even_iops: dict[tuple[Workload, tuple[tuple[Geometry, tuple[str, ...]], ...]], dict[Geometry, float]] = field(
@@ -61,7 +62,6 @@ class Attributor:
         """Return the sweep with what arrays of equal drives do: every member like the median of all drives."""
         workload = sweep.subject.workload
         found = {each.geometry: self._of(each) for each in sweep}
-        found |= {each: self.predict(each, workload) for each in sweep.predicted}
         arrays = {geometry: each for geometry, each in found.items() if not isinstance(each, str)}
         if len(arrays) < len(found):
             return sweep
@@ -78,9 +78,7 @@ class Attributor:
 
         Without a prediction only positive evidence counts: a busy host, another program, a drive that stands out.
         """
-        if judged.subject.geometry.is_side_by_side:
-            return self._of_drive(verdict)
-        if verdict.claim in OF_COUNTERS:
+        if judged.subject.geometry.is_side_by_side or verdict.claim in OF_COUNTERS:
             return None
         point = broken_point.of_verdict(verdict, judged)
         if point is None:
@@ -88,12 +86,6 @@ class Attributor:
         found = point.unpredictable or self._of(point.measured)
         collected = self._shortfall(point, found)
         return latency_attribution.attribute(collected) if point.latency else attribution.attribute(collected)
-
-    def _of_drive(self, verdict: Verdict) -> Cause | None:
-        """Name the drive itself; drives side by side have nothing above them but the host, which checks cover."""
-        if not verdict.subject.drive:
-            return None
-        return Cause(Culprit.DRIVE, 0.95, "measured without an array", (verdict.subject.drive,))
 
     def _shortfall(self, point: BrokenPoint, found: PredictedArray | str) -> Shortfall:
         measured, needed = point.measured, point.needed_iops
@@ -144,7 +136,7 @@ class Attributor:
         return self._predicted[key]
 
     def _predict(self, geometry: Geometry, workload: Workload, drives: Sequence[str]) -> PredictedArray:
-        if why := member_curve.objection(geometry, workload, self.chunk_bytes):
+        if why := member_curve.objection(geometry, workload, self.striping):
             raise NotApplicable(why)
         campaign = self.campaign()
         curves = _curves([campaign.member(each) for each in campaign.member_workloads(geometry, workload)], drives)

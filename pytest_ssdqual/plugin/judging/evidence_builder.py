@@ -10,13 +10,11 @@ from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.raid.screened import agreement_of, predicted_arrays
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Published, Scope
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, VerdictRule
+from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.verdict import estimators, multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Verdict
@@ -47,7 +45,6 @@ class EvidenceBuilder:
     #: Name of the test's workload set or rounds.
     group: str = ""
     #: Chunk size of all arrays.
-    chunk_bytes: int = parse_size(ArraySettings().chunk)
     #: Returns the rounds whose cells the test judges.
     loop: Callable[[], RoundsResult] | None = None
 
@@ -96,17 +93,11 @@ class EvidenceBuilder:
         if claim.scope is Scope.MEMBERS:
             members, drive = _alike(claim, judged), estimators.slowest_member(judged, claim)
         loop = self.loop() if self.loop else None
-        agreement = agreement_of(judged)
         return replace(
             found,
-            screened=agreement,
-            predicted=tuple(map(str, predicted_arrays(judged))),
-            wider=() if agreement else found.wider,
             about=_ABOUT.get(judged.kind) or About(judged.kind) if loop is None else About.LOOP,
             group=self.group,
-            published=None
-            if in_percent or agreement
-            else self.published(claim, subject.geometry, subject.workload, drive),
+            published=None if in_percent else self.published(claim, subject.geometry, subject.workload, drive),
             members=tuple(members) if len(members) > 1 else (),
             worst=drive if len(members) > 1 else "",
             points=self._points(estimators.of_kind(claim, judged, Curve)) if claim.scope is Scope.CURVE else (),

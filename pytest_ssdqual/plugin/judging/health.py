@@ -49,9 +49,11 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
     if found and unread:
         others = f"; {found!r}" if found.findings else ""
         pytest.skip(f"the health of {len(unread)} of {len(drives)} drives is not read, see --ssd-smart-type{others}")
+    repaired = [(serial, each) for serial in map(failed.serial_of, drives) for each in setup.failures.repairs(serial)]
     evidence = health.of_drives(
         str(Geometry(RaidLevel.DRIVE, len(found.findings))), found.findings, repr(found),
         spec=run.spec.key, protocol=run.protocol.name, acceptance=run.acceptance,
+        remarks=[f"{serial}: {sentence}" for serial, (sentence, is_defect) in repaired if not is_defect],
     )  # fmt: skip
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)
     return found

@@ -42,10 +42,18 @@ class Lot:
         return verdict
 
 
+def without_plan(spec: Spec) -> str:
+    """Return why no lot can be judged by the spec, and what to do; empty if one can."""
+    if spec.lot is not None:
+        return ""
+    return (
+        f"{spec.name} has no plan for lots: agree on one, write it into the table [lot] of a spec file, and name that "
+        "with --ssd-spec=FILE; -k 'not lot' leaves these tests out"
+    )
+
+
 def objections(spec: Spec, drives: int) -> tuple[str, ...]:
     """Return the reasons why no lot can be judged with this number of drives; empty if one can."""
-    if spec.lot is None:
-        return (f"{spec.name} has no plan for lots: agree on one and write it into the table [lot] of the spec",)
-    if drives < spec.lot.sample:
+    if spec.lot is not None and drives < spec.lot.sample:
         return (f"the plan needs {spec.lot.sample} drives ({spec.lot}), {drives} given",)
     return ()

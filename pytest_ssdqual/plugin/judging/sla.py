@@ -12,6 +12,7 @@ import pytest
 from pytest_ssdqual.plugin.judging import left_out, own_results
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
+from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
@@ -20,16 +21,14 @@ from pytest_ssdqual.qual.measured.left_out import LeftOutDrive, describe
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
-from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.raid.screened import agreement_of, predicted_arrays
-from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.spec import spec as specs
-from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, Claim, Direction, Limit, Scope
+from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Direction, Limit, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
 from pytest_ssdqual.qual.units import Unit, parse_size
+from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
@@ -41,8 +40,6 @@ from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
-#: Claims about how an array grows, by the law of its level.
-LAWFUL = (Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION)
 Measure = Callable[[Geometry, Workload], Measured]
 
 
@@ -63,6 +60,7 @@ class Sla:
         baseline: Baseline | None = None,
         promised: Collection[Claim] = (),
         attributor: Attributor | None = None,
+        siblings: Siblings | None = None,
         left_out: Callable[[Judgeable], Sequence[LeftOutDrive]] = lambda judged: (),
         ended: Callable[[Judgeable], str] = lambda judged: "",
         foreign: Callable[[Subject], str] = lambda judged: "",
@@ -71,6 +69,7 @@ class Sla:
 
         ``measure`` measures the reference of a promise that compares with another workload; ``baseline`` is the earlier
                 run that promises may be in per cent of. ``promised`` are the claims that the test declares.
+                ``attributor`` and ``siblings`` find causes of broken promises, of arrays and of drives side by side.
                 ``left_out`` finds the drives side by side that a measurement is without; ``ended`` returns why a
                 measurement ended before it was decided, or nothing; ``foreign`` why the result is not the test's own.
         """
@@ -82,6 +81,7 @@ class Sla:
         self._baseline = baseline
         self._promised = frozenset(promised)
         self._attributor = attributor
+        self._siblings = siblings
         self.left_out = left_out
         self.ended = ended
         self._foreign = foreign
@@ -109,13 +109,13 @@ class Sla:
             rule=found.protocol.verdict,
             family=run.family,
             group=str(rounds or parameters.get("ssd_workload_set", "")),
-            chunk_bytes=parse_size(found.protocol.array.chunk),
             loop=(lambda: request.getfixturevalue("ssd_rounds")) if rounds else None,
         )
         note, promised = request.node.stash.setdefault(EVIDENCE, []).append, marks.promised(request.node)
         return cls(
             found.spec, found.settings.inconclusive, builder, note, reference, found.baseline, promised,
             run.attributor(lambda: request.getfixturevalue("_ssd_campaign")),
+            Siblings(lambda: request.getfixturevalue("_ssd_campaign")),
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
             run.budget.why if run.budget else lambda judged: "",
             partial(own_results.objection, parameters),
@@ -141,13 +141,11 @@ class Sla:
                 raise InvalidMeasurement(f"{wanted.label} of {judged.subject} cannot be judged: {why}")
             target = judged.subject.geometry
             pytest.skip(f"{wanted.label}: needs --ssd-arrays=drive with several drives; {target} is a single target")
-        found = tuple(self._attributed(each, judged) for each in _confirmed(self.verdicts(wanted, judged), judged))
+        found = self._attributed(self.verdicts(wanted, judged), judged)
         verdict = verdicts.naming_all(verdicts.worst(found), found)
-        if wanted.scope is Scope.MEMBERS:
+        if wanted.scope is Scope.MEMBERS and (verdict.cause is None or verdict.cause.culprit.is_drive):
             slowest = estimators.slowest_member(judged, wanted)
             verdict = verdicts.with_remark(verdict, f"the slowest is drive {slowest}")
-        if agreement := agreement_of(judged):
-            verdict = verdicts.with_remark(verdict, _screened(judged, agreement))
         ended = self.ended(judged) if verdict.outcome is Outcome.INCONCLUSIVE else ""
         if ended:
             verdict = verdicts.with_remark(verdict, ended)
@@ -167,11 +165,13 @@ class Sla:
         if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
             pytest.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
+            if no_law := self._spec.no_law(claim, (judged.geometry,), judged.workload):
+                pytest.skip(f"{claim.label}: {no_law}")
             target, judged = judged.geometry, self._predicted(judged)
             if claim is Claim.TIMES_ONE_DRIVE and judged.one_drive is None:
                 load = judged.measured.workload
                 pytest.skip(f"{claim.label}: under {load} the members of {target} have another mix than one drive")
-        if claim in LAWFUL and isinstance(judged, Sweep) and self._attributor:
+        if claim in OF_GROWTH and isinstance(judged, Sweep) and self._attributor:
             judged = self._attributor.expected(judged)
         try:
             return claim, estimators.of_kind(claim, judged)
@@ -188,12 +188,21 @@ class Sla:
         except NotApplicable as error:
             raise InvalidMeasurement(f"{where}: {error}") from error
 
-    def _attributed(self, verdict: Verdict, judged: Judgeable) -> Verdict:
-        """Return a failed verdict with its cause, if one can be named."""
-        if verdict.outcome is not Outcome.FAIL or self._attributor is None:
-            return verdict
-        cause = self._attributor.cause(verdict, judged)
-        if cause is None:
+    def _attributed(self, found: tuple[Verdict, ...], judged: Judgeable) -> tuple[Verdict, ...]:
+        """Return the verdicts, failed ones with their cause if one can be named; that of siblings is one for all."""
+        if judged.subject.geometry.is_side_by_side:
+            shared = self._siblings.cause(found, judged) if self._siblings else None
+            return tuple(self._with_cause(each, shared) for each in found)
+        if self._attributor is None:
+            return found
+        of_array = self._attributor
+        return tuple(
+            self._with_cause(each, of_array.cause(each, judged)) if each.outcome is Outcome.FAIL else each
+            for each in found
+        )
+
+    def _with_cause(self, verdict: Verdict, cause: Cause | None) -> Verdict:
+        if verdict.outcome is not Outcome.FAIL or cause is None:
             return verdict
         subject = verdict.subject
         accountable = self._spec.subject(verdict.claim, subject.geometry, subject.workload)
@@ -224,9 +233,8 @@ class Sla:
         why = ""
         try:
             if limit is not None:
-                if self._spec.is_by_law(claim, *place) and (no_law := self._no_law(*place)):
-                    self._observe(claim, judged, f"{self._spec.name} promises it by the law of the level: {no_law}")
-                self._require_law(claim, subject)
+                if no_law := self._spec.no_law(claim, subject.geometries, subject.workload):
+                    self._observe(claim, judged, no_law)
                 rule = self.builder.rule
                 margin, family = rule.indifference_percent, self.builder.family
                 found = verdicts.judge_all(claim, judged, limit, rule.confidence, margin, family)
@@ -257,17 +265,6 @@ class Sla:
                 f"{claim.label} of {subject} cannot be judged: {why}, and the others have no limit"
             )
         self._observe(claim, judged, self._spec.why_no_limit(claim, subject.geometry, subject.workload))
-
-    def _require_law(self, claim: Claim, subject: Subject) -> None:
-        """Raise ``NotApplicable`` for a scaling promise if the level's scaling law does not cover the array."""
-        if claim not in LAWFUL:
-            return
-        if why := scaling.sweep_objection(subject.geometries, subject.workload, self.builder.chunk_bytes):
-            raise NotApplicable(why)
-
-    def _no_law(self, geometry: Geometry, workload: Workload) -> str:
-        """Return why the level's cost model does not cover the array; empty if it does."""
-        return scaling.objection(geometry, workload, self.builder.chunk_bytes)
 
     def publish(self, verdict: Verdict | WorkloadSearch, evidence: Evidence, ended: str = "") -> None:
         """Record the evidence; skip the test or raise ``Inconclusive`` for an inconclusive verdict.
@@ -339,25 +336,7 @@ class Sla:
         self._note(self.builder.of_estimates(claim, judged, found))
         subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
-        if agreement := agreement_of(judged):
-            pytest.skip(f"{estimate}, not measured; {why}; {_screened(judged, agreement)}")
         pytest.skip(f"measured {estimate}{by}; {why}")
-
-
-def _confirmed(found: tuple[Verdict, ...], judged: Judgeable) -> tuple[Verdict, ...]:
-    """Return verdicts; ``InvalidMeasurement`` for one that is no pass and rests on a prediction."""
-    for verdict in found if agreement_of(judged) else ():
-        if verdict.outcome is not Outcome.PASS:
-            raise InvalidMeasurement(
-                f"{verdict!r}: it rests on a prediction, which can neither fail nor stay undecided"
-            )
-    return found
-
-
-def _screened(judged: Judgeable, agreement: Agreement) -> str:
-    """Return the remark of a verdict that rests on predictions; of a sweep it names the predicted widths."""
-    widths = ", ".join(map(str, predicted_arrays(judged))) if isinstance(judged, Sweep) else ""
-    return f"{widths} {agreement}".strip()
 
 
 def _ratio_of(several: Callable[[float], Sequence[tuple[Any, ...]]], index: int, share: float) -> Estimate:

@@ -42,7 +42,7 @@ def declare(parser: pytest.Parser) -> None:
         "--ssd-protocol",
         metavar="PROTOCOL",
         help="How to condition and measure: sequential, interleaved, intel, intel910, snia, stec; not for acceptance: "
-        f"screen, toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+        f"toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
         "--ssd-arrays",
@@ -91,15 +91,35 @@ def _declare_bays(group: pytest.OptionGroup) -> None:
 
 def _declare_drives(group: pytest.OptionGroup) -> None:
     """Options about which drives may be destroyed, and how many there must be."""
-    group.addoption(
-        "--ssd-wipe",
-        action="append",
-        default=[],
-        metavar="SERIAL[,SERIAL...]",
-        help="Consent to destroy these drives although they carry a partition table, a file system or other "
-        "data, cannot be read, are named in fstab and the like, or have a second port that another host may use; "
-        "serials as refusals spell them, a comma in one as \\,",
-    )
+    serials = "SERIAL[,SERIAL...]"
+    for option, metavar, text in (
+        (
+            "wipe",
+            "SERIAL[@MARK][,...]",
+            "Consent to destroy what these drives carry: a partition table, a file system or other data; with the mark "
+            "that a refusal prints, only the content that it listed; serials as refusals spell them, a comma or an @ "
+            "in one as \\, and \\@",
+        ),
+        (
+            "shared",
+            serials,
+            "Consent to test these drives although they have a second port, through which another host may use them "
+            "unseen",
+        ),
+        (
+            "configured",
+            serials,
+            "Consent to test these drives although fstab or another configuration file of the machine names them",
+        ),
+        ("unreadable", serials, "Consent to destroy these drives although some of what they carry cannot be read"),
+        (
+            "unchecked",
+            "SOURCE[,SOURCE...]",
+            "Do without these sources of the guard where the machine cannot answer: exports, openers, layers, "
+            "signatures, reservations; the refusal says what each would have shown",
+        ),
+    ):
+        group.addoption(f"--ssd-{option}", action="append", default=[], metavar=metavar, help=text)
     group.addoption(
         "--ssd-expect",
         metavar="N",
@@ -266,6 +286,13 @@ def _declare_policies(parser: pytest.Parser) -> None:
         "Measure the bare drives before arrays, to predict arrays and to name the cause of a shortfall",
         type="bool",
         default=True,
+    )
+    parser.addini(
+        "ssd_measure_unpromised",
+        "Measure also what has no limit, as a run needs from which ssdqual spec --from makes a sheet: true or false "
+        "(default)",
+        type="bool",
+        default=False,
     )
     parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
     parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")

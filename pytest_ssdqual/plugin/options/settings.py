@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +16,14 @@ from pytest_ssdqual.plugin.options.device_address import Devices, parse_devices
 from pytest_ssdqual.qual.names import choice
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_ssdqual.plugin.options.inventory import BayRequest
     from pytest_ssdqual.plugin.options.smart_type import SmartType
     from pytest_ssdqual.plugin.plan.marks import ArrayRequest
     from pytest_ssdqual.qual.integrity.steps import StepSequence
+    from pytest_ssdqual.rig.drives.topology import Source
+    from pytest_ssdqual.rig.guard.consent import Consent
 
 __all__ = [
     "Devices",
@@ -29,7 +32,6 @@ __all__ = [
     "live_port",
     "notify_stall_s",
     "parse_devices",
-    "parse_wipe",
     "print_spec_schema",
     "read",
 ]
@@ -39,7 +41,8 @@ MAX_RECONNECT_S = 3600.0
 LAST_PORT = 65535
 #: Options without a meaning in a run without drives.
 NEED_DEVICES = (
-    "ssd_wipe", "ssd_spec", "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
+    "ssd_wipe", "ssd_shared", "ssd_configured", "ssd_unreadable", "ssd_unchecked", "ssd_spec",
+    "ssd_protocol", "ssd_arrays", "ssd_resume", "ssd_baseline", "ssd_reconnect", "ssd_replay",
     "ssd_expect", "ssd_live", "ssd_openmetrics", "ssd_wait", "ssd_bays", "ssd_bay", "ssd_shared_path",
     "ssd_read_only", "ssd_budget", "ssd_force_spec", "ssd_mixed", "ssd_smart_type", "ssd_notify",
 )  # fmt: skip
@@ -60,7 +63,10 @@ class Settings:
     #: Paths or shipped names, each for the drives that it names; empty: the shipped sheets of the drives' models.
     specs: tuple[str, ...]
     protocol: str
-    wipe: frozenset[str]
+    #: Risks of drives that the user takes.
+    consents: frozenset[Consent]
+    #: Sources of the guard that may be blind.
+    unchecked: frozenset[Source]
     #: Replace the arrays of the methods' suites; empty: each method's own arrays.
     arrays: tuple[ArrayRequest, ...]
     run_root: Path
@@ -102,6 +108,8 @@ class Settings:
     mixed: bool = False
     #: Seconds that the whole run may take; None: as long as it takes.
     budget_s: float | None = None
+    #: Tests without a limit are measured, too.
+    measure_unpromised: bool = False
     #: Types of drives for smartctl, unless a bay has its own.
     smart_types: tuple[SmartType, ...] = ()
 
@@ -148,7 +156,8 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         specs=_specs(config),
         protocol=_either(config, "ssd_protocol") or _default_protocol(bays),
         arrays=_arrays(config.getoption("ssd_arrays") or config.getini("ssd_arrays")),
-        wipe=frozenset(serial for text in config.getoption("ssd_wipe") for serial in parse_wipe(text)),
+        consents=_consents(config),
+        unchecked=_unchecked(config.getoption("ssd_unchecked")),
         run_root=config.rootpath / run_dir,
         resume=config.getoption("ssd_resume"),
         # The inventory's entry of the only bay comes first; ``of`` does the same for several bays.
@@ -171,6 +180,7 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         read_only=_read_only(config),
         force_spec=config.getoption("ssd_force_spec"),
         mixed=config.getoption("ssd_mixed"),
+        measure_unpromised=gate.truth(config, "ssd_measure_unpromised"),
         smart_types=(bays[0].smart_types if len(bays) == 1 else ()) or _smart_types(config),
     )
 
@@ -199,7 +209,7 @@ def _smart_types(config: pytest.Config) -> tuple[SmartType, ...]:
 def _read_only(config: pytest.Config) -> bool:
     """Return the option; ``pytest.UsageError`` with an option that only a run that writes can have."""
     asked = bool(config.getoption("ssd_read_only"))
-    for name in ("ssd_wipe", "ssd_resume", "ssd_replay"):
+    for name in ("ssd_wipe", "ssd_shared", "ssd_configured", "ssd_unreadable", "ssd_resume", "ssd_replay"):
         if asked and config.getoption(name):
             option = "--" + name.replace("_", "-")
             raise pytest.UsageError(f"{option} is for runs that write to drives: remove it, or --ssd-read-only")
@@ -296,10 +306,29 @@ def _replay(text: str | None) -> StepSequence | None:
         raise pytest.UsageError(f"--ssd-replay={text}: {error}") from error
 
 
-def parse_wipe(text: str) -> tuple[str, ...]:
-    r"""Return the serials of one ``--ssd-wipe`` value, as ``consent.option`` writes them (``\,``: a comma)."""
-    parts = (part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", text))
-    return tuple(part for part in parts if part)
+def _consents(config: pytest.Config) -> frozenset[Consent]:
+    """Return the consents of all options, one for each risk."""
+    from pytest_ssdqual.rig.guard.consent import Consent, Risk
+
+    return frozenset(
+        consent
+        for risk in Risk
+        for text in config.getoption(f"ssd_{risk.value}")
+        for consent in Consent.parse(risk, text)
+    )
+
+
+def _unchecked(texts: Sequence[str]) -> frozenset[Source]:
+    """Return the sources that the user does without; ``pytest.UsageError`` for an unknown name."""
+    from pytest_ssdqual.rig.drives.topology import Source
+
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    known = [source.value for source in Source]
+    if unknown := [name for name in names if name not in known]:
+        raise pytest.UsageError(
+            f"--ssd-unchecked: {', '.join(unknown)} is no source of the guard; the sources are {', '.join(known)}"
+        )
+    return frozenset(map(Source, names))
 
 
 def _either(config: pytest.Config, name: str) -> str:

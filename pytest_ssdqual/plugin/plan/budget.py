@@ -10,6 +10,7 @@ event could be taken for the drive.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -118,6 +119,13 @@ def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted
     return replace(best, left_out=tuple(each for each in steps if each in left_out), too_long=too_long)
 
 
+def least_of(steps: Sequence[CampaignStep], prices: Prices) -> float:
+    """Return the seconds of the smallest budget by which the first measurement of the plan can be made."""
+    priced = PricedPlan.of(CampaignPlan.of(steps, prices.protocol), prices)
+    fitting = _Fitting(math.inf, steps, prices, dict(priced.sample_of))
+    return max(fitting.first(SHARES[-1]).ninety_s, least_s(prices, fitting.measured[0]))
+
+
 def least_s(prices: Prices, step: CampaignStep, preparations: Sequence[Preparation] = ()) -> float:
     """Return the time that has to be left when a step begins, with its preparations."""
     before_s = sum(prices.preparation(each).expected.seconds for each in preparations)
@@ -144,6 +152,10 @@ class _Fitting:
     def measured(self) -> list[CampaignStep]:
         """The measurements of the plan, of all kinds."""
         return [each for each in self.steps if each.kind in MEASUREMENTS]
+
+    def first(self, share: float) -> Fitted:
+        """Return the plan with the first measurement alone, ended at this quantile of its durations."""
+        return self._fitted(1, self._ends(share))
 
     def most_that_fit(self, share: float) -> Fitted:
         """Return the plan with the most measurements, all ended at this quantile of their durations."""
@@ -212,13 +224,11 @@ class _Fitting:
         return self._samples[step]
 
 
-def lines(found: Fitted, simulated: Durations, unmeasured: int = 0) -> Iterator[str]:
-    """Yield what the budget buys, a sentence each; ``unmeasured`` is the number of screened points."""
+def lines(found: Fitted, simulated: Durations) -> Iterator[str]:
+    """Yield what the budget buys, a sentence each."""
     promises, all_of_them = simulated.promises, found.measured + len(found.left_out)
     within = f", in nine of ten runs within {format_duration(round(found.ninety_s))}" if found.measured else ""
     yield f"{found.called}: {found.measured} of {all_of_them} measurements{within}"
-    if unmeasured:
-        yield f"besides these, {unmeasured} points are screened; those that are measured after all take more time"
     last = [each for each in found.left_out if each not in found.too_long]
     for why, steps in (("each may take longer than the budget", found.too_long), ("from the end of the plan", last)):
         if steps:

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import marks
 from pytest_ssdqual.plugin.plan.marks import ArrayFamily, needs_drives
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -89,19 +89,6 @@ def objections(need: Need, drives: Sequence[Drive]) -> tuple[str, ...]:
             for objection in _objections(geometry, workload, drives[: geometry.width])
         )
     )
-
-
-def of_layout(need: Need, raid10_layout: str) -> tuple[str, ...]:
-    """Return the reason why arrays of this layout cannot be judged; empty if they can.
-
-    The two copies of a block are on a pair of members in near-2; in far-2 and offset-2 every member shares copies with
-    two others. With all members both cost the same. With one missing its twin is the bottleneck of near-2, and the law
-    is that of the twin; of the others two members, and with balanced reads all, share its work.
-    """
-    degraded = (each for each in need.geometries if each.level is RaidLevel.RAID10 and each.missing)
-    if raid10_layout == "n2" or need.lived or not (first := next(degraded, None)):
-        return ()
-    return (f"no law says what {first} with the layout {raid10_layout} can do; use n2 (protocol: array.raid10_layout)",)
 
 
 def _objections(geometry: Geometry, workload: Workload, members: Sequence[Drive]) -> Iterator[str]:

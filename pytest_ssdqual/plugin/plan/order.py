@@ -5,7 +5,7 @@ This is the only place that decides an order; ``rig.campaign.campaign`` executes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
 import pytest
@@ -17,7 +17,6 @@ from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind, on_fewest_arrays
@@ -57,16 +56,13 @@ STAGES = {
 }
 
 
-def order(
-    items: list[pytest.Item], is_late: Callable[[Need], bool] = lambda need: False, *, of_drives: bool = False
-) -> None:
+def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
     """Sort hardware tests in place: each where the plan has the last step that it needs.
 
     ``of_drives``: the protocol conditions drives, not arrays.
 
-    Sweeps come late, as do tests that ``is_late``: by then their measurements exist. Searches follow, and the health of
-    the drives is judged last. Tests without drives keep their order and come first, so that their results do not take
-    days.
+    Sweeps come late: by then their measurements exist. Searches follow, and the health of the drives is judged last.
+    Tests without drives keep their order and come first, so that their results do not take days.
     """
     needed = {item: needs.of(item) for item in items}
     steps = in_order((step for need in needed.values() for step in _steps(need)), of_drives=of_drives)
@@ -80,7 +76,7 @@ def order(
             return (4,)
         last = max((places[step] for step in _steps(need)), default=-1)
         is_search = any(map(_is_search, _steps(need)))
-        return (3 if is_search else 2 if need.is_sweep or is_late(need) else 1, last)
+        return (3 if is_search else 2 if need.is_sweep else 1, last)
 
     items.sort(key=key)
 
@@ -98,11 +94,23 @@ def plan(
     With ``members`` also the measurements of bare drives from which arrays are predicted; ``queue_limit`` is the most
     I/Os that a drive queues.
     """
-    selected = [needs.of(item) for item in items if not item.get_closest_marker("skip")]
-    steps = dict.fromkeys(step for need in selected for step in _steps(need))
-    found = [*steps, *_references(steps, spec)]
+    found = [*needed(items, spec)]
     bare = of_members(found, protocol, queue_limit) if members else ()
     return in_order([*found, *bare], of_drives=protocol.conditions_drives)
+
+
+def needed(items: Iterable[pytest.Item], spec: Spec) -> dict[CampaignStep, None]:
+    """Return the steps of the tests that are not skipped, and of the workloads that promises compare with, in any
+    order.
+    """
+    selected = [needs.of(item) for item in items if not item.get_closest_marker("skip")]
+    steps = dict.fromkeys(step for need in selected for step in _steps(need))
+    return steps | dict.fromkeys(_references(steps, spec))
+
+
+def steps_of(item: pytest.Item) -> frozenset[CampaignStep]:
+    """Return the steps of one test."""
+    return frozenset(_steps(needs.of(item)))
 
 
 def of_members(steps: Sequence[CampaignStep], protocol: Protocol, queue_limit: int | None = None) -> Steps:
@@ -112,7 +120,6 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, queue_limit: i
     """
     if not protocol.members.window_s:
         return ()
-    chunk_bytes = parse_size(protocol.array.chunk)
     predicted = {
         each.geometry: None for each in steps if each.kind is StepKind.MEASURED and not each.geometry.is_side_by_side
     }
@@ -121,7 +128,7 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, queue_limit: i
         for each in steps
         if each.geometry in predicted
         and isinstance(each.what, Workload)
-        and not member_curve.objection(each.geometry, each.what, chunk_bytes)
+        and not member_curve.objection(each.geometry, each.what, protocol.array.striping)
         for member in member_curve.member_workloads(each.geometry, each.what, queue_limit)
     }
     if not workloads:

@@ -31,14 +31,16 @@ OF_WIDTHS = frozenset((Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION, Claim.LATEN
 ClaimsByMeasurement = Mapping[tuple[Geometry, Workload], frozenset[Claim]]
 
 
-def asked(items: Iterable[pytest.Item]) -> ClaimsByMeasurement:
-    """Return the claims that the marks ``ssd_promise`` of the tests declare for each measurement."""
+def asked(
+    items: Iterable[pytest.Item], wanted: Callable[[pytest.Item], frozenset[Claim]] = marks.promised
+) -> ClaimsByMeasurement:
+    """Return the claims that the tests declare for each measurement; ``wanted`` are those of one test that count."""
     found: dict[tuple[Geometry, Workload], frozenset[Claim]] = {}
     for item in items:
         need = needs.of(item)
         if not need.measured or item.get_closest_marker("skip"):
             continue
-        named = marks.promised(item)
+        named = wanted(item)
         for geometry in need.geometries:
             for workload in need.measured:
                 found[geometry, workload] = found.get((geometry, workload), frozenset()) | named

@@ -26,7 +26,6 @@ from pytest_ssdqual.qual.explore.dimensions import Budget, Space
 from pytest_ssdqual.qual.explore.search import Probed, ProbedFigures, Suspect, WorkloadSearch
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -70,6 +69,11 @@ class ProbeJudgement:
     unseen: tuple[str, ...]
 
 
+def searched(spec: Spec) -> tuple[Claim, ...]:
+    """Return the claims of a spec that a search could break."""
+    return tuple(claim for claim in Claim if claim in spec.own_claims - OF_COUNTERS and claim.scope in OF_ONE)
+
+
 @dataclass(frozen=True, slots=True)
 class SpecPromises:
     """The promises of a spec about single workloads on one array of these drives.
@@ -84,9 +88,7 @@ class SpecPromises:
 
     def limits(self, workload: Workload) -> Mapping[Claim, Limit]:
         """Return the limits of a workload; none for one that these drives cannot run."""
-        own = {each.claim for each in self.spec.promises if self.spec.key != specs.DEFAULT}
-        claims = (claim for claim in Claim if claim in own - OF_COUNTERS and claim.scope in OF_ONE)
-        found = {claim: self.spec.limit(claim, self.geometry, workload) for claim in claims}
+        found = {claim: self.spec.limit(claim, self.geometry, workload) for claim in searched(self.spec)}
         if not any(found.values()) or needs.objections(Need((self.geometry,), measured=(workload,)), self.drives):
             return {}
         return {claim: limit for claim, limit in found.items() if limit is not None}

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from pytest_ssdqual.plugin import gate
-from pytest_ssdqual.plugin.bay import fitting
+from pytest_ssdqual.plugin.bay import fitting, sheets
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.fleet.bays import FleetRun
 from pytest_ssdqual.plugin.fleet.worker import BayWorker, Worker
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments, other_plugins
 from pytest_ssdqual.plugin.options.settings import notify_stall_s
-from pytest_ssdqual.plugin.plan import marks, needs, order, stored_durations
+from pytest_ssdqual.plugin.plan import marks, needs, order, stored_durations, unpromised
 from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
 from pytest_ssdqual.plugin.session.outcome import OutermostHooks
@@ -35,10 +35,12 @@ from pytest_ssdqual.plugin.watch.observers import Observers, WorkerEvents
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.progress_events import News
+from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.report.evidence.evidence import carried_by
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.report.terminal.plan import comparison_lines, plan_lines
+from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.interrupts import put_off
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
@@ -105,23 +107,34 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
     run = config.stash.get(RUN, None)
     marks.require_promises(items)
     if run is not None:
-        for item in filter(marks.needs_drives, items):
-            if not item.get_closest_marker("skip") and (why := _objections(item, run.qualification)):
-                item.add_marker(pytest.mark.skip(reason="; ".join(why)))
-        if mixed := fitting.refused_array(run.qualification):
-            _require_single_drives(items, mixed)
-        _require_searches(items)
-        other_plugins.require_once(filter(marks.needs_drives, items))
         try:
-            screened = run.plan_screening(items)
-            is_late = screened.is_late if screened else lambda need: False
-            order.order(items, is_late, of_drives=run.qualification.protocol.conditions_drives)
-            run.claims = claims.plan(run.qualification, items)
-        except JournalError as error:
-            raise pytest.UsageError(str(error)) from error
+            _arrange(run, items)
+        except pytest.UsageError as error:
+            items.clear()  # pytest still prints a plan
+            if xdist.is_worker(config) and not run.qualification.name:
+                xdist.tell_refusal(config, str(error))
+            raise
         return
     for item in filter(marks.needs_drives, items):
         item.add_marker(pytest.mark.skip(reason=marks.NO_DRIVES))
+
+
+def _arrange(run: BayRun, items: list[pytest.Item]) -> None:
+    """Order the tests of a run with drives, and skip those that it cannot serve or has no limits for."""
+    for item in filter(marks.needs_drives, items):
+        if not item.get_closest_marker("skip") and (why := _objections(item, run.qualification)):
+            item.add_marker(pytest.mark.skip(reason="; ".join(why)))
+    if mixed := fitting.refused_array(run.qualification):
+        _require_single_drives(items, mixed)
+    _require_searches(items)
+    other_plugins.require_once(filter(marks.needs_drives, items))
+    _require_limits(run.qualification, items)
+    run.leave_out_unpromised(items)
+    try:
+        order.order(items, of_drives=run.qualification.protocol.conditions_drives)
+        run.claims = claims.plan(run.qualification, items)
+    except JournalError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
@@ -135,6 +148,7 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     config.stash[SKIPPED] = _skipped(items)
     try:
         claims.plan_tests(run.qualification, items)
+        claims.plan_unpromised(run.qualification, run.unpromised)
     except JournalError as error:
         raise pytest.UsageError(str(error)) from error
 
@@ -156,6 +170,20 @@ def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:
             raise pytest.UsageError(f"{item.nodeid}: {why}")
 
 
+def _require_limits(run: Qualification, items: Sequence[pytest.Item]) -> None:
+    """Raise ``pytest.UsageError`` if the selected tests have their limits from what nobody has named: a sheet, or the
+    plan of a lot.
+    """
+    of_lots = (item for item in items if "ssd_lot" in getattr(item, "fixturenames", ()))
+    without_plan = next((each for each in of_lots if not each.get_closest_marker("skip")), None)
+    if without_plan and (why := lot.without_plan(run.spec)):
+        raise pytest.UsageError(f"{without_plan.nodeid}: {why}")
+    own = [run.spec.of(serial_of(drive)) for drive in run.bay.drives]
+    default = {spec.drive_class: spec for spec in own if spec.key == specs.DEFAULT}
+    hardware = [item for item in items if marks.needs_drives(item) and not item.get_closest_marker("skip")]
+    sheets.require(run, unpromised.of_a_sheet(items, tuple(default.values())), len(hardware))
+
+
 def _require_searches(items: Sequence[pytest.Item]) -> None:
     """Raise ``pytest.UsageError`` if a test that may run needs hypothesis, which is not installed.
 
@@ -172,10 +200,22 @@ def _objections(item: pytest.Item, run: Qualification) -> tuple[str, ...]:
     names = getattr(item, "fixturenames", ())
     if run.settings.read_only and "_ssd_campaign" in names:
         return (READ_ONLY,)
+    if "ssd_explore" in names and (why := _unsearched(run)):
+        return (why,)
     of_lots = lot.objections(run.spec, len(run.bay.drives)) if "ssd_lot" in names else ()
-    need = needs.of(item)
-    of_layout = needs.of_layout(need, run.protocol.array.raid10_layout)
-    return (*needs.objections(need, run.bay.drives), *of_layout, *of_lots)
+    return (*needs.objections(needs.of(item), run.bay.drives), *of_lots)
+
+
+def _unsearched(run: Qualification) -> str:
+    """Return why a search would measure nothing; empty if the spec itself has a promise that it could break."""
+    from pytest_ssdqual.plugin.searches.explore import searched
+
+    if searched(run.spec):
+        return ""
+    return (
+        f'{run.spec.name} itself has no promise that a search could break: write e.g. a promise with workload = "*" '
+        "into a spec of your own"
+    )
 
 
 def header(config: pytest.Config) -> list[str]:
@@ -208,10 +248,11 @@ def tell_plan(config: pytest.Config) -> list[str]:
     compared = run.comparison() if found and config.option.collectonly and config.get_verbosity() > 0 else ()
     stored_durations.save(config, run.stored)
     skipped = config.stash.get(SKIPPED, []) if config.option.collectonly else []
-    if found is None and not skipped:
+    without_limit = run.unpromised.sentence
+    if found is None and not skipped and not without_limit:
         return []
-    planned = plan_lines(found) if found else []
-    lines = [*planned, *(run.screened.lines() if run.screened else ()), *skipped]
+    planned = plan_lines(found) if found else [f"ssdqual: {without_limit}"] * bool(without_limit)
+    lines = [*planned, *skipped]
     controller = config.pluginmanager.get_plugin("ssdqual-controller")
     if controller:
         if found:

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session.resume import ResumedRun, budget_s
+from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec import protocol as protocols
@@ -31,6 +32,9 @@ from pytest_ssdqual.report.terminal.summary import Header
 from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import utc_now
 from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults
+
+#: Number of models in a sentence.
+MOST_MODELS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,20 @@ class Qualification:
             for identity, spec in own.items()
         }
 
+    @property
+    def without_sheet(self) -> tuple[str, ...]:
+        """Models of the drives that are judged by the promises for any drive, each once."""
+        own = ((drive, self.spec.of(serial_of(drive))) for drive in self.bay.drives)
+        return tuple(dict.fromkeys(drive.model or "unknown" for drive, spec in own if spec.key == specs.DEFAULT))
+
+    @property
+    def remarks_of_sheets(self) -> tuple[str, ...]:
+        """Remark that no figure of a sheet is judged; none if all drives have sheets."""
+        if not (models := self.without_sheet):
+            return ()
+        why = "--ssd-spec=default" if self.settings.specs else "none is known"
+        return (f"no figure of a data sheet is judged for {named(models, MOST_MODELS)}: {why}",)
+
     def manifest(self, journal: Journal, extra: Mapping[str, str]) -> Manifest:
         """Return the manifest of a run that begins; ``extra`` are facts of the hook ``pytest_ssdqual_facts``."""
         bay = self.bay
@@ -130,6 +148,7 @@ class Qualification:
             expected=self.expected,
             budget_s=self.budget_s,
             defaults=self.defaults,
+            without_sheet=self.without_sheet,
         )
 
     def to_worker(self, glance_s: float) -> dict[str, Any]:

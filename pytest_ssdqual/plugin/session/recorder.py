@@ -6,7 +6,8 @@ resumed run are corrected for all of them, and a run that has not judged all of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ import pytest
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.plan import marks, needs
+from pytest_ssdqual.plugin.plan.unpromised import Unpromised
 from pytest_ssdqual.plugin.session.outcome import IS_EXPECTED
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
@@ -27,6 +29,7 @@ from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
+from pytest_ssdqual.report.run_folder.manifest import UnpromisedClaim
 from pytest_ssdqual.report.run_folder.reader import (
     Record,
     RunReader,
@@ -45,6 +48,7 @@ from pytest_ssdqual.report.terminal import summary
 
 #: Kinds of the records.
 CLAIMS = "claims_planned"
+UNPROMISED = "tests_without_limit"
 
 
 def count(items: Iterable[pytest.Item]) -> int:
@@ -97,6 +101,22 @@ def plan_tests(run: Qualification, items: Iterable[pytest.Item]) -> None:
     new = [item.nodeid for item in items if marks.needs_drives(item) and item.nodeid not in before]
     if run.journal and new:
         run.journal.note(PLANNED, tests=new)
+
+
+def plan_unpromised(run: Qualification, found: Unpromised) -> None:
+    """Record the claims that planned tests have no limit for."""
+    if run.journal and found.claims:
+        run.journal.note(UNPROMISED, claims=found.to_record())
+
+
+def unpromised_in(records: Iterable[Record]) -> tuple[UnpromisedClaim, ...]:
+    """Return the claims without a limit of all sessions, each with the most tests of a session."""
+    most: Counter[str] = Counter()
+    for record in records:
+        given = record.facts.get("claims") if record.kind == UNPROMISED else None
+        for each in given if isinstance(given, list) else ():
+            most |= Counter({str(each.get("claim")): int(each.get("tests", 0))})
+    return tuple(UnpromisedClaim(claim, tests) for claim, tests in most.items())
 
 
 class Recorder:
@@ -200,19 +220,31 @@ class Recorder:
         run = self.run.qualification
         self._close_gate_for_hidden(status)
         # With xdist, the worker has counted, not this process.
-        planned, not_run = None, tuple[str, ...]()
+        planned, not_run, unpromised = None, tuple[str, ...](), tuple[UnpromisedClaim, ...]()
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                kinds = (CLAIMS, PLANNED, RESUMED, *OF_TESTS, WORSENED, *write_caches.KINDS, *time_budget.KINDS)
+                kinds = (
+                    CLAIMS,
+                    UNPROMISED,
+                    PLANNED,
+                    RESUMED,
+                    *OF_TESTS,
+                    WORSENED,
+                    *write_caches.KINDS,
+                    *time_budget.KINDS,
+                )
                 story = RunReader.read(self._journal.path, *kinds)
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
-                self._close_gate(not_run, [each for each in changed_drives(story) if each.is_defective])
+                unpromised = unpromised_in(story.records)
+                changed = changed_drives(story)
+                self._close_gate(not_run, [each for each in changed if each.is_defective])
+                self._add([("health_findings", "; ".join(_findings(changed)))] if changed else ())
                 self._close_gate_for_earlier(story)
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
         judged = {**gate.of(self._config).to_record(run.name), "not_run": len(not_run)}
-        self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
+        self.run.note_judged(self.tally.to_record() if self.tally else None, judged, unpromised)
         if self.tally:
             self._add(properties(self.tally))
 
@@ -310,6 +342,10 @@ class Recorder:
             summary.write_line(reporter, complaint, yellow=True)
         if self.incomplete:
             summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
+
+
+def _findings(drives: Iterable[WorsenedDrive]) -> Iterator[str]:
+    return (f"{drive.name}: {finding}" for drive in drives for finding in drive.findings)
 
 
 def _kind(report: pytest.TestReport) -> str:

@@ -41,6 +41,7 @@ from pytest_ssdqual.rig.guard import cache_changes
 from pytest_ssdqual.rig.guard.cache_changes import CacheChange
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.md import mdadm
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.fleet.bays import FleetRun
@@ -75,10 +76,6 @@ class BayStart:
     def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> BayStart:
         """Load the protocol, the spec, the baseline and the past run; raises ``pytest.UsageError``."""
         protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
-        if protocol.screen and not settings.members:
-            raise pytest.UsageError(
-                f"the protocol {protocol.name} predicts arrays from bare drives, but ssd_members = false measures none"
-            )
         sheets.load(settings.specs)
         baseline, resumed = _baseline_of(settings), resume.asked_for(config, settings)
         if protocol.interleave and resume.budget_s(settings, resumed):
@@ -117,6 +114,8 @@ class BayStart:
         if self.opened is None or self.journal is None or self.run is None:
             raise RuntimeError("the bay was not opened")
         bay = self.opened.bay
+        with self._noted_if_refused():
+            self._remove_empty_arrays(bay, self.opened.channel, self.journal)
         if not self.opened.has_leftovers and not self._left().caches:
             return self.run
         with self._noted_if_refused():
@@ -149,12 +148,12 @@ class BayStart:
             settings.specs, bay, is_lab=settings.devices.lab is not None, is_of_several=settings.is_of_several
         )
         found = Qualification(
-            settings, self.protocol, given.spec, bay, self.journal, self.resumed, self.baseline, self.name,
-            sources=given.sources,
+            settings, self.protocol, given.spec.on(self.protocol.array.striping), bay, self.journal, self.resumed,
+            self.baseline, self.name, sources=given.sources,
         )  # fmt: skip
         remarks = (*bay.remarks, *resume.require(found), *_require_baseline(found))
         expected = expectation.require(found)
-        remarks = (*remarks, *fitting.require(found))
+        remarks = (*remarks, *fitting.require(found), *found.remarks_of_sheets)
         found = replace(found, bay=replace(bay, remarks=remarks), expected=expected)
         return BayRun(found, self.stack, self.channel)
 
@@ -171,6 +170,13 @@ class BayStart:
         """Read every journal of earlier runs."""
         return left_behind(self.settings.run_root, *([self.resumed.past.folder.parent] if self.resumed else []))
 
+    def _remove_empty_arrays(self, bay: Bay, channel: Channel, journal: Journal) -> None:
+        """Remove the names without members that are left of arrays of killed runs on this machine."""
+        machine_id = "" if self.settings.read_only else bay.facts.get("machine_id")
+        paths = {array.device for array in self._left().arrays if machine_id and array.machine_id == machine_id}
+        if removed := mdadm.remove_empty(channel, sorted(paths)):
+            journal.note("leftovers_removed", files=list(removed))
+
     def _restore_caches(self, bay: Bay, channel: Channel, journal: Journal) -> tuple[str, ...]:
         """Restore write caches that earlier runs switched, of drives that passed the guard; return a remark for each.
 
@@ -185,7 +191,8 @@ class BayStart:
 
         left = map(_change, self._left().caches)
         try:
-            restored = cache_changes.restore_left(channel, bay.drives, left, left_now, journal.note)
+            unchecked = self.settings.unchecked
+            restored = cache_changes.restore_left(channel, bay.drives, left, left_now, journal.note, unchecked)
         except RigError as error:
             raise pytest.UsageError(str(error)) from error
         self.left = self._read_left() if restored else self._left()
@@ -262,7 +269,7 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
     protocol = protocols.load(settings.protocol)
     given = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)
-    spec, sources = given.spec, given.sources
+    spec, sources = given.spec.on(protocol.array.striping), given.sources
     if worker_data["journal"] == "None":
         found = Qualification(settings, protocol, spec, bay, None, name=worker_data["name"], sources=sources)
         return BayRun(found, ExitStack())

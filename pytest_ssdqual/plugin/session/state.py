@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,26 +13,25 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
-from pytest_ssdqual.plugin.judging.point_screening import PointScreening
-from pytest_ssdqual.plugin.plan import budget, durations, forecast, order, screened_points, stopping
+from pytest_ssdqual.plugin.plan import budget, durations, forecast, order, stopping, unpromised
 from pytest_ssdqual.plugin.plan.budget import Ends, KeptBudget
 from pytest_ssdqual.plugin.plan.durations import Durations
 from pytest_ssdqual.plugin.plan.order import Steps
-from pytest_ssdqual.plugin.plan.screened_points import ScreeningPlan
 from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
 from pytest_ssdqual.plugin.plan.stored_durations import Stored
+from pytest_ssdqual.plugin.plan.unpromised import Unpromised
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.qual.units import format_duration, parse_size
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
+from pytest_ssdqual.report.run_folder.manifest import Manifest, UnpromisedClaim, keep_health
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -44,6 +44,7 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import Machine, RigError, utc_now
+from pytest_ssdqual.rig.md import driver
 from pytest_ssdqual.rig.measure.session import LoadChoice, Looked, Progress, Setup, unlimited
 from pytest_ssdqual.rig.observe.live_stats import Live
 
@@ -64,12 +65,12 @@ class BayRun:
     steps: Steps = ()
     #: The plan of the same tests by another protocol.
     steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
-    #: The points that may be predicted, and the screening of the campaign; None unless the protocol screens.
-    screened: ScreeningPlan | None = None
-    screening: PointScreening | None = None
     #: Durations that were simulated for the plan.
     stored: Stored = field(default_factory=dict)
-    #: Claims that the tests declare for each measurement.
+    #: The tests without a limit.
+    unpromised: Unpromised = field(default_factory=Unpromised)
+    #: Claims that all tests declare for each measurement, and those of them that the run measures for.
+    declared: ClaimsByMeasurement = field(default_factory=dict)
     asked: ClaimsByMeasurement = field(default_factory=dict)
     #: The budget that the run keeps to; None without one.
     budget: KeptBudget | None = None
@@ -121,38 +122,16 @@ class BayRun:
         journal.write_manifest(self.manifest.to_record())
         journal.note("run_started", machine=found.bay.machine, drives=[drive.identity for drive in found.bay.drives])
 
-    def plan_screening(self, items: Sequence[pytest.Item]) -> ScreeningPlan | None:
-        """Fix which points may be predicted, and draw the samples; None unless the protocol screens.
-
-        A resumed run has the seed that it began with.
-        """
+    def leave_out_unpromised(self, items: Sequence[pytest.Item]) -> None:
+        """Find the tests without a limit, and skip those that nothing is measured for."""
         found = self.qualification
-        rule = found.protocol.screen
-        if rule is None:
-            return None
-        records = found.resumed.past.records if found.resumed else ()
-        earlier = next((str(each.facts["seed"]) for each in records if each.kind == "screen_planned"), "")
-        seed = earlier or screened_points.draw_seed()
-        self.screened = screened_points.plan(items, found.spec, found.protocol, rule, seed)
-        if found.journal and not earlier:
-            found.journal.note("screen_planned", seed=seed, **self.screened.to_record())
-        return self.screened
-
-    def _begin_screening(self, campaign: Campaign) -> None:
-        """Let the points of the plan be chosen, measured and accepted on this campaign."""
-        attributor = self.attributor(lambda: campaign)
-        if self.screened is None or attributor is None:
-            return
-        found = self.qualification
-        records = found.resumed.past.records if found.resumed else ()
-        chosen = {
-            str(each.facts["sweep"]): _names(each.facts["points"]) for each in records if each.kind == "screen_chosen"
-        }
-        self.screening = PointScreening(
-            self.screened, found.spec, found.protocol, attributor, self._journal.note, campaign, self.steps, chosen
-        )
-        campaign.replan = self.screening.replan
-        campaign.enough = self.screening.until_agreement(campaign.enough)
+        self.declared = stopping.asked(items)
+        self.unpromised = unpromised.find(
+            items, found.spec, has_baseline=found.baseline is not None,
+            measures_all=found.settings.measure_unpromised,
+        )  # fmt: skip
+        for item, why in self.unpromised.left_out.items():
+            item.add_marker(pytest.mark.skip(reason=why))
 
     def plan(self, items: Sequence[pytest.Item]) -> None:
         """Plan the measurements of the tests that will run."""
@@ -160,9 +139,8 @@ class BayRun:
         limits = [drive.queue_limit for drive in found.bay.drives if drive.queue_limit is not None]
         deepest, members = min(limits, default=None), found.settings.members
         self.steps_by = lambda protocol: order.plan(items, found.spec, protocol, deepest, members=members)
-        steps, screened = self.steps_by(found.protocol), self.screened
-        self.steps = tuple(each for each in steps if not (screened and screened.leaves_out(each)))
-        self.asked = stopping.asked(items)
+        self.steps = self.steps_by(found.protocol)
+        self.asked = stopping.asked(items, self.unpromised.wanted)
         past = found.resumed.past if found.resumed else None
         if found.budget_s is not None:
             self._keep_to(found.budget_s, past.spent_s if past else 0.0)
@@ -175,6 +153,15 @@ class BayRun:
             Durations(self._promises_by(found.protocol), self._earlier, self.stored),
         )  # fmt: skip
         fitted = budget.fit(max(0.0, budget_s - spent_s), order.missing(self.steps, found.memory), prices)
+        is_worker = self.channel is None and found.journal is not None
+        if not (fitted.measured or found.resumed or is_worker) and fitted.left_out:
+            least_s = budget.least_of(self.steps, prices)
+            unit_s = 60 if least_s < 3600 else 360  # a time that its text does not round down
+            least = format_duration(unit_s * math.ceil(least_s / unit_s))
+            raise pytest.UsageError(
+                f"--ssd-budget={format_duration(budget_s)} suffices for none of {len(fitted.left_out)} measurements: "
+                f"the first one of the plan needs {least}, with what has to be done before it"
+            )
         fitted = replace(fitted, seconds=budget_s)
         self.steps = tuple(each for each in self.steps if each not in fitted.left_out)
         over_s = time.monotonic() + budget_s - spent_s
@@ -194,12 +181,13 @@ class BayRun:
             return None
         printed = self._predict(wanted, found.protocol, kept.fitted.ends_s if kept else None)
         if kept:
-            unmeasured = len(self.screened.unmeasured) if self.screened else 0
             simulated = Durations(self._promises_by(found.protocol), self._earlier, self.stored)
-            printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated, unmeasured)))
+            printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated)))
         self.planned_s = printed.seconds
-        unused = stopping.unused(self.asked, found.spec, found.sources)
-        return replace(printed, is_expected=found.expected is not None, unused=unused)
+        unused = stopping.unused(self.declared, found.spec, found.sources)
+        return replace(
+            printed, is_expected=found.expected is not None, unused=unused, without_limit=self.unpromised.sentence
+        )
 
     def comparison(self) -> tuple[PrintedPlan, ...]:
         """Return the plans of the same tests by each shipped protocol for acceptance, and by the run's own."""
@@ -233,15 +221,20 @@ class BayRun:
         if not self.qualification.settings.members:
             return None
         if self._attributor is None:
-            chunk_bytes = parse_size(self.qualification.protocol.array.chunk)
-            self._attributor = Attributor(campaign, chunk_bytes)
+            self._attributor = Attributor(campaign, self.qualification.protocol.array.striping)
         self._attributor.campaign = campaign
         return self._attributor
 
-    def note_judged(self, family: Mapping[str, object] | None, judged: Mapping[str, object]) -> None:
-        """Add the tally of the claims and the counts of the tests to the manifest."""
+    def note_judged(
+        self,
+        family: Mapping[str, object] | None,
+        judged: Mapping[str, object],
+        unpromised: tuple[UnpromisedClaim, ...],
+    ) -> None:
+        """Add the tally of the claims, the counts of the tests and the claims without a limit to the manifest."""
         if self.manifest:
-            self.manifest = replace(self.manifest, family=family or self.manifest.family, judged=judged)
+            family = family or self.manifest.family
+            self.manifest = replace(self.manifest, family=family, judged=judged, unpromised=unpromised)
 
     def lose(self, why: str) -> None:
         """Measure and record nothing more on this bay; the other bays continue."""
@@ -260,6 +253,7 @@ class BayRun:
             if channel is None:
                 channel = found.bay.connect(journal.transcribe(found.bay.machine))
                 stack.callback(channel.close)
+            driver.require(channel, {step.geometry.level for step in self.steps})
             live = watch(channel) if watch else None
             if live:
                 stack.callback(live.close)
@@ -269,7 +263,7 @@ class BayRun:
                 CampaignPlan.of(self.steps, found.protocol),
                 ResultCache(journal.path, earlier=found.memory),
                 tails=stopping.tails(self.asked, found.spec),
-                by_the_second=stopping.by_the_second(self.asked),
+                by_the_second=stopping.by_the_second(self.declared),
             )
             self._rule(campaign)
             stack.callback(self._health_after, channel, setup.failures)
@@ -280,7 +274,6 @@ class BayRun:
     def _rule(self, campaign: Campaign) -> None:
         """Set what decides when steps of a campaign may begin and its measurements stop; the budget comes last."""
         campaign.enough = self._promises(campaign)
-        self._begin_screening(campaign)
         if self.budget:
             campaign.allowed = self.budget.require
             campaign.enough = self.budget.until_spent(campaign.enough)
@@ -298,7 +291,8 @@ class BayRun:
     ) -> Setup:
         """Lease the drives, and return what all measurements need; ``stack`` gives the drives back as they were."""
         found = self.qualification
-        held = HeldDrives(channel, found.bay.drives, found.bay.contents, self._terms(progress))
+        terms, unchecked = self._terms(progress), found.settings.unchecked
+        held = HeldDrives(channel, found.bay.drives, found.bay.contents, terms, unchecked)
         stack.callback(unless_lost, held.release)
         self.failures = self._failures(channel)
         caches = self._write_caches(channel, held)
@@ -361,6 +355,9 @@ class BayRun:
         for drive in self.qualification.bay.drives:
             failed, before = failures.failed.get(serial_of(drive)), failures.before.get(drive.path)
             findings = defects = [failed.sentence] if failed else []
+            repaired = failures.repairs(serial_of(drive))
+            findings = [*findings, *(sentence for sentence, _ in repaired)]
+            defects = [*defects, *(sentence for sentence, is_defect in repaired if is_defect)]
             try:
                 if before is not None:
                     after = health.read(channel, [drive])[drive.path]
@@ -404,8 +401,3 @@ class BayRun:
 def _restore(caches: WriteCaches, channel: Channel) -> None:
     """Restore the write caches; a drive that erases itself answers no command until it is done."""
     caches.restore("; ".join(channel.unfinished()))
-
-
-def _names(recorded: object) -> frozenset[str]:
-    """Return the names in a record; none if it is damaged."""
-    return frozenset(map(str, recorded)) if isinstance(recorded, list) else frozenset()

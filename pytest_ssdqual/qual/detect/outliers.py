@@ -51,6 +51,11 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(len(values), fmean(values), deviation, min(values), median(values), max(values))
 
 
+def of_others(values: Sequence[float]) -> list[float]:
+    """Return for each value the median of all others: what it is compared with, also where half of them are bad."""
+    return [median([*values[:index], *values[index + 1 :]]) for index in range(len(values))]
+
+
 def standing_out(values: Sequence[float], intervals: Sequence[tuple[float, float]] = ()) -> Outlying | None:
     """The value farthest from the median if its modified z-score is above ``OUTLYING``; None below ``FEWEST`` values.
 

@@ -40,6 +40,9 @@ class CheckedDrive:
     value: float | None = None
 
 
+#: Checks whose values another activity of the drive changes.
+DISTURBED = ("temperature",)
+
 Found = tuple[Answer, str, float | None]
 Check = Callable[[InspectionRecord, InspectionTable, Sequence[InspectionRecord]], Found]
 
@@ -47,16 +50,20 @@ Check = Callable[[InspectionRecord, InspectionTable, Sequence[InspectionRecord]]
 def check(name: str, drives: Sequence[InspectionRecord], limits: InspectionTable) -> tuple[CheckedDrive, ...]:
     """Return the answers of the check ``name`` for all drives; ``KeyError`` for an unknown check."""
     function = CHECKS[name]
-    return tuple(CheckedDrive(drive.name, *_checked(function, drive, limits, drives)) for drive in drives)
+    return tuple(CheckedDrive(drive.name, *_checked(name, function(drive, limits, drives), drive)) for drive in drives)
 
 
-def _checked(
-    function: Check, drive: InspectionRecord, limits: InspectionTable, drives: Sequence[InspectionRecord]
-) -> Found:
-    answer, words, value = function(drive, limits, drives)
-    if answer is Answer.UNKNOWN and drive.unreadable:
-        words = f"is unknown: {drive.unreadable}"
-    return answer, words, value
+def _checked(name: str, found: Found, drive: InspectionRecord) -> Found:
+    """Return the answer of a check, where a value cannot be known with the reason."""
+    answer, words, value = found
+    if drive.activity and name in DISTURBED:
+        return Answer.UNKNOWN, f"is unknown: it {drive.activity}", value
+    if answer is not Answer.UNKNOWN:
+        return found
+    if drive.is_virtual:
+        return Answer.ABSENT, f"is a drive of a hypervisor, and {words}", value
+    why = drive.doubts.get(name) or drive.unreadable
+    return answer, f"is unknown: {why}" if why else words, value
 
 
 def _result(good: bool, words: str, value: float | None = None) -> Found:
@@ -129,12 +136,14 @@ def _sector_format(drive: InspectionRecord, limits: InspectionTable, _: Sequence
 
 
 def _identity(drive: InspectionRecord, _: InspectionTable, drives: Sequence[InspectionRecord]) -> Found:
+    if drive.is_bridged:
+        return Answer.ABSENT, "is known to the kernel by the names of a USB bridge or RAID controller", None
     wrong = []
     if not drive.serial:
         wrong.append("has no serial number")
     elif is_generic(drive.serial):
         wrong.append(f"has the serial {drive.serial}, a placeholder that many drives have")
-    if not drive.wwn:
+    if not drive.wwn and not drive.is_virtual:
         wrong.append("has no WWN")
     for what, value, all_values in (
         ("serial", drive.serial, [each.serial for each in drives]),
@@ -147,7 +156,8 @@ def _identity(drive: InspectionRecord, _: InspectionTable, drives: Sequence[Insp
     both = [drive.serial, drive.own_serial]
     if all(both) and drive.kind is not DriveKind.SCSI and len({_as_udev_spells(str(each)) for each in both}) > 1:
         wrong.append(f"reports the serial {drive.own_serial} itself, but the kernel knows it by {drive.serial}")
-    return _result(not wrong, " and ".join(wrong) or f"is identified by {drive.serial} and {drive.wwn}")
+    names = " and ".join(name for name in (drive.serial, drive.wwn) if name)
+    return _result(not wrong, " and ".join(wrong) or f"is identified by {names}")
 
 
 def _as_udev_spells(serial: str) -> str:
@@ -236,9 +246,13 @@ def _counters(counters: Mapping[str, int], limit: int, what: str) -> Found:
 
 
 def _error_log(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
-    if drive.error_log_entries is None and drive.kind is DriveKind.SCSI:
+    entries, limit, of_media = drive.error_log_entries, limits.error_log_entries, drive.media_log_entries
+    if entries is None and drive.kind is DriveKind.SCSI:
         return _absent("error log")
-    return _at_most(drive.error_log_entries, limits.error_log_entries, "a number of entries in its error log")
+    if entries is None or limit is not None:
+        return _at_most(entries, limit or 0, "a number of entries in its error log")
+    words = f"has {entries:,} entries in its error log; errors of its media among those it still shows: {of_media:,}"
+    return _result(not of_media, words, float(entries))
 
 
 def _self_test(drive: InspectionRecord, _: InspectionTable, __: Sequence[InspectionRecord]) -> Found:
@@ -333,8 +347,16 @@ def _sanitize(drive: InspectionRecord, _: InspectionTable, __: Sequence[Inspecti
     if drive.sanitizing is None:
         has_none = drive.can_sanitize is False or drive.kind in (DriveKind.ATA, DriveKind.SCSI)
         return _absent("sanitize status") if has_none else _unknown("its sanitize state")
-    wrong = drive.sanitizing in (Sanitizing.IN_PROGRESS, Sanitizing.FAILED)
-    return _result(not wrong, f"reports: {drive.sanitizing.value}")
+    if drive.sanitizing is Sanitizing.IN_PROGRESS:
+        return Answer.UNKNOWN, drive.activity or f"reports: {drive.sanitizing.value}", None
+    return _result(drive.sanitizing is not Sanitizing.FAILED, f"reports: {drive.sanitizing.value}")
+
+
+def _activity(drive: InspectionRecord, _: InspectionTable, __: Sequence[InspectionRecord]) -> Found:
+    """A drive that is busy by itself is not defective, and what is measured of it is not its speed."""
+    if drive.activity:
+        return Answer.UNKNOWN, drive.activity, None
+    return _unknown("what it does") if drive.unreadable else _result(good=True, words="runs nothing by itself")
 
 
 def _namespaces(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
@@ -385,6 +407,7 @@ CHECKS: Mapping[str, Check] = {
     "media": _media,
     "error_log": _error_log,
     "self_test": _self_test,
+    "activity": _activity,
     "health": _health,
     "write_cache": _write_cache,
     "link_speed": _link_speed,

@@ -50,7 +50,10 @@ class InspectionTable(Strict):
     media_errors: Annotated[
         int, Field(ge=0, description="At most, of each counter of defects: reallocated, pending, uncorrectable, grown")
     ] = 0
-    error_log_entries: Annotated[int, Field(ge=0, description="At most, entries of the drive's error log")] = 0
+    error_log_entries: Annotated[
+        int | None,
+        Field(ge=0, description="At most, entries of the drive's error log; if left out, none of its media"),
+    ] = None
     link_errors: Annotated[int, Field(ge=0, description="At most, of each counter of the connection's errors")] = 0
     write_cache: Annotated[bool | None, Field(description="Whether the write cache must be on or off")] = None
     link_speed: Annotated[

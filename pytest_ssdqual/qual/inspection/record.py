@@ -53,6 +53,14 @@ class InspectionRecord:
     kind: DriveKind | None = None
     #: Why the drive could not be read; empty if it could.
     unreadable: str = ""
+    #: Why a value is unknown that the drive does report, by the check that needs it.
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    #: What the drive does by itself now, with the cure; empty if nothing is known of it.
+    activity: str = ""
+    #: True if the kernel's names of it are those of a USB bridge or a RAID controller.
+    is_bridged: bool = False
+    #: True if a hypervisor made it, which gives it hardly any values.
+    is_virtual: bool = False
     serial: str | None = None
     wwn: str | None = None
     model: str | None = None
@@ -78,7 +86,10 @@ class InspectionRecord:
     media_counters: Mapping[str, int] = field(default_factory=dict)
     #: Counters of errors of the connection by name.
     link_counters: Mapping[str, int] = field(default_factory=dict)
+    #: Entries of the error log in the drive's life.
     error_log_entries: int | None = None
+    #: Those that the log still shows, and that are of the media or of data integrity.
+    media_log_entries: int = 0
     #: Entries of the self-test log that failed; None if there is no log.
     failed_self_tests: int | None = None
     #: False if the controller says that it has no self-tests, and so no log of them.

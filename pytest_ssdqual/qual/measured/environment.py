@@ -81,6 +81,31 @@ class DriveTemperature:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnCount:
+    """What a drive itself counted of its hosts during one fio process; None where it does not report."""
+
+    read_commands: int | None
+    write_commands: int | None
+    read_bytes: int | None
+    write_bytes: int | None
+    #: Granularity of the bytes.
+    unit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A process that had a drive open during one fio process, and is none of this run."""
+
+    program: str
+    pid: int
+    #: ``read``, ``write``, or ``generic``: through a character device, past the kernel's count of I/O.
+    access: str
+
+    def __str__(self) -> str:
+        return f"{self.program} (pid {self.pid})"
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceTraffic:
     """Traffic of a drive or an array during one fio process."""
 
@@ -153,6 +178,12 @@ class DriveEnvironment:
     #: None if the kernel does not count.
     queue: DeviceQueue | None = None
     placement: DrivePlacement | None = None
+    #: None if the drive does not count, or the count began again.
+    own: Annotated[OwnCount | None, Added()] = None
+    #: None if it was not read.
+    opened: Annotated[tuple[OpenFile, ...] | None, Added()] = None
+    #: A test of its own that the drive ran at either reading: ``an extended self-test (40 % left)``; None: not known.
+    self_test: Annotated[str | None, Added()] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,7 @@ from typing import ClassVar, Self
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.spec.claims import Scope
-from pytest_ssdqual.qual.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +52,15 @@ class SeveralMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Sweep(SeveralMeasured):
-    """The same workload on several widths of a level, narrowest first.
-
-    Iteration yields the measured widths; a screened sweep has predictions for the others.
-    """
+    """The same workload on several widths of a level, narrowest first."""
 
     kind: ClassVar[Scope] = Scope.SWEEP
     #: IOPS of arrays of equal drives, by prediction; empty if not all widths have one.
     expected: Mapping[Geometry, float] = field(default_factory=dict)
-    #: IOPS of the widths that were not measured.
-    predicted: Mapping[Geometry, Estimate] = field(default_factory=dict)
-    #: The agreement of other points that stands for them.
-    agreement: Agreement | None = None
 
     def __post_init__(self) -> None:
         SeveralMeasured.__post_init__(self)
         object.__setattr__(self, "measurements", tuple(sorted(self.measurements, key=lambda each: each.geometry)))
-        if bool(self.predicted) is not (self.agreement is not None):
-            raise ValueError("a sweep has predicted widths if other points agree with their predictions, and only then")
-
-    @property
-    def subject(self) -> Subject:
-        geometries = sorted({*(each.geometry for each in self), *self.predicted})
-        return Subject(tuple(geometries), tuple(dict.fromkeys(each.workload for each in self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from itertools import pairwise
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, costs, loads
+from pytest_ssdqual.qual.raid import law
+from pytest_ssdqual.qual.raid.geometry import Geometry, costs, loads
+from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -25,8 +27,6 @@ MIX_STEP = 5
 RATE_LIMITED = 1.1
 #: Quantiles that represent a latency distribution.
 QUANTILES = 64
-#: Largest parity write that md handles as one stripe page (drivers/md/raid5.c).
-PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +145,11 @@ def mean_depth(geometry: Geometry, workload: Workload) -> float:
     return outstanding_at_members(geometry, workload) * uneven / len(of_members)
 
 
-def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:
+def objection(geometry: Geometry, workload: Workload, striping: Striping) -> str:
     """Reason why no prediction exists for this workload on this array; "" if there is one."""
     if geometry.is_side_by_side:
         return "bare drives have no prediction but their own measurement"
-    if geometry.rebuilding:
-        return f"no law says what {geometry} can do while it is rebuilt"
-    if not workload.is_random or workload.random_percent < 100:
-        return f"no law says how md merges and splits sequential I/O, as {workload} has"
-    if workload.has_streams or len(workload.sizes) > 1 or not workload.is_usual or workload.offset_bytes:
-        return f"{workload} is not of one size, aligned and evenly random over the whole array"
-    widest = workload.largest_bytes
-    if geometry.level is not RaidLevel.RAID1 and widest > chunk_bytes:
-        return f"transfers of {widest // 1024} KiB are split at chunks of {chunk_bytes // 1024} KiB"
-    if geometry.has_parity and workload.writes and widest > PAGE_BYTES:
-        return f"md handles parity writes page by page, and those of {widest // 1024} KiB may reach a member in parts"
-    return ""
+    return law.objection(geometry, workload, striping)
 
 
 def member_workloads(geometry: Geometry, workload: Workload, queue_limit: int | None = None) -> tuple[Workload, ...]:

@@ -13,17 +13,16 @@ symmetric, and the baseline's error, which all widths share, is in each comparis
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from types import MappingProxyType
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, effective_drives
+from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Efficiency above which the narrowest array was probably measured too low.
 SUPERLINEAR = 1.05
@@ -109,26 +108,6 @@ def fit(
     return Scaling(tuple(bounded), _slope(points), deviation, worst.geometry)
 
 
-def sweep_objection(geometries: Sequence[Geometry], workload: Workload, chunk_bytes: int) -> str:
-    """Reason why arrays of one level cannot be compared by the cost model; "" if they can.
-
-    A pair of RAID 10 is not striped, so md does not split its transfers at chunks, as it does those of wider arrays
-    (raid10.c, ``raid10_write_request``: only if ``near_copies < raid_disks``). Pairs of the far and offset layouts are
-    refused, too, although md does split theirs. With chunks of 64 KiB, four emulated
-    drives that are bound by IOPS did no more random transfers of 128 KiB than two.
-    """
-    if found := next((why for each in geometries if (why := objection(each, workload, chunk_bytes))), ""):
-        return found
-    widths = {each.width for each in geometries if each.level is RaidLevel.RAID10}
-    if len(widths) < 2 or 2 not in widths or workload.largest_bytes <= chunk_bytes:
-        return ""
-    wide, chunk = f"{workload.largest_bytes // 1024} KiB", f"{chunk_bytes // 1024} KiB"
-    return (
-        f"transfers of {wide} are split at chunks of {chunk} on all arrays but the pair, which has no stripes; measure "
-        f"with chunks of {wide} or more (protocol: array.chunk)"
-    )
-
-
 def with_repeats(
     iops: Mapping[Geometry, Estimate], repeats: Mapping[Geometry, Sequence[float]], level: float
 ) -> dict[Geometry, Estimate]:
@@ -152,23 +131,6 @@ def with_repeats(
     return found
 
 
-def objection(geometry: Geometry, workload: Workload, chunk_bytes: int) -> str:
-    """Reason why the cost model does not apply to arrays of this level; "" if it does.
-
-    Random writes wider than a chunk cover whole stripes in part, which need no reads, or straddle two; how many depends
-    on the width. With chunks of 64 KiB, 128 KiB always fill a stripe of three drives and never one of four, whose IOPS
-    are then three quarters and not the same.
-    """
-    widest = workload.largest_bytes
-    if not (geometry.has_parity and workload.writes and workload.is_random and widest > chunk_bytes):
-        return ""
-    wide = f"{widest // 1024} KiB"
-    return (
-        f"random writes of {wide} are wider than the array's chunks of {chunk_bytes // 1024} KiB, so that some cover "
-        f"whole stripes, for which there is no law; measure with chunks of {wide} or more (protocol: array.chunk)"
-    )
-
-
 def _points(iops: Mapping[Geometry, Estimate], drives_of: Mapping[Geometry, float]) -> tuple[ScalingPoint, ...]:
     widths = sorted(iops)
     first = widths[0]
@@ -186,15 +148,13 @@ def _points(iops: Mapping[Geometry, Estimate], drives_of: Mapping[Geometry, floa
 
 
 def _quotient(estimate: Estimate, reference: Estimate) -> Estimate:
-    """Ratio of two independent estimates; ``reference.value`` above zero. The bounds of predictions add up."""
-    is_bound = estimate.is_predicted or reference.is_predicted
+    """Ratio of two independent estimates; ``reference.value`` above zero."""
 
     def steps(one: float, other: float) -> float:
         return math.log(one / other) if other > 0 else math.inf
 
     def end(factor: float, own: float, of_reference: float) -> float:
-        both = own + of_reference if is_bound else math.hypot(own, of_reference)
-        return value * math.exp(factor * both) if value else 0.0
+        return value * math.exp(factor * math.hypot(own, of_reference)) if value else 0.0
 
     value = estimate.value / reference.value
     up, down = steps(reference.high, reference.value), steps(reference.value, reference.low)
@@ -203,37 +163,28 @@ def _quotient(estimate: Estimate, reference: Estimate) -> Estimate:
     if reference.low > 0:
         high = end(1, steps(estimate.high, estimate.value), down) if value else estimate.high / reference.low
     n, confidence = min(estimate.n, reference.n), min(estimate.confidence, reference.confidence)
-    return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence, is_predicted=is_bound)
+    return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence)
 
 
 def _slope(points: Sequence[ScalingPoint]) -> Estimate:
     """Least-squares slope of y = efficiency × x against x, through the origin: Σxy/Σx², so wide arrays weigh most.
 
     With y of the narrowest equal to its x by definition, this is x_0²/Σx² + Σ a_N·X_N / X_0 with a_N = x_0·x_N/Σx²: a
-    sum of independent figures over the baseline. Those of predicted arrays are bounds, at which all of them may be: one
-    bottleneck slows all. So these add up.
+    sum of independent figures over the baseline.
     """
     baseline, squares = points[0], sum(point.effective_drives**2 for point in points)
     shares = [(baseline.effective_drives * each.effective_drives / squares, each.iops) for each in points[1:]]
     value = sum(share * each.value for share, each in shares)
     wide = Estimate(
         value=value,
-        low=value - _together((share * (each.value - each.low), each.is_predicted) for share, each in shares),
-        high=value + _together((share * (each.high - each.value), each.is_predicted) for share, each in shares),
+        low=value - math.hypot(*(share * (each.value - each.low) for share, each in shares)),
+        high=value + math.hypot(*(share * (each.high - each.value) for share, each in shares)),
         n=min(point.iops.n for point in points),
         unit=Unit.IOPS,
         confidence=min(point.iops.confidence for point in points),
-        is_predicted=any(each.is_predicted for _, each in shares),
     )
     found, own = _quotient(wide, baseline.iops), baseline.effective_drives**2 / squares
     return replace(found, value=own + found.value, low=own + found.low, high=own + found.high)
-
-
-def _together(distances: Iterable[tuple[float, bool]]) -> float:
-    """Return the distance of a sum's end, from those of its parts, each with whether it is a bound."""
-    found = list(distances)
-    independent = math.hypot(*(each for each, is_bound in found if not is_bound))
-    return independent + math.fsum(each for each, is_bound in found if is_bound)
 
 
 #: Share of busy CPU time from which the host is a possible cause.

@@ -144,6 +144,9 @@ OF_COUNTERS = OF_HEAT | {Claim.WRITE_SPREAD_BETWEEN_MEMBERS}
 #: Claims that compare an array with its members: drives side by side have none.
 OF_ARRAYS = frozenset({Claim.TIMES_ONE_DRIVE, Claim.WRITE_SPREAD_BETWEEN_MEMBERS})
 
+#: Claims about how IOPS grow with the number of drives, beside what the law of the level makes of it.
+OF_GROWTH = frozenset({Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION})
+
 #: Default of the times an hour that a limit on rare events may be exceeded: 35 minutes without an event exclude more,
 #: at the confidence of one look of many.
 TIMES_PER_HOUR = 10.0
@@ -156,7 +159,7 @@ _LABELS = {
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: "most over least written member",
     Claim.THROTTLED_TIME: "time throttled by heat",
     Claim.TIMES_ONE_DRIVE: "IOPS over those of one bare drive",
-    Claim.MEMBER_SPREAD: "slowest drive over the median drive",
+    Claim.MEMBER_SPREAD: "slowest drive over the median of the others",
     Claim.QUALITY_INDEX: "quality index of a lot",
     Claim.CONFORMING_DRIVES: "conforming drives of a lot's sample",
     Claim.BATHTUB_DEPTH: "worst mix over the line between pure reads and pure writes",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit, Published, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Product, Spec
@@ -36,6 +37,10 @@ class CombinedSpec(Spec):
         if geometry.is_side_by_side:
             return self.different
         return tuple({(spec.key, spec.drive_class): spec for spec in [*self.own.values()][: geometry.width]}.values())
+
+    def on(self, striping: Striping) -> Self:
+        own = {drive: spec.on(striping) for drive, spec in self.own.items()}
+        return replace(self, striping=striping, own=own)
 
     def of(self, drive: str) -> Spec:
         return self.own.get(drive, self)
@@ -94,8 +99,8 @@ class CombinedSpec(Spec):
         found = {spec.subject(claim, geometry, workload) for spec in self._members(geometry)}
         return found.pop() if len(found) == 1 else Accountable.DRIVE
 
-    def is_by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
-        return any(spec.is_by_law(claim, geometry, workload) for spec in self._members(geometry))
+    def lacks_figure(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
+        return any(spec.lacks_figure(claim, geometry, workload) for spec in self._members(geometry))
 
     def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
         found = self._of_all(geometry, lambda spec: spec.times_per_hour(claim, geometry, workload))

@@ -6,8 +6,16 @@ import re
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-#: Model strings of drives that a hypervisor emulates. Their speed is the host's, so no class of drives describes them.
-EMULATED_MODELS = ("QEMU*", "SSDQUAL*", "VMware*", "VBOX*", "Virtual*")
+#: Model strings of drives that a hypervisor or a cloud emulates. Their speed is the host's, so no class of drives
+#: describes them. Clouds: Amazon, Google (PersistentDisk, EphemeralDisk, nvme_card), Azure, Oracle, Alibaba;
+#: DigitalOcean and Hetzner call theirs Volume.
+EMULATED_MODELS = (
+    "QEMU*", "SSDQUAL*", "VMware*", "VBOX*", "Virtual*", "BHYVE*", "bhyve*", "XEN*", "Parallels*", "VDISK*",
+    "Amazon*", "PersistentDisk*", "EphemeralDisk*", "nvme_card*", "MSFT*NVMe*", "Microsoft*NVMe*", "BlockVolume*",
+    "Alibaba*", "Volume",
+)  # fmt: skip
+#: Kernel names of drives without a model string: virtio_blk, xen_blkfront.
+EMULATED_NAMES = re.compile(r"(vd|xvd)[a-z]+", re.ASCII)
 _LINK = re.compile(r"(?P<rate>\d+(?:\.\d+)?) GT/s")
 
 
@@ -47,7 +55,7 @@ def classify(model: str | None, transport: str | None, max_link: str | None) -> 
     ``transport`` is lsblk's, ``max_link`` sysfs' ``max_link_speed`` of the drive: the speed that it is capable of, not
     the one of its slot.
     """
-    if any(fnmatchcase((model or "").strip(), pattern) for pattern in EMULATED_MODELS):
+    if is_virtual(model, transport):
         return DriveClass.EMULATED
     if transport in ("sata", "ata"):
         return DriveClass.SATA
@@ -58,3 +66,9 @@ def classify(model: str | None, transport: str | None, max_link: str | None) -> 
     found = _LINK.match(max_link or "")
     rate = float(found["rate"]) if found else 0.0
     return next((each for least, each in _GENERATIONS if rate >= least), DriveClass.NVME)
+
+
+def is_virtual(model: str | None, transport: str | None, kname: str = "") -> bool:
+    """Return whether a drive is one of a hypervisor, by its model string, its transport (lsblk's) or its name."""
+    is_named = any(fnmatchcase((model or "").strip(), pattern) for pattern in EMULATED_MODELS)
+    return is_named or transport == "virtio" or EMULATED_NAMES.fullmatch(kname) is not None

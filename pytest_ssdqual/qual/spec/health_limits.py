@@ -14,6 +14,10 @@ from pydantic import Field
 
 from pytest_ssdqual.qual.spec.toml import Strict
 
+#: What the kernel counts of a drive under load, and repairs: names in sentences.
+FAILED_COMMANDS, TIME_OUTS, RESETS = "failed or retried commands", "commands that timed out", "resets of the controller"
+PCIE_ERRORS, KERNEL_MESSAGES = "corrected errors of the PCIe link", "kernel messages of errors"
+
 Rise = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
@@ -33,6 +37,13 @@ class HealthTable(Strict):
     ] = 0
     link_errors: Annotated[
         Rise | None, Field(description="Checksum errors between drive and host; without a limit if left out")
+    ] = None
+    retried_errors: Annotated[
+        Rise | None,
+        Field(
+            description="Failed or retried commands, time-outs, resets and messages of errors that the kernel counts "
+            "under load, of each; without a limit if left out"
+        ),
     ] = None
     error_log_entries: Annotated[
         Rise | None, Field(description="Entries of the error log (NVMe); without a limit if left out")
@@ -70,6 +81,11 @@ COUNTERS = {
     "errors of the SAS link": "link_errors",
     "entries of the error log": "error_log_entries",
     "unsafe shutdowns": "unsafe_shutdowns",
+    FAILED_COMMANDS: "retried_errors",
+    TIME_OUTS: "retried_errors",
+    RESETS: "retried_errors",
+    KERNEL_MESSAGES: "retried_errors",
+    PCIE_ERRORS: "link_errors",
 }
 
 #: The defaults.

@@ -26,7 +26,6 @@ from pytest_ssdqual.qual.spec.protocol_rules import (
     MemberRule,
     RebuildRule,
     SaturationRule,
-    ScreenRule,
     SequentialRule,
     SteadyRule,
     VerdictRule,
@@ -103,8 +102,6 @@ class Protocol:
     sequential: SequentialRule | None = None
     #: None if workloads do not take turns; only of a sequential protocol.
     interleave: InterleaveRule | None = None
-    #: None if every point is measured.
-    screen: ScreenRule | None = None
 
     @property
     def round_s(self) -> float:
@@ -188,7 +185,6 @@ class CommonDocument(Strict):
     array: Annotated[ArraySettings, TABLE] = ArraySettings()
     load: Annotated[LoadRule, TABLE] = LoadRule()
     members: Annotated[MemberRule, TABLE] = MemberRule()
-    screen: Annotated[ScreenRule, TABLE] | None = None
     loop: Annotated[LoopRule, TABLE] = LoopRule()
     saturation: Annotated[SaturationRule, TABLE, AfterValidator(SaturationRule.validated)] = SaturationRule()
     rebuild: Annotated[RebuildRule, TABLE, AfterValidator(RebuildRule.validated)] = RebuildRule()
@@ -205,8 +201,6 @@ class CommonDocument(Strict):
     def _members_in_rounds(self) -> Self:
         if self.members.window_s:
             self._require_rounds("members.window", self.members.window_s)
-        elif self.screen:
-            raise ValueError("the table screen predicts arrays from bare drives, and members.window is 0")
         return self
 
     def _require_rounds(self, what: str, window_s: float) -> None:
@@ -242,8 +236,6 @@ class SequentialDocument(CommonDocument):
 
     @model_validator(mode="after")
     def _all_or_some(self) -> Self:
-        if self.interleave and self.screen:
-            raise ValueError("the table interleave measures all points of an array, and the table screen only some")
         if self.interleave and self.acceptance and self.interleave.cell_s < LEAST_CELL_S:
             raise ValueError(
                 f"interleave.cell ({self.interleave.cell_s:g} s) is {LEAST_CELL_S:g} s at least for acceptance, as its "
@@ -307,7 +299,6 @@ def _protocol(name: str, read: CommonDocument, measure: tuple[float, float, int,
         array=read.array,
         load=read.load,
         members=read.members,
-        screen=read.screen,
         loop=read.loop,
         saturation=read.saturation,
         rebuild=read.rebuild,

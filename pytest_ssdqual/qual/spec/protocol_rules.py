@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from pytest_ssdqual.qual.raid.law import NEAR, Striping
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, Seconds, Throughput, quoted
 from pytest_ssdqual.qual.units import format_size, parse_duration, parse_size
 
@@ -50,7 +51,11 @@ class ArraySettings:
     #: Layout of RAID 5 and 6.
     raid5_layout: Literal["left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric"] = "left-symmetric"
     #: Only layouts with two copies: capacity, scaling and prediction count two.
-    raid10_layout: Annotated[str, Field(pattern="^[nfo]2$")] = "n2"
+    raid10_layout: Annotated[str, Field(pattern="^[nfo]2$")] = NEAR
+
+    @property
+    def striping(self) -> Striping:
+        return Striping(parse_size(self.chunk), self.raid10_layout)
 
 
 #: State of the drives' volatile write caches during a run: as they are, or switched where the drive lets it.
@@ -83,21 +88,6 @@ class MemberRule:
     #: Counted time of each, cut into the rounds of the steady-state rule.
     window_s: Annotated[Seconds, Field(alias="window", ge=0)] = 30.0
     ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenRule:
-    """Predict, then confirm: of each level only some points are measured, the others are predicted.
-
-    Measured are the points closest to their limits, and a random sample; see ``qual.raid.screening``.
-    """
-
-    #: How far a measured figure may be from its prediction.
-    tolerance_percent: Annotated[Percentage, Field(alias="tolerance", gt=0, le=50)] = 10.0
-    #: The sample is large enough to show that fewer of the points of a level are beyond the tolerance.
-    outside_percent: Annotated[Percentage, Field(alias="outside", gt=0, le=90)] = 15.0
-    #: Points of each level with the smallest predicted margins, all of which are measured.
-    worst: Annotated[int, Field(ge=0, le=10_000)] = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,24 @@ into `Product`, `DataSheetValue` and `Promise`, of which a `Spec` is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field
 
 from pytest_ssdqual.qual.inspection.limits import NEW, InspectionTable
 from pytest_ssdqual.qual.lots.lot import LotTable
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
+from pytest_ssdqual.qual.raid import law
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
+from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.spec import datasheet, toml
 from pytest_ssdqual.qual.spec.claims import (
+    OF_GROWTH,
     OF_HEAT,
     OF_RARE_EVENTS,
     TIMES_PER_HOUR,
@@ -136,10 +140,16 @@ class Spec:
     drive_class: DriveClass | None = None
     #: Limits of what may get worse during a run.
     health: HealthTable = ORDINARY
+    #: How md distributes the addresses of the run's arrays: the laws of levels depend on it.
+    striping: Striping = field(default_factory=Striping)
 
     @property
     def name(self) -> str:
         return self.product.name
+
+    def on(self, striping: Striping) -> Self:
+        """Return the spec as it is judged by on arrays that are striped so."""
+        return replace(self, striping=striping)
 
     @property
     def title(self) -> str:
@@ -170,12 +180,11 @@ class Spec:
         """IOPS of an array by ``geometry.expected_iops`` from the published figures of one drive; for drives side by
         side, of each.
 
-        None if a needed figure is not published at the workload's size and depth, and for workloads without a cost
-        model: sequential, partly random, unaligned or mixed-size ones, independent streams, rebuilds, and any that is
-        not ``Workload.is_usual``. Parity writes need the read figure too, because members are read first.
+        None if a needed figure is not published at the workload's size and depth, and where no law holds
+        (``law.objection``). Parity writes need the read figure too, because members are read first.
         """
         array = ONE_DRIVE if geometry.is_side_by_side else geometry
-        if not _has_law(array, workload):
+        if law.objection(array, workload, self.striping):
             return None
         found = {rw: self._of_one_drive(rw, array, workload) for rw in _needed(array, workload)}
         if None in found.values():
@@ -194,6 +203,8 @@ class Spec:
         promise = self.deciding(claim, geometry, workload)
         if promise is None or promise.relative_to is not None or promise.of_baseline:
             return None
+        if self.no_law(claim, (geometry,), workload):
+            return None
         if promise.percent_of_spec is None:
             per_hour = self.times_per_hour(claim, geometry, workload)
             return Limit(claim.direction, promise.bound or 0.0, claim.unit, promise.place, per_hour)
@@ -211,12 +222,24 @@ class Spec:
         promise = self.deciding(claim, geometry, workload)
         return (promise and promise.subject) or self.product.subject
 
-    def is_by_law(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
-        """Return whether the limit is a percentage of what the level's cost model gives from one drive's figures."""
+    def no_law(self, claim: Claim, geometries: Sequence[Geometry], workload: Workload) -> str:
+        """Return why a claim beside the law of the level has no limit here; "" if it has one, and for other claims.
+
+        Such are growth and what arrays are predicted to do. Limits in per cent of the sheet depend on the law, too:
+        ``limit`` has none of them where no law holds.
+        """
+        if claim in OF_GROWTH:
+            return law.growth_objection(geometries, workload, self.striping)
+        if claim.scope is Scope.PREDICTED:
+            return law.objection(geometries[0], workload, self.striping)
+        return ""
+
+    def lacks_figure(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
+        """Return whether the limit of a claim is in per cent of a figure that the sheet does not have."""
         promise = self.deciding(claim, geometry, workload)
-        if promise is None or promise.percent_of_spec is None or self.published(claim, geometry, workload):
+        if promise is None or promise.percent_of_spec is None:
             return False
-        return self._by_law(claim, geometry, workload) is not None
+        return self._stated(claim, geometry, workload) is None
 
     def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
         """Times an hour that the limit of a claim about rare events may be exceeded; None for other claims."""
@@ -268,8 +291,16 @@ class Spec:
             return f"{self.name} promises the {claim.label} of {workload} only relative to {promise.relative_to}"
         if promise.of_baseline:
             return f"{self.name} promises the {claim.label} of {workload} only in per cent of a baseline"
+        if no_law := self.no_law(claim, (geometry,), workload):
+            return no_law
         array = ONE_DRIVE if geometry.is_side_by_side else geometry
-        if claim is Claim.STEADY_IOPS and _has_law(array, workload):
+        no_law = law.objection(array, workload, self.striping) if claim is Claim.STEADY_IOPS else ""
+        if no_law and array != ONE_DRIVE:
+            return (
+                f"{self.name} publishes no {claim.label} of {workload} on {geometry}, and {no_law}; the drives alone "
+                "are held to their sheet by suites/drive and suites/datasheet"
+            )
+        if claim is Claim.STEADY_IOPS and not no_law:
             depth = workload.depth_per_member(array.width)
             needed = _needed(array, workload)
             missing = [rw for rw in needed if self._of_one_drive(rw, array, workload) is None]
@@ -278,6 +309,11 @@ class Spec:
                 f"which {workload} on {geometry} is held to"
             )
         return f"{self.name} publishes no {claim.label} of {workload} on {geometry}"
+
+    @property
+    def own_claims(self) -> frozenset[Claim]:
+        """The claims that this spec itself promises; none of the promises for any drive."""
+        return frozenset(each.claim for each in self.promises if self.key != DEFAULT)
 
     def promises_of(self, claim: Claim) -> tuple[Promise, ...]:
         """Return the promises of a claim: the file's own, else the default ones."""
@@ -317,12 +353,6 @@ class Spec:
         used = (self._of_one_drive(rw, array, workload) for rw in _needed(array, workload))
         approximate = any(each.approximate for each in used if each)
         return Published(iops, Unit.IOPS, f"one drive's figures, by the law of {geometry}", approximate)
-
-
-def _has_law(array: Geometry, workload: Workload) -> bool:
-    """Return whether the cost model applies: every I/O random, of one size, aligned, and the array not rebuilding."""
-    plain = workload.is_random and workload.random_percent == 100 and len(workload.sizes) == 1 and workload.is_usual
-    return plain and workload.offset_bytes == 0 and not workload.has_streams and not array.rebuilding
 
 
 def _needed(array: Geometry, workload: Workload) -> tuple[str, ...]:

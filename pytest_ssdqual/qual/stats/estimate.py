@@ -48,8 +48,6 @@ class Estimate:
     basis: str = ""
     #: Reason why the interval has no upper end, if more evidence would give it one.
     unbounded: str = ""
-    #: A prediction; the interval is the bound of its error, not a confidence interval.
-    is_predicted: bool = False
 
     def __post_init__(self) -> None:
         if not self.low <= self.value <= self.high:
@@ -62,8 +60,7 @@ class Estimate:
     def interval(self) -> str:
         """The interval as text: ``95 % CI 9,350…9,470 IOPS``, or for a reading ``37…39 ms as read``."""
         return format_interval(
-            self.low, self.high, self.unit, is_reading=self.is_reading, confidence=self.confidence, basis=self.basis,
-            is_predicted=self.is_predicted,
+            self.low, self.high, self.unit, is_reading=self.is_reading, confidence=self.confidence, basis=self.basis
         )  # fmt: skip
 
 
@@ -75,15 +72,9 @@ def format_interval(
     is_reading: bool,
     confidence: float,
     basis: str = "",
-    is_predicted: bool = False,
 ) -> str:
-    """Format an interval for a sentence: ``95 % CI 9,350…9,470 IOPS``, ``37…39 ms as read``.
-
-    That of a prediction is ``predicted 9,000…9,800 IOPS``.
-    """
+    """Format an interval for a sentence: ``95 % CI 9,350…9,470 IOPS``, ``37…39 ms as read``."""
     ends = format_range(low, high, unit)
-    if is_predicted:
-        return f"predicted {ends}"
     text = f"{ends} as read" if is_reading else f"{format_confidence(confidence)} CI {ends}"
     return f"{text}, {basis}" if basis else text
 

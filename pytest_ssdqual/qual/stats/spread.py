@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean, median, variance
 
+from pytest_ssdqual.qual.detect.outliers import of_others
 from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats import latency
@@ -297,25 +298,31 @@ def studentized_range(confidence: float, groups: int, degrees: int) -> float:
 
 
 def between_members(iops: Sequence[Estimate], together: Sequence[Estimate] | None = None) -> Estimate:
-    """IOPS of the slowest drive over those of the median drive (of two: their mean): 1 is equal, and the maximum.
+    """IOPS of the slowest drive over the median of the others (of two: the other): 1 is equal, and the maximum.
 
-    The median, because one bad drive does not move it. The interval combines the ends: the lowest low end over the
-    median high end, and the reverse. "All drives are fast enough" needs no correction for their number. "One is too
-    slow" does, because any drive may seem so by chance: the high end comes from ``together``, intervals that hold
-    simultaneously. ``NotApplicable`` below two drives; ``TooFew`` if the median drive did no I/O.
+    The median, because one bad drive does not move it, and of the others, because the median of a few contains the bad
+    one. The interval combines the ends: of each drive its low end over the others' high ends, and the reverse, and of
+    these the lowest. "All drives are fast enough" needs no correction for their number. "One is too slow" does, because
+    any drive may seem so by chance: the high end comes from ``together``, intervals that hold simultaneously.
+    ``NotApplicable`` below two drives; ``TooFew`` if the median of the others did no I/O.
     """
     if len(iops) < 2:
         raise NotApplicable(f"the slowest drive needs at least 2 drives, there are {len(iops)}")
-    if min(median(each.value for each in iops), median(each.high for each in iops)) <= 0:
+    values, highs = [each.value for each in iops], [each.high for each in iops]
+    if min(median(values), median(highs)) <= 0:
         raise TooFew("the median drive did no I/O")
-    value = min(each.value for each in iops) / median(each.value for each in iops)
-    low = max(0.0, min(each.low for each in iops)) / median(each.high for each in iops)
     together = together or iops
-    typical = median(each.low for each in together)
-    high = min(1.0, min(each.high for each in together) / typical) if typical > 0 else 1.0
+    value = _least_of_others(values, values)
+    low = _least_of_others([max(0.0, each.low) for each in iops], highs)
+    high = min(1.0, _least_of_others([each.high for each in together], [each.low for each in together]))
     return Estimate(
         value, low, high, min(each.n for each in iops), Unit.RATIO, confidence=min(each.confidence for each in iops)
     )
+
+
+def _least_of_others(values: Sequence[float], beside: Sequence[float]) -> float:
+    """Return the least of the values over the median of ``beside`` of all others."""
+    return min(one / others if others > 0 else math.inf for one, others in zip(values, of_others(beside), strict=True))
 
 
 def _groups(values: Sequence[int], size: int) -> list[Sequence[int]]:

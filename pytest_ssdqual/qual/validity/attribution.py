@@ -57,6 +57,8 @@ class Culprit(StrEnum):
     DRIVE = "drive"
     #: Several drives, or all of them.
     DRIVES = "drives"
+    #: The model of the drives, or something that all of them share: no drive is an exception.
+    PRODUCT = "product"
     MD = "md"
     HOST = "host"
     #: What several drives share: a switch, a bus adapter, a link.
@@ -72,10 +74,16 @@ class Culprit(StrEnum):
     def is_drive(self) -> bool:
         return self in (Culprit.DRIVE, Culprit.DRIVES)
 
+    @property
+    def acquits_drives(self) -> bool:
+        """Return whether something that is no part of the product broke the promise."""
+        return not self.is_drive and self not in (Culprit.PRODUCT, Culprit.UNKNOWN)
+
 
 NAMES = {
     Culprit.DRIVE: "a drive",
     Culprit.DRIVES: "all drives",
+    Culprit.PRODUCT: "the model, or what all its drives share",
     Culprit.MD: "md",
     Culprit.HOST: "the host",
     Culprit.PATH: "a path that the drives share",
@@ -85,6 +93,8 @@ NAMES = {
 }
 
 ADVICE = {
+    Culprit.PRODUCT: "measure one drive alone, and in another machine: if it does no better there, the model does not "
+    "keep the promise",
     Culprit.MD: "raise array.group_threads and array.stripe_cache, bind fio and interrupts to the drives' NUMA node, "
     "or use a newer kernel",
     Culprit.HOST: "use a host with more or faster CPUs, spread interrupts, or stop other programs",
@@ -111,6 +121,8 @@ class Cause:
     @property
     def subject(self) -> str:
         """The culprit in a sentence: ``drive SSDQ0003``, ``md``, ``the host``."""
+        if self.culprit is Culprit.PATH and len(self.drives) == 1:
+            return f"the path to drive {self.drives[0]}"
         if not self.culprit.is_drive or not self.drives:
             return NAMES[self.culprit]
         word = "drive" if len(self.drives) == 1 else "drives"

@@ -15,7 +15,7 @@ from statistics import median
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.qual.validity import environment, foreign_io
+from pytest_ssdqual.qual.validity import environment, foreign_io, other_users
 from pytest_ssdqual.qual.validity.check import Check
 
 #: IOPS × latency over the configured queue depth, for jobs with a full queue. fio's latencies exclude submission time,
@@ -64,7 +64,8 @@ def of_part(run: Run, report_s: float) -> tuple[Check, ...]:
 def of_environment(run: Run) -> tuple[Check, ...]:
     """Checks of the environment of the run's process, whatever part of it is counted."""
     return (
-        *foreign_io.of_run(run), *environment.of_array(run), *environment.of_drives(run), *environment.of_host(run),
+        *foreign_io.of_run(run), *other_users.of_run(run), *environment.of_array(run), *environment.of_drives(run),
+        *environment.of_host(run),
     )  # fmt: skip
 
 
@@ -73,7 +74,9 @@ def of_rig(run: Run) -> tuple[Check, ...]:
 
     Heat and the link are not among them: a drive that throttles, or whose link is narrower, is slower itself.
     """
-    return (*foreign_io.of_run(run), *environment.of_array(run), *environment.of_host(run))
+    return (
+        *foreign_io.of_run(run), *other_users.of_run(run), *environment.of_array(run), *environment.of_host(run),
+    )  # fmt: skip
 
 
 def objections_in(found: Iterable[Check]) -> tuple[str, ...]:

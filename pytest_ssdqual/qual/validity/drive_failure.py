@@ -1,77 +1,52 @@
-"""Attribution of a failed measurement to a drive, to the host or the path of drives, or to neither.
+"""Attribution of a failed measurement to a drive, its link, the path of drives, the host, a person, or to nothing.
 
-A drive has failed if it reports it itself (SMART, sense data of media or hardware errors), or if it alone dropped out,
-returned I/O errors or did not answer in time. If several drives lost their connection at once, or the kernel reports a
-fault of the HBA or the IOMMU, their path is the likelier cause, and no drive is blamed.
+``fault_signatures`` says what each message of the kernel proves; here the messages are weighed. A drive has failed if it
+reports it itself (SMART, a status of media or hardware errors), or if it alone stopped answering, or returned I/O errors
+without a reason. A reason that is not the drive's own wins over a loss: a request that was refused on purpose, words
+about its link, its adapter, the host or a person. If several drives lost their connection at once, their path is the
+likelier cause. A status that proves nothing leaves the origin unknown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import KernelLine
+from pytest_ssdqual.qual.validity import fault_codes, fault_signatures
+from pytest_ssdqual.qual.validity.fault_codes import Fault, Meaning
 
-#: Sense data and status codes by which a drive reports defects of its media (SPC-6 annex D, NVMe base 2.0 figure 101),
-#: as the kernel prints them.
-MEDIA = re.compile(
-    r"critical medium error|sense key ?: medium error|unrecovered read error|write fault|media error"
-    r"|error: \{ (\w+ )*UNC",
-    re.IGNORECASE,
-)
-#: The same of its hardware: controller, parity in its buffers, self-test (SPC-6, sense key 4h).
-HARDWARE = re.compile(r"sense key ?: hardware error", re.IGNORECASE)
-#: The kernel gave up a drive, or removed it. libata of older kernels says ``disabled``.
-DROPPED = re.compile(
-    r"disabling device|device not ready|controller is down|removing after|offline(d| device)|reset fail"
-    r"|^ata\S+: (disable device|disabled$)|link down|card not present",
-    re.IGNORECASE,
-)
-#: A request failed or was not answered in time. Reads and writes are always supported, unless a drive refuses one; the
-#: block layer also tries requests that a drive need not support, such as WRITE_ZEROES.
-REQUEST = re.compile(
-    r"I/O error|critical (target|nexus) error|time(d )?out|reset(ting)? controller"
-    r"|operation not supported error, dev \S+, sector \d+ op 0x[01]:\((READ|WRITE)\)",
-    re.IGNORECASE,
-)
-#: Data was damaged between drive and host: the cable, the slot or the drive's interface.
-TRANSFER = re.compile(r"\b(ICRC|BadCRC|UDMA CRC)\b|interface (fatal )?error|CRC error", re.IGNORECASE)
-#: Faults of HBA, IOMMU and host, whatever drive the message names. ``[Hardware Error]`` is the host's (HW_ERR of
-#: include/linux/printk.h); ``Sense Key : Hardware Error`` is a drive's. A corrected error of the host, such as of one
-#: bit of memory, excuses no drive, so only lines that state another severity count: of firmware (cper_severity_str,
-#: drivers/firmware/efi/cper.c), of AMD's decoder (decode_error_status, drivers/edac/mce_amd.c), and of x86, where bit
-#: 61 of the bank's status is "uncorrected" (__print_mce, arch/x86/kernel/cpu/mce/core.c). A device that comes or goes
-#: is added to its IOMMU group or removed from it, which is no fault (drivers/iommu/iommu.c; older kernels say it in
-#: other words).
-HOST = re.compile(
-    r"\b(DMAR|IOMMU(?! group|: (Adding|Removing) device)|AMD-Vi|SMMU)\b|IO_PAGE_FAULT"
-    r"|(diag|host|adapter|firmware) reset|reset(ting)? (adapter|host)|fault_state"
-    r"|non-operational|host adapter abort|scsi_recover_host"
-    r"|\[Hardware Error\]: (event severity: (fatal|recoverable)|Uncorrected|Deferred error|System Fatal error"
-    r"|CPU \d+: Machine Check( Exception|: \w+ Bank \d+: [2367abef]))",
-    re.IGNORECASE,
-)
 #: Errors that a drive can cause. SMART data alone blame a drive for no other error: what they count may be hours old.
 OF_DRIVES = re.compile(
-    r"I/O error|degraded|it is gone|state is broken|stuck|errno 5\b|did not end within|reported only \d+ s"
+    r"I/O error|degraded|it is gone|state is broken|stuck|errno (5|61|110|121)\b|did not end within|reported only \d+ s"
 )
+#: Further errors that a host can cause.
+OF_HOST = re.compile(r"killed by signal|disappeared|did not take a|ended early by signal")
+#: errno of a request in fio's words.
+ERRNO = re.compile(r"^I/O error on (\S+): (.+?)(?: \(|$)")
 #: Kernel messages that a sentence quotes.
 QUOTED = 2
-
-
-#: Lines that may name a drive and are no words about it: errors of a PCIe link that were corrected
-#: (drivers/pci/pcie/aer.c), even where the name is a time-out, and records of the host's errors.
-NOT_OF_DRIVE = re.compile(r"severity=Correct|\[12\] (Replay Timer )?Timeout|\[Hardware Error\]", re.IGNORECASE)
+#: What tells a defective drive from its link.
+TELL_APART = (
+    "to tell them apart, compare the drives on the same adapter or expander, read the counters of CRC and link errors "
+    "(SMART, `smartctl -l sataphy`, AER in sysfs), and repeat with the drive in another slot"
+)
 
 
 class FailureOrigin(StrEnum):
-    """The part of the system that failed."""
+    """The part of the system that failed, or that prevented the measurement."""
 
     DRIVE = "drive"
-    #: The host, an HBA, or a path that several drives share.
+    #: A drive, or its slot, cable or backplane.
+    LINK = "link"
+    #: An HBA, a fabric, or a path that several drives share.
     PATH = "path"
+    HOST = "host"
+    #: A drive that did as another program or its owner had told it: locked, protected, reserved, being erased.
+    REFUSED = "refused"
+    PERSON = "person"
     UNKNOWN = "unknown"
 
 
@@ -119,85 +94,227 @@ class FailureAttribution:
 
     origin: FailureOrigin
     drives: tuple[FailedDrive, ...] = ()
-    #: The evidence as a clause; empty if the origin is unknown or a drive.
+    #: The evidence as a clause, and what a person can do; empty if nothing is known, or if the origin is a drive.
     why: str = ""
+    #: Serial numbers of the drives that ``why`` is about, none of which is called defective.
+    about: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """One kernel message and its meaning."""
+
+    line: KernelLine
+    meaning: Meaning
+
+
+#: Origins of reasons that are nobody's defect, in the order in which they explain a loss.
+_ORIGINS = {
+    Fault.HOST: FailureOrigin.HOST,
+    Fault.PATH: FailureOrigin.PATH,
+    Fault.PERSON: FailureOrigin.PERSON,
+    Fault.REFUSED: FailureOrigin.REFUSED,
+    Fault.LINK: FailureOrigin.LINK,
+    Fault.UNKNOWN: FailureOrigin.UNKNOWN,
+}
+_OWN = Fault.MEDIUM, Fault.DRIVE
+_READ_ONLY = Meaning(
+    Fault.REFUSED, "the kernel holds it as read-only, and its health gives no reason", fault_codes.UNPROTECT
+)
+#: md's own message without any about a request: ``mdadm --fail`` of another program leaves no more.
+_TAKEN_OUT = Meaning(
+    Fault.UNKNOWN, "md took it out of the array, and the kernel reports no failed request of it",
+    "did another program run `mdadm --fail`?",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _Suspect:
+    """A drive about which something was observed; ``reason`` is what decides."""
+
     trace: DriveTrace
-    #: Reports of the drive about itself, and losses that the path may have caused, too.
-    own: tuple[str, ...]
-    lost: tuple[str, ...]
-    kernel: tuple[str, ...]
+    findings: tuple[str, ...]
+    reason: Meaning
+    words: tuple[_Word, ...]
+
+    @property
+    def fault(self) -> Fault:
+        return self.reason.fault
+
+    @property
+    def is_lost(self) -> bool:
+        return self.fault in (Fault.SILENT, Fault.GIVEN_UP, Fault.FAILED)
+
+    @property
+    def kernel(self) -> tuple[str, ...]:
+        """The messages about it, those of the reason first, then by severity, then by time."""
+
+        def rank(word: _Word) -> tuple[bool, bool, int]:
+            is_own = word.meaning.fault in _OWN
+            is_reason = word.meaning is self.reason
+            return not is_own, not is_reason, 8 if word.line.level is None else word.line.level
+
+        return tuple(word.line.describe() for word in sorted(self.words, key=rank))
 
     @property
     def failed(self) -> FailedDrive:
-        return FailedDrive(self.trace.serial, (*self.own, *self.lost), self.kernel)
+        return FailedDrive(self.trace.serial, self.findings, self.kernel)
 
 
 def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelLine]) -> FailureAttribution:
-    """Attribute a measurement that ended with ``error``, by the kernel's messages during it."""
+    """Attribute a measurement that ended with ``error``, by the kernel's messages during it, in their order."""
     lines = tuple(kernel)
-    suspects = [each for each in (_suspect(error, drive, lines) for drive in drives) if each.own or each.lost]
-    of_host = next((line.describe() for line in lines if HOST.search(line.text)), "")
-    if proven := [each for each in suspects if each.own]:
+    words = tuple(map(_Word, lines, fault_signatures.meanings([line.text for line in lines])))
+    named = [tuple(word for word in words if _names(word.line.text, drive.names)) for drive in drives]
+    shared = tuple(word for word in words if not any(word in own for own in named))
+    found = (_suspect(error, drive, own, shared) for drive, own in zip(drives, named, strict=True))
+    suspects = [suspect for suspect in found if suspect]
+    is_of_host = any(word.meaning.fault in (Fault.HOST, Fault.PATH) for word in words)
+    if proven := [suspect for suspect in suspects if suspect.fault in _OWN]:
         # One more that is gone is named, too; several may be the path's.
-        gone = [each for each in suspects if not each.own and (each.trace.present is False or each.trace.is_faulty)]
-        found = [*proven, *gone] if len(gone) == 1 and not of_host else proven
-        return FailureAttribution(FailureOrigin.DRIVE, tuple(each.failed for each in found))
-    if of_host and suspects:
-        return FailureAttribution(FailureOrigin.PATH, why=f"the kernel reports a fault of the host: {of_host}")
-    if len(suspects) > 1:
-        serials = ", ".join(each.trace.serial for each in suspects)
-        words = next((f"; kernel: {each.kernel[0]}" for each in suspects if each.kernel), "")
-        why = f"{len(suspects)} drives failed at once ({serials}), which points to a path that they share{words}"
-        return FailureAttribution(FailureOrigin.PATH, why=why)
-    if suspects:
-        return FailureAttribution(FailureOrigin.DRIVE, (suspects[0].failed,))
+        gone = [
+            suspect
+            for suspect in suspects
+            if suspect.is_lost and (suspect.trace.present is False or suspect.trace.is_faulty)
+        ]
+        accused = [*proven, *gone] if len(gone) == 1 and not is_of_host else proven
+        return FailureAttribution(FailureOrigin.DRIVE, tuple(suspect.failed for suspect in accused))
+    return _unproven(suspects) if suspects else _without_suspects(error, shared)
+
+
+def _unproven(suspects: Sequence[_Suspect]) -> FailureAttribution:
+    """Attribute the loss of drives none of which reports a defect of its own."""
+
+    def of(*faults: Fault) -> list[_Suspect]:
+        return [suspect for suspect in suspects if suspect.fault in faults]
+
+    if explained := of(Fault.HOST) or of(Fault.PATH):
+        return _explained(explained)
+    lost = [suspect for suspect in suspects if suspect.is_lost]
+    linked = of(Fault.LINK)
+    if len(lost) + len(linked) > 1:
+        together = [suspect for suspect in suspects if suspect in lost or suspect in linked]
+        serials = tuple(suspect.trace.serial for suspect in together)
+        words = next((f"; kernel: {suspect.kernel[0]}" for suspect in together if suspect.kernel), "")
+        why = f"{len(together)} drives failed at once ({', '.join(serials)}), which points to a path that they share"
+        return FailureAttribution(FailureOrigin.PATH, why=f"{why}{words}", about=serials)
+    if lost:
+        return FailureAttribution(FailureOrigin.DRIVE, tuple(suspect.failed for suspect in lost))
+    return _explained(of(Fault.PERSON) or of(Fault.REFUSED) or linked or of(Fault.UNKNOWN))
+
+
+def _explained(suspects: Sequence[_Suspect]) -> FailureAttribution:
+    """Attribute to the reason of the first suspect, and name all that have the same one."""
+    reason = suspects[0].reason
+    alike = [suspect for suspect in suspects if suspect.reason.text == reason.text]
+    serials = tuple(suspect.trace.serial for suspect in alike)
+    names = f"drive {serials[0]}" if len(serials) == 1 else f"drives {', '.join(serials)}"
+    beginning = {
+        Fault.HOST: f"the host is at fault, and not {names}: {reason.text}",
+        Fault.PATH: f"the path is at fault, and not {names}: {reason.text}",
+        Fault.LINK: f"{names} or its slot, cable or backplane: {reason.text}",
+        Fault.UNKNOWN: f"{names} is not known to be defective: {reason.text}",
+    }.get(reason.fault, f"{names} is not defective: {reason.text}")
+    cure = TELL_APART if reason.fault is Fault.LINK else reason.cure
+    quoted = [word.line.describe() for suspect in alike for word in suspect.words if word.meaning is reason][:QUOTED]
+    parts = (beginning, cure, f"kernel: {' | '.join(quoted)}" if quoted else "")
+    return FailureAttribution(_ORIGINS[reason.fault], why="; ".join(filter(None, parts)), about=serials)
+
+
+def _without_suspects(error: str, shared: Sequence[_Word]) -> FailureAttribution:
+    """Attribute an error beside which no drive was lost: the kernel may state a fault of the host or of an adapter."""
+    if OF_DRIVES.search(error) or OF_HOST.search(error):
+        for fault in (Fault.HOST, Fault.PATH, Fault.STARVED):
+            if word := next((word for word in shared if word.meaning.fault is fault), None):
+                parts = (f"the kernel reports a fault of the host: {word.meaning.text}", word.meaning.cure)
+                why = f"{'; '.join(filter(None, parts))}; kernel: {word.line.describe()}"
+                return FailureAttribution(_ORIGINS.get(fault, FailureOrigin.HOST), why=why)
     return FailureAttribution(FailureOrigin.UNKNOWN)
 
 
-def _suspect(error: str, drive: DriveTrace, kernel: Sequence[KernelLine]) -> _Suspect:
-    named = (line for line in kernel if _names(line.text, drive.names))
-    lines = [line for line in named if not HOST.search(line.text) and not NOT_OF_DRIVE.search(line.text)]
+def _suspect(error: str, drive: DriveTrace, own: Sequence[_Word], shared: Sequence[_Word]) -> _Suspect | None:
+    """Return the drive with what decides about it; None if nothing was observed that the error can come from."""
+    is_of_drives = OF_DRIVES.search(error) is not None
+    stated = ERRNO.match(error)
+    errno = (
+        fault_codes.of_errno(stated[2], drive.path) if stated and stated[1] == drive.path else fault_codes.CONSEQUENCE
+    )
+    proof = [meaning for meaning in (*(word.meaning for word in own), errno) if meaning.fault in _OWN]
+    findings = [*(drive.smart if is_of_drives else ()), *dict.fromkeys(meaning.text for meaning in proof)]
+    lost = _losses(error, drive, own)
+    if findings:
+        decisive = proof[0] if proof else fault_codes.HARDWARE_DEFECT
+    elif reason := _reason(drive, own, shared, has_lost=bool(lost)):
+        decisive = reason
+    elif errno.fault in (Fault.REFUSED, Fault.UNKNOWN):
+        decisive = errno
+    elif lost:
+        decisive = fault_codes.FAILED
+    else:
+        return None
+    if not (findings or lost or is_of_drives):
+        return None
+    findings += lost
+    if drive.is_silent and findings:
+        findings.append("it answers smartctl no more")
+    words = tuple(own) if decisive in {word.meaning for word in own} else (*own, *_first(shared, decisive))
+    return _Suspect(drive, tuple(findings), decisive, words)
 
-    def heard(pattern: re.Pattern[str]) -> bool:
-        return any(pattern.search(line.text) for line in lines)
 
-    own = [*drive.smart] if OF_DRIVES.search(error) else []
-    if heard(MEDIA):
-        own.append("it returned media errors")
-    if heard(HARDWARE):
-        own.append("it reported a hardware error of its own")
+def _losses(error: str, drive: DriveTrace, own: Sequence[_Word]) -> list[str]:
+    """Observations that the drive was lost or returned errors, whatever the reason."""
     lost = []
     if drive.present is False:
         lost.append("it dropped out")
     elif drive.read_only:
         lost.append("it turned read-only")
-    is_damaged_on_the_way = heard(TRANSFER) and not lost
-    if not is_damaged_on_the_way:
-        if drive.is_faulty:
-            lost.append("md took it out of the array after failed requests")
-        if error.startswith(f"I/O error on {drive.path}:"):
-            lost.append("it returned I/O errors")
-        if not lost and heard(DROPPED):
-            lost.append("the kernel gave it up")
-        if not lost and heard(REQUEST):
-            lost.append("its requests failed or timed out")
-    if drive.is_silent and (own or lost):
-        lost.append("it answers smartctl no more")
-    return _Suspect(drive, tuple(own), tuple(lost), tuple(line.describe() for line in _by_severity(lines)))
+    if drive.is_faulty:
+        lost.append("md took it out of the array after failed requests")
+    if error.startswith(f"I/O error on {drive.path}:"):
+        lost.append("it returned I/O errors")
+    for fault in (Fault.GIVEN_UP, Fault.SILENT, Fault.FAILED):
+        if not lost and (word := next((word for word in own if word.meaning.fault is fault), None)):
+            lost.append(word.meaning.text)
+    return lost
 
 
-def _by_severity(lines: Sequence[KernelLine]) -> Sequence[KernelLine]:
-    """Sort errors of the drive itself first, then by severity, then by time."""
+def _reason(drive: DriveTrace, own: Sequence[_Word], shared: Sequence[_Word], *, has_lost: bool) -> Meaning | None:
+    """Return the reason that decides about a drive without a defect of its own; None if there is none but its loss.
 
-    def rank(line: KernelLine) -> tuple[bool, int]:
-        is_own = MEDIA.search(line.text) or HARDWARE.search(line.text)
-        return not is_own, 8 if line.level is None else line.level
+    A person, the host and a path explain every loss. A refusal explains failed requests and not a drive that is gone.
+    Words about the link count only until the kernel gave the drive up: what follows is a consequence. A status that
+    proves nothing explains failed requests, and not a drive that does not answer.
+    """
 
-    return sorted(lines, key=rank)
+    def first(words: Sequence[_Word], *faults: Fault) -> Meaning | None:
+        return next((word.meaning for word in words if word.meaning.fault in faults), None)
+
+    up_to_loss = _before(own, lambda word: word.meaning.fault is Fault.GIVEN_UP)
+    is_gone = drive.present is False or len(up_to_loss) < len(own)
+    refusal = None if is_gone else first(own, Fault.REFUSED)
+    if reason := first(own, Fault.PERSON) or refusal:
+        return reason
+    loss = first(own, Fault.GIVEN_UP, Fault.SILENT)
+    everyone = (*own, *shared) if has_lost else tuple(own)
+    if reason := first(everyone, Fault.HOST) or first(everyone, Fault.PATH):
+        return reason
+    if reason := first(up_to_loss, Fault.LINK) or (first(shared, Fault.LINK) if has_lost else None):
+        return reason
+    if loss or is_gone:
+        return loss or fault_codes.GIVEN_UP
+    if drive.read_only:
+        return _READ_ONLY
+    if drive.is_faulty and own and all(word.meaning.fault is Fault.CONSEQUENCE for word in own):
+        return _TAKEN_OUT
+    return first(own, Fault.UNKNOWN)
+
+
+def _before(words: Sequence[_Word], is_end: Callable[[_Word], bool]) -> Sequence[_Word]:
+    return words[: next((index for index, word in enumerate(words) if is_end(word)), len(words))]
+
+
+def _first(words: Sequence[_Word], meaning: Meaning) -> Sequence[_Word]:
+    return [word for word in words if word.meaning is meaning][:1]
 
 
 def _names(text: str, names: Iterable[str]) -> bool:

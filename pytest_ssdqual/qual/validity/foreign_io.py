@@ -77,9 +77,10 @@ def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
     counted, asked = drive.device.counted, drive.device.asked
     if counted is None or asked is None:
         return unknown("foreign_percent", BELIEVABLE, drive.name)
-    both = excesses(counted, asked, _anyway(run), ios=_arrive_whole(run.workload))
+    both = excesses(counted, asked, anyway(run), ios=_arrive_whole(run.workload))
+    other = ", ".join(map(str, drive.opened or ())) or "something else"
     objections = [
-        f"something else {each.verb} {_megabytes(each.size_bytes)} ({each.ios:,} I/Os) at drive {drive.name} meanwhile"
+        f"{other} {each.verb} {_megabytes(each.size_bytes)} ({each.ios:,} I/Os) at drive {drive.name} meanwhile"
         for each in both
         if each.is_too_much
     ]
@@ -96,7 +97,7 @@ def _at_array(run: Run, array: ArrayEnvironment) -> Check:
     counted, asked = _countable(run.workload, array), array.device.asked
     if counted is None or asked is None:
         return unknown("foreign_percent", BELIEVABLE)
-    both = excesses(counted, asked, _anyway(run))
+    both = excesses(counted, asked, anyway(run))
     objections = [
         f"something else {each.verb} {_megabytes(each.size_bytes)} at {run.geometry} meanwhile"
         for each in both
@@ -128,7 +129,7 @@ def _at_members(run: Run, array: ArrayEnvironment, drives: tuple[DriveEnvironmen
     done = _countable(run.workload, array) or array.device.asked
     if done is None or run.geometry.missing or array.syncs or len(known) < len(drives):
         return unknown(name, BELIEVABLE)
-    reads, writes = excesses(total(known), needed(run.geometry, run.workload, done), _anyway(run))
+    reads, writes = excesses(total(known), needed(run.geometry, run.workload, done), anyway(run))
     # With a bitmap, each changed bit is written to every member.
     both = (reads, writes) if array.bitmap is False else (reads,)
     amounts = {reads: [each.read_bytes for each in known], writes: [each.write_bytes for each in known]}
@@ -180,7 +181,7 @@ def _pages(workload: Workload) -> float:
     return sum(share * touched(size) for size, share in workload.sizes) / (100 * workload.block_bytes)
 
 
-def _anyway(run: Run) -> Traffic:
+def anyway(run: Run) -> Traffic:
     """Background I/O, and the I/O in flight at the end, which fio may not have counted."""
     workload, geometry = run.workload, run.geometry
     ios = workload.outstanding(1 if geometry.is_side_by_side else geometry.width)

@@ -171,7 +171,7 @@ def of_run(
             )
             for drive in present
         ),
-        host=_host(seen) if seen else HostEvidence(),
+        host=host(seen) if seen else HostEvidence(),
         foreign=tuple(objection for check in foreign_io.of_run(run) for objection in check.objections) if seen else (),
         at_drives=_at_drives(run, [queues.get(drive) for drive in present]),
     )
@@ -198,7 +198,8 @@ def _delivered(queue: DeviceQueue | None, curve: MemberCurve | None, expected: P
     return queue.iops / curve.iops(queue.mean_depth) / as_predicted
 
 
-def _host(seen: ProcessEnvironment) -> HostEvidence:
+def host(seen: ProcessEnvironment) -> HostEvidence:
+    """Return the evidence about the host and md of one fio process."""
     array = seen.array
     serving = frozenset[int]().union(*(drive.placement.cpus for drive in seen.drives if drive.placement))
     uses = seen.cpu.each if seen.cpu else ()

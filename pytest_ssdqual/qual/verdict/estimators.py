@@ -16,9 +16,8 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
-from pytest_ssdqual.qual.raid import scaling, screened
+from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.raid.screened import ScreenedRun
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
 from pytest_ssdqual.qual.stats.batch_means import Basis
@@ -56,8 +55,6 @@ def estimate(
     does not fit (no pure reads for the bathtub, two levels in a sweep). ValueError for a claim that does not exist.
     """
     claim, confidence_level = Claim(claim), ConfidenceLevel(confidence, share)
-    if isinstance(judged, ScreenedRun):  # its interval is a bound, which no share of an error rate makes wider
-        return screened.figure(claim, judged.geometry, judged.workload, judged.predicted)
     if isinstance(judged, Saturation) and claim in OF_LATENCY:
         judged = _response_times(judged)
     suited: Any = of_kind(claim, judged)
@@ -109,8 +106,7 @@ def of_kind(claim: Claim, judged: Judgeable, kind: type[J] | None = None) -> J:
     """
     if isinstance(judged, Saturation) and claim in OF_LATENCY:
         return judged  # type: ignore[return-value]
-    is_screened = isinstance(judged, ScreenedRun) and claim in screened.OF_IOPS
-    expected = kind or (ScreenedRun if is_screened else KINDS.get(claim.scope))
+    expected = kind or KINDS.get(claim.scope)
     if expected is None or not isinstance(judged, expected):
         raise NotApplicable(f"{claim.label} is judged on {_NEEDED[claim.scope]}, not on a {type(judged).__name__}")
     return judged  # type: ignore[return-value]
@@ -260,18 +256,14 @@ def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scali
     def of_each(confidence_level: ConfidenceLevel) -> dict[Geometry, Estimate]:
         alone = {each.geometry: iops(each, confidence_level, has_own_repeats=False) for each in ordered}
         level = max(Basis.of(each, confidence_level).level for each in ordered)
-        return {**scaling.with_repeats(alone, repeats, level), **ordered.predicted}
+        return scaling.with_repeats(alone, repeats, level)
 
-    found = scaling.fit(
+    return scaling.fit(
         of_each(confidence_level),
         workload.read_fraction,
         of_each(confidence_level.among(len(ordered) - 1)),
         expected=sweep.expected,
     )
-    if not ordered.predicted:
-        return found
-    slope, deviation = (replace(each, is_predicted=True) for each in (found.slope, found.deviation))
-    return replace(found, slope=slope, deviation=deviation)
 
 
 def _of_widths(sweep: Sweep) -> Sweep:

@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, ConfidenceLevel, Estimate, format_confidence
 from pytest_ssdqual.qual.stats.latency import Exceedance
 from pytest_ssdqual.qual.units import Unit, format_difference, format_value
-from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
+from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_value
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -312,7 +312,7 @@ def attributed(verdict: Verdict, cause: Cause, accountable: Accountable) -> Verd
     evidence nothing is taken back.
     """
     found = replace(verdict, cause=cause)
-    if accountable is Accountable.SYSTEM or cause.culprit.is_drive or cause.culprit is Culprit.UNKNOWN:
+    if accountable is Accountable.SYSTEM or not cause.culprit.acquits_drives:
         return found
     return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=f"{NOT_THE_BOUND} by {verdict.margin}")
 

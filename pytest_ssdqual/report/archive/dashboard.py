@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -121,7 +121,7 @@ def margins(runs: Sequence[ArchivedRun]) -> dict[str, tuple[MarginPoint, ...]]:
         worst: dict[str, MarginPoint] = {}
         for judged in run.view.judged:
             point = MarginPoint(run, judged.evidence)
-            if judged.evidence.is_promised and judged.evidence.is_measured:
+            if judged.evidence.is_promised:
                 known = worst.get(judged.evidence.claim)
                 worst[judged.evidence.claim] = point if known is None else min(known, point, key=_percent)
         for claim, point in worst.items():
@@ -134,24 +134,14 @@ def _percent(point: MarginPoint) -> float:
     return point.percent
 
 
-@dataclass(slots=True)
-class ClaimOutcomes:
-    """Verdicts of a promised claim by outcome, and those of the passed ones that were predicted."""
-
-    counts: Counter[Finding] = field(default_factory=Counter)
-    screened: int = 0
-
-
-def outcomes(history: ProductHistory) -> dict[str, ClaimOutcomes]:
+def outcomes(history: ProductHistory) -> dict[str, Counter[Finding]]:
     """Return the outcomes of each promised claim, in the order of the claims."""
     known = [claim.value for claim in Claim]
-    found: dict[str, ClaimOutcomes] = {}
+    found: dict[str, Counter[Finding]] = {}
     for run in history.runs:
         for judged in run.view.judged:
             if judged.evidence.is_promised:
-                of_claim = found.setdefault(judged.evidence.claim, ClaimOutcomes())
-                of_claim.counts[judged.evidence.outcome] += 1
-                of_claim.screened += not judged.evidence.is_measured
+                found.setdefault(judged.evidence.claim, Counter())[judged.evidence.outcome] += 1
     return dict(sorted(found.items(), key=lambda each: known.index(each[0]) if each[0] in known else len(known)))
 
 

@@ -70,8 +70,6 @@ class FigureRow:
     confidence: float | None = None
     n: int | None = None
     unit: str = ""
-    #: False if the figure was predicted.
-    measured: bool = True
     #: ``at_least`` or ``at_most``.
     direction: str = ""
     limit_value: float | None = None
@@ -130,7 +128,6 @@ def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
         confidence=found.confidence,
         n=found.n,
         unit=found.unit.value,
-        measured=found.is_measured,
         direction=found.direction.value if found.is_promised else "",
         limit_value=found.limit,
         verdict=found.outcome.value,
@@ -175,7 +172,7 @@ def _of_parts(row: FigureRow, whole: Evidence) -> tuple[str, str, str, float | N
 
 def _bare(row: FigureRow) -> FigureRow:
     """Return the row without what is true of the figure of its verdict only."""
-    return FigureRow(**{name: getattr(row, name) for name in COLUMNS[: COLUMNS.index("low")]}, measured=row.measured)
+    return FigureRow(**{name: getattr(row, name) for name in COLUMNS[: COLUMNS.index("low")]})
 
 
 def unit_of(name: str) -> str:

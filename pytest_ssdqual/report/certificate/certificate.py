@@ -104,8 +104,6 @@ def _reasons(run: RunView, damage: tuple[str, ...]) -> Iterator[str]:
     verdict = run.verdict
     if not verdict.acceptance or verdict.fitness is Fitness.INCONCLUSIVE:
         yield verdict.use
-    if verdict.counts.screened and verdict.acceptance:
-        yield f"Not for acceptance: {verdict.counts.screened:,} promises were predicted and not measured."
     yield from verdict.gaps
     for sentence in damage:
         yield f"The evidence cannot be verified: {sentence}."

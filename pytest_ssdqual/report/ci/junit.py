@@ -109,8 +109,6 @@ def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
     suffix = _SUFFIX[evidence.unit]
     # Not steady_iops_iops.
     claim = evidence.claim.removesuffix(f"_{suffix}")
-    if evidence.screened:  # a chart of measured figures has other names
-        claim = f"predicted_{claim}"
     yield "claim", evidence.claim
     yield "outcome", evidence.outcome.value
     yield "geometry", " ".join(evidence.geometries)
@@ -121,7 +119,7 @@ def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
         (f"{claim}_high_{suffix}", evidence.high),
         (f"limit_{suffix}", evidence.limit),
         ("margin_percent", evidence.margin_percent),
-        ("confidence_percent", None if evidence.is_reading or evidence.screened else _percent(evidence.confidence)),
+        ("confidence_percent", None if evidence.is_reading else _percent(evidence.confidence)),
         ("n", evidence.n),
         *evidence.figures.items(),
     )
@@ -130,7 +128,6 @@ def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
             yield name, _plain(number)
     if evidence.is_reading:
         yield "interval", "as read"
-    yield from _screened(evidence)
     if evidence.basis:
         yield "basis", evidence.basis
     if evidence.is_promised:
@@ -148,20 +145,6 @@ def _of(evidence: Evidence) -> Iterable[tuple[str, str]]:
     yield "acceptance", str(evidence.acceptance).lower()
     if evidence.raw:
         yield "raw", " ".join(evidence.raw)
-
-
-def _screened(evidence: Evidence) -> Iterable[tuple[str, str]]:
-    """Yield which arrays were predicted, and the agreement that stands for them."""
-    if not evidence.screened:
-        return
-    found = evidence.screened
-    yield "screened", " ".join(evidence.predicted)
-    yield "screened_measured_count", str(found.measured)
-    yield "screened_sampled_count", str(found.sampled)
-    yield "screened_drawn_from_count", str(found.drawn_from)
-    yield "screened_most_outside_count", str(found.most_outside)
-    yield "screened_tolerance_percent", _plain(found.tolerance_percent)
-    yield "screened_confidence_percent", _plain(_percent(found.confidence))
 
 
 def _percent(share: float) -> float:
@@ -211,10 +194,7 @@ def rows(evidence: Evidence) -> tuple[tuple[str, str], ...]:
     figures = ", ".join(f"{name} {_plain(value)}" for name, value in evidence.figures.items() if value is not None)
     published, times = evidence.published, evidence.times_published
     return (
-        (
-            "measured" if evidence.is_measured else "predicted",
-            f"{evidence.measured} ({evidence.interval_in_full}), n = {evidence.n:,}",
-        ),
+        ("measured", f"{evidence.measured} ({evidence.interval_in_full}), n = {evidence.n:,}"),
         ("limit", f"{evidence.bound} ({evidence.source})" if evidence.is_promised else ""),
         ("margin", evidence.margin),
         (
@@ -228,7 +208,6 @@ def rows(evidence: Evidence) -> tuple[tuple[str, str], ...]:
         ("advice", evidence.cause.advice if evidence.cause else ""),
         ("protocol", evidence.protocol + ("" if evidence.acceptance else " (not for acceptance)")),
         ("figures", figures),
-        ("screened", str(evidence.screened or "")),
         *(("remark", remark) for remark in evidence.remarks),
         ("raw data", " ".join(evidence.raw)),
     )

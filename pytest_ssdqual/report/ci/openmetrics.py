@@ -167,8 +167,6 @@ def _promise(page: MetricsText, each: Evidence) -> None:
         labels["group"] = each.group
     unit, parts = BASE[each.unit]
     page.add("verdict", "", "A promise and its outcome.", 1, **labels, outcome=each.outcome.value)
-    if each.screened:
-        page.add("verdict_screened", "", "A promise that was not measured as a whole, but predicted.", 1, **labels)
     for name, what, number in _figures(each):
         page.add(name, unit, what, number if number is None else number / parts, **labels)
     limit, margin = each.limit, each.margin_percent
@@ -179,15 +177,10 @@ def _promise(page: MetricsText, each: Evidence) -> None:
 
 
 def _figures(each: Evidence) -> Iterable[tuple[str, str, float | None]]:
-    """Yield name, description and value of a figure and its interval; a prediction has other names."""
-    if each.is_measured:
-        yield "measured", "Measured figure of a promise.", each.value
-        yield "measured_low", "Lower end of the confidence interval.", each.low
-        yield "measured_high", "Upper end of the confidence interval.", each.high
-    else:
-        yield "predicted", "Predicted figure of a screened promise.", each.value
-        yield "predicted_low", "Lower bound of the prediction.", each.low
-        yield "predicted_high", "Upper bound of the prediction.", each.high
+    """Yield name, description and value of a figure and its interval."""
+    yield "measured", "Measured figure of a promise.", each.value
+    yield "measured_low", "Lower end of the confidence interval.", each.low
+    yield "measured_high", "Upper end of the confidence interval.", each.high
 
 
 def _drives(page: MetricsText, story: RunReader) -> None:

@@ -137,8 +137,6 @@ class ComparedRun:
         figures: list[tuple[Evidence, ComparedFigure]] = []
         unreadable = story.unreadable()
         for judged in story.evidence():
-            if not judged.evidence.is_measured:  # a prediction is compared with no other run
-                continue
             try:
                 figures.append((judged.evidence, _figure(judged.evidence, judged.test)))
             except ValueError:

@@ -107,6 +107,8 @@ def read(folder: Path, choice: Choice) -> FigureHistory:
     if not folder.is_dir():
         raise NotADirectoryError(20, "not a folder of runs", str(folder))
     runs, passed_over = _runs(folder, choice)
+    if not runs:
+        raise NoFigure(_without_runs(folder, passed_over))
     key = _chosen(runs, choice)
     points = sorted(_points(runs, key), key=lambda point: (point.time, point.run))
     last = points[-1]
@@ -115,6 +117,15 @@ def read(folder: Path, choice: Choice) -> FigureHistory:
     return FigureHistory(
         key, last.figure.estimate.unit, counted, drift(figures), tuple(passed_over), len(runs) - len(points)
     )
+
+
+def _without_runs(folder: Path, passed_over: Sequence[str]) -> str:
+    """Return why no run of a folder can be shown."""
+    if passed_over:
+        return f"no run in {folder} can be shown: {named(passed_over, NAMED)}"
+    if any(folders_below(folder)):
+        return f"no run in {folder} matches --model, --firmware and --bay"
+    return f"{folder} has no run folder in it: name the folder that holds run folders"
 
 
 def _runs(folder: Path, choice: Choice) -> tuple[list[ComparedRun], list[str]]:

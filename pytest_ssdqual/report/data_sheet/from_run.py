@@ -40,7 +40,8 @@ def text(run: ComparedRun) -> str:
     drive = _reference(run)
     figures = list(_figures(run))
     if not figures:
-        raise NoSheet(f"{run.name} has no figure of a drive or of a whole array that a data sheet can publish")
+        why = "what has no limit is measured only with ssd_measure_unpromised = true"
+        raise NoSheet(f"{run.name} has no figure of a drive or of a whole array that a data sheet can publish: {why}")
     written = "\n".join([*_head(run, drive, len(figures)), *figures, *_promises(run)])
     name = "the written spec"
     toml.checked(specs.SpecDocument, name, toml.loads(name, written, specs.SpecError), specs.SpecError)

@@ -13,7 +13,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
-from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import LARGEST, Added, HighEnd, from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
@@ -159,10 +158,6 @@ class Evidence:
     baseline: Earlier | None = None
     #: Intervals for shares of the error rate, for later comparisons of many figures.
     wider: tuple[Widening, ...] = ()
-    #: The agreement of measured points that stands for arrays that were not measured; None if all were.
-    screened: Annotated[Agreement | None, Added()] = None
-    #: Names of the arrays that were not measured.
-    predicted: Annotated[tuple[str, ...], Added()] = ()
     #: Id of the workload whose quantity is 100 % of a figure that is relative to it.
     relative_to: Annotated[str, Added()] = ""
     #: Of a lot, whose value counts drives: the unit of the drives' figures.
@@ -204,13 +199,8 @@ class Evidence:
         return is_known and Claim(self.claim).unit is not Unit.PERCENT
 
     @property
-    def is_measured(self) -> bool:
-        """Return whether the figure was measured as a whole: no part of it is a prediction."""
-        return self.screened is None
-
-    @property
     def measured(self) -> str:
-        """``812 µs``; of a screened figure the prediction."""
+        """``812 µs``."""
         return format_value(self.value, self.unit)
 
     @property
@@ -223,7 +213,6 @@ class Evidence:
         """``95 % CI 805…818 µs``, ``37…39 ms as read``."""
         return format_interval(
             *self.ends, self.unit, is_reading=self.is_reading, confidence=self.confidence, basis=self.basis,
-            is_predicted=self.screened is not None,
         )  # fmt: skip
 
     @property

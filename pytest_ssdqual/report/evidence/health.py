@@ -37,13 +37,23 @@ def of_failures(about: str, drives: Sequence[FailedDrive], *, protocol: str, acc
 
 
 def of_drives(
-    about: str, findings: Mapping[str, Sequence[str]], sentence: str, *, spec: str, protocol: str, acceptance: bool
+    about: str,
+    findings: Mapping[str, Sequence[str]],
+    sentence: str,
+    *,
+    spec: str,
+    protocol: str,
+    acceptance: bool,
+    remarks: Sequence[str] = (),
 ) -> Evidence:
-    """Return the evidence of the health of all drives, with the findings by serial number."""
-    remarks = tuple(f"{serial}: {each}" for serial, found in findings.items() for each in found)
+    """Return the evidence of the health of all drives, with the findings by serial number.
+
+    ``remarks`` are about what decides nothing.
+    """
+    of_findings = (f"{serial}: {each}" for serial, found in findings.items() for each in found)
     return _counted(
         HEALTH, about, RUN, findings,
-        sentence=sentence, remarks=remarks, protocol=protocol, acceptance=acceptance,
+        sentence=sentence, remarks=(*of_findings, *remarks), protocol=protocol, acceptance=acceptance,
         source=f"table health of {spec}: {SOURCE}",
     )  # fmt: skip
 

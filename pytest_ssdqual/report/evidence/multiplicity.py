@@ -96,11 +96,10 @@ def tally(
 ) -> ClaimTally | None:
     """Return the tally of a run's evidence, given with the ids of its tests; None if nothing was judged.
 
-    Each drive that was judged counts. Of a test that was run again the last result counts. A screened verdict does not
-    count: the agreement of its sweep has an error of its own.
+    Each drive that was judged counts. Of a test that was run again the last result counts.
     """
     last = {_subject(test, each): (test, each) for test, each in found if each.is_promised}
-    tests = [(test, each) for test, each in last.values() if each.is_measured]
+    tests = list(last.values())
     judged = sum(_claims(each) for _, each in tests if not each.is_reading)
     readings = sum(_claims(each) for _, each in tests if each.is_reading)
     if not judged + readings:

@@ -148,7 +148,7 @@ def _bay(asked: FleetBay, folder: Path | None) -> BayView:
 
 def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
     found: dict[FleetFigure, Evidence] = {}
-    for each in sorted((one for one in judged if one.evidence.is_measured), key=lambda one: one.test):
+    for each in sorted(judged, key=lambda one: one.test):
         key, number = key_of(each.evidence), 0
         while (name := FleetFigure(key, each.evidence.unit.value, number)) in found:
             number += 1

@@ -148,26 +148,21 @@ def _state(run: ArchivedRun) -> State:
 def _claims(products: Sequence[ProductHistory]) -> Table:
     """Return the promised claims of each product, those with fails first."""
     found = [
-        (history.product, claim, of_claim, of_claim.counts)
+        (history.product, claim, counts)
         for history in products
-        for claim, of_claim in dashboard.outcomes(history).items()
+        for claim, counts in dashboard.outcomes(history).items()
     ]
-    found.sort(key=lambda each: (-each[3][Finding.FAIL], -each[3][Finding.INCONCLUSIVE]))
+    found.sort(key=lambda each: (-each[2][Finding.FAIL], -each[2][Finding.INCONCLUSIVE]))
     rows = [
         (
-            label(claim), product.model, product.firmware, _passed(counts[Finding.PASS], of_claim.screened),
+            label(claim), product.model, product.firmware, f"{counts[Finding.PASS]:,}",
             f"{counts[Finding.FAIL]:,}", f"{counts[Finding.INCONCLUSIVE]:,}",
             next(each for each in (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS) if counts[each]),
         )
-        for product, claim, of_claim, counts in found
+        for product, claim, counts in found
     ]  # fmt: skip
     columns = ("Claim", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Worst")
     return bounded(columns, rows, f"Promises: {len(rows):,}", MOST_CLAIMS, LEFT_OUT)
-
-
-def _passed(count: int, screened: int) -> str:
-    """Return the number of passes, and how many of them were predicted and not measured."""
-    return f"{count:,} ({screened:,} screened)" if screened else f"{count:,}"
 
 
 def _runs(runs: Sequence[ArchivedRun], place: Path) -> Table:
@@ -188,8 +183,7 @@ def _run(run: ArchivedRun, place: Path) -> Iterator[Cell]:
     yield run.models
     yield run.firmware
     yield f"{len(run.drives):,}"
-    yield _passed(counts.passed, counts.screened)
-    yield from (f"{each:,}" for each in (counts.failed, counts.inconclusive, counts.errors))
+    yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
     yield run.view.document("protocol")
     yield run.machine
 

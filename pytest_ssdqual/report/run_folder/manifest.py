@@ -75,6 +75,14 @@ class BayEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class UnpromisedClaim:
+    """A claim without a limit, and the number of planned tests that would judge it."""
+
+    claim: str
+    tests: int
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """A process that worked on a run: the first one, or one that resumed it."""
 
@@ -122,6 +130,10 @@ class Manifest:
     budget_s: Annotated[float | None, Added()] = None
     #: Promises of the package, for claims that the spec does not mention; None if they are the spec.
     defaults: Annotated[Document | None, Added()] = None
+    #: Models of the drives that were judged by the promises for any drive, because no data sheet was named.
+    without_sheet: Annotated[tuple[str, ...], Added()] = ()
+    #: Claims that planned tests have no limit for.
+    unpromised: Annotated[tuple[UnpromisedClaim, ...], Added()] = ()
 
     @property
     def sessions(self) -> tuple[Session, ...]:

@@ -38,6 +38,8 @@ class CauseGroup:
             return f"{count} are unexplained: {cause.evidence}"
         if self.culprit is Culprit.UNKNOWN:
             return f"{count}: no cause was attributed: {cause.evidence}"
+        if self.culprit is Culprit.PRODUCT:
+            return f"{cause.subject}, explains {count}: {cause.evidence}"
         if not self.culprit.is_drive:
             return f"{cause.subject}, not a drive, limits {count}: {cause.evidence}"
         verb = "explain" if len(self.drives) > 1 or cause.subject == "all drives" else "explains"

@@ -54,8 +54,6 @@ class Counts:
     only_health: bool = False
     #: Drives whose health was not read.
     unread: int = 0
-    #: Promises that were judged by a prediction; they are among the passed ones.
-    screened: int = 0
 
     @property
     def promises(self) -> int:
@@ -101,7 +99,6 @@ def count(
         skipped=skipped,
         worsened=worsened,
         unread=unread,
-        screened=sum(not each.is_measured for each in promised),
         only_health=bool(promised) and all(each.claim == HEALTH for each in promised),
         errors=sum(len(each.tests) for each in errors),
         lost=sum(len(each.tests) for each in lost),
@@ -136,11 +133,6 @@ def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
 
 
 def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], acceptance: bool) -> str:
-    if manifest.get("acceptance") is False and counts.screened:
-        return (
-            "Not for acceptance: its protocol predicts a part of the points instead of measuring them. Confirm what "
-            "passed by a protocol that measures all."
-        )
     if manifest.get("acceptance") is False:
         return f"Not for acceptance: {_protocol(manifest)} is not made to accept or reject a drive."
     if not acceptance:
@@ -177,24 +169,16 @@ def _sentence(counts: Counts, gaps: Sequence[str]) -> str:
     if not counts.promises:
         return "No promise was judged in this run."
     if counts.failed:
-        rest = f"; {counts.passed:,} passed{_screened(counts)}" if counts.passed else ""
+        rest = f"; {counts.passed:,} passed" if counts.passed else ""
         return f"{counts.failed:,} of {_promises(counts.promises)} failed{rest}."
     if not counts.passed:
         return f"{_promises(counts.promises)} {_are(counts.promises)} inconclusive; none passed or failed."
     if gaps:
         passed = f"{counts.passed:,} of {_promises(counts.promises)} passed"
-        return f"{passed}{_screened(counts)} and none failed, but the run did not decide everything that it planned."
+        return f"{passed} and none failed, but the run did not decide everything that it planned."
     if counts.promises == 1:
         return "The one promise judged passed."
-    return f"All {_promises(counts.promises)} judged passed{_screened(counts)}."
-
-
-def _screened(counts: Counts) -> str:
-    """Return how many of the passed promises were measured, and how many predicted; empty if none was predicted."""
-    if not counts.screened:
-        return ""
-    measured = counts.passed - counts.screened
-    return f" ({measured:,} measured and {counts.screened:,} screened, which is predicted and not measured)"
+    return f"All {_promises(counts.promises)} judged passed."
 
 
 def _gaps(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
@@ -233,7 +217,7 @@ def lost(counts: Counts) -> str:
 def _limits(counts: Counts) -> Iterator[str]:
     """Yield a sentence for what the run was not to judge, which does not change the verdict."""
     if counts.unread:
-        yield f"The health of {_drives(counts.unread)} was not read (--ssd-smart-type=none) and is not judged."
+        yield f"The health of {_drives(counts.unread)} was not read and is not judged."
 
 
 def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:

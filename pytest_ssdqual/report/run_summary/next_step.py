@@ -69,7 +69,7 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
     if run.verdict.fitness is Fitness.UNFIT and not counts.failed:
         yield Step("Look at the health of the drives that got worse, below, and replace them.")
     elif run.verdict.fitness is Fitness.UNFIT:
-        yield Step("Read the failed promises: report.html has the commands that measure each again.")
+        yield Step("Read the failed promises below; the run's page has commands that measure each again.")
     elif not run.manifest.get("ended") or run.manifest.get("exit_status") == INTERRUPTED:
         yield Step("Resume the run with the same options and", f"--ssd-resume={(_fleet(run) or run.folder).name}")
     elif counts.errors:

@@ -201,8 +201,6 @@ def arrays_judged(judged: Iterable[Judged]) -> str:
     widths: dict[tuple[str, str], set[int]] = {}
     for each in judged:
         for geometry in each.evidence.geometries if each.evidence.claim != HEALTH else ():
-            if geometry in each.evidence.predicted:
-                continue
             level, state, width = parse_geometry(geometry)
             if width:
                 widths.setdefault((level, state), set()).add(width)
@@ -226,7 +224,7 @@ def _arrays(level: str, state: str, widths: Iterable[int]) -> str:
 
 def least_margin(run: RunView) -> Evidence | None:
     """Return the measured promise with the least margin, failed or not; None without one that has a margin."""
-    found = [each.evidence for each in run.judged if each.evidence.is_promised and each.evidence.is_measured]
+    found = [each.evidence for each in run.judged if each.evidence.is_promised]
     found = [each for each in found if each.about not in CONCLUDED and each.claim != HEALTH and each.limit]
     return min(found, key=margin, default=None)
 

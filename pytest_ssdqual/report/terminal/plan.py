@@ -64,6 +64,8 @@ class PrintedPlan:
     assumptions: tuple[str, ...] = ()
     #: What will be too short to be judged, a sentence each.
     too_short: tuple[str, ...] = ()
+    #: How many tests have no limit, a sentence; empty if all have one.
+    without_limit: str = ""
     #: Promises that decide nothing, a sentence each.
     unused: tuple[str, ...] = ()
     #: What a budget buys, a sentence each; empty without one.
@@ -197,6 +199,8 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
             f"write caches are switched {plan.write_cache} where the drives let them be, and restored when the run ends"
         )
     yield from plan.too_short
+    if plan.without_limit:
+        yield plan.without_limit
     yield from plan.unused
     yield from plan.budget
     for assumed in plan.assumptions:

@@ -27,7 +27,6 @@ from pytest_ssdqual.report.view.tables import (
     COLOUR,
     INDENT,
     MARK,
-    SCREENED,
     TextLine,
     draw,
     grids,
@@ -117,7 +116,7 @@ def _head(evidence: Sequence[Evidence]) -> tuple[str, ...]:
 
 
 def _columns(each: Evidence) -> tuple[str, ...]:
-    numbers = (f"{'' if each.is_measured else SCREENED}{each.measured}", each.interval, each.bound)
+    numbers = (each.measured, each.interval, each.bound)
     if each.unit is Unit.IOPS:  # the claim names the unit, and these are the longest numbers
         numbers = (numbers[0][:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
     if each.is_reading:
@@ -141,10 +140,9 @@ def _summary(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
         yield TextLine(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
     if observed := len(evidence) - len(promised):
         yield TextLine(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
-    yield from _screened(evidence, width)
     # A lot and a limit of zero have no margin; a search has its own.
     alone = (each for each in promised if each.about not in CONCLUDED)
-    passed = [each for each in alone if each.outcome is Finding.PASS and each.limit and each.is_measured]
+    passed = [each for each in alone if each.outcome is Finding.PASS and each.limit]
     if passed:
         least = min(passed, key=margin)
         yield TextLine(f"least margin of what passed: {least.margin}, {label(least.claim)}")
@@ -152,18 +150,6 @@ def _summary(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     rehearsed = sorted({each.protocol for each in evidence if not each.acceptance})
     if rehearsed:
         yield TextLine(f"not for acceptance: protocol {', '.join(rehearsed)}", ("yellow", "bold"))
-
-
-def _screened(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    """Yield how many claims were screened, and of each sweep the agreement that stands for them."""
-    screened = [each for each in evidence if each.screened]
-    if not screened:
-        return
-    promised = sum(each.is_promised for each in screened)
-    of = f"{promised} of {sum(each.is_promised for each in evidence)} claims"
-    yield TextLine(f"{of} screened ({SCREENED}): predicted, not measured", ("yellow", "bold"))
-    for agreement in dict.fromkeys(each.screened for each in screened if each.screened):
-        yield from paragraph(agreement.evidence, width, ("yellow",), first=INDENT, rest=INDENT)
 
 
 #: Maximum length of a line; models of a whole rack are one line.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.promises import SINGLE, level, single
-from pytest_ssdqual.report.view.tables import SCREENED, SEVERITY, Table, label, margin, parse_geometry, sorting
+from pytest_ssdqual.report.view.tables import SEVERITY, Table, label, margin, parse_geometry, sorting
 
 #: Single promises in all rows together, and at least in each row: a page has 1 MB beside its charts.
 MOST_SINGLE, LEAST_OF_ROW = 1_000, 12
@@ -34,8 +34,8 @@ class MatrixCell:
 
     @property
     def text(self) -> str:
-        """Least margin, with a sign if it is predicted; the outcome if there is no margin."""
-        return f"{'' if self.worst.is_measured else SCREENED}{self.worst.margin or self.outcome.value}"
+        """Least margin; the outcome if there is no margin."""
+        return self.worst.margin or self.outcome.value
 
     @property
     def width(self) -> str:
@@ -118,12 +118,7 @@ def _rows(by_column: Mapping[str, Sequence[Evidence]], *, has_singles: bool) -> 
     most = max(LEAST_OF_ROW, MOST_SINGLE // max(1, min(len(ordered), MOST_ROWS))) if has_singles else 0
     rows = tuple(_row(*key, group, tuple(by_column), most) for key, group in ordered[:MOST_ROWS])
     left = len(ordered) - len(rows)
-    is_screened = any(not each.is_measured for found in by_column.values() for each in found)
-    notes = (
-        f"{SCREENED}: predicted, and not measured." if is_screened else "",
-        f"{left:,} more rows are left out: {RECORDS}." if left else "",
-    )
-    return rows, " ".join(filter(None, notes))
+    return rows, f"{left:,} more rows are left out: {RECORDS}." if left else ""
 
 
 def _row(

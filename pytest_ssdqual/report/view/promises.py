@@ -11,8 +11,6 @@ from pytest_ssdqual.report.view.tables import SEVERITY, Table, TableRow, bounded
 #: With more promises than this, a row stands for all verdicts of one claim on one level.
 MOST_ROWS = 300
 RECORDS = "all of them are in records.jsonl"
-#: Words after a figure that was not measured.
-SCREENED = "(screened: predicted)"
 SINGLE = ("Promise", "Array", "Workload", "Measured", "Interval", "Limit", "Margin", "Outcome")
 GROUPED = ("Promise", "Array", "Workloads", "Judged", "Pass", "Fail", "Inconclusive", "Closest to the limit", "Outcome")
 
@@ -64,20 +62,16 @@ def single(each: Evidence) -> TableRow:
         label(each.claim),
         span(each.geometries) if each.geometries else "",
         span(each.workloads) if each.workloads else "",
-        *_figure(each),
+        each.measured,
+        each.interval,
         each.bound,
         each.margin,
         each.outcome,
     )
 
 
-def _figure(each: Evidence) -> tuple[str, str]:
-    """Return the figure and its interval; a screened one says that it was not measured."""
-    return each.measured if each.is_measured else f"{each.measured} {SCREENED}", each.interval
-
-
 def _measured(each: Evidence) -> tuple[str, str, str]:
-    return *_figure(each), _published(each)
+    return each.measured, each.interval, _published(each)
 
 
 def _published(each: Evidence) -> str:
@@ -90,13 +84,12 @@ def _grouped(group: Sequence[Evidence]) -> TableRow:
     closest = min(group, key=lambda each: (_severity(each), each.margin_percent or 0.0))
     margin = f", {closest.margin}" if closest.margin else ""
     counts = [sum(each.outcome is outcome for each in group) for outcome in SEVERITY]
-    screened = sum(not each.is_measured for each in group)
     return (
         label(first.claim),
         level(first),
         f"{len({each.workloads for each in group}):,}",
         f"{len(group):,}",
-        f"{counts[2]:,}{f' ({screened:,} screened)' if screened else ''}",
+        f"{counts[2]:,}",
         f"{counts[0]:,}",
         f"{counts[1]:,}",
         f"{span(closest.geometries)} {span(closest.workloads)}: {closest.measured}, limit {closest.bound}{margin}",

@@ -72,8 +72,6 @@ def workload_order(name: str) -> tuple[str, int, str, int, int, str]:
 COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.PASS: "green"}
 #: Shown instead of the figure, as such a claim has a row of its own elsewhere.
 MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?"}
-#: Sign before a figure that was predicted and not measured.
-SCREENED = "≈"
 #: Outcomes, the worst first.
 SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
 INDENT = "  "
@@ -271,10 +269,7 @@ def _cell(grid: Grid, row: Row, column: str) -> str:
 
 def shown(evidence: Evidence) -> str:
     """Return the figure of a cell, or a mark if it has a row of its own elsewhere."""
-    return (
-        MARK.get(evidence.outcome)
-        or f"{'' if evidence.is_measured else SCREENED}{figure(evidence.value, evidence.unit)}"
-    )
+    return MARK.get(evidence.outcome) or figure(evidence.value, evidence.unit)
 
 
 def figure(value: float, unit: Unit) -> str:

@@ -81,8 +81,6 @@ class Campaign:
     by_the_second: Container[Workload] = frozenset()
     #: For a group-sequential protocol: decides at a look whether it may be the last.
     enough: Enough = sequential_verdict.at_once
-    #: Returns the plan with the steps that depend on the measurements of the bare drives; called once, after these.
-    replan: Callable[[], CampaignPlan] | None = None
     #: Raises a ``RigError`` if a step must not begin, with what its array needs before it.
     allowed: Callable[[CampaignStep, Sequence[Preparation]], None] = allow_all
     _standing: StandingArray = field(init=False)
@@ -92,6 +90,8 @@ class Campaign:
     _without_pause: set[CampaignStep] = field(default_factory=set)
     #: Writes in rounds agreed with writes without a pause, the control.
     _is_controlled: bool = False
+    #: By workload and serial number; None where it could not be measured.
+    _alone: dict[tuple[Workload, str], Measured | None] = field(default_factory=dict)
     #: By array and workload; in another boot of the machine they are measured again.
     _ceilings: dict[tuple[Geometry, Workload], Ceiling] = field(default_factory=dict)
 
@@ -165,7 +165,6 @@ class Campaign:
     def measure_members(self) -> None:
         """Measure the bare drives, unless that was done; their failures are raised where results are needed."""
         self._execute_all(self.plan.of_members)
-        self._take_over_plan()
 
     def drives_of(self, geometry: Geometry) -> tuple[str, ...]:
         """Return the serial numbers of the present members of an array that can be built now.
@@ -184,6 +183,25 @@ class Campaign:
             return cast(DrivesAlone, self._result(step))
         except RigError:
             return None
+
+    def drive_alone(self, geometry: Geometry, workload: Workload, serial: str) -> Measured | None:
+        """Return reads of one of the drives side by side that stand, measured alone now, once.
+
+        None if the workload writes, if other drives stand, or if the measurement fails.
+        """
+        array, key = self._standing.array, (workload, serial)
+        if workload.writes or array is None or array.geometry != geometry:
+            return self._alone.get(key)
+        if key not in self._alone:
+            members = tuple(drive for drive in array.members if serial_of(drive) == serial)
+            one = replace(array, geometry=drives_alone.ONE, members=members)
+            self._alone[key] = None
+            try:
+                self._alone[key] = drives_alone.measure(self._of_members(), one, workload).measurements[0]
+            except RigError as error:
+                if error.ends_run:
+                    raise
+        return self._alone[key]
 
     def ceiling(self, geometry: Geometry, workload: Workload, completion_ns: int) -> Ceiling:
         """Return what md and the host can do with the same array on memory devices; measured once for each in a boot.
@@ -312,22 +330,11 @@ class Campaign:
                 if each.kind is not StepKind.REBUILD and not self._takes_down(each):
                     yield each
         if step.kind in SHARING and not step.geometry.is_side_by_side:
-            # The plan that they decide about needs those of both classes.
-            yield from self.plan.of_members if self.replan else self.plan.members_before(step)
-            self._take_over_plan()
+            yield from self.plan.members_before(step)
         is_taken_down = self._takes_down(step)
         for each in self.plan.before(step):
             if is_taken_down or not self._takes_down(each):
                 yield each
-
-    def _take_over_plan(self) -> None:
-        """Replace the plan by the one that the measurements of the bare drives decided about."""
-        replan, self.replan = self.replan, None
-        if replan is None:
-            return
-        standing = next((each for each in self.plan.steps if self.plan.array_of(each) == self._array_number), None)
-        self.plan = replan()
-        self._array_number = None if standing is None else self.plan.array_of(standing)
 
     def _takes_down(self, step: CampaignStep) -> bool:
         """Return True if the array that stands has to be taken down for ``step``, or if no array stands."""

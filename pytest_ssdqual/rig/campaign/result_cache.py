@@ -14,16 +14,19 @@ import tempfile
 import traceback
 import weakref
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeVar
 
-from pytest_ssdqual.rig.machine.machine import MachineLost, RigError, Unforeseen, UnforeseenAgain
+from pytest_ssdqual.rig.machine.machine import DriveSilent, MachineLost, RigError, Unforeseen, UnforeseenAgain
 from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults, ResultKey
 
 T = TypeVar("T")
 
+#: Number of times that a step is tried whose drives do not answer: each costs the time of a survey, half a minute.
+SILENCES = 3
 #: Tests that ask for one measurement follow each other, and a relation asks for a second one.
 NEWEST = 4
 
@@ -42,6 +45,8 @@ class ResultCache:
     #: Begin and length of those that were written.
     _places: dict[object, tuple[int, int]] = field(default_factory=dict)
     _failures: dict[object, RigError] = field(default_factory=dict)
+    #: Number of times that a drive did not answer.
+    _silences: Counter[object] = field(default_factory=Counter)
     #: Type and place of each unexpected error.
     _unforeseen: set[tuple[str, str]] = field(default_factory=set)
     #: Set when an unexpected error occurred again.
@@ -99,13 +104,19 @@ class ResultCache:
     def unless_failed(self, key: object, work: Callable[[], T]) -> T:
         """The outcome of ``work``; a failure is kept under ``key`` and raised again instead of working again.
 
-        Not that of a lost machine: it ends the run.
+        Not that of a lost machine: it ends the run. A drive that does not answer may do so later, so ``work`` is tried
+        ``SILENCES`` times.
         """
         if failure := self.failure(key):
             raise failure
         try:
             return work()
         except MachineLost:
+            raise
+        except DriveSilent as error:
+            self._silences[key] += 1
+            if self._silences[key] >= SILENCES:
+                self.fail(key, error)
             raise
         except Exception as error:
             rig_error = self.fail(key, error)

@@ -6,12 +6,13 @@ without it (``DriveFailures.isolated``).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
+from pytest_ssdqual.qual.spec.health_limits import KERNEL_MESSAGES, ORDINARY, HealthTable
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.health import DriveHealth
@@ -60,6 +61,9 @@ class DriveFailures:
     limits: Callable[[str], HealthTable] = lambda serial: ORDINARY
     #: Number of times that this run has cut the machine's power.
     power_cuts: int = 0
+    #: What the kernel repaired of drives under load, by serial number: counts by counter, and its messages with theirs.
+    repaired: dict[str, Counter[str]] = field(default_factory=dict)
+    messages: dict[str, Counter[str]] = field(default_factory=dict)
     #: SMART data that were read since the run began, after measurements that failed; by path.
     latest: dict[str, DriveHealth] = field(default_factory=dict)
 
@@ -70,6 +74,24 @@ class DriveFailures:
     def defects(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
         """Return those changes that are a defect by the limits of the spec."""
         return health.defects(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(serial_of(drive)))
+
+    def add_repaired(self, serial: str, counts: Mapping[str, int], messages: Mapping[str, int]) -> None:
+        """Add what the kernel counted and reported of a drive during a load."""
+        self.repaired.setdefault(serial, Counter()).update({**counts, KERNEL_MESSAGES: sum(messages.values())})
+        self.messages.setdefault(serial, Counter()).update(messages)
+
+    def repairs(self, serial: str) -> tuple[tuple[str, bool], ...]:
+        """Return what the kernel repaired of a drive, a clause each, and whether it is beyond the spec's limit."""
+        found = []
+        for counter, count in self.repaired.get(serial, {}).items():
+            limit = self.limits(serial).limit(counter)
+            allowed = "" if limit is None else f" ({limit:,} allowed)"
+            first = next(iter(self.messages[serial]), "") if counter == KERNEL_MESSAGES else ""
+            said = f", the first: {first}" if first else ""
+            if count:
+                sentence = f"drive or its link: {count:,} {counter} under load{allowed}{said}"
+                found.append((sentence, limit is not None and count > limit))
+        return tuple(found)
 
     def among(self, members: Sequence[Drive]) -> tuple[FailedDrive, ...]:
         """Return the failed drives among ``members``."""
@@ -127,7 +149,8 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
     """Return the findings about the health of each drive now, by serial number; empty for a healthy one.
 
     A finding is a failure under the load, a defect that the drive reported when the run began, and one since then. A
-    drive without health (``Drive.has_health``) is left out unless it failed: nothing is known about it.
+    drive without health (``Drive.has_health``) is left out unless it failed, or the kernel repaired more of it than the
+    spec allows: nothing else is known about it.
     ``RigError`` if nothing was found, and a drive could not be read: that is neither health nor a defect.
     ``MachineLost`` if the machine is lost.
     """
@@ -138,7 +161,9 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
         if failed := failures.failed.get(name):
             found[name] = (failed.sentence,)
             continue
+        repaired = tuple(sentence for sentence, is_defect in failures.repairs(name) if is_defect)
         if not drive.has_health:
+            found |= {name: repaired} if repaired else {}
             continue
         earlier = failures.before[drive.path]
         found_then = failures.defects(drive, _unblemished(earlier), earlier)
@@ -152,9 +177,9 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
             if error.ends_run:
                 raise
             unread.append(error)
-            if not at_start:
+            if not (at_start or repaired):
                 continue  # nothing is known about it, which is no health
-        found[name] = (*at_start, *since)
+        found[name] = (*at_start, *since, *repaired)
     if unread and not any(found.values()):
         raise unread[0]
     return found

@@ -14,7 +14,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import smart_answer
-from pytest_ssdqual.rig.drives.smart_answer import at, first, items, statistic, whole
+from pytest_ssdqual.rig.drives.smart_answer import at, items, statistic, whole
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
@@ -40,6 +40,8 @@ CRITICAL_WARNINGS = (
     "persistent memory region is read-only or unreliable",
 )
 
+#: Counters that the drive, its cable, its slot and the backplane can raise.
+OF_LINKS = smart_answer.LINK_ERRORS, smart_answer.PHY_ERRORS
 #: Name of unrecovered errors.
 MEDIA_ERRORS = "media errors"
 #: New entries of an NVMe error log that are not shown, if they have no limit: commands that a drive does not support
@@ -186,17 +188,11 @@ def parse(answer: str) -> DriveHealth:
     celsius = smart_answer.temperature_c(plain)
     found = DriveHealth(
         passed=passed if isinstance(passed, bool) else None,
-        temperature_c=whole(nvme, "temperature") if celsius is None else round(celsius),
-        percentage_used=first(
-            whole(nvme, "percentage_used"),
-            whole(plain, "endurance_used", "current_percent"),
-            whole(plain, "scsi_percentage_used_endurance_indicator"),
-            statistic(plain, "Percentage Used Endurance Indicator"),
-            smart_answer.percentage_used(plain),
-        ),
+        temperature_c=None if celsius is None else round(celsius),
+        percentage_used=smart_answer.percentage_used(plain),
         critical_warning=whole(nvme, "critical_warning"),
         media_counts=_media_counts(plain),
-        power_on_hours=first(whole(plain, "power_on_time", "hours"), whole(nvme, "power_on_hours")),
+        power_on_hours=smart_answer.power_on_hours(plain),
         data_written_bytes=smart_answer.data_written_bytes(plain),
         raw_json=answer,
         counters=smart_answer.counters(plain),
@@ -288,7 +284,8 @@ def _risen(name: str, old: int, now: int, limits: HealthTable) -> Iterator[tuple
         return
     change = f"fell from {old} to {now} %" if name == smart_answer.SPARE else f"rose from {old} to {now}"
     allowed = f" ({limit} more allowed)" if limit else ""
-    yield f"{name} {change}{allowed}", limit is not None and worse > limit
+    who = "drive or its link: " if name in OF_LINKS else ""
+    yield f"{who}{name} {change}{allowed}", limit is not None and worse > limit
 
 
 def _scsi_uncorrected(plain: object) -> int | None:

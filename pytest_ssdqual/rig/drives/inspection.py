@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
-from pytest_ssdqual.rig.drives import health, smart_answer, temperature
+from pytest_ssdqual.rig.drives import activity, error_log, health, smart_answer, temperature
 from pytest_ssdqual.rig.drives.health import CRITICAL_WARNINGS
-from pytest_ssdqual.rig.drives.smart_answer import at, first, items
+from pytest_ssdqual.rig.drives.smart_answer import at, first, items, whole
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
@@ -62,7 +62,9 @@ SANITIZE_STATES = {
     4: Sanitizing.SUCCEEDED,
 }
 RATE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:GT/s|Gbps)")
-GIGABYTES = re.compile(r"\d{1,12}(?:\.\d{1,6})?", re.ASCII)
+#: Checks that rest on attributes of ATA, whose names and units smartctl takes from its database.
+BY_DATABASE = ("written", "wear", "media", "link_errors", "temperature")
+UNKNOWN_MODEL = "smartctl's database does not know this model: run `update-smart-drivedb` on the machine"
 
 
 def read(machine: Machine, drives: Sequence[Drive]) -> dict[str, tuple[InspectionRecord, str]]:
@@ -120,7 +122,11 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
     warmth, sata = temperature.parse(answers.get("smart", "").strip())
     kind = PROTOCOLS.get(str(at(smart, "device", "protocol")))
     firmware = smart_answer.firmware(smart) or drive.firmware
-    of_kernel |= {"firmware": firmware, "model": drive.model or _text(smart, "model_name")}
+    # A bridge reports its own model string as the drive's.
+    models = (
+        (_text(smart, "model_name"), drive.model) if drive.is_bridged else (drive.model, _text(smart, "model_name"))
+    )
+    of_kernel |= {"firmware": firmware, "model": next(filter(None, models), None)}
     cache = at(smart, "write_cache", "enabled")
     if isinstance(cache, bool):
         of_kernel["write_cache"] = cache
@@ -132,14 +138,31 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
         kind=kind,
         own_serial=_text(smart, "serial_number"),
         temperature_limit_c=None if warmth.limit_c is None else int(warmth.limit_c),
+        activity=activity.of(
+            drive, smart, _bytes(answers.get("self-test", "")), _bytes(answers.get("sanitize", "")),
+            _any_whole(_json(answers.get("id-ns", "")), "fpi"), answers.get("ata-sanitize", ""),
+        ),
+        doubts=_doubts(smart),
         link=_pcie(sysfs) or _sata(sata, sysfs) or _sas(smart),
-    )
+    )  # fmt: skip
+
+
+def _doubts(smart: object) -> dict[str, str]:
+    """Return why values are unknown that smartctl does report, by the check that needs them."""
+    found: dict[str, str] = {}
+    if at(smart, "in_smartctl_database") is False:
+        found |= dict.fromkeys(BY_DATABASE, UNKNOWN_MODEL)
+    if clause := next(smart_answer.contradictions(smart), ""):
+        found["wear"] = clause
+    return found
 
 
 def _of_kernel(drive: Drive, sysfs: Mapping[str, str]) -> dict[str, Any]:
     cache = sysfs.get("write_cache")
     return {
         "path": drive.path,
+        "is_bridged": drive.is_bridged,
+        "is_virtual": drive.is_virtual,
         "serial": drive.serial,
         "wwn": drive.wwn,
         "model": drive.model,
@@ -162,18 +185,14 @@ def _of_health(known: DriveHealth, smart: object) -> dict[str, Any]:
         if _text(entry, "when_failed") in ("now", "past"):
             warnings.append(f"attribute {_text(entry, 'name')} is or was below its threshold")
     cycles = first(
-        _whole(smart, "power_cycle_count"),
-        _whole(smart, "nvme_smart_health_information_log", "power_cycles"),
-        _whole(smart, "scsi_start_stop_cycle_counter", "accumulated_start_stop_cycles"),
+        whole(smart, "power_cycle_count"),
+        whole(smart, "nvme_smart_health_information_log", "power_cycles"),
+        whole(smart, "scsi_start_stop_cycle_counter", "accumulated_start_stop_cycles"),
     )
-    written = known.data_written_bytes
-    gigabytes = _text(smart, "scsi_error_counter_log", "write", "gigabytes_processed") or ""
-    if written is None and GIGABYTES.fullmatch(gigabytes):
-        written = int(float(gigabytes) * 10**9)
     return {
         "power_on_hours": known.power_on_hours,
         "power_cycles": cycles,
-        "written_bytes": written,
+        "written_bytes": known.data_written_bytes,
         "wear_percent": known.percentage_used,
         "passed": known.passed,
         "warnings": tuple(warnings),
@@ -189,23 +208,24 @@ def _of_counters(smart: object, kind: DriveKind | None) -> dict[str, Any]:
             media[name] = count
         elif LINK.fullmatch(name) or name in LINK_STATISTICS:
             link[name] = count
-    if (errors := _whole(smart, "nvme_smart_health_information_log", "media_errors")) is not None:
+    if (errors := whole(smart, "nvme_smart_health_information_log", "media_errors")) is not None:
         media["media errors"] = errors
-    if (defects := _whole(smart, "scsi_grown_defect_list")) is not None:
+    if (defects := whole(smart, "scsi_grown_defect_list")) is not None:
         media["grown defects"] = defects
     for way in ("read", "write", "verify"):
-        uncorrected = _whole(smart, "scsi_error_counter_log", way, "total_uncorrected_errors")
+        uncorrected = whole(smart, "scsi_error_counter_log", way, "total_uncorrected_errors")
         if uncorrected is not None:
             media[f"uncorrected {way} errors"] = uncorrected
     entries = first(
-        _whole(smart, "nvme_smart_health_information_log", "num_err_log_entries"),
-        _whole(smart, "ata_smart_error_log", "extended", "count"),
-        _whole(smart, "ata_smart_error_log", "summary", "count"),
+        whole(smart, "nvme_smart_health_information_log", "num_err_log_entries"),
+        whole(smart, "ata_smart_error_log", "extended", "count"),
+        whole(smart, "ata_smart_error_log", "summary", "count"),
     )
     return {
         "media_counters": media,
         "link_counters": link,
         "error_log_entries": entries,
+        "media_log_entries": error_log.of_media(smart),
         **({} if kind is DriveKind.NVME else {"failed_self_tests": _failed_self_tests(smart)}),
     }
 
@@ -218,8 +238,8 @@ def _failed_self_tests(smart: object) -> int | None:
     for log in ("extended", "standard"):
         own = at(smart, "ata_smart_self_test_log", log)
         if isinstance(own, dict):
-            return _whole(own, "error_count_total") or 0
-    results = [_whole(smart, f"scsi_self_test_{index}", "result", "value") for index in range(SELF_TESTS)]
+            return whole(own, "error_count_total") or 0
+    results = [whole(smart, f"scsi_self_test_{index}", "result", "value") for index in range(SELF_TESTS)]
     known = [result for result in results if result is not None]
     if known:
         return sum(result in SCSI_FAILURES for result in known)
@@ -238,8 +258,8 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
     # FLBAS: bits 3:0 of the index, and above them bits 6:5, which a drive with more than 16 formats has.
     index = None if format_index is None else format_index & 0x0F | (format_index & 0x60) >> 1
     found: dict[str, Any] = {
-        "spare_percent": _whole(smart, "nvme_smart_health_information_log", "available_spare"),
-        "spare_threshold_percent": _whole(smart, "nvme_smart_health_information_log", "available_spare_threshold"),
+        "spare_percent": smart_answer.spare_percent(smart),
+        "spare_threshold_percent": whole(smart, "nvme_smart_health_information_log", "available_spare_threshold"),
         "has_self_tests": None if oacs is None else bool(oacs & SELF_TEST),
         "failed_self_tests": _nvme_self_tests(log[1]),
         "can_sanitize": None if sanicap is None else bool(sanicap & SANITIZE_KINDS),
@@ -266,7 +286,7 @@ def _of_ata(smart: object) -> dict[str, Any]:
     if not isinstance(security, dict):
         return {}
     enabled = security.get("enabled")
-    pages = {page for entry in items(smart, "ata_log_directory", "table") if (page := _whole(entry, "address"))}
+    pages = {page for entry in items(smart, "ata_log_directory", "table") if (page := whole(entry, "address"))}
     return {
         "security_enabled": enabled if isinstance(enabled, bool) else None,
         "security_locked": security.get("locked") is True,
@@ -305,17 +325,16 @@ def _sas(smart: object) -> InspectedLink | None:
 
 
 def _attributes(smart: object) -> Iterator[tuple[str, int]]:
-    for entry in items(smart, "ata_smart_attributes", "table"):
-        name, count = _text(entry, "name"), _whole(entry, "raw", "value")
+    for entry in smart_answer.attributes(smart):
+        name, count = _text(entry, "name"), smart_answer.count_of(entry)
         if name and count is not None:
-            # Above its 32 low bits the raw value of some vendors has other data.
-            yield safe_text.line(name), count & 0xFFFFFFFF
+            yield safe_text.line(name), count
 
 
 def _statistics(smart: object) -> Iterator[tuple[str, int]]:
     for page in items(smart, "ata_device_statistics", "pages"):
         for entry in items(page, "table"):
-            name, count = _text(entry, "name"), _whole(entry, "value")
+            name, count = _text(entry, "name"), whole(entry, "value")
             if name and count is not None and at(entry, "flags", "valid") is not False:
                 yield safe_text.line(name), count
 
@@ -346,11 +365,6 @@ def _decimal(text: str | None) -> int | None:
 def _text(plain: object, *names: str) -> str | None:
     value = at(plain, *names)
     return safe_text.name(value.strip()) if isinstance(value, str) and value.strip() else None
-
-
-def _whole(plain: object, *names: str) -> int | None:
-    value = at(plain, *names)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
 
 
 def _any_whole(plain: object, name: str) -> int | None:

@@ -1,7 +1,7 @@
 """Figures in smartctl's JSON that drives spell differently: wear, bytes written, temperature, error counters; pure.
 
 Names of ATA attributes are those of smartmontools' drive database (drivedb.h); a raw value's unit is known only where
-the name has it. What a drive does not report, or what could be read in two ways, is None.
+the name has it. What a drive does not report, what no drive can report, or what could be read in two ways, is None.
 """
 
 from __future__ import annotations
@@ -9,9 +9,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import LARGEST
+
+#: All bits of a field of 16 bits or more: what a bus returns without a device, or a log without a value.
+ALL_ONES = frozenset(2**bits - 1 for bits in (16, 32, 48, 64))
+#: Temperatures that a running drive can have, °C: the widest range of industrial drives, and 125 at which their
+#: controllers switch off. 0 °C and 0 K are what drives without a sensor report.
+COLDEST_C, WARMEST_C = -40, 125
+#: Largest percentage of the endurance (NVM Express: 255 is that or more; SPC and ACS have a byte, too).
+MOST_PERCENT = 255
+#: First specification of an interface: no drive has run for longer. NVM Express 1.0; SATA 1.0, SAS is younger.
+OLDEST = {"NVMe": date(2011, 3, 1)}
+OLDEST_OF_OTHERS = date(2003, 1, 1)
 
 #: NVM Express Base Specification, SMART / Health Information log page: data units are thousands of 512 bytes.
 NVME_DATA_UNIT_BYTES = 512_000
@@ -39,6 +51,8 @@ LIFE_USED_IF_VALUE_AGREES = frozenset({
     "DriveLife_Used%", "Drive_Life_Used%", "Life_Used_Percent", "Perc_Rated_Life_Used", "Percent_Life_Used",
     "Percent_Lifetime_Used",
 })  # fmt: skip
+#: Any attribute of a share of life, in per cent: its raw value is a percentage, too, if it is one of 1 to 100.
+SHARE_OF_LIFE = re.compile(r".*(Life|Endurance).*(Left|Remain|Used).*|.*Remain\w*_(Life|Endurance).*", re.IGNORECASE)
 #: Indicators of wear that count down from 100. Attribute 230 of the same name (SanDisk, WD) counts upwards.
 WEAR_INDICATORS = ((233, "Media_Wearout_Indicator"), (177, "Wear_Leveling_Count"), (173, "Wear_Leveling_Count"))
 
@@ -123,7 +137,41 @@ def _scsi_written_bytes(plain: object) -> int | None:
 
 
 def percentage_used(plain: object) -> int | None:
-    """Percentage of the rated endurance that is used, by a vendor's attribute; None if none is known."""
+    """Percentage of the rated endurance that is used; None if none is known, or attributes contradict themselves."""
+    reported = first(
+        percent(plain, "nvme_smart_health_information_log", "percentage_used"),
+        percent(plain, "scsi_percentage_used_endurance_indicator"),
+        statistic(plain, "Percentage Used Endurance Indicator"),
+    )
+    if reported is not None:
+        return reported if reported <= MOST_PERCENT else None
+    # smartctl 7.5 derives its own figure from the normalised value of such an attribute (ataprint.cpp).
+    if next(contradictions(plain), None):
+        return None
+    return first(percent(plain, "endurance_used", "current_percent"), _used_by_attribute(plain))
+
+
+def spare_percent(plain: object) -> int | None:
+    """NVMe's available spare, per cent; None beyond 100."""
+    spare = whole(plain, "nvme_smart_health_information_log", "available_spare")
+    return spare if spare is not None and spare <= 100 else None
+
+
+def contradictions(plain: object) -> Iterator[str]:
+    """Yield a clause for each attribute of a share of life whose raw value contradicts its normalised one.
+
+    Kingston's KC400 has SSD_Life_Left with the value 100 and the raw value 74. Rounding explains a difference of 1.
+    """
+    for entry in attributes(plain):
+        name, value, raw = at(entry, "name"), whole(entry, "value"), whole(entry, "raw", "value")
+        if not isinstance(name, str) or not SHARE_OF_LIFE.fullmatch(name) or value is None or raw is None:
+            continue
+        agrees = min(abs(raw - value), abs(raw - (100 - value))) <= 1
+        if 0 <= value <= 100 and 1 <= raw <= 100 and not agrees:
+            yield f"its attribute {safe_text.name(name)} is {value} by the normalised value and {raw} by the raw one"
+
+
+def _used_by_attribute(plain: object) -> int | None:
     for number, name in LIFE_LEFT:
         if (left := _normalised(plain, number, name)) is not None:
             return 100 - left
@@ -163,23 +211,37 @@ def firmware(plain: object) -> str | None:
     return None
 
 
+def power_on_hours(plain: object, today: date | None = None) -> int | None:
+    """Hours that the drive ran; None if they are not reported, or are more than its interface exists."""
+    hours = first(
+        whole(plain, "power_on_time", "hours"), whole(plain, "nvme_smart_health_information_log", "power_on_hours")
+    )
+    oldest = OLDEST.get(str(at(plain, "device", "protocol")), OLDEST_OF_OTHERS)
+    most = 24 * ((today or date.today()) - oldest).days  # noqa: DTZ011 (a day more or less is no matter)
+    return hours if hours is not None and hours <= most else None
+
+
 def temperature_c(plain: object) -> float | None:
     """Present temperature, °C.
 
     A SAS drive without a temperature log is reported with 0; its environmental reports have the true value.
     """
-    current = _number(at(plain, "temperature", "current"))
-    if current or at(plain, "device", "protocol") not in ("SCSI", None):
+    values = at(plain, "temperature", "current"), at(plain, "nvme_smart_health_information_log", "temperature")
+    current = next((celsius for celsius in map(possible_c, map(_number, values)) if celsius is not None), None)
+    if current is not None or at(plain, "device", "protocol") not in ("SCSI", None):
         return current
     reports = at(plain, "scsi_environmental_reports")
     found = [
         celsius
         for name, report in (reports.items() if isinstance(reports, dict) else ())
-        if name.startswith("temperature") and (celsius := _number(at(report, "current"))) is not None
+        if name.startswith("temperature") and (celsius := possible_c(_number(at(report, "current")))) is not None
     ]
-    if found:
-        return max(found)
-    return None if at(plain, "device", "protocol") == "SCSI" else current
+    return max(found, default=None)
+
+
+def possible_c(celsius: float | None) -> float | None:
+    """Return a temperature; None if no running drive can have it."""
+    return celsius if celsius and COLDEST_C <= celsius <= WARMEST_C else None
 
 
 def _number(value: object) -> float | None:
@@ -199,7 +261,7 @@ def counters(plain: object) -> Mapping[str, int]:
     """Error counters of the drive's life by name, and NVMe's available spare; only those that it reports."""
     found: dict[str, int] = {}
     for entry in attributes(plain):
-        name, raw = at(entry, "name"), _count(entry)
+        name, raw = at(entry, "name"), count_of(entry)
         for what, names in ATA_ERRORS if isinstance(name, str) and raw is not None else ():
             if isinstance(name, str) and names.fullmatch(name):
                 found[what] = max(raw or 0, found.get(what, 0))
@@ -209,7 +271,7 @@ def counters(plain: object) -> Mapping[str, int]:
     nvme = at(plain, "nvme_smart_health_information_log")
     others = {
         LOG_ENTRIES: whole(nvme, "num_err_log_entries"),
-        SPARE: whole(nvme, "available_spare"),
+        SPARE: spare_percent(plain),
         UNSAFE_SHUTDOWNS: whole(nvme, "unsafe_shutdowns"),
         "grown defects": whole(plain, "scsi_grown_defect_list"),
         PHY_ERRORS: _phy_errors(plain),
@@ -237,13 +299,14 @@ def attribute(plain: object, *names: str) -> int | None:
 
 def error_count(plain: object, *names: str) -> int | None:
     """Count of errors of the first ATA attribute with one of these names."""
-    return next((_count(entry) for entry in attributes(plain) if at(entry, "name") in names), None)
+    return next((count_of(entry) for entry in attributes(plain) if at(entry, "name") in names), None)
 
 
-def _count(entry: object) -> int | None:
+def count_of(entry: object) -> int | None:
     """Count of an ATA attribute of errors: above its 32 low bits the raw value of some vendors has other data."""
     raw = whole(entry, "raw", "value")
-    return None if raw is None else raw & 0xFFFFFFFF
+    count = None if raw is None else raw & 0xFFFFFFFF
+    return None if count in ALL_ONES else count
 
 
 def attributes(plain: object) -> Iterator[object]:
@@ -264,10 +327,18 @@ def items(plain: object, *names: str) -> Iterable[object]:
     return value if isinstance(value, list) else ()
 
 
+def percent(plain: object, *names: str) -> int | None:
+    """The percentage at this path of names; None beyond ``MOST_PERCENT``."""
+    value = whole(plain, *names)
+    return value if value is not None and value <= MOST_PERCENT else None
+
+
 def whole(plain: object, *names: str) -> int | None:
-    """The whole number at this path of names; counters have at most 64 bits."""
+    """The whole number at this path of names, from 0 on; None for ``ALL_ONES``, and beyond 64 bits."""
     value = at(plain, *names)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= LARGEST and value not in ALL_ONES else None
 
 
 def first(*values: int | None) -> int | None:

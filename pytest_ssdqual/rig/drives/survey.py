@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_ssdqual.rig.drives import lsblk, survey_parse
+from pytest_ssdqual.rig.drives import answers, lsblk, survey_parse
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive, Match, MdArray, Node, Topology, Use, UseKind
 from pytest_ssdqual.rig.machine import scripts
-from pytest_ssdqual.rig.machine.machine import Completed, Machine, RigError
+from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, DriveSilent, Machine, RigError
 
 __all__ = [
     "Drive",
@@ -32,6 +32,10 @@ __all__ = [
 
 FACTS, PERL_PROBE, PYTHON_PROBE = map(scripts.text, ("survey.sh", "probe.pl", "probe.py"))
 EXPAND = scripts.text("expand_patterns.sh")
+
+
+#: Seconds in which a drive has to answer a read if a survey did not end.
+SILENCE_S = 5.0
 
 
 class UnusablePattern(ValueError):
@@ -62,7 +66,13 @@ def survey(machine: Machine, candidates: Iterable[str] = ()) -> Topology:
 
 def _surveyed(machine: Machine, listed: Completed, candidates: frozenset[str], opened: frozenset[str]) -> Topology:
     nodes = [f"/dev/{kname}" for kname in sorted(opened)]
-    facts = machine.run(["sh", "-c", FACTS, "facts", PERL_PROBE, PYTHON_PROBE, *nodes], check=False, repeatable=True)
+    argv = ["sh", "-c", FACTS, "facts", PERL_PROBE, PYTHON_PROBE, *nodes]
+    try:
+        facts = machine.run(argv, check=False, repeatable=True)
+    except DeadlineExceeded:
+        if silent := answers.unanswered(machine, nodes, SILENCE_S):
+            raise DriveSilent("; ".join(f"{path} {clause}" for path, clause in silent.items())) from None
+        raise
     try:
         # Names of drives may contain any bytes; escaped, they would no longer be valid JSON.
         listing, reported = (done.stdout.decode("utf-8", "surrogateescape") for done in (listed, facts))

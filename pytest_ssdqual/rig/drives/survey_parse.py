@@ -19,7 +19,18 @@ from itertools import islice
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.rig.drives import lsblk, udev_names
-from pytest_ssdqual.rig.drives.topology import MdArray, Node, Signature, Topology, Use, UseKind, plain_name, plain_uuid
+from pytest_ssdqual.rig.drives.topology import (
+    BlindSpot,
+    MdArray,
+    Node,
+    Signature,
+    Source,
+    Topology,
+    Use,
+    UseKind,
+    plain_name,
+    plain_uuid,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,8 @@ KINDS = {
     "zfs": RecordKind(1, 0),
     # open files: process, descriptor, access, device, name of the process
     "opened": RecordKind(5, 2),
+    # processes that wait for a silent device: process, device, seconds at least, requests in flight
+    "hanging": RecordKind(4),
     "pidns": RecordKind(1, 0),
     "scanned": RecordKind(0, 0, required=True),
     # about candidates, by path
@@ -57,7 +70,8 @@ KINDS = {
     "multiport": RecordKind(1, 1),
     "reserved": RecordKind(3, 1),
     "signature": RecordKind(2),
-    "unchecked": RecordKind(1),
+    "allocated": RecordKind(3, 1),
+    "blind": RecordKind(2),
     "end": RecordKind(0, 0, required=True),
 }
 
@@ -122,7 +136,7 @@ class Draft:
     #: By the number of an NVMe controller, and of an sg, bsg or ng node: the block devices to which they lead.
     controllers: dict[str, list[str]] = field(default_factory=dict)
     generics: dict[str, list[str]] = field(default_factory=dict)
-    unchecked: dict[str, None] = field(default_factory=dict)
+    blind: dict[BlindSpot, None] = field(default_factory=dict)
 
     def use(self, knames: Iterable[str], kind: UseKind, detail: str = "") -> None:
         for kname in knames:
@@ -150,6 +164,8 @@ EXPORTS = {
     "target": "SCSI target",
     "gadget": "USB mass storage gadget",
     "rnbd": "RDMA network block device",
+    "xen": "Xen block backend",
+    "scst": "SCST target",
 }
 
 
@@ -253,7 +269,7 @@ def _completed(node: Node, attributes: Mapping[tuple[str, str], list[str]]) -> N
 EBUSY = 16
 #: PROC_PID_INIT_INO of include/linux/proc_ns.h: the initial PID namespace, which contains all others.
 FIRST_PID_NAMESPACE = "4026531836"
-CONTAINED = "the run is in a PID namespace of its own, so processes outside of it that use the drives are not seen"
+CONTAINED = "the program is in a PID namespace of its own, which does not show the processes outside of it"
 
 
 def topology_of(lsblk_json: str, facts: str, candidates: Iterable[str] = ()) -> Topology:
@@ -280,10 +296,11 @@ def _united(lsblk_json: str, facts: str, candidates: frozenset[str]) -> Topology
     _add_opened(draft, records)
     _add_probes(draft, records)
     if records.text("pidns") not in ("", FIRST_PID_NAMESPACE):
-        draft.unchecked[f"{CONTAINED}."] = None
-    for (sentence,) in records["unchecked"]:
-        draft.unchecked[f"{safe_text.line(sentence)}."] = None
-    there = candidates & draft.nodes.keys()
+        draft.blind[BlindSpot(Source.OPENERS, CONTAINED)] = None
+    for source, why in records["blind"]:
+        draft.blind[BlindSpot(Source(source), safe_text.line(why))] = None
+    silent = {kname for kname, uses in draft.uses.items() if any(use.kind is UseKind.SILENT for use in uses)}
+    there = candidates & draft.nodes.keys() - silent
     _require_probed(draft, records, there)
     return _finish(draft, there)
 
@@ -348,9 +365,16 @@ def md_members(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _add_opened(draft: Draft, records: Records) -> None:
+    hanging = {(pid, number): (int(seconds), int(flying)) for pid, number, seconds, flying in records["hanging"]}
     for pid, _, access, number, name in records["opened"]:
         process = f"{name} (pid {pid})"
-        if access == "generic":
+        if (pid, number) in hanging:
+            seconds, flying = hanging[pid, number]
+            requests = f"{flying} request{'' if flying == 1 else 's'} in flight"
+            detail = f"a request of {process} to it has been waiting for {seconds} s or longer, {requests}"
+            disks = (draft.disks.get(kname, kname) for kname in draft.by_number(number))
+            draft.use(disks, UseKind.SILENT, detail)
+        elif access == "generic":
             draft.use(draft.generics[number], UseKind.GENERIC, process)
         else:
             draft.use(draft.by_number(number), {"write": UseKind.WRITER, "read": UseKind.READER}[access], process)
@@ -366,6 +390,9 @@ def _add_probes(draft: Draft, records: Records) -> None:
             draft.use(draft.by_path(path), UseKind.RESERVED, f"type {kind_of_reservation}, registrations: {hosts}")
     for (path,) in records["multiport"]:
         draft.use(draft.by_path(path), UseKind.MULTIPORT)
+    for path, used, size in records["allocated"]:
+        for kname in draft.by_path(path):
+            draft.nodes[kname] = replace(draft.nodes[kname], allocated=int(used) / max(int(size), 1))
     for path, line in records["signature"]:
         kind_of_signature, _, uuid = line.partition(" ")
         signature = Signature(safe_text.line(kind_of_signature), safe_text.line(uuid.strip()))
@@ -392,7 +419,7 @@ def _finish(draft: Draft, candidates: frozenset[str]) -> Topology:
             holders=tuple(name for name in upper if draft.disks.get(name) != kname),
             slaves=tuple(name for name in lower if name != disk),
         )
-    return Topology(nodes, tuple(_arrays(draft)), candidates, tuple(draft.unchecked))
+    return Topology(nodes, tuple(_arrays(draft)), candidates, tuple(draft.blind))
 
 
 def _shown(node: Node) -> Node:

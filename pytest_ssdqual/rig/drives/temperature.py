@@ -90,7 +90,7 @@ def _nvme_cli(plain: dict[str, Any]) -> Warmth:
     seconds = [_number(plain.get(f"thm_temp{level}_total_time")) for level in (1, 2)]
     counts = [_number(plain.get(f"thm_temp{level}_trans_count")) for level in (1, 2)]
     return Warmth(
-        temperature_c=kelvin - KELVIN if kelvin else None,
+        temperature_c=smart_answer.possible_c(kelvin - KELVIN) if kelvin else None,
         too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
         too_warm_s=_sum([value and value * 60 for value in minutes] + seconds),
         events=_sum(counts),
@@ -103,7 +103,7 @@ def _nvme(log: dict[str, Any], plain: dict[str, Any]) -> Warmth:
     minutes = [_number(log.get(name)) for name in ("warning_temp_time", "critical_comp_time")]
     threshold = plain.get("nvme_composite_temperature_threshold")  # since smartctl 7.4
     return Warmth(
-        temperature_c=_number(log.get("temperature")),
+        temperature_c=smart_answer.possible_c(_number(log.get("temperature"))),
         limit_c=limit(_number(threshold.get("warning")) if isinstance(threshold, dict) else None),
         too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
         too_warm_s=_sum([value and value * 60 for value in minutes]),
@@ -125,7 +125,7 @@ def _ata(plain: dict[str, Any]) -> Warmth:
         temperature_c=smart_answer.temperature_c(plain),
         limit_c=next((value for value in highest if value is not None), None),
         events=_number(counted.get("over_limit_count")) if isinstance(counted, dict) else None,
-        peak_c=_number(temperature.get("power_cycle_max")),
+        peak_c=smart_answer.possible_c(_number(temperature.get("power_cycle_max"))),
     )
 
 

@@ -13,11 +13,13 @@ from types import MappingProxyType
 from typing import Annotated
 
 from pytest_ssdqual.qual.records import Added
-from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify
+from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify, is_virtual
 from pytest_ssdqual.rig.machine.machine import RigError
 
 #: Type of a drive for smartctl that leaves the choice to smartctl (its default), and that of a drive it cannot open.
 AUTO_SMART, NO_SMART = "auto", "none"
+#: Families of types of drives that smartctl addresses themselves; all others are of a bridge or a RAID controller.
+DIRECT = frozenset({AUTO_SMART, NO_SMART, "ata", "nvme", "sat", "scsi"})
 #: Length of a revision in INQUIRY data (SPC); SAT fills it with the end of a SATA drive's firmware revision.
 INQUIRY_REVISION = 4
 
@@ -37,6 +39,8 @@ class UseKind(Enum):
     GENERIC = "generic"
     EXCLUSIVE = "exclusive"
     UNOPENABLE = "unopenable"
+    #: The drive does not answer: a process that has it open waits for it in the kernel.
+    SILENT = "silent"
     #: Another host has registered for it, or reserved it.
     RESERVED = "reserved"
     #: Another host may be connected to it; this is a possibility, not an observed use.
@@ -44,6 +48,25 @@ class UseKind(Enum):
     ZONED = "zoned"
     #: Not a use: udev's database and the kernel have different names for it, so it may not be the drive that it seems.
     MISNAMED = "misnamed"
+
+
+class Source(Enum):
+    """A source of the guard that may be blind on a machine, by its name in ``--ssd-unchecked``."""
+
+    EXPORTS = "exports"
+    OPENERS = "openers"
+    LAYERS = "layers"
+    SIGNATURES = "signatures"
+    RESERVATIONS = "reservations"
+
+
+@dataclass(frozen=True, slots=True)
+class BlindSpot:
+    """A question about the drives that a machine cannot answer."""
+
+    source: Source
+    #: Phrase without a full stop.
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +131,13 @@ class Node:
     queue_limit: int | None = None
     #: Fastest PCIe link that an NVMe drive is capable of, as sysfs spells it: ``16.0 GT/s PCIe``.
     max_link: str | None = None
+    #: Share of an NVMe namespace that is allocated, by its own account (NUSE); None if it reports none.
+    allocated: float | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """True if the drive does not answer: whoever reads from it hangs."""
+        return any(use.kind is UseKind.SILENT for use in self.uses)
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -141,8 +171,7 @@ class Topology:
     arrays: tuple[MdArray, ...] = ()
     #: Kernel names of the devices that were also opened and probed; no other may be destroyed.
     candidates: frozenset[str] = frozenset()
-    #: Sentences about checks that were not possible on this machine; they are shown and recorded.
-    unchecked: tuple[str, ...] = ()
+    blind: tuple[BlindSpot, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))
@@ -233,6 +262,17 @@ class Drive:
     def has_health(self) -> bool:
         """False if the user gave up its health: smartctl does not open it."""
         return self.smart_type != NO_SMART
+
+    @property
+    def is_virtual(self) -> bool:
+        """Return whether a hypervisor made the drive."""
+        return is_virtual(self.model, self.transport, self.kname)
+
+    @property
+    def is_bridged(self) -> bool:
+        """Return whether the kernel's names are not the drive's own, but those of a USB bridge or RAID controller."""
+        families = re.findall(r"(?:^|\+)([a-z0-9]+)", self.smart_type)
+        return self.transport == "usb" or not DIRECT.issuperset(families)
 
     @property
     def identity(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pytest_ssdqual.rig.drives.fencing import BUSY
+from pytest_ssdqual.rig.fio import engine_limits
 from pytest_ssdqual.rig.fio.intervals import IoDirection
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult
 from pytest_ssdqual.rig.fio.output import FioResult, Output, StatusReader, read
@@ -94,7 +95,7 @@ def accept(
 def accept_read(reader: StatusReader, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
     """``accept`` for an output that was read while it grew."""
     _look_for_complaints([*stderr.splitlines(), *reader.messages()])
-    _check_status(status, stderr)
+    _check_status(status, stderr, *reader.failure)
     result = reader.whole()
     check(result, status, stderr, expectation)
     return result
@@ -106,7 +107,7 @@ def accept_totals(
     """``accept`` where only the counts of the whole process matter, whatever happened to the clock meanwhile."""
     reader = read(output, most)
     _look_for_complaints([*stderr.splitlines(), *reader.messages()])
-    _check_status(status, stderr)
+    _check_status(status, stderr, *reader.failure)
     result = reader.totals()
     check(result, status, stderr, expectation)
     return result
@@ -121,7 +122,7 @@ def accept_read_ended(reader: StatusReader, status: int, stderr: str, expectatio
     """``accept_ended`` for an output that was read while it grew."""
     _look_for_complaints(line for line in [*stderr.splitlines(), *reader.messages()] if not OWN_SIGNAL.fullmatch(line))
     if status != INTERRUPTED:
-        _check_status(status, stderr)
+        _check_status(status, stderr, *reader.failure)
     result = reader.whole()
     others = tuple(line for line in result.messages if not OWN_SIGNAL.fullmatch(line))
     check(replace(result, messages=others), 0, "", replace(expectation, seconds=None))
@@ -136,9 +137,7 @@ def messages(output: Output, stderr: str) -> tuple[str, ...]:
 def check(result: FioResult, status: int, stderr: str, expectation: ExpectedResult) -> None:
     """Raise ``RigError`` or ``InvalidMeasurement`` unless ``result`` is whole and as expected."""
     _look_for_complaints([*stderr.splitlines(), *result.messages])
-    _check_status(status, stderr)
-    if result.error:
-        raise InvalidMeasurement(f"a job of fio failed with errno {result.error}{_last_line(stderr)}")
+    _check_status(status, stderr, result.error, result.engine)
     if not result.intervals:
         raise InvalidMeasurement(f"fio ran for no time at all{_last_line(stderr)}")
     _check_end(result, expectation)
@@ -198,11 +197,16 @@ def _check_parts(result: FioResult, expectation: ExpectedResult) -> None:
                 raise InvalidMeasurement(f"fio did {count} {name}s on {path}")
 
 
-def _check_status(status: int, stderr: str) -> None:
+def _check_status(status: int, stderr: str, errno: int, engine: str) -> None:
+    """Raise if fio reports a failure: by a signal, by the errno of a job, or by its exit status alone."""
+    last = _last_line(stderr)
     if status < 0:
-        raise InvalidMeasurement(f"fio itself was killed by signal {-status}{_last_line(stderr)}")
+        raise InvalidMeasurement(f"fio itself was killed by signal {-status}{last}")
+    if errno:
+        limits, _ = engine_limits.limits_in(stderr.splitlines())
+        raise InvalidMeasurement(f"a job of fio failed: {engine_limits.in_words(abs(errno), engine, limits)}{last}")
     if status:
-        raise InvalidMeasurement(f"fio exited with status {status}{_last_line(stderr)}")
+        raise InvalidMeasurement(f"fio exited with status {status}{last}")
 
 
 def _look_for_complaints(lines: Iterable[str]) -> None:
@@ -214,5 +218,5 @@ def _look_for_complaints(lines: Iterable[str]) -> None:
 
 
 def _last_line(stderr: str) -> str:
-    lines = stderr.split("\n")
+    _, lines = engine_limits.limits_in(stderr.splitlines())
     return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")

@@ -56,6 +56,8 @@ class FioResult:
     parts: tuple[tuple[Interval, ...], ...] = ()
     #: For each drive side by side, or the one target, the extremes of each report, however long the intervals are.
     reports: tuple[tuple[Spell, ...], ...] = ()
+    #: fio's I/O engine; empty if it is unknown.
+    engine: str = ""
 
     @property
     def of_target(self) -> tuple[Spell, ...]:
@@ -130,6 +132,15 @@ class StatusReader:
         """Number of I/Os that had ended by the newest whole document; fio counts those that it began elsewhere."""
         newest = self._snapshots[-1].parts if self._snapshots else ()
         return sum(way.latency.total for part in newest for way in (part.read, part.write))
+
+    @property
+    def failure(self) -> tuple[int, str]:
+        """errno of the first failed job, or 0, and its engine, by the newest whole document."""
+        try:
+            ended = status_stream.ended(self._last)
+        except ValueError:  # of a document of another shape
+            return 0, ""
+        return ended.error, ended.engine
 
     def messages(self) -> tuple[str, ...]:
         """All messages of fio, even behind a damaged document."""
@@ -232,6 +243,7 @@ def _result(
         read=counters.summed([part.read for part in final]),
         write=counters.summed([part.write for part in final]),
         error=ended.error,
+        engine=ended.engine,
         user_percent=ended.user_percent,
         system_percent=ended.system_percent,
         disks=ended.disks,

@@ -8,10 +8,11 @@ import io
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.rig.fio import engine_limits
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.output import FEWEST_DOCUMENTS, StatusReader
 from pytest_ssdqual.rig.machine import run_files, scripts
@@ -22,6 +23,8 @@ OVERHEAD_S = 90.0
 #: Seconds from the signal to its end: outstanding I/O has to complete first.
 END_S = 60.0
 FETCH_S = 300.0
+#: fio's exit status if a job could not be started, or ended with an error.
+FAILED = 1, 2
 #: A watched process in which no I/O has ended for so long is ended: a device does not respond. Seconds between two
 #: readings of its output, each of which gives the memory of what was read back to the machine.
 STALLED_S, WATCH_EVERY_S = 1800.0, 300.0
@@ -146,11 +149,19 @@ class RunningProcess:
         script = [FETCH_REST, "fetch", self.path, str(self._read_bytes)] if has_read else [FETCH, "fetch", self.path]
         fetched = self.machine.run(["sh", "-c", *script], check=False, deadline_s=FETCH_S, repeatable=True)
         self.machine.run(["rm", "-f", self.path], check=False, repeatable=True)
+        completed = self._with_limits(completed)
         packed = fetched.stdout if fetched.status == 0 else gzip.compress(b"")
         if not has_read:
             return FinishedProcess(completed, packed)
         self._packed.write(packed)
         return FinishedProcess(completed, self._packed.getvalue(), packed)
+
+    def _with_limits(self, completed: Completed) -> Completed:
+        """Add the limits that may have ended fio to its messages, if it reports that it failed."""
+        if completed.status not in FAILED:
+            return completed
+        limits = self.machine.run(["sh", "-c", engine_limits.SCRIPT], check=False, repeatable=True)
+        return replace(completed, stderr=limits.stdout + completed.stderr)
 
 
 def start(machine: Machine, job: Job) -> RunningProcess:

@@ -160,6 +160,8 @@ class Ended:
     version: str
     #: errno of the first job that failed, or 0.
     error: int
+    #: Its I/O engine; empty if no job names one.
+    engine: str
     #: Percentage of one core, mean of the jobs.
     user_percent: float
     system_percent: float
@@ -182,10 +184,18 @@ def ended(document: Mapping[str, object]) -> Ended:
     return Ended(
         version=version(document),
         error=next(filter(None, (_whole(job, "error") for job in jobs)), 0),
+        engine=_engine(document, jobs),
         user_percent=sum(_number(job, "usr_cpu") for job in jobs) / len(jobs),
         system_percent=sum(_number(job, "sys_cpu") for job in jobs) / len(jobs),
         disks=_disks(document),
     )
+
+
+def _engine(document: Mapping[str, object], jobs: Sequence[Mapping[str, object]]) -> str:
+    """Return the engine that options of jobs name; those that all have in common are in a table of their own."""
+    options = (*(job.get("job options") for job in jobs), document.get("global options"))
+    engines = (table["ioengine"] for table in options if isinstance(table, dict) and "ioengine" in table)
+    return safe_text.line(str(next(engines, "")), 40)
 
 
 def version(document: Mapping[str, object]) -> str:

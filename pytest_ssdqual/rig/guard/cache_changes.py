@@ -9,7 +9,7 @@ of runs that could not, on drives with the same identity that its guard has pass
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from types import MappingProxyType
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND, WriteCacheRule
 from pytest_ssdqual.rig.drives import write_cache
-from pytest_ssdqual.rig.drives.topology import Drive
+from pytest_ssdqual.rig.drives.topology import Drive, Source
 from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched
 from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
@@ -252,20 +252,21 @@ def restore_left(
     left: Iterable[CacheChange],
     left_now: Callable[[], Iterable[CacheChange]],
     note: Note,
+    unchecked: Collection[Source] = frozenset(),
 ) -> tuple[str, ...]:
     """Undo the changes that earlier runs left on these drives, and return a sentence for each drive.
 
     The guard has passed the drives. ``left`` are the changes on record, oldest first. ``left_now`` reads them again
-    under the lease, because the run that made a change may have been alive until then. Raises ``LeaseTaken``,
-    ``DriveRefused`` for a drive that has come into use since the guard passed it, and ``RigError`` if the machine is
-    lost.
+    under the lease, because the run that made a change may have been alive until then. ``unchecked`` are the sources
+    of the guard that may be blind. Raises ``LeaseTaken``, ``DriveRefused`` for a drive that has come into use since the
+    guard passed it, and ``RigError`` if the machine is lost.
     """
     left = tuple(left)
     affected = [drive for drive in drives if any(change.is_of(drive) for change in left)]
     if not affected:
         return ()
     with Lease(machine, names_of(affected)) as lease:
-        refusals.recheck(machine, *affected)
+        refusals.recheck(machine, *affected, unchecked=unchecked)
         still_left = tuple(left_now())
         by_drive = [(drive, [change for change in still_left if change.is_of(drive)]) for drive in affected]
         return tuple(undo(machine, drive, changes, note, lease.require) for drive, changes in by_drive if changes)

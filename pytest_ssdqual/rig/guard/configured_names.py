@@ -26,10 +26,12 @@ LINKS = {
 #: A path continues after a colon (``by-path/pci-0000:00:1f.2``) unless another path follows (``/dev/sda:/dev/sdb``).
 NAME = re.compile(
     r"""(?<![\w/])(?:(UUID|LABEL|ID|PARTUUID|PARTLABEL)=("[^"\n]*"|[^\s,:"']+)"""
-    r"""|(/dev/(?:[^\s,:"'<>*?\[]|:(?!/))+))"""
+    r"""|(/dev/(?:[^\s,:;"'<>*?\[]|:(?!/))+))"""
 )
 #: A glob such as ``/dev/sd*`` does not name one drive.
-GLOB = re.compile(r"/dev/[^\s,:\"'<>]*[*?\[]")
+GLOB = re.compile(r"/dev/[^\s,:;\"'<>]*[*?\[]")
+#: DRBD's index of a drive's metadata: ``meta-disk /dev/sdc[0];``, which is no glob.
+INDEX = re.compile(r"\[\d+\]")
 WWID = re.compile(r"""^\s*wwid\s+"?([^"\s]+)"?\s*$""")
 #: udev leaves these and everything that is not ASCII unchanged in the names of its links, and escapes the rest.
 PLAIN = re.compile(r"[A-Za-z0-9#+.:=@_/\-\x80-\U0010ffff]")
@@ -72,12 +74,14 @@ def parse(file: str, text: str) -> Iterator[Naming]:
     else:
         for line in text.splitlines():
             line = line.strip()
-            if "mdadm" in file:
+            if "drbd" in file:
+                yield from _words(file, INDEX.sub(" ", line.partition("#")[0]))
+            elif "mdadm" in file:
                 line = line.partition("#")[0]
                 # An indented line continues the one before, so it may belong to an ARRAY as well.
                 if not re.match(r"(?i)(device|mailaddr|program|create|homehost|auto|policy)\b", line):
                     yield from _words(file, line)
-            elif not line.startswith("#"):
+            elif not line.startswith(("#", ";")):
                 yield from _words(file, line)
 
 

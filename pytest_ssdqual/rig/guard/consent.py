@@ -1,17 +1,91 @@
-"""Content of a drive, and the user's consent to destroy it; pure functions.
+"""Risks of a drive that its user may take, and the user's consent to each; pure functions.
 
 Content needs consent unless it is proven to come from an earlier run: by an array UUID that a journal records and on
-which every source agrees, or by a label (``rig.guard.label``). Content that ``rig.guard.content`` finds without a
-signature is represented as signatures of separate kinds (``FOUND``).
+which every source agrees, or by a label (``rig.guard.label``). What ``rig.guard.content`` finds without a signature is
+represented as signatures of separate kinds (``FOUND``). Each risk has a consent of its own (``Risk``), so that a word
+given for a second port is none for a file system that is made later.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
 from pytest_ssdqual.qual.serial_number import is_generic
-from pytest_ssdqual.rig.drives.topology import Drive, Node, Signature, Topology, plain_uuid
+from pytest_ssdqual.rig.drives.topology import Drive, Node, Signature, Topology, Use, UseKind, plain_uuid
+
+
+class Risk(Enum):
+    """What a user may consent to; the value is the option's name after ``--ssd-``."""
+
+    CONTENT = "wipe"
+    SHARED = "shared"
+    CONFIGURED = "configured"
+    UNREADABLE = "unreadable"
+
+
+#: What a refusal says before the option, and the condition for adding that.
+QUESTIONS = {
+    Risk.CONTENT: ("carries {}", "if that may be destroyed"),
+    Risk.SHARED: ("has {}", "if no other host uses it"),
+    Risk.CONFIGURED: ("has {}", "if nothing there needs the drive"),
+    Risk.UNREADABLE: ("has {}", "if that may be destroyed unread"),
+}
+PORT = "a further port, through which another host may use it unseen"
+#: Digits of a mark: an accident of equal ones is one in four billion.
+MARK_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """One consent for one drive, as an option gives it."""
+
+    risk: Risk
+    #: Serial number or WWN.
+    name: str
+    #: Mark of the content that a refusal listed (``_mark``); empty: of any content.
+    mark: str = ""
+
+    @classmethod
+    def parse(cls, risk: Risk, text: str) -> tuple[Consent, ...]:
+        r"""Return the consents of an option's value, as ``options`` writes it: ``\,`` and ``\@`` are part of a name."""
+        parts = [part.strip() for part in re.split(r"(?<!\\),", text)]
+        return tuple(cls._of(risk, part) for part in parts if part)
+
+    @classmethod
+    def _of(cls, risk: Risk, text: str) -> Consent:
+        name, mark = text, ""
+        if risk is Risk.CONTENT and (match := re.fullmatch(r"(.+)(?<!\\)@([0-9a-f]+)", text)):
+            name, mark = match.groups()
+        return cls(risk, re.sub(r"\\([,@])", r"\1", name), mark)
+
+    @property
+    def value(self) -> str:
+        """The consent as it is typed after ``--ssd-wipe=``: separators in a name have a backslash."""
+        name = re.sub(r"[,@]", r"\\\g<0>", self.name)
+        return f"{name}@{self.mark}" if self.mark else name
+
+
+def options(consents: Iterable[Consent]) -> str:
+    """The options that give these consents, quoted for a shell: one option for each risk."""
+    by_risk: dict[Risk, dict[str, None]] = {}
+    for consent in consents:
+        by_risk.setdefault(consent.risk, {})[consent.value] = None
+    return " ".join(shlex.quote(f"--ssd-{risk.value}={','.join(values)}") for risk, values in by_risk.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A risk that the user has not consented to."""
+
+    reason: str
+    #: The consents that would be enough; empty if none helps, as for a drive in use.
+    consents: tuple[Consent, ...] = ()
+
 
 #: Signatures that were found on a device.
 Content = frozenset[Signature]
@@ -51,67 +125,120 @@ def names(drive: Node | Drive) -> tuple[str, ...]:
     return tuple(filter(None, (serial, drive.wwn)))
 
 
-def is_given(drive: Node | Drive, wipe: Collection[str]) -> bool:
-    """Return whether the user consented by one of the drive's names."""
-    return any(name in wipe for name in names(drive))
+def is_given(drive: Node | Drive, given: Collection[Consent], risk: Risk, mark: str = "") -> bool:
+    """Return whether the user consented, by one of the drive's names, to a risk, and there to content of this mark."""
+    return any(
+        consent.risk is risk and consent.name in names(drive) and consent.mark in ("", mark) for consent in given
+    )
 
 
 def missing(
-    topology: Topology, nodes: Sequence[Node], wipe: Collection[str], known_uuids: Collection[str], *, free: bool
-) -> Iterator[str]:
-    """A reason for content of a drive that the user has not consented to destroy.
+    topology: Topology, nodes: Sequence[Node], given: Collection[Consent], known_uuids: Collection[str], *, free: bool
+) -> Iterator[Missing]:
+    """Each risk of a drive that the user has not consented to.
 
     ``nodes`` are all paths to the drive. ``free``: the drive is not in use, so the reason names the option to consent.
-    """
-    unconsented = [node for node in nodes if not is_given(node, wipe)]
-    descriptions = {node.kname: tuple(signs_on(topology, node, known_uuids)) for node in unconsented}
-    # Content that only another path shows (such as another namespace of the drive) is reported with that path.
-    first = descriptions.get(nodes[0].kname, ())
-    others = [
-        what if " on /dev/" in what else f"{what} on {node.path}"
-        for node in unconsented
-        if node is not nodes[0]
-        for what in descriptions[node.kname]
-        if what not in first
-    ]
-    content = list(dict.fromkeys((*first, *others)))
-    # Another path may have another serial number, and content that this one does not show.
-    called = [names(node) for node in unconsented if descriptions[node.kname]]
-    if content:
-        options = " ".join(dict.fromkeys(option(each[0]) for each in called if each))
-        consent = f"; if that may be destroyed, add {options}" if free and options and all(called) else ""
-        yield f"carries {', '.join(content)}{consent}"
-
-
-def signs_on(topology: Topology, disk: Node, known_uuids: Collection[str]) -> Iterator[str]:
-    """Descriptions of what is on a device and on everything built on it, except remains of ``known_uuids``.
-
     ``known_uuids`` are array UUIDs of 32 hexadecimal digits.
     """
-    signed = list(_signatures(topology, disk, known_uuids))
+    for risk in Risk:
+        reasons: dict[str, None] = {}
+        consents: list[Consent] = []
+        can_consent = free
+        for node in nodes:
+            mark = _mark(topology, node, known_uuids) if risk is Risk.CONTENT else ""
+            if is_given(node, given, risk, mark):
+                continue
+            details = list(_details(topology, node, risk, known_uuids))
+            # What only another path shows, such as another namespace of the drive, is reported with that path.
+            where = "" if node is nodes[0] or risk is Risk.SHARED else f" on {node.path}"
+            reasons |= dict.fromkeys(
+                detail if detail in reasons or " on /dev/" in detail else f"{detail}{where}" for detail in details
+            )
+            if details and (called := names(node)):
+                consents.append(Consent(risk, called[0], mark))
+            elif details:
+                can_consent = False
+        if reasons:
+            statement, condition = QUESTIONS[risk]
+            offered = tuple(consents) if can_consent else ()
+            add = f"; {condition}, add {options(offered)}" if offered else ""
+            yield Missing(f"{statement.format(', '.join(reasons))}{_outdated(nodes, given, risk)}{add}", offered)
+
+
+def _outdated(nodes: Sequence[Node], given: Collection[Consent], risk: Risk) -> str:
+    """Words about consents that were given for other content of these paths to a drive."""
+    called = {name for node in nodes for name in names(node)}
+    others = sorted(each.value for each in given if each.mark and each.risk is risk and each.name in called)
+    return f", which is not the content that --ssd-{risk.value}={','.join(others)} was given for" if others else ""
+
+
+def _details(topology: Topology, node: Node, risk: Risk, known_uuids: Collection[str]) -> Iterator[str]:
+    """Descriptions of what makes a risk of one path to a drive."""
+    if risk is Risk.SHARED:
+        yield from [PORT] * (Use(UseKind.MULTIPORT) in node.uses)
+        return
+    for found in _found(topology, node, known_uuids):
+        if found.risk is risk:
+            yield found.words
+
+
+def _mark(topology: Topology, disk: Node, known_uuids: Collection[str]) -> str:
+    """The mark of a drive's content: a digest of its signatures and their UUIDs.
+
+    Content on an array or another device above the drive has none: stopping that changes what is there, so that only a
+    consent to any content is enough. Data without a signature have no identity: any of them has the same mark.
+    """
+    content = [found for found in _found(topology, disk, known_uuids) if found.risk is Risk.CONTENT]
+    own = {disk.kname, *disk.partitions}
+    if not content or any(found.kname not in own for found in content):
+        return ""
+    keys = sorted({found.key for found in content})
+    return hashlib.sha256("\n".join(keys).encode("utf-8", "surrogateescape")).hexdigest()[:MARK_DIGITS]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Something on a device that needs consent."""
+
+    kname: str
+    risk: Risk
+    words: str
+    #: What tells it from another content of the kind: the kind and its UUID.
+    key: str = ""
+
+
+RISKS = {DATA: Risk.CONTENT, UNREADABLE: Risk.UNREADABLE, NAMED: Risk.CONFIGURED}
+
+
+def _found(topology: Topology, disk: Node, known_uuids: Collection[str]) -> Iterator[_Found]:
+    """What is on a device and on everything built on it, except remains of ``known_uuids``."""
+    nodes = [topology.nodes[name] for name in (disk.kname, *topology.below(disk.kname)) if name in topology.nodes]
+    signed = [found for node in nodes for found in _signatures(disk, node, known_uuids)]
     yield from signed
-    for name in (disk.kname, *topology.below(disk.kname)):
-        for signature in topology.nodes[name].signatures if name in topology.nodes else ():
+    for node in nodes:
+        for signature in node.signatures:
             # Where there is a signature, "data without a signature" adds nothing.
             if signature.kind in FOUND and not (signed and signature.kind == DATA):
-                yield _words(signature) + ("" if name == disk.kname else f" on {topology.path(name)}")
+                where = "" if node is disk else f" on {node.path}"
+                yield _Found(node.kname, RISKS[signature.kind], _words(signature) + where, signature.kind)
 
 
-def _signatures(topology: Topology, disk: Node, known_uuids: Collection[str]) -> Iterator[str]:
-    for name in (disk.kname, *topology.below(disk.kname)):
-        node = topology.nodes.get(name)
-        if node is None:
-            continue
-        where = "" if node is disk else f" on {node.path}"
-        table = None if node.partition_of else node.pttype  # for a partition, lsblk reports its parent's table
-        tables = (table, "PMBR")
-        probed = [signature.kind for signature in node.signatures if signature.kind not in FOUND]
-        kinds = dict.fromkeys(filter(None, (table, node.fstype, *probed)))
-        if _is_own(node, tuple(kinds), known_uuids):
-            continue
-        yield from (f"a {'partition table' if kind in tables else 'signature'} ({kind}){where}" for kind in kinds)
-        if node.partition_of and not kinds:
-            yield f"the partition {node.path}"
+def _signatures(disk: Node, node: Node, known_uuids: Collection[str]) -> Iterator[_Found]:
+    where = "" if node is disk else f" on {node.path}"
+    table = None if node.partition_of else node.pttype  # for a partition, lsblk reports its parent's table
+    tables = (table, "PMBR")
+    probed = [signature.kind for signature in node.signatures if signature.kind not in FOUND]
+    kinds = dict.fromkeys(filter(None, (table, node.fstype, *probed)))
+    if _is_own(node, tuple(kinds), known_uuids):
+        return
+    uuids = {signature.kind: signature.uuid for signature in node.signatures}
+    if node.fstype and node.uuid:
+        uuids[node.fstype] = node.uuid
+    for kind in kinds:
+        what = "partition table" if kind in tables else "signature"
+        yield _Found(node.kname, Risk.CONTENT, f"a {what} ({kind}){where}", f"{kind} {uuids.get(kind, '')}")
+    if node.partition_of and not kinds:
+        yield _Found(node.kname, Risk.CONTENT, f"the partition {node.path}", "a partition")
 
 
 def _is_own(node: Node, kinds: Sequence[str], known_uuids: Collection[str]) -> bool:
@@ -122,13 +249,3 @@ def _is_own(node: Node, kinds: Sequence[str], known_uuids: Collection[str]) -> b
     uuids = {plain_uuid(node.uuid)} if node.uuid else set()
     uuids |= {plain_uuid(signature.uuid) for signature in node.signatures if signature.uuid}
     return list(kinds) == [MEMBER] and bool(uuids) and all(uuid in known_uuids for uuid in uuids)
-
-
-def option(serial: str) -> str:
-    """The option, as it is typed, that consents to destroy the content of the drive with this serial (or WWN)."""
-    return shlex.quote(f"--ssd-wipe={typed(serial)}")
-
-
-def typed(serial: str) -> str:
-    """A serial (or WWN) as it is typed after ``--ssd-wipe=``."""
-    return serial.replace(",", "\\,")  # a bare comma separates two serials

@@ -23,16 +23,17 @@ def examined(
     known_uuids: Collection[str] = (),
     *,
     names: bool = False,
+    spend_s: float = sampling.AGAIN_S,
 ) -> Topology:
     """The topology with the content of these devices (whole drives, arrays) and of every other path to them.
 
     ``known_uuids`` are UUIDs of arrays that earlier runs created, in any spelling: the label on such an array must name
-    it. ``names``: add names in configuration files. One command; three with ``names``. ``RigError`` if an answer is
-    incomplete.
+    it. ``names``: add names in configuration files. ``spend_s``: seconds for samples of each device. One command; three
+    with ``names``. ``RigError`` if an answer is incomplete.
     """
     nodes = _with_twins(topology, knames)
-    sizes = {f"/dev/{node.kname}": node.size_bytes for node in nodes if node.size_bytes > 0}
-    samples = sampling.take(machine, sizes)
+    sizes = {f"/dev/{node.kname}": node.size_bytes for node in nodes if node.size_bytes > 0 and not node.is_silent}
+    samples = sampling.take(machine, sizes, spend_s)
     arrays = {array.kname: array.uuid for array in topology.arrays if array.uuid}
     own_uuids = frozenset(filter(None, map(plain_uuid, known_uuids)))
     nodes_by_name, members = dict(topology.nodes), list[str]()
@@ -45,6 +46,8 @@ def examined(
             signs = list(_signs(sample, is_owned=is_owned))
             if is_owned and label.is_member(sample):
                 members.append(node.kname)
+            if is_owned:  # what is allocated is this program's own
+                node = replace(node, allocated=None)
         elif node.kname in arrays:
             signs = [Signature(UNREADABLE, detail="(the array has no capacity)")]
         nodes_by_name[node.kname] = replace(node, signatures=(*node.signatures, *signs))

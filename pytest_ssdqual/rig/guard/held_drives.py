@@ -11,9 +11,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pytest_ssdqual.rig.drives.survey import Drive, survey
-from pytest_ssdqual.rig.drives.topology import Topology, plain_uuid
+from pytest_ssdqual.rig.drives.topology import Source, Topology, plain_uuid
 from pytest_ssdqual.rig.guard import consent, content, refusals
-from pytest_ssdqual.rig.guard.consent import Content
+from pytest_ssdqual.rig.guard.consent import Consent, Content
 from pytest_ssdqual.rig.guard.lease import Lease, LeaseLost, Terms, names_of
 from pytest_ssdqual.rig.guard.refusals import Leftover
 from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine
@@ -30,15 +30,18 @@ class HeldDrives:
         drives: Sequence[Drive],
         contents: Mapping[str, Content] = MappingProxyType({}),
         terms: Terms | None = None,
+        unchecked: Collection[Source] = frozenset(),
     ) -> None:
         """Take the lease on ``terms``, then recheck the drives.
 
-        ``contents`` is what was on the drives when the guard passed them, by kernel name. Raises ``LeaseTaken``, or
+        ``contents`` is what was on the drives when the guard passed them, by kernel name. ``unchecked`` are the sources
+        that may be blind in every check. Raises ``LeaseTaken``, or
         ``DriveRefused`` if a drive has come into use since, or has content that it did not have then.
         """
         self.drives = tuple(drives)
         self._terms = terms
         self._contents = dict(contents)
+        self._unchecked = frozenset(unchecked)
         self._known_uuids: set[str] = set()
         self._machine = machine
         self._generation = machine.generation
@@ -146,6 +149,7 @@ class HeldDrives:
             *drives,
             known=self._contents,
             known_uuids=self._known_uuids,
+            unchecked=self._unchecked,
             may_be_gone=may_be_gone,
             may_have_data=may_have_data,
         )
@@ -187,29 +191,31 @@ def examined_leftovers(
 
 
 def stoppable(
-    topology: Topology, known_uuids: Collection[str], wanted: Collection[str], wipe: Collection[str] = ()
+    topology: Topology, known_uuids: Collection[str], wanted: Collection[str], given: Collection[Consent] = ()
 ) -> tuple[Leftover, ...]:
     """The leftovers of an examined topology that may be stopped.
 
-    Such an array is on ``wanted`` alone, neither it nor a member is in use by any path, and there is no content on it
-    (a name in a configuration file is content), unless ``wipe`` names every member by serial or WWN. ``known_uuids``
-    are the UUIDs of arrays that a journal records as created and not as stopped. The guard reports all other leftovers,
-    except an array without members, which no drive leads to.
+    Such an array is on ``wanted`` alone, neither it nor a member is in use by any path, and no consent is ``missing``
+    for any member, on which the content of the array is found. ``known_uuids`` are the UUIDs of arrays that a journal
+    records as created and not as stopped. The guard reports all other leftovers, except an array without members,
+    which no drive leads to.
     """
     own_uuids = frozenset(filter(None, map(plain_uuid, known_uuids)))
     stoppable_arrays = []
     for leftover in refusals.leftovers(topology, own_uuids):
         members = [topology.nodes[kname] for kname in leftover.members if kname in topology.nodes]
-        paths = [path for node in members for path in (node, *topology.twins(node.kname))]
-        given_up = all(consent.is_given(node, wipe) for node in members)
+        paths_to = [(node, *topology.twins(node.kname)) for node in members]
         # Stopping erases superblocks, so a member that another process has open is refused with its bytes unchanged.
-        all_uses = (use for node in paths for use in refusals.uses(topology, node.kname, own_uuids))
+        all_uses = (
+            use for paths in paths_to for path in paths for use in refusals.uses(topology, path.kname, own_uuids)
+        )
         is_used = not all(use.by_leftover for use in all_uses)
-        # The content of the array is found on its members.
-        is_carrying = any(what for node in paths for what in consent.signs_on(topology, node, own_uuids))
+        is_carrying = any(
+            reason for paths in paths_to for reason in consent.missing(topology, paths, given, own_uuids, free=True)
+        )
         is_there = bool(members) and len(members) == len(leftover.members)
         is_wanted = is_there and set(leftover.members) <= set(wanted)
-        if is_wanted and not is_used and (given_up or not is_carrying):
+        if is_wanted and not is_used and not is_carrying:
             stoppable_arrays.append(leftover)
     return tuple(stoppable_arrays)
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.rig.drives.survey import survey
-from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Topology, Use, UseKind, plain_uuid
+from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Source, Topology, Use, UseKind, plain_uuid
 from pytest_ssdqual.rig.guard import consent, content
-from pytest_ssdqual.rig.guard.consent import Content
-from pytest_ssdqual.rig.machine.machine import DriveRefused, Machine
+from pytest_ssdqual.rig.guard.consent import Consent, Content, Missing, Risk
+from pytest_ssdqual.rig.machine.machine import DriveRefused, DriveSilent, Machine
 
 #: Only on these buses does ROTA=1 mean a hard disk; virtual drives, USB bridges and RAID controllers report it for
 #: SSDs.
@@ -48,7 +48,16 @@ OPEN = {
     UseKind.WRITER: "is open for writing by {}",
     UseKind.READER: "is open for reading by {}",
     UseKind.GENERIC: "is open through a character device (sg, bsg or ng) by {}",
+    UseKind.SILENT: "does not answer: {}",
     UseKind.RESERVED: "is reserved by, or registered with, a host ({})",
+}
+#: What is unknown while a source is blind, and what its user has to know instead.
+QUESTIONS = {
+    Source.EXPORTS: ("whether the kernel exports a drive", "it exports none of them"),
+    Source.OPENERS: ("which programs have a drive open", "none has one of them open"),
+    Source.LAYERS: ("what is built on a drive", "nothing is built on them"),
+    Source.SIGNATURES: ("which signatures a drive has", "they may be destroyed"),
+    Source.RESERVATIONS: ("whether another host uses a drive", "no other host uses them"),
 }
 #: Likely causes of a capacity of 0, by transport, and what to do. The kernel gives none to a namespace with metadata
 #: that its block layer cannot use (nvme_update_disk_info, drivers/nvme/host/core.c), nor to a SCSI disk with another
@@ -67,6 +76,9 @@ class Refusal:
 
     drive: str
     reasons: tuple[str, ...]
+    #: What the user may consent to, and sources that the user may do without.
+    consents: tuple[Consent, ...] = ()
+    blind: tuple[Source, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.drive}: {'; '.join(self.reasons)}."
@@ -86,17 +98,18 @@ class Leftover:
 def refusals(
     topology: Topology,
     matches: Sequence[Match],
-    wipe: Collection[str] = frozenset(),
+    given: Collection[Consent] = frozenset(),
     known_uuids: Collection[str] = frozenset(),
     *,
+    unchecked: Collection[Source] = frozenset(),
     of_several: bool = False,
 ) -> tuple[Refusal, ...]:
     """Every reason against every drive; empty if all may be destroyed.
 
-    ``wipe`` holds the serials (or WWNs) whose content the user consented to destroy; it never helps a drive in use.
-    ``known_uuids`` holds the UUIDs, in any spelling, of arrays that a journal records as created: their remains on a
-    drive need no consent, but a running one is still a reason (see ``leftovers``). ``of_several``: a consent may be for
-    a drive of another bay, so the caller, who knows all bays, checks ``useless_consents`` itself.
+    ``given`` holds what the user consented to; it never helps a drive in use. ``unchecked`` are the sources that may be
+    blind. ``known_uuids`` holds the UUIDs, in any spelling, of arrays that a journal records as created: their remains
+    on a drive need no consent, but a running one is still a reason (see ``leftovers``). ``of_several``: a consent may
+    be for a drive of another bay, so the caller, who knows all bays, checks ``useless_consents`` itself.
     """
     known_uuids = frozenset(filter(None, map(plain_uuid, known_uuids)))
     by_kname: dict[str, list[Match]] = {}
@@ -108,12 +121,26 @@ def refusals(
         if node is None:
             refused.append(Refusal(named[0].written_path, (f"is {kname}, which is not among the block devices",)))
             continue
-        reasons = tuple(dict.fromkeys(_reasons(topology, node, by_kname, wipe, known_uuids)))
+        reasons = dict.fromkeys(_reasons(topology, node, by_kname, given, known_uuids))
         if reasons:
-            refused.append(Refusal(_called(named[0], node), reasons))
-    given = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
-    twins = [twin for node in given for twin in topology.twins(node.kname)]
-    return (*refused, *(() if of_several else useless_consents(given, wipe, twins)))
+            missing = [reason for reason in reasons if isinstance(reason, Missing)]
+            consents = tuple(each for reason in missing for each in reason.consents)
+            words = tuple(reason.reason if isinstance(reason, Missing) else reason for reason in reasons)
+            refused.append(Refusal(_called(named[0], node), words, consents))
+    drives = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
+    twins = [twin for node in drives for twin in topology.twins(node.kname)]
+    useless = () if of_several else useless_consents(drives, given, twins)
+    return (*refused, *blind(topology, unchecked), *useless)
+
+
+def blind(topology: Topology, unchecked: Collection[Source]) -> Iterator[Refusal]:
+    """A refusal for each blind source that the user did not name."""
+    for source in Source:
+        why = [spot.why for spot in topology.blind if spot.source is source]
+        if why and source not in unchecked:
+            unknown, condition = QUESTIONS[source]
+            reason = f"does not show {unknown} ({'; '.join(why)}); if {condition}, add --ssd-unchecked={source.value}"
+            yield Refusal("the machine", (reason,), blind=(source,))
 
 
 def no_drives(topology: Topology, matches: Sequence[Match]) -> tuple[Refusal, ...]:
@@ -134,8 +161,14 @@ def no_drives(topology: Topology, matches: Sequence[Match]) -> tuple[Refusal, ..
 
 
 def explain(refused: Sequence[Refusal]) -> str:
-    """One message with a line for each refusal."""
-    return "\n".join(map(str, refused))
+    """One message with a line for each refusal; for several with options a last line has all of these to copy."""
+    lines = list(map(str, refused))
+    if sum(bool(refusal.consents or refusal.blind) for refusal in refused) > 1:
+        words = [consent.options(each for refusal in refused for each in refusal.consents)]
+        if sources := [source.value for refusal in refused for source in refusal.blind]:
+            words.append(f"--ssd-unchecked={','.join(dict.fromkeys(sources))}")
+        lines.append(f"All of these options: {' '.join(filter(None, words))}")
+    return "\n".join(lines)
 
 
 def leftovers(topology: Topology, known_uuids: Collection[str]) -> tuple[Leftover, ...]:
@@ -255,21 +288,24 @@ def recheck(
     *drives: Drive,
     known: Mapping[str, Content] | None = None,
     known_uuids: Collection[str] = frozenset(),
+    unchecked: Collection[Source] = frozenset(),
     may_be_gone: bool = False,
     may_have_data: bool = False,
 ) -> dict[str, Content]:
     """Check immediately before destroying: the same drives, still not in use, and no new content.
 
     ``known`` is what an earlier call returned, the content of each drive by its kernel name: new content is a reason,
-    unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). ``may_be_gone``: a drive that ``is_gone`` is
+    unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). ``unchecked``: sources that may be blind.
+    ``may_be_gone``: a drive that ``is_gone`` is
     no reason. ``may_have_data``: nor are data without a signature, or blocks that cannot be read. Costs three commands
-    for any number of drives. Raises ``DriveRefused`` with every reason, ``DrivesGone`` if that is the only one.
+    for any number of drives. Raises ``DriveRefused`` with every reason; ``DrivesGone`` or ``DriveSilent`` if that is
+    the only one.
     """
     topology = survey(machine, [drive.kname for drive in drives])
     there = sorted(topology.candidates)
     topology = content.examined(machine, topology, there, known_uuids)
     contents = {kname: consent.content(topology, kname) for kname in there}
-    refused = []
+    refused = list(blind(topology, unchecked))
     gone = tuple(drive for drive in drives if is_gone(topology, drive) and not may_be_gone)
     for drive in drives:
         if may_be_gone and is_gone(topology, drive):
@@ -284,27 +320,31 @@ def recheck(
         if reasons:
             refused.append(Refusal(drive.describe(), tuple(reasons)))
     if refused:
-        raise DrivesGone(explain(refused), gone) if len(gone) == len(refused) else DriveRefused(explain(refused))
+        silent = [node for drive in drives if (node := topology.nodes.get(drive.kname)) and node.is_silent]
+        if len(gone) == len(refused):
+            raise DrivesGone(explain(refused), gone)
+        raise DriveSilent(explain(refused)) if len(silent) == len(refused) else DriveRefused(explain(refused))
     return contents
 
 
 def _reasons(
     topology: Topology,
     node: Node,
-    given: dict[str, list[Match]],
-    wipe: Collection[str],
+    by_kname: dict[str, list[Match]],
+    given: Collection[Consent],
     known_uuids: Collection[str],
-) -> Iterator[str]:
+) -> Iterator[str | Missing]:
     used = list(uses(topology, node.kname, known_uuids))
     yield from _shape(topology, node)
     yield from (use.text for use in used)
     yield from _whole_in_use(topology, node, known_uuids)
-    if len(given[node.kname]) > 1:
-        yield f"is named twice, by {' and by '.join(match.written_path for match in given[node.kname])}; name it once"
+    if len(by_kname[node.kname]) > 1:
+        written = " and by ".join(match.written_path for match in by_kname[node.kname])
+        yield f"is named twice, by {written}; name it once"
     twins = topology.twins(node.kname)
     for other in twins:
         same = f"is the same drive as {other.path} ({_shared_name(node, other)})"
-        if other.kname in given:
+        if other.kname in by_kname:
             yield f"{same}, which is named too; name it once"
         for use in uses(topology, other.kname, known_uuids):
             used.append(use)
@@ -313,13 +353,12 @@ def _reasons(
         yield from _indistinct(node.serial)
     if node.rotational and node.transport in BUSES_THAT_TELL:
         yield "is a hard disk, not an SSD"
-    if node.kname not in topology.candidates:
+    if node.kname not in topology.candidates and not node.is_silent:
         yield "was not probed for exclusive use and signatures"
     if node.type == "disk":
         # A leftover array may be stopped once the user consented for all its members (``held_drives.stoppable``).
         free = all(use.by_leftover for use in used)
-        yield from consent.missing(topology, (node, *twins), wipe, known_uuids, free=free)
-        yield from _other_hosts((node, *twins), wipe, free=free)
+        yield from consent.missing(topology, (node, *twins), given, known_uuids, free=free)
 
 
 def _indistinct(serial: str | None) -> Iterator[str]:
@@ -331,15 +370,6 @@ def _indistinct(serial: str | None) -> Iterator[str]:
             f"has no WWN, and its serial number {serial} is one that many drives have, so it cannot be distinguished "
             "from another drive; connect it without a bridge, or ask its maker for a firmware that has a serial number"
         )
-
-
-def _other_hosts(nodes: Sequence[Node], wipe: Collection[str], *, free: bool) -> Iterator[str]:
-    """A reason for a drive with several ports: this host cannot detect its use through another port."""
-    for node in nodes:
-        if Use(UseKind.MULTIPORT) in node.uses and not consent.is_given(node, wipe):
-            names = consent.names(node)
-            consented = f"; if no other host uses it, add {consent.option(names[0])}" if free and names else ""
-            yield f"has a further port, through which another host may use it unseen{consented}"
 
 
 def _shape(topology: Topology, node: Node) -> Iterator[str]:
@@ -413,15 +443,17 @@ def _called(match: Match, node: Node) -> str:
 
 
 def useless_consents(
-    given: Sequence[Node | Drive], wipe: Collection[str], twins: Sequence[Node] = ()
+    drives: Sequence[Node | Drive], given: Collection[Consent], twins: Sequence[Node] = ()
 ) -> Iterator[Refusal]:
-    """A refusal for each name in ``wipe`` that consents for none of these drives or other paths to them (``twins``)."""
-    identities = {name for node in (*given, *twins) for name in consent.names(node)}
-    shared = {node.serial for node in (*given, *twins)} - identities
-    have = ", ".join(consent.typed(next(iter(consent.names(node)), "none")) for node in given) or "none"
-    for name in sorted(set(wipe) - identities):
-        if name in shared:
+    """A refusal for each consent that names none of these drives or other paths to them (``twins``)."""
+    identities = {name for node in (*drives, *twins) for name in consent.names(node)}
+    shared = {node.serial for node in (*drives, *twins)} - identities
+    have = ", ".join(Consent(Risk.SHARED, next(iter(consent.names(node)), "none")).value for node in drives) or "none"
+    for each in sorted(given, key=lambda each: (each.risk.value, each.name, each.mark)):
+        if each.name in shared:
             reason = f"is a serial number that many drives have, and consent for none: give the WWN, here {have}"
-        else:
+        elif each.name not in identities:
             reason = f"is the serial of no drive that was named; theirs are {have}"
-        yield Refusal(consent.option(name), (reason,))
+        else:
+            continue
+        yield Refusal(consent.options([each]), (reason,))

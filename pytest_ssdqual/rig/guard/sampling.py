@@ -1,23 +1,31 @@
 """Samples of a device's content, in whatever format it was written: one command for any number of devices.
 
-The first and the last MiB are read page by page (4 KiB), and ``SPOTS`` pages in between, at positions that are spread
-evenly, jittered and always the same. A page is blank if all its bytes are equal: zeroes, or any other value that the
-drive returns for a range that was discarded. Of a drive with a label only the first MiB is read. The script
-(scripts/sample.sh) reads with O_DIRECT and writes nothing.
+The first and the last MiB are read page by page (4 KiB), then the places where file systems have copies of their
+superblocks (``known_places``), then pages all over the device until the time is over, drawn anew in each call. A page
+is blank if all its bytes are equal, and equal to those of the other blank pages, zero or 0xff: what a drive returns for
+a range that was discarded, or one pattern that it was overwritten with. Of a drive with a label only the first MiB is
+read. The script (scripts/sample.sh) reads with O_DIRECT and writes nothing.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.rig.guard import known_places
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 
-PAGE_BYTES = 4096
-#: Between the first and the last MiB. With the two MiB that is 194 reads: 0.65 s of a drive that does 300 a second.
-SPOTS = 192
+PAGE_BYTES = known_places.PAGE_BYTES
+#: Seconds for each device, side by side: at the first check, and at the rechecks before each step. An NVMe drive
+#: answers some 10,000 reads a second, one after the other.
+THOROUGH_S, AGAIN_S = 2.0, 0.5
+#: Drawn places at least, also of a drive that takes longer for them.
+LEAST = 192
+#: Of the seed, see scripts/sample.pl.
+SEED_BITS = 52
 #: A drive that answers each read with an error after half a minute is given up after three.
 DEADLINE_S = 110.0
 
@@ -38,12 +46,12 @@ class DeviceSample:
     """The content found on one device."""
 
     path: str
-    #: Number of spots that were read; each of both MiB is one.
+    #: Number of reads; each MiB of a stretch is one.
     read: int = 0
     pages: tuple[SampledPage, ...] = ()
     #: The whole first page, if it begins as a label does.
     label: bytes = b""
-    #: The first page behind the first MiB that is not blank.
+    #: The first page that is not blank, of those behind the first MiB and of those there whose bytes are equal.
     data_at: int | None = None
     #: Reads that failed: position, and the kernel's error.
     errors: tuple[tuple[int, str], ...] = ()
@@ -54,18 +62,30 @@ class DeviceSample:
         return self.pages[0].offset_bytes if self.pages else self.data_at
 
 
-def take(machine: Machine, sizes: Mapping[str, int], spots: int = SPOTS) -> dict[str, DeviceSample]:
-    """Samples of devices, by path; ``sizes`` gives the bytes of each. ``RigError`` if the answer is not whole."""
+def take(
+    machine: Machine, sizes: Mapping[str, int], spend_s: float = AGAIN_S, *, least: int = LEAST, seed: int | None = None
+) -> dict[str, DeviceSample]:
+    """Samples of devices, by path; ``sizes`` gives the bytes of each. ``RigError`` if the answer is not whole.
+
+    ``spend_s`` is for each device, all at the same time. ``seed`` draws the places; it is an argument of the command,
+    so the transcript of a run has it.
+    """
     if not sizes:
         return {}
-    given = [str(word) for path, size in sizes.items() for word in (path, size)]
-    argv = ["sh", "-c", SCRIPT, "sample", PERL, PYTHON, str(spots), *given]
+    given = [word for path, size in sizes.items() for word in (path, str(size), _stretches(size))]
+    seed = secrets.randbits(SEED_BITS) if seed is None else seed
+    argv = ["sh", "-c", SCRIPT, "sample", PERL, PYTHON, str(round(100 * spend_s)), str(least), str(seed), *given]
     done = machine.run(argv, check=False, repeatable=True, deadline_s=DEADLINE_S)
     try:
         return parse(done.stdout, list(sizes))
     except ValueError as problem:
         reason = f"{problem}; {done.errors.strip()}".rstrip("; ")
         raise RigError(f"The content of {', '.join(sizes)} on {machine.name} was not sampled: {reason}") from problem
+
+
+def _stretches(size_bytes: int) -> str:
+    """The known places of a device as the script takes them."""
+    return ",".join(f"{begin}:{length}" for begin, length in known_places.stretches(size_bytes)) or "-"
 
 
 def parse(answer: bytes, paths: Sequence[str]) -> dict[str, DeviceSample]:

@@ -39,6 +39,8 @@ CLASSES = {
 }
 #: NVMe: the function is the drive itself, which ``same_drives`` checks.
 NVME_CLASS = "0x0108"
+#: A drive of its own slot has one for itself.
+ROOT_PORT = "PCIe root port"
 #: The most drives of a bay that a sentence names for one shared thing.
 NAMED = 2
 
@@ -140,7 +142,7 @@ def _kind(number: int, count: int, classes: Sequence[str]) -> str:
         what = classes[0][:6] if classes else ""
         return "" if what == NVME_CLASS else CLASSES.get(what, "PCI device")
     if number == 0:
-        return "PCIe root port"
+        return ROOT_PORT
     return "PCIe switch" if number % 2 else ""
 
 

@@ -34,7 +34,7 @@ from pytest_ssdqual.rig.md import members as membership
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.purge import purge, zero
+from pytest_ssdqual.rig.purge import zero
 
 #: Assumed minimum rate: a transfer of a few MiB that takes longer is given up.
 SLOWEST_BYTES_PER_S = 100_000
@@ -227,8 +227,7 @@ class MdTarget:
     def _purge(self) -> None:
         drives = self.setup.held.drives
         self.setup.logbook.note("purging", geometry="integrity", members=[drive.identity for drive in drives])
-        purge.purge(self.setup.held.leased, drives, best=self.setup.protocol.purge == "format")
-        self.setup.held.require_purged(drives)
+        array_lifecycle.purge_all(self.setup, drives)
         self._purged = True
 
     def _created(self, geometry: Geometry, bitmap: str, *, zeroed: bool) -> Array:

@@ -30,6 +30,19 @@ EITHER = {"perl": "perl or python3"}
 #: Needed only if there are NVMe drives.
 NVME_TOOLS = {"nvme": "nvme-cli"}
 
+#: Command that installs packages, by a distribution's ID or ID_LIKE in /etc/os-release, and packages with another name.
+INSTALL = {
+    "debian": "apt install",
+    "ubuntu": "apt install",
+    "fedora": "dnf install",
+    "rhel": "dnf install",
+    "suse": "zypper install",
+    "arch": "pacman -S",
+}
+OTHER_NAMES = {"dnf install": {"udev": "systemd-udev", "perl": "perl-interpreter"}}
+#: Prints the distribution, and those that it is like.
+DISTRIBUTION = '. /etc/os-release && echo "$ID $ID_LIKE"'
+
 MISSING, FACTS = map(scripts.text, ("missing_tools.sh", "facts.sh"))
 
 
@@ -46,8 +59,18 @@ def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None
         names = [EITHER.get(command, command) for command in missing]
         raise ToolsMissing(
             f"{machine.name} has no {_list(names)}: install the package{'s' if len(packages) > 1 else ''} "
-            f"{' '.join(packages)} there"
+            f"{' '.join(packages)} there{_how(machine, packages)}"
         )
+
+
+def _how(machine: Machine, packages: list[str]) -> str:
+    """Return the command that installs packages on the machine; empty if its distribution is not known."""
+    words = machine.run(["sh", "-c", DISTRIBUTION], check=False, repeatable=True).text.split()
+    command = next((INSTALL[word] for word in words if word in INSTALL), "")
+    if not command:
+        return ""
+    other_names = OTHER_NAMES.get(command, {})
+    return f", by `{command} {' '.join(other_names.get(package, package) for package in packages)}`"
 
 
 def facts(machine: Machine) -> dict[str, str]:

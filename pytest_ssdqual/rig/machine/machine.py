@@ -165,6 +165,10 @@ class DriveRefused(RigError):
     """The guard found a reason not to destroy a drive."""
 
 
+class DriveSilent(DriveRefused):
+    """A drive does not answer. It may do so later, so the next test that needs it tries again."""
+
+
 class LeaseTaken(RigError):
     """Another run holds a drive of this set."""
 

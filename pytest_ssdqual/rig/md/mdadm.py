@@ -31,7 +31,13 @@ SLOWEST_RESYNC_BYTES_PER_S = 10_000_000
 CHECK, CHECK_END_S = "check", 60.0
 #: $1 the array's kernel name; prints the data offset of each member, in sectors.
 OFFSETS = 'cat /sys/block/"$1"/md/dev-*/offset'
-ERASE = scripts.text("erase_superblock.sh")
+ERASE, USED_NUMBERS, REMOVE_EMPTY = map(
+    scripts.text, ("erase_superblock.sh", "md_numbers.sh", "remove_empty_arrays.sh")
+)
+#: Numbers of this program's arrays, in the order in which they are tried. mdadm 4.3 refuses those above 126
+#: (mdadm#172); md gives 127 and the numbers below it to arrays that are assembled by name, and low ones are common in
+#: configuration files. A bay has two arrays at most at a time: its own, and one of memory devices.
+NUMBERS = (*range(100, 127), *range(99, 19, -1))
 #: ``Array.consistency`` of an array that was assembled of conditioned drives: its parity or copies are not right.
 ASSUMED = "assumed"
 
@@ -307,10 +313,20 @@ def data_offset(machine: Machine, array: Array) -> int | None:
     return int(sectors) * 512
 
 
+#: A path as ``free_path`` gives it, or earlier versions of it did.
+OWN_PATH = re.compile(r"/dev/md\d{1,3}", re.ASCII)
+
+
 def free_path(machine: Machine) -> str:
-    """Return a /dev/mdN that no array uses. High numbers: arrays found at boot get low ones."""
-    used = set(machine.run(["ls", "/sys/block"], repeatable=True).text.split())
-    return next(f"/dev/md{n}" for n in range(100, 512) if f"md{n}" not in used)
+    """Return a /dev/mdN that no array of the machine has or is meant to have; ``RigError`` if there is none."""
+    used = set(machine.run(["sh", "-c", USED_NUMBERS, "md_numbers"], repeatable=True).text.split())
+    free = next((number for number in NUMBERS if f"md{number}" not in used), None)
+    if free is None:
+        raise RigError(
+            f"every number of an md array from {min(NUMBERS)} to {max(NUMBERS)} is in use on {machine.name}, or in "
+            "its mdadm.conf: stop arrays that are not needed (see /proc/mdstat there)"
+        )
+    return f"/dev/md{free}"
 
 
 def is_anothers(machine: Machine, path: str, uuid: str, members: Sequence[str]) -> bool:
@@ -356,9 +372,19 @@ def halt(machine: Machine, path: str) -> None:
         done = machine.run(["mdadm", "--stop", path], check=False, deadline_s=120)
         if done.status == 0:
             machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+            remove_empty(machine, [path])
             return
         time.sleep(0.5 * (attempt + 1))
     raise RigError(f"cannot stop {path}: {done.errors.strip()}")
+
+
+def remove_empty(machine: Machine, paths: Collection[str]) -> tuple[str, ...]:
+    """Remove those of these arrays that have no members, and only a name; return their paths."""
+    knames = [path.removeprefix("/dev/") for path in paths if OWN_PATH.fullmatch(path)]
+    if not knames:
+        return ()
+    removed = machine.run(["sh", "-c", REMOVE_EMPTY, "remove_empty", *knames], check=False, repeatable=True).text
+    return tuple(f"/dev/{name}" for name in removed.split())
 
 
 def require_uuid(machine: Machine, path: str, uuid: str) -> None:

@@ -11,11 +11,13 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
-from pytest_ssdqual.rig.drives.survey import Drive
+from pytest_ssdqual.rig.drives.failed import DriveFailed
+from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio import jobs as jobfile
 from pytest_ssdqual.rig.fio.output import FEWEST_DOCUMENTS
-from pytest_ssdqual.rig.guard import label
+from pytest_ssdqual.rig.guard import label, refusals
+from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import ASSUMED, Array
@@ -23,6 +25,7 @@ from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure, live_stats
 from pytest_ssdqual.rig.purge import purge, zero
+from pytest_ssdqual.rig.purge.purge import Purged
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
 #: Assumed minimum rate of a fill's sequential writes, in bytes per second and drive.
@@ -46,8 +49,7 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
     setup.progress(f"{geometry}: purge", 5)
     setup.held.require(members)
     setup.logbook.note("purging", geometry=str(geometry), members=[drive.identity for drive in members])
-    purged = purge.purge(setup.held.leased, members, best=setup.protocol.purge == "format")
-    setup.held.require_purged(members)
+    purged = purge_all(setup, members)
     array = _assemble(setup, geometry, members)
     try:
         _note_created(setup, array, fill, purge=purged)
@@ -56,6 +58,38 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
         undo_after(error, partial(stop, setup, array))
         raise
     return array
+
+
+def purge_all(setup: Setup, members: Sequence[Drive]) -> dict[str, Purged]:
+    """Purge the drives; return the methods by identity. ``held`` has been asked, and is asked again afterwards.
+
+    A drive that is lost meanwhile is attributed as under a load, with the kernel's messages: ``DriveFailed``, or an
+    error that names it. Any other error accuses no drive: a purge sends commands that a drive may refuse.
+    """
+    geometry, size_bytes = Geometry(RaidLevel.DRIVE, len(members)), sum(drive.size_bytes for drive in members)
+    bare = Array(geometry, members[0].path, tuple(members), "", size_bytes, "none needed")
+    drive_failure.reading_before(setup, bare)
+    try:
+        purged = purge.purge(setup.held.leased, members, best=setup.protocol.purge == "format")
+        setup.held.require_purged(members)
+    except RigError as error:
+        if error.ends_run:
+            raise
+        topology = survey(setup.machine)
+        # A drive may come back under another name after its controller's reset.
+        present = {name for node in topology.nodes.values() if node.size_bytes > 0 for name in node.names}
+        lost = [drive for drive in members if refusals.is_gone(topology, drive) and not drive.all_names & present]
+        if not lost:
+            raise
+        names = ", ".join(drive.describe() for drive in lost)
+        try:
+            with drive_failure.attributed(setup, bare, kind="purge"):
+                raise DrivesGone(f"{names}: lost during the purge ({error})", lost) from error
+        except DriveFailed as failed:
+            drives = tuple(replace(each, findings=(*each.findings, "during the purge")) for each in failed.drives)
+            setup.failures.failed |= {each.serial: each for each in drives}
+            raise DriveFailed(failed.about, drives) from error
+    return purged
 
 
 def assemble(setup: Setup, bare: Array, geometry: Geometry) -> Array:
@@ -147,7 +181,7 @@ def _filled(setup: Setup, array: Array, fill: Fill) -> str:
     # All drives are written at the same time, none of them more often than once in each pass.
     seconds = fill.passes * max(drive.size_bytes for drive in array.members) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
-    before = drive_failure.reading_before(setup, array)
+    before = drive_failure.reading_before(setup, array, is_measured=False)
     with drive_failure.attributed(setup, array, before, kind="fill") as files:
         with live_stats.watched(setup.live, array, None, "fill", parse_size(fill.bs)):
             finished = process.run(setup.machine, job, seconds, is_watched=True)
@@ -155,6 +189,7 @@ def _filled(setup: Setup, array: Array, fill: Fill) -> str:
         files.append(raw)
         done = finished.completed
         acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=FEWEST_DOCUMENTS)
+    drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
     return raw
 
 

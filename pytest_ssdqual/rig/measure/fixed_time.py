@@ -27,7 +27,7 @@ from pytest_ssdqual.rig.machine.machine import CommandFailed, Disturbed, Invalid
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats, stripe_cache
+from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats, open_files, stripe_cache
 from pytest_ssdqual.rig.observe.live_stats import Course
 
 #: A window with too few I/Os is repeated with a longer one, since the next one of the same length has as few: longer by
@@ -35,6 +35,8 @@ from pytest_ssdqual.rig.observe.live_stats import Course
 MARGIN_OF_GROWTH, MOST_GROWTH = 1.2, 10.0
 #: Seconds in which a drive may appear again that was gone: SCSI error handling, or a reset of an HBA or controller.
 REAPPEARS_S = 5.0
+#: Kinds of processes that only condition: what disturbs a drive meanwhile does not stay.
+PREPARATIONS = ("precondition", "confirm")
 #: Repetitions of one step because something disturbed it.
 MOST_DISTURBED = 5
 T = TypeVar("T")
@@ -66,7 +68,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     if window.volume_bytes is None:  # a volume takes as long as it takes, usually much less than the limit
         setup.require_time(seconds, f"{workload} on {array.geometry}")
     job = _job(setup, array, workload, window)
-    before = drive_failure.reading_before(setup, array)
+    before = drive_failure.reading_before(setup, array, is_measured=kind not in PREPARATIONS)
     with drive_failure.attributed(setup, array, before, str(workload), kind) as files:
         raw, finished, stripes = record_run(
             setup, array, workload, kind, lambda: process.run(setup.machine, job, seconds)
@@ -187,6 +189,7 @@ def record_run(
     setup.logbook.note("measuring", **about, asked=workload, writes=workload.writes)
     with (
         stripe_cache.sampled(setup.machine, array) as samples,
+        open_files.watched(setup.machine, array) as setup.readings.users,
         live_stats.watched(setup.live, array, workload, kind, workload.block_bytes),
     ):
         finished = work()

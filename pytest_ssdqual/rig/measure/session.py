@@ -19,6 +19,7 @@ from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe.live_stats import Live
+from pytest_ssdqual.rig.observe.open_files import Users
 
 if TYPE_CHECKING:
     from pytest_ssdqual.rig.observe.environment import EnvironmentReading
@@ -75,6 +76,10 @@ class LatestReadings:
     before: EnvironmentReading | None = None
     #: None while the load runs, and after it failed.
     after: EnvironmentReading | None = None
+    #: The processes that had its drives open meanwhile.
+    users: Users = field(default_factory=Users)
+    #: Drives whose self-test was waited for in vain, by serial number.
+    in_self_test: set[str] = field(default_factory=set)
 
     def of(self, array: Array) -> EnvironmentReading | None:
         """Return the reading since which kernel messages about ``array`` are new; None if others were loaded.

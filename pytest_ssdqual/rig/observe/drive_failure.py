@@ -2,20 +2,22 @@
 
 ``attributed`` surrounds the part of a measurement in which the drives are under load. If that raises, the evidence is
 collected, recorded and judged by ``qual.validity.drive_failure``: the error becomes ``DriveFailed``, an
-``InvalidMeasurement`` that names the path, or stays as it is.
+``InvalidMeasurement`` with the reason and what a person can do, or stays as it is.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 
 from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
+from pytest_ssdqual.qual.validity.other_users import running
 from pytest_ssdqual.rig.drives import health
-from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
+from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided, serial_of
 from pytest_ssdqual.rig.drives.health import DriveUnread
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import LeaseLost
@@ -24,28 +26,39 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, Disturbed, InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import environment, kernel_log
+from pytest_ssdqual.rig.observe import environment, kernel_log, repaired
 from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
 
 SCRIPT = scripts.text("drive_states.sh")
+#: Origins that drives share, so that none of several side by side can be left out.
+SHARED = FailureOrigin.HOST, FailureOrigin.PATH
+#: Most seconds until the self-test of a drive ends, and between two readings of it.
+SELF_TEST_S, PAUSE_S = 600.0, 30.0
 #: Number of attempts to read SMART data after a failure.
 ATTEMPTS = 2
 #: Number of kernel messages that an error quotes; the records have more.
 QUOTED = 5
-#: Names that belong to one drive alone: of disks, NVMe controllers and paths, SCSI addresses, libata's devices.
-OWN_NAME = re.compile(r"sd[a-z]+|nvme\d+(c\d+)?(n\d+)?|\d+:\d+:\d+:\d+|ata\d+\.\d\d", re.ASCII)
-PCI_FUNCTION = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+#: Names that belong to one drive alone: of disks, NVMe controllers and paths, SCSI addresses and targets, end devices
+#: of SAS, libata's devices, USB devices.
+OWN_NAME = re.compile(
+    r"sd[a-z]+|nvme\d+(c\d+)?(n\d+)?|(target)?\d+:\d+:\d+(:\d+)?|end_device-[\d:]+|ata\d+\.\d\d|\d+-\d+(\.\d+)*",
+    re.ASCII,
+)
+#: libata's port, which only a port multiplier shares among drives.
+ATA_PORT = re.compile(r"ata\d+", re.ASCII)
+#: The function of an NVMe drive, and the port above it, whose link leads to this drive alone.
+PCI_FUNCTION = re.compile(r"\+?[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 
 
 @contextmanager
 def attributed(
     setup: Setup, array: Array, before: EnvironmentReading | None = None, workload: str = "", kind: str = ""
 ) -> Iterator[list[str]]:
-    """Attribute an error of the block to a drive or to the path of drives, and record the kernel's messages.
+    """Attribute an error of the block to a drive, or to what prevented it, and record the kernel's messages.
 
     ``before`` is the reading since which they count, without it the end of the latest load on the array; ``kind`` is
     that of the fio process; the list takes the name of its raw file. Raises ``DriveFailed``; ``InvalidMeasurement`` if
-    the path failed; else the error itself, which quotes the gravest messages.
+    another reason is known; else the error itself, which quotes the gravest messages.
     """
     raw: list[str] = []
     try:
@@ -65,25 +78,78 @@ def attributed(
         if found.origin is FailureOrigin.DRIVE:
             setup.failures.failed |= {each.serial: each for each in found.drives}
             raise DriveFailed(str(array.geometry), found.drives) from error
+        if found.why:
+            raise _prevented(error, found, array) from error
         if quoted := kernel_log.gravest(kernel, QUOTED) if kernel else ():
             error.args = (f"{error} (kernel log: {'; '.join(quoted)})",)
-        if found.origin is FailureOrigin.PATH:
-            raise InvalidMeasurement(f"{error}; {found.why}") from error
         raise
 
 
-def reading_before(setup: Setup, array: Array) -> EnvironmentReading:
-    """Take the reading before a load; a drive that prevents it is attributed as under the load."""
-    with attributed(setup, array):
-        before = environment.take_reading(setup.machine, array, When.BEFORE)
+def _prevented(error: RigError, found: FailureAttribution, array: Array) -> InvalidMeasurement:
+    """Return the error of a measurement that something else than a defect prevented.
+
+    ``DrivesUndecided`` if it is about some of several drives side by side: the others are measured without them.
+    """
+    sentence = f"{found.why} ({error})"
+    is_about_some = 0 < len(found.about) < len(array.members) and found.origin not in SHARED
+    if array.geometry.is_side_by_side and is_about_some:
+        return DrivesUndecided(sentence, dict.fromkeys(found.about, found.why))
+    return InvalidMeasurement(sentence)
+
+
+def reading_before(setup: Setup, array: Array, *, is_measured: bool = True) -> EnvironmentReading:
+    """Take the reading before a load; a drive that prevents it is attributed as under the load.
+
+    A drive that runs a self-test is not measured: ``DrivesUndecided`` if others are side by side with it, else
+    ``InvalidMeasurement``. To condition a drive it does not matter.
+    """
+    before = _reading_before(setup, array)
+    if is_measured and environment.self_tests(array, before):
+        before = _after_self_tests(setup, array, before)
     setup.readings.array, setup.readings.before, setup.readings.after = array, before, None
+    return before
+
+
+def _reading_before(setup: Setup, array: Array) -> EnvironmentReading:
+    with attributed(setup, array):
+        return environment.take_reading(setup.machine, array, When.BEFORE)
+
+
+def _after_self_tests(setup: Setup, array: Array, before: EnvironmentReading) -> EnvironmentReading:
+    """Wait until no drive runs a self-test, once and at most ``SELF_TEST_S``: smartd's daily one takes two minutes."""
+    given_up, waited_s = setup.readings.in_self_test, 0.0
+    while tests := environment.self_tests(array, before):
+        faults = {serial: running(serial, test) for serial, test in tests.items()}
+        sentence = "; ".join(faults.values())
+        if waited_s >= SELF_TEST_S or faults.keys() <= given_up:
+            given_up.update(faults)
+            if array.geometry.is_side_by_side and len(faults) < len(array.members):
+                raise DrivesUndecided(sentence, faults)
+            raise InvalidMeasurement(sentence)
+        if not waited_s:
+            setup.logbook.note("self_test_awaited", geometry=str(array.geometry), drives=tests)
+        setup.progress(sentence, SELF_TEST_S - waited_s)
+        time.sleep(PAUSE_S)
+        waited_s += PAUSE_S
+        before = _reading_before(setup, array)
     return before
 
 
 def reading_after(setup: Setup, array: Array, before: EnvironmentReading) -> EnvironmentReading:
     """Take the reading after a load; what happens to its drives before the next load is new since then."""
-    setup.readings.after = environment.take_reading(setup.machine, array, When.AFTER, before)
+    after = environment.take_reading(setup.machine, array, When.AFTER, before)
+    note_repaired(setup, array, before, after)
+    setup.readings.after = environment.with_users(after, array, setup.readings.users)
     return setup.readings.after
+
+
+def note_repaired(setup: Setup, array: Array, before: EnvironmentReading, after: EnvironmentReading) -> None:
+    """Add what the kernel repaired between two readings to the health of the drives."""
+    log = kernel_log.between(before.kernel_log, after.kernel_log)
+    names = own_names(array.members, before.names)
+    for drive, first, last in zip(array.members, before.drives, after.drives, strict=False):
+        messages = repaired.messages(log.lines if log else (), names[drive.kname])
+        setup.failures.add_repaired(serial_of(drive), repaired.grown(first.repaired, last.repaired), messages)
 
 
 def _attribution(
@@ -187,17 +253,21 @@ def parse(text: str) -> dict[str, tuple[str, str, str]]:
 def own_names(members: Sequence[Drive], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the names in kernel messages that mean one drive alone, by kernel name.
 
-    ``names`` are those of ``EnvironmentReading``: of each drive its kernel name and those on its way to the bus. HBAs,
-    hosts and ports are left out, because other drives may share them.
+    ``names`` are those of ``EnvironmentReading``: of each drive its kernel name and those on its way to the bus, `+`
+    before what lies above the controller. HBAs and hosts are left out, because other drives may share them.
     """
     found = {drive.kname: [drive.kname] for drive in members}
-    current, is_nvme_device = "", False
+    current, pci_names = "", 0
     for name in names:
         if name in found:
-            current, is_nvme_device = name, name.startswith("nvme")
-        elif current and OWN_NAME.fullmatch(name):
+            current, pci_names = name, 2 if name.startswith("nvme") else 0
+        elif current and (OWN_NAME.fullmatch(name) or (ATA_PORT.fullmatch(name) and _has_one_drive(name, names))):
             found[current].append(name)
-        elif current and is_nvme_device and PCI_FUNCTION.fullmatch(name):
-            found[current].append(name)
-            is_nvme_device = False
-    return {kname: tuple(dict.fromkeys(each)) for kname, each in found.items()}
+        elif pci_names and PCI_FUNCTION.fullmatch(name):
+            found[current].append(name.removeprefix("+"))
+            pci_names -= 1
+    return {kname: tuple(dict.fromkeys(own)) for kname, own in found.items()}
+
+
+def _has_one_drive(port: str, names: Sequence[str]) -> bool:
+    return sum(name.startswith(f"{port}.") for name in names) == 1

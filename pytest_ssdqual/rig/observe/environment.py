@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import (
@@ -18,6 +18,8 @@ from pytest_ssdqual.qual.measured.environment import (
     DriveLink,
     DrivePlacement,
     KernelLog,
+    OpenFile,
+    OwnCount,
     ProcessEnvironment,
     StripeCache,
     Traffic,
@@ -27,17 +29,18 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives import temperature
+from pytest_ssdqual.rig.drives import own_activity, temperature
 from pytest_ssdqual.rig.drives.temperature import Warmth
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import host_load, kernel_log, placement
+from pytest_ssdqual.rig.observe import host_load, kernel_log, open_files, placement, repaired
 from pytest_ssdqual.rig.observe.device_counters import Counted, counted, most_requests, queue, traffic_between, whole
 from pytest_ssdqual.rig.observe.host_load import HostCounters
 from pytest_ssdqual.rig.observe.kernel_log import KernelLogExcerpt
+from pytest_ssdqual.rig.observe.open_files import Users
 
 CLOCK = re.compile(r"(?P<s>\d{1,15})(?:\.(?P<ns>\d{9}))?", re.ASCII)
 UPTIME = re.compile(r"\d{1,12}(?:\.\d+)?", re.ASCII)
@@ -55,6 +58,14 @@ class DriveReading:
     alarm_c: float | None
     #: Only in the earlier reading.
     placement: DrivePlacement | None = None
+    #: The kernel's counters of errors, by file; see ``repaired``.
+    repaired: Mapping[str, int] = field(default_factory=dict)
+    #: What it counted of its hosts in its life.
+    own: OwnCount | None = None
+    #: None if it was not read.
+    opened: tuple[OpenFile, ...] | None = None
+    #: A test that the drive runs; "" if none, None if it is not known.
+    self_test: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +151,19 @@ def _clock(up: str, now: str, later: str) -> tuple[float, float | None, float]:
 
 
 def _drive(name: str, files: Mapping[str, str], sections: Mapping[str, Sequence[str]]) -> DriveReading:
-    warmth, link = temperature.parse("\n".join(sections.get(f"warmth {name}", ())))
+    smart = "\n".join(sections.get(f"warmth {name}", ()))
+    warmth, link = temperature.parse(smart)
     own = {path: value for path, value in files.items() if path.startswith(f"/sys/block/{name}/device/")}
     alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and whole(value)]
     alarm_c = next((threshold for threshold in map(temperature.limit, alarms) if threshold is not None), None)
     place = placement.parse(sections[f"placement {name}"]) if f"placement {name}" in sections else None
-    return DriveReading(counted(name, files), warmth, _pcie_link(own) or link, alarm_c, place)
+    link = _pcie_link(own) or link
+    self_test = own_activity.self_test("\n".join(sections.get(f"selftest {name}", ())) or smart)
+    users = open_files.parse(sections["opened"]).get(name, ()) if "opened" in sections else None
+    return DriveReading(
+        counted(name, files), warmth, link, alarm_c, place, repaired.counted(name, files), own_activity.count(smart),
+        users, self_test,
+    )  # fmt: skip
 
 
 def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
@@ -170,7 +188,9 @@ def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
 #: Deadline of a reading: the kernel gives an admin command of NVMe a minute before it resets the drive.
 LOOK_S = 150.0
 
-SCRIPT = kernel_log.SCRIPT + scripts.text("placement.sh") + scripts.text("environment.sh")
+SCRIPT = "".join(
+    (kernel_log.SCRIPT, scripts.text("placement.sh"), open_files.FUNCTIONS, scripts.text("environment.sh"))
+)
 
 
 class When(StrEnum):
@@ -195,6 +215,21 @@ def take_reading(
         return parse(done.text, kname, drives[::3])
     except ValueError as error:
         raise RigError(f"{machine.name} does not report its environment: {error}") from error
+
+
+def self_tests(array: Array, reading: EnvironmentReading) -> dict[str, str]:
+    """Return the self-tests that drives run, by serial number."""
+    drives = zip(array.members, reading.drives, strict=True)
+    return {drive.serial or drive.identity: seen.self_test for drive, seen in drives if seen.self_test}
+
+
+def with_users(after: EnvironmentReading, array: Array, users: Users) -> EnvironmentReading:
+    """Return the reading with the processes that had drives open while fio ran."""
+    drives = tuple(
+        replace(seen, opened=(*(seen.opened or ()), *found)) if (found := users.of(drive.sysfs_name)) else seen
+        for drive, seen in zip(array.members, after.drives, strict=True)
+    )
+    return replace(after, drives=drives)
 
 
 def between(
@@ -228,6 +263,9 @@ def between(
                 _worse(first.link, last.link),
                 queue(first.counted, last.counted, result.seconds, most),
                 first.placement,
+                own_activity.between(first.own, last.own),
+                _users(first, last),
+                first.self_test or last.self_test,
             )
             for drive, first, last, by_fio in zip(array.members, before.drives, after.drives, by_drive, strict=True)
         ),
@@ -301,6 +339,11 @@ def _array(
         after.md_workers,
         host_load.md_workers_busy(before.host, after.host, after.uptime_s - before.uptime_s),
     )
+
+
+def _users(first: DriveReading, last: DriveReading) -> tuple[OpenFile, ...] | None:
+    known = [reading.opened for reading in (first, last) if reading.opened is not None]
+    return tuple(dict.fromkeys(user for opened in known for user in opened)) if known else None
 
 
 def _worse(first: DriveLink | None, last: DriveLink | None) -> DriveLink | None:

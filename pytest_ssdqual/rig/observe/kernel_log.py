@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLine, KernelLog
+from pytest_ssdqual.qual.validity import fault_signatures
 from pytest_ssdqual.rig.machine import scripts
 
 #: Limit of a line: a message with an address, a command and its sense data has 150 characters.
@@ -27,7 +28,11 @@ MARK = re.compile(r"k\d{1,18}|t\d{1,12}\.\d{1,9}", re.ASCII)
 MESSAGE = re.compile(r"(?P<level>[0-7-]) (?P<s>\d{1,12}\.\d{6}) (?P<text>.*)", re.ASCII | re.DOTALL)
 
 #: Functions of ``environment.SCRIPT``, and the program that they give to awk.
-SCRIPT, PICK = map(scripts.text, ("kernel_log.sh", "kernel_log.awk"))
+SCRIPT = scripts.text("kernel_log.sh")
+#: The text of an awk string has each backslash twice.
+PICK = scripts.text("kernel_log.awk").replace(
+    "@HOST@", fault_signatures.host_pattern().replace("\\", "\\\\").replace('"', '\\"')
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pytest_ssdqual.rig.machine.channel import last_words
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
 from pytest_ssdqual.rig.machine.side_by_side import each
 from pytest_ssdqual.rig.purge import ata, nvme
-from pytest_ssdqual.rig.purge.zero import PassedOver, exclusively
+from pytest_ssdqual.rig.purge.zero import PassedOver, await_answers, exclusively
 
 #: Transports as lsblk names them. A SATA drive behind a SAS adapter is ``sas``, so those are asked for ATA, too; a
 #: bridge (``usb``) is not: some of them keep the password and lose the erase.
@@ -66,6 +66,7 @@ def purge(machine: Machine, drives: Sequence[Drive], *, best: bool) -> dict[str,
     use after all, ``RigError`` if one is worse than before; the others are finished first.
     """
     purged = each(machine, drives, lambda on, drive: purge_one(on, drive, LADDER if best else ()))
+    await_answers(machine, drives)
     return {drive.identity: done for drive, done in zip(drives, purged, strict=True)}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from pytest_ssdqual.rig.drives import fencing
+from pytest_ssdqual.rig.drives import answers, fencing
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import must_finish
 from pytest_ssdqual.rig.machine import scripts
@@ -42,6 +42,23 @@ class PassedOver(Exception):
     """A drive lacks this purge method or refused it; the text is the reason, in half a sentence."""
 
 
+def command_s(drive: Drive) -> float:
+    """Seconds that one command on the whole drive may take."""
+    return max(PURGE_DEADLINE_S, drive.size_bytes / SLOWEST_BYTES_PER_S)
+
+
+def await_answers(machine: Machine, drives: Sequence[Drive]) -> None:
+    """Wait until all drives answer again: after a discard, which completes at once, a drive may be busy for minutes.
+
+    It has the time that the discard could have taken itself. ``RigError`` names each drive that is silent then.
+    """
+    paths = [drive.path for drive in drives]
+    silent = answers.unanswered(machine, paths, max(map(command_s, drives), default=0.0))
+    if silent:
+        described = {drive.path: drive.describe() for drive in drives}
+        raise RigError("; ".join(f"{described[path]} {clause}, after its purge" for path, clause in silent.items()))
+
+
 def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
     """Make all drives read as zeroes, if they can without a full write; return True if they do.
 
@@ -52,6 +69,7 @@ def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
     if 0 in counts(machine.run(["cat", *limits], repeatable=True)):
         return False
     each(machine, drives, lambda on, drive: exclusively(on, ["blkdiscard", "--zeroout", drive.path], drive))
+    await_answers(machine, drives)
     return all(each(machine, drives, _reads_zero))
 
 
@@ -73,8 +91,7 @@ def exclusively(machine: Machine, argv: Sequence[str], drive: Drive, *, check: b
     handles every other failure.
     """
     try:
-        deadline_s = max(PURGE_DEADLINE_S, drive.size_bytes / SLOWEST_BYTES_PER_S)
-        done = fencing.run(machine, argv, [drive], alone=False, deadline_s=deadline_s, check=check)
+        done = fencing.run(machine, argv, [drive], alone=False, deadline_s=command_s(drive), check=check)
     except CommandFailed as error:
         done = error.completed
         if "busy" not in done.errors:

@@ -3,8 +3,9 @@
 #
 # Arguments: of each drive its kernel name, as sysfs spells it, its path, and smartctl's option -d (`auto`: smartctl
 #   chooses; `none`: smartctl is not run).
-# Output: of each drive `==drive NAME`, then sections `==smart` (JSON), `==id-ctrl` and `==id-ns` (JSON), `==sanitize`
-#   and `==self-test` (bytes as decimal numbers), `==sysfs` (lines `FILE VALUE`); `==end` after the last one.
+# Output: of each drive `==drive NAME`, then sections `==smart` (JSON), of NVMe `==id-ctrl` and `==id-ns` (JSON),
+#   `==sanitize` and `==self-test` (bytes as decimal numbers), of ATA `==ata-sanitize` (text of hdparm), `==sysfs` (lines
+#   `FILE VALUE`); `==end` after the last one.
 # Exit status: not used; an answer without `==end` was cut short.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
@@ -48,8 +49,16 @@ of_sysfs() {
 }
 while [ $# -gt 2 ]; do
     echo "==drive $1"
-    echo '==smart'
-    [ "$3" = none ] || smartctl --json=c -x -d "$3" "$2" </dev/null 2>/dev/null
+    smart=$([ "$3" = none ] || smartctl --json=c -x -d "$3" "$2" </dev/null 2>/dev/null)
+    printf '==smart\n%s\n' "$smart"
+    case $(readlink -f "$sys/class/block/$1/device"),$smart in
+    */usb[0-9]*) ;;
+    *'"protocol":"ATA"'*)
+        # hdparm asks the drive only if it has the feature.
+        echo '==ata-sanitize'
+        command -v hdparm >/dev/null && hdparm --sanitize-status "$2" </dev/null 2>/dev/null
+        ;;
+    esac
     if [ "$1" != "${1#nvme}" ] && command -v nvme >/dev/null; then
         printf '\n==id-ctrl\n'
         nvme id-ctrl -o json "$2" </dev/null 2>/dev/null

@@ -26,6 +26,13 @@ if [ "$lock" ]; then
     done
 fi
 mkdir -m 0700 "$dir" && mkfifo -m 0600 "$dir/beat" || exit 1
+# A full file system would store no line of the process, and the caller would wait for the first one in vain.
+printf '%65536s' '' 2>/dev/null >"$dir/room" || {
+    rm -rf "$dir"
+    echo "no space is left in $base of this machine, so ${1##*/} was not started" >&2
+    exit 1
+}
+rm "$dir/room"
 exec 7>"$dir/kept"; flock 7
 exec 9>"$dir/lock"; flock 9
 set -- sh -c "$keeper" keeper "$dir" "$token" "$limit" "$gently" "$@"

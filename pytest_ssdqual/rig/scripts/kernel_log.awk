@@ -4,6 +4,8 @@
 # canonical: the IOMMU, aacraid and arcmsr spell addresses in forms of their own; sysfs' spelling is added to the text.
 # rank: of a flood the most severe are kept, and of messages that differ only in numbers the first REPEATS before the
 #   rest: 60 corrected PCIe errors have the severity of one NVMe timeout.
+# host: faults of the host that name no device, the patterns of qual/validity/fault_signatures.py; one that names a PCI
+#   device counts only for our own.
 # record: firmware's error records (GHES) have many lines of one number; all are kept unless one names another device.
 #
 # Input: /dev/kmsg (form k) or dmesg (form t).
@@ -19,6 +21,7 @@ BEGIN {
     sync = "^md: .* of RAID array " ENVIRON["array"] "$"
     hung = "^INFO: task .* blocked .*for more than [0-9]+ seconds"
     firmware = "^[{][0-9]+[}]\\[Hardware Error\\]: "
+    host = "@HOST@"
     iommu = "DMAR: ?\\[.*\\] Request device \\[|AMD-Vi: Event logged \\["
     words = split(ENVIRON["names"], name, " ")
     # md's message about a failed superblock names no array.
@@ -66,6 +69,7 @@ function canonical(text,    part, host) {
 function ours(text) {
     if (text ~ hung) return 1
     text = canonical(text)
+    if (text ~ host && !anothers(text)) return 1
     if (!likely(text)) return 0
     return (0 in pattern) && text ~ pattern[0] || (1 in pattern) && text ~ pattern[1] && !anothers(text)
 }
@@ -73,7 +77,7 @@ function rank(level, text,    shape) {
     if (text ~ sync) return 0
     shape = text; gsub(/[0-9a-f]*[0-9][0-9a-f]*/, "#", shape)
     if (++repeated[shape] > REPEATS) return LAST_RANK
-    if (text ~ hung || text ~ iommu || text ~ firmware) return 1
+    if (text ~ hung || text ~ iommu || text ~ firmware || text ~ host) return 1
     if (level != "-") return level + 1
     if (text ~ /[Ee]rror|[Ff]ail|FAIL|[Tt]imeout|[Aa]bort|exception|reset|fault/) return 4
     return 7

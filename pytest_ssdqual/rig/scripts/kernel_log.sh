@@ -4,6 +4,7 @@
 # above: the directories in between that are no devices (nvme, platform) have no number; a root bus is everybody's.
 # libata's name of a drive is its port's with port multiplier plus device number, which are channel and target of its
 # SCSI address; mpt3sas, mpi3mr and Fusion MPT call themselves by their own number, which is the host's unique_id.
+# 2-1 is a USB device at port 1 of bus 2, 2-1.4 one at port 4 of a hub there; their interfaces (2-1:1.0) are no names.
 # driver_words: libsas, mvsas, pm80xx, megasas and aacraid have messages without any number of a device, which hold for
 # all their controllers.
 # ring: a read of /dev/kmsg is one message, and fails when the log was overtaken; the next one goes on behind.
@@ -39,6 +40,8 @@ above() {
             shared=+
             ;;
         [0-9]*:*:*:*) printf '%s\n' "$shared$n"; address=$n ;;
+        [0-9]*:*) ;;
+        [0-9]*-[0-9]*) printf '%s\n' "$n" ;;
         ata[0-9]*)
             target=${address#*:}
             channel=${target%%:*} target=${target#*:}

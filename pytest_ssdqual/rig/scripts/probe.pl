@@ -7,7 +7,7 @@
 use strict;
 use Fcntl;
 use constant {
-    EBUSY => 16, ENOTTY => 25, EINVAL => 22,
+    ENXIO => 6, EBUSY => 16, ENOTTY => 25, EINVAL => 22,
     LOOP_GET_STATUS64 => 0x4C05, SG_IO => 0x2285,
     NVME_ID => 0x4E40, NVME_ADMIN => 0xC0484E41, NVME_IO => 0xC0484E43,
 };
@@ -20,7 +20,10 @@ sub tell_of { print map { "$_\0" } @_ }
 sub loops {
     for my $path (@_) {
         my ($device, $info) = (undef, "\0" x 232);
-        next unless open($device, '<', $path) && ioctl($device, LOOP_GET_STATUS64, $info);
+        unless (open($device, '<', $path) && ioctl($device, LOOP_GET_STATUS64, $info)) {
+            tell_of('blind', 'layers', "what $path is over could not be read: $!") unless $! == ENXIO;    # detached
+            next;
+        }
         for my $number ((unpack 'QQQ', $info)[0, 2]) {
             my ($major, $minor) = ($number >> 8 & 0xFFF, $number & 0xFF | $number >> 12 & 0xFFF00);
             tell_of('over', substr($path, 5), sprintf('%x', $major), sprintf('%x', $minor)) if $major;
@@ -67,15 +70,16 @@ sub nvme_namespace {
     my $nsid = ioctl($device, NVME_ID, 0) or return;
     my ($identity, $report);
     my $status = nvme($device, NVME_ADMIN, 0x06, $nsid, $identity, 0);
-    return tell_of('unchecked', "whether $path has further ports is not known: Identify ended with $status") if $status;
-    my ($shared, $capabilities) = unpack 'x30 CC', $identity;
+    return tell_of('blind', 'reservations', "whether $path has further ports is not known: Identify ended with $status") if $status;
+    my ($size, $used, $shared, $capabilities) = unpack 'Q x8 Q x6 CC', $identity;
+    tell_of('allocated', $path, $used, $size);    # NUSE, NSZE
     tell_of('multiport', $path) if $shared & 1;
     return unless $capabilities;
     $status = nvme($device, NVME_IO, 0x0E, $nsid, $report, 1023, 0);
     # Host Identifier Inconsistent Format: hosts have identifiers of 128 bits.
     $status = nvme($device, NVME_IO, 0x0E, $nsid, $report, 1023, 1) if $status == 0x18;
     return if $status == 1;    # Invalid Command Opcode
-    return tell_of('unchecked', "reservations of $path could not be read: the report ended with $status") if $status;
+    return tell_of('blind', 'reservations', "reservations of $path could not be read: the report ended with $status") if $status;
     my ($type, $low, $high) = unpack 'x4 CCC', $report;
     tell_of('reserved', $path, $type, $low | $high << 8);
 }
@@ -90,7 +94,7 @@ sub reserve_in {
         my $header = pack 'llCCSLQQQLLlx4QCCCCSSlLLx4', ord('S'), -3, 10, 64, 0, 1024,
             (map { unpack 'Q', pack 'P', $_ } $data, $cdb, $sense), 5000, 0, 0, 0, (0) x 9;
         unless (ioctl($device, SG_IO, $header)) {
-            tell_of('unchecked', "reservations of $path could not be read: $!") unless $! == ENOTTY || $! == EINVAL;
+            tell_of('blind', 'reservations', "reservations of $path could not be read: $!") unless $! == ENOTTY || $! == EINVAL;
             return;
         }
         my ($status, $host, $driver) = unpack 'x64 C x3 SS', $header;
@@ -98,9 +102,9 @@ sub reserve_in {
         if ($status == 0x18) { tell_of('reserved', $path, 1, 0); return }    # by RESERVE(6)
         my $key = ord(substr($sense, (ord($sense) & 0x7F) < 0x72 ? 2 : 1, 1)) & 0xF;
         next if $status == 2 && $key == 6 && $try == 1;                      # UNIT ATTENTION
-        tell_of('unchecked', sprintf('reservations of %s could not be read: status %#x, sense key %#x', $path, $status, $key))
-            unless $status == 2 && $key == 5;                                # ILLEGAL REQUEST
-        return;
+        return if $status == 2 && $key == 5;                                 # ILLEGAL REQUEST
+        my $why = sprintf 'status %#x, sense key %#x', $status, $key;
+        return tell_of('blind', 'reservations', "reservations of $path could not be read: $why");
     }
 }
 
@@ -128,6 +132,7 @@ my $mode = shift @ARGV;
 if ($mode eq 'loops') { loops(@ARGV) }
 else {
     exclusive(@ARGV);
+    tell_of('blind', 'reservations', 'a program of 32 bits cannot ask drives for reservations') unless $wide;
     for my $path ($wide ? @ARGV : ()) {
         next unless sysopen(my $device, $path, O_RDONLY | O_NONBLOCK);
         nvme_namespace($path, $device);

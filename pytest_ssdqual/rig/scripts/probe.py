@@ -26,7 +26,9 @@ def loops(paths: "list[str]") -> None:
         try:
             with open(path, "rb") as device:  # noqa: PTH123 (runs where pathlib costs 20 ms)
                 info = fcntl.ioctl(device, LOOP_GET_STATUS64, bytes(232))
-        except OSError:
+        except OSError as problem:
+            if problem.errno != errno.ENXIO:  # detached
+                emit("blind", "layers", f"what {path} is over could not be read: {problem.strerror}")
             continue
         on, _, node = struct.unpack_from("QQQ", info)
         for number in (on, node):
@@ -81,7 +83,11 @@ def nvme_namespace(path: str, device: int) -> None:
         return None
     status, identity = nvme(device, NVME_ADMIN, 0x06, nsid, 0)
     if status:
-        return emit("unchecked", f"whether {path} has further ports is not known: Identify ended with {status}")
+        return emit(
+            "blind", "reservations", f"whether {path} has further ports is not known: Identify ended with {status}"
+        )
+    size, _, used = struct.unpack_from("<QQQ", identity)
+    emit("allocated", path, used, size)  # NUSE, NSZE
     if identity[30] & 1:
         emit("multiport", path)
     if not identity[31]:
@@ -92,7 +98,9 @@ def nvme_namespace(path: str, device: int) -> None:
     if status == 1:  # Invalid Command Opcode
         return None
     if status:
-        return emit("unchecked", f"reservations of {path} could not be read: the report ended with {status}")
+        return emit(
+            "blind", "reservations", f"reservations of {path} could not be read: the report ended with {status}"
+        )
     return emit("reserved", path, report[4], report[5] | report[6] << 8)
 
 
@@ -109,7 +117,7 @@ def reserve_in(path: str, device: int, action: int) -> "bytes | None":
             fcntl.ioctl(device, SG_IO, header, True)
         except OSError as problem:
             if problem.errno not in (errno.ENOTTY, errno.EINVAL):
-                emit("unchecked", f"reservations of {path} could not be read: {problem.strerror}")
+                emit("blind", "reservations", f"reservations of {path} could not be read: {problem.strerror}")
             return None
         status, host, driver = struct.unpack_from("B3xHH", header, 64)
         if not status and not host and not driver & 7:
@@ -121,7 +129,11 @@ def reserve_in(path: str, device: int, action: int) -> "bytes | None":
         if again and status == 2 and key == 6:  # UNIT ATTENTION
             continue
         if status != 2 or key != 5:  # ILLEGAL REQUEST
-            emit("unchecked", f"reservations of {path} could not be read: status {status:#x}, sense key {key:#x}")
+            emit(
+                "blind",
+                "reservations",
+                f"reservations of {path} could not be read: status {status:#x}, sense key {key:#x}",
+            )
         return None
     return None
 
@@ -158,7 +170,10 @@ def main(mode: str, paths: "list[str]") -> None:
         return loops(paths)
     exclusive(paths)
     # The layouts above are those of 64-bit kernels.
-    for path in paths if struct.calcsize("P") == 8 else []:
+    wide = struct.calcsize("P") == 8
+    if not wide:
+        emit("blind", "reservations", "a program of 32 bits cannot ask drives for reservations")
+    for path in paths if wide else []:
         try:
             device = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:

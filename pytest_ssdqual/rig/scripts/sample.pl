@@ -1,6 +1,6 @@
 # Samples of what is on devices, with a child for each device; see sample.sh.
 #
-# Arguments: the number of spots; of each device its path and its size in bytes.
+# Arguments: hundredths of a second, least number of drawn places, seed; of each device path, size and known places.
 # Output: see sample.sh.
 # Exit status: not 0 if a sample was cut short.
 
@@ -9,13 +9,23 @@ use warnings;
 use Fcntl;
 use integer;
 my ($MIB, $PAGE, $MOST_ERRORS) = (1 << 20, 4096, 3);
-my ($spots, @devices) = @ARGV;
+# A place has 52 bits, in two halves: 26 bits times the pages of a device of 280 TB are below 2^63. The step is the
+# golden ratio of 2^52, and odd.
+my ($HALF, $STEP) = (26, 2783377641436327);
+my ($LOW, $MASK) = ((1 << $HALF) - 1, (1 << 2 * $HALF) - 1);
+my ($time, $least, $seed, @devices) = @ARGV;
 
-sub blank { my $page = shift; return $page eq substr($page, 0, 1) x length $page }
+# Time::HiRes is a package of its own on RHEL.
+sub now {
+    open(my $file, '<', '/proc/uptime') or return time * 100;
+    my ($seconds) = split ' ', <$file>;
+    $seconds =~ s/\.//;
+    return $seconds;
+}
 
 sub sample {
-    my ($path, $size) = @_;
-    my ($read, $first_found, $errors) = (0, undef, 0);
+    my ($path, $size, $known) = @_;
+    my ($read, $first_found, $errors, $filling, $end) = (0, undef, 0, '', now() + $time);
     my $say = sub { print STDOUT $_[0] . "\0" };
     my $fail = sub { $errors++; $say->("error $_[0] $_[1]") };
     $say->("drive $path");
@@ -35,43 +45,55 @@ sub sample {
         $read++;
         return substr($memory, $pad, $length);
     };
-    my $pages = sub {
+    my $keep = sub { $first_found = $_[0] unless defined $first_found };
+    my $blank = sub {
+        my ($page) = @_;
+        my $byte = substr($page, 0, 1);
+        return 0 if $page ne $byte x length $page;
+        $filling = $byte unless length $filling || $byte eq "\0" || $byte eq "\xff";
+        return $byte eq "\0" || $byte eq "\xff" || $byte eq $filling;
+    };
+    my $look = sub {
         my ($at, $length, $told) = @_;
-        my $all = $get->($at, $length);
-        return unless defined $all;
-        for (my $place = 0; $place < $length; $place += $PAGE) {
-            my $page = substr($all, $place, $PAGE);
-            next if blank($page);
-            $told->($at + $place, $page);
+        my $stop = $at + $length;
+        for (; $at < $stop && $errors < $MOST_ERRORS; $at += $MIB) {
+            my $all = $get->($at, $stop - $at < $MIB ? $stop - $at : $MIB);
+            next unless defined $all;
+            for (my $place = 0; $place < length $all; $place += $PAGE) {
+                my $page = substr($all, $place, $PAGE);
+                $told->($at + $place, $page) unless $blank->($page);
+            }
         }
     };
-    my $keep = sub { $first_found = $_[0] unless defined $first_found };
     my ($first, $is_labelled) = ($size < $MIB ? $size : $MIB, 0);
-    $pages->(0, $first, sub {
+    $look->(0, $first, sub {
         my ($at, $page) = @_;
+        return $keep->($at) if $page eq substr($page, 0, 1) x length $page;
         $say->(join " ", "page", $at, unpack("H*", substr($page, 0, 16)), unpack("H*", substr($page, -16)));
         $is_labelled = 1 if $at == 0 && $page =~ /^pytest-ssdq/;
         $say->("label " . unpack("H*", $page)) if $is_labelled && $at == 0;
     });
     return $say->("read $read") if $is_labelled;
     my $last = $size - $MIB > $first ? $size - $MIB : $first;
-    my ($blocks, $random) = (($last - $first) / $PAGE, 1);
-    for my $number (0 .. ($blocks > 0 ? $spots : 0) - 1) {
-        last if $errors >= $MOST_ERRORS;
-        $random = ($random * 1103515245 + 12345) % 2147483648;
-        my $spot = $first + ($number * 65536 + $random / 32768) * $blocks / ($spots * 65536) * $PAGE;
-        $pages->($spot, $PAGE, $keep);
+    for my $stretch ($known eq '-' ? () : split /,/, $known) { $look->((split /:/, $stretch), $keep) }
+    $look->($last, $size - $last, $keep);
+    my $blocks = ($last - $first) / $PAGE;
+    my $place = $seed & $MASK;
+    for (my $number = 0; $blocks > 0 && !defined $first_found && $errors < $MOST_ERRORS; $number++) {
+        last if $number >= $least && ($number & 15) == 0 && now() >= $end;
+        $place = ($place + $STEP) & $MASK;
+        my $block = (($place >> $HALF) * $blocks + (($place & $LOW) * $blocks >> $HALF)) >> $HALF;
+        $look->($first + $block * $PAGE, $PAGE, $keep);
     }
-    $pages->($last, $size - $last, $keep) if $size > $last && $errors < $MOST_ERRORS;
     $say->("data $first_found") if defined $first_found;
     $say->("read $read");
 }
 
 my @pipes;
-while (my ($path, $size) = splice @devices, 0, 2) {
+while (my ($path, $size, $known) = splice @devices, 0, 3) {
     my $child = open(my $pipe, "-|");
     die "fork: $!" unless defined $child;
-    if (!$child) { sample($path, $size); close STDOUT or exit 1; exit 0 }
+    if (!$child) { sample($path, $size, $known); close STDOUT or exit 1; exit 0 }
     push @pipes, $pipe;
 }
 for my $pipe (@pipes) {

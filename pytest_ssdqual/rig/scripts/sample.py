@@ -1,15 +1,21 @@
-# Samples of what is on devices, with a thread for each device, by Python 3.6 or later; see sample.sh.
+# Samples of what is on devices, with a child for each device, by Python 3.6 or later; see sample.sh.
 #
-# Arguments: the number of spots; of each device its path and its size in bytes.
+# Arguments: hundredths of a second, least number of drawn places, seed; of each device path, size and known places.
 # Output: see sample.sh.
 # Exit status: not 0 if a sample was cut short.
 
 import mmap
 import os
 import sys
-import threading
+import time
 
 MIB, PAGE, MOST_ERRORS = 1 << 20, 4096, 3
+# As in sample.pl, so that both draw the same places.
+BITS, STEP = 52, 2783377641436327
+
+
+def is_uniform(page: bytes) -> bool:
+    return page.count(page[:1]) == len(page)
 
 
 class Sample:
@@ -18,60 +24,77 @@ class Sample:
         self.records: list[bytes] = []
         self.first_found: int | None = None
         self.count = self.errors = 0
-        self.done = False
+        self.filling = b""
 
     def say(self, text: str) -> None:
-        self.records.append(os.fsencode(text))
+        self.records.append(os.fsencode(text) + b"\0")
 
     def fail(self, at: int, why: object) -> None:
         self.errors += 1
         self.say(f"error {at} {why}")
 
-    def get(self, at: int, length: int) -> "bytes | None":
+    def get(self, at: int, length: int) -> bytes:
         try:
             # os.preadv is Python 3.7's; RHEL 8's platform-python is 3.6.
             os.lseek(self.device, at, os.SEEK_SET)
             got = os.readv(self.device, [memoryview(self.memory)[:length]])
         except OSError as problem:
             self.fail(at, problem.strerror)
-            return None
+            return b""
         if got != length:
             self.fail(at, "short read")
-            return None
+            return b""
         self.count += 1
         return self.memory[:length]
 
+    def is_blank(self, page: bytes) -> bool:
+        byte = page[:1]
+        if not is_uniform(page):
+            return False
+        if byte not in (b"\0", b"\xff"):
+            self.filling = self.filling or byte
+        return byte in (b"\0", b"\xff", self.filling)
+
     def pages(self, at: int, length: int) -> "list[tuple[int, bytes]]":
-        data = self.get(at, length) or b""
-        every = [(at + place, data[place : place + PAGE]) for place in range(0, len(data), PAGE)]
-        return [(place, page) for place, page in every if page.count(page[:1]) != len(page)]
+        """Read a stretch; return its pages that are not blank."""
+        stop, found = at + length, []
+        while at < stop and self.errors < MOST_ERRORS:
+            data = self.get(at, min(stop - at, MIB))
+            every = [(at + place, data[place : place + PAGE]) for place in range(0, len(data), PAGE)]
+            found += [(place, page) for place, page in every if not self.is_blank(page)]
+            at += MIB
+        return found
+
+    def keep(self, at: int) -> None:
+        self.first_found = at if self.first_found is None else self.first_found
+
+    def look(self, at: int, length: int) -> None:
+        for place, _ in self.pages(at, length):
+            self.keep(place)
 
     def head(self, first: int) -> bool:
         """Read the first MiB; return whether it begins with a label."""
         is_labelled = False
         for at, page in self.pages(0, first):
+            if is_uniform(page):
+                self.keep(at)
+                continue
             self.say(f"page {at} {page[:16].hex()} {page[-16:].hex()}")
             if at == 0 and page.startswith(b"pytest-ssdq"):
                 is_labelled = True
                 self.say("label " + page.hex())
         return is_labelled
 
-    def look(self, at: int, length: int) -> None:
-        for place, _ in self.pages(at, length):
-            self.first_found = place if self.first_found is None else self.first_found
-
-    def rest(self, first: int, spots: int) -> None:
-        last = max(self.size - MIB, first)
-        blocks, random = (last - first) // PAGE, 1
-        for number in range(spots if blocks > 0 else 0):
-            if self.errors >= MOST_ERRORS:
+    def drawn(self, first: int, last: int, least: int, seed: int, end: float) -> None:
+        blocks, place, number = (last - first) // PAGE, seed, 0
+        while blocks > 0 and self.first_found is None and self.errors < MOST_ERRORS:
+            if number >= least and time.monotonic() >= end:
                 return
-            random = (random * 1103515245 + 12345) % 2147483648
-            self.look(first + (number * 65536 + random // 32768) * blocks // (spots * 65536) * PAGE, PAGE)
-        if self.size > last and self.errors < MOST_ERRORS:
-            self.look(last, self.size - last)
+            place = (place + STEP) % (1 << BITS)
+            self.look(first + (place * blocks >> BITS) * PAGE, PAGE)
+            number += 1
 
-    def run(self, spots: int) -> None:
+    def run(self, known: str, end: float, least: int, seed: int) -> None:
         self.say("drive " + self.path)
         try:
             self.device = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_DIRECT)
@@ -81,24 +104,36 @@ class Sample:
             # O_DIRECT wants memory that begins on a page.
             self.memory = mmap.mmap(-1, MIB)
             first = min(self.size, MIB)
-            if not self.head(first):
-                self.rest(first, spots)
+            if self.head(first):
+                self.first_found = None
+            else:
+                for stretch in [] if known == "-" else known.split(","):
+                    self.look(*map(int, stretch.split(":")))
+                last = max(self.size - MIB, first)
+                self.look(last, self.size - last)
+                self.drawn(first, last, least, seed, end)
         if self.first_found is not None:
             self.say(f"data {self.first_found}")
         self.say(f"read {self.count}")
-        self.done = True
 
 
-spots, devices = int(sys.argv[1]), sys.argv[2:]
-samples = [Sample(path, int(size)) for path, size in zip(devices[::2], devices[1::2])]
-threads = [threading.Thread(target=sample.run, args=(spots,)) for sample in samples]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-for sample in samples:
-    if not sample.done:
+seconds, least, seed = int(sys.argv[1]) / 100, int(sys.argv[2]), int(sys.argv[3])
+devices, pipes = sys.argv[4:], []
+for path, size, known in zip(devices[::3], devices[1::3], devices[2::3]):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        sample = Sample(path, int(size))
+        sample.run(known, time.monotonic() + seconds, least, seed)
+        with open(writing, "wb") as pipe:  # noqa: PTH123 (a descriptor)
+            pipe.write(b"".join(sample.records))
+        os._exit(0)
+    os.close(writing)
+    pipes.append((child, reading))
+for child, reading in pipes:
+    with open(reading, "rb") as end_of_pipe:  # noqa: PTH123 (a descriptor)
+        records = end_of_pipe.read()
+    if os.waitpid(child, 0)[1]:
         sys.exit("a sample was cut short")
-    for record in sample.records:
-        sys.stdout.buffer.write(record + b"\0")
+    sys.stdout.buffer.write(records)
 sys.stdout.buffer.write(b"end\0")

@@ -5,7 +5,8 @@
 #
 # Arguments: $1 and $2 the texts of probe.pl and probe.py; $3... nodes of drives that may be destroyed.
 # Output: records: the kind and then its fields, each ended by NUL. No shell variable, no file of sysfs read here and no
-#   name of a process has a NUL in it, so no value can end its field. At last `end`.
+#   name of a process has a NUL in it, so no value can end its field. `blind SOURCE WHY` is a source that cannot answer
+#   on this machine (topology.Source); a source that the kernel does not have is not blind. At last `end`.
 # Exit status: not used; an answer without `end` was cut short.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
@@ -72,6 +73,19 @@ done
 # The kernel gives ng0n1 the numbers of nvme0n1 (drivers/nvme/host/core.c, nvme_add_ns_cdev).
 for c in "$sys"/class/nvme-generic/ng*; do [ -e "$c/dev" ] && generic "$c" "nvme${c##*/ng}"; done
 
+# A fresh sysfs, as containers have it, has an empty directory in the place of the host's configfs.
+config=$sys/kernel/config
+for exporter in nvmet:nvmet target_core_mod:target usb_f_mass_storage:usb_gadget; do
+    module=${exporter%:*} directory=$config/${exporter#*:}
+    [ ! -d "$sys/module/$module" ] || [ -d "$directory" ] ||
+        tell blind exports "$module is loaded, and $directory is not there: mount configfs on $config"
+done
+# An exporter that is built into the kernel has no directory in /sys/module.
+built_in=' (nvmet_register_transport|target_depend_item|fsg_common_create_luns)$'
+if [ -d "$config" ] && ! grep -q '/sys/kernel/config .* - configfs ' "$proc/self/mountinfo" &&
+    symbol=$(grep -m 1 -o -E "$built_in" "$proc/kallsyms"); then
+    tell blind exports "the kernel has${symbol%%_*} built in, and configfs is not mounted on $config"
+fi 2>/dev/null
 for f in "$sys"/kernel/config/nvmet/subsystems/*/namespaces/*/device_path; do
     [ -r "$f" ] && { IFS= read -r line <"$f"; export_of nvmet "$line"; }
 done 2>/dev/null
@@ -82,6 +96,13 @@ done 2>/dev/null
 for f in "$sys"/kernel/config/usb_gadget/*/functions/mass_storage.*/lun.*/file \
     "$sys"/class/udc/*/device/gadget*/lun*/file; do
     [ -r "$f" ] && { IFS= read -r line <"$f"; export_of gadget "$line"; }
+done 2>/dev/null
+# Xen's block backend and SCST open a drive without claiming it; both show it in sysfs.
+for f in "$sys"/bus/xen-backend/devices/vbd-*/physical_device; do
+    [ -r "$f" ] && { read -r number <"$f"; tell exported xen "${number%:*}" "${number#*:}"; }
+done 2>/dev/null
+for f in "$sys"/kernel/scst_tgt/devices/*/filename; do
+    [ -r "$f" ] && { IFS= read -r line <"$f"; export_of scst "$line"; }
 done 2>/dev/null
 # A link to the block device in sysfs (Documentation/ABI/testing/sysfs-class-rnbd-server).
 for d in "$sys"/class/rnbd-server/ctl/devices/*/block_dev; do
@@ -109,14 +130,15 @@ mounted=$(stat -L -c '%i %n' "$proc"/[0-9]*/ns/mnt 2>/dev/null | sort -u -k1,1 |
 tell mounts "$(printf '%s\n' "$mounted" | grep -E '^[0-9]+ [0-9]+ [1-9]| - [^ ]+ /dev/' | cut -d ' ' -f 3- | sort -u)"
 tell swaps "$([ ! -r "$proc/swaps" ] || cat "$proc/swaps")"
 tell mdstat "$([ ! -r "$proc/mdstat" ] || cat "$proc/mdstat")"
-if command -v zpool >/dev/null; then
-    pools=$(timeout 20 zpool status -LP 2>/dev/null) || tell unchecked 'zpool status did not answer'
+# Without its module no pool is imported, and zpool fails.
+if [ -d "$sys/module/zfs" ] && command -v zpool >/dev/null; then
+    pools=$(timeout 20 zpool status -LP 2>/dev/null) || tell blind layers 'zpool status did not answer'
     tell zfs "$(printf '%s\n' "$pools" | grep -o '/dev/[^ ]*')"
 fi
 
 # Open files, by the number of the device: names may be those of another mount namespace, or gone. A file of a network
 # or FUSE file system is not looked at: stat would wait for its server. Their mounts are known by number.
-far='nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse'
+far='nfs|cifs|smb|ceph|9p|afs|lustre|gfs2|ocfs2|orangefs|coda|fuse|virtiofs|gpfs|beegfs|pvfs2|panfs|wekafs|vboxsf'
 remote=$(printf '%s\n' "$mounted" | sed -n -E "s/^([0-9]+) .* - ($far)[^ ]* .*/:\\1:/p")
 is_remote() {
     while read -r key value; do [ "$key" != mnt_id: ] || break; done <"$1"
@@ -145,12 +167,18 @@ handle() {
     opened="$opened
 $(handles $files)" files='' count=0
 }
+# The target of a link in fd cannot be reached without the right to trace the process. A file that was closed and
+# another one that was opened between two of these commands look the same, so a suspect is looked at again.
+hides() { [ -L "$1" ] && [ ! -e "$1" ] && [ -L "$1" ]; }
+still_hides() { sleep 0.1; hides "$1"; }
+suspects=''
 for p in "$proc"/[0-9]*; do
     for f in "$p"/fd/*; do
         [ -z "$remote" ] || ! is_remote "$p/fdinfo/${f##*/}" || continue
         if [ -b "$f" ] || { [ -n "$generics" ] && [ -c "$f" ]; }; then
             files="$files $f" count=$((count + 1))
             [ $count -lt 500 ] || handle
+        elif hides "$f" && [ ${#suspects} -lt 1000 ]; then suspects="$suspects $f"
         fi
     done
 done 2>/dev/null
@@ -158,25 +186,75 @@ done 2>/dev/null
 writers='' users=''
 # Those who do not write count if they stay: smartd, lsblk and their like have a node open for a moment. udev has one
 # while it handles an event, which took longer than 2.4 s on a busy emulated machine. Forty readings there take 20 s of
-# the 60 s that the survey has.
+# the 60 s that the survey has. A process that hangs on a drive (below) may end as soon as the drive answers.
 case $opened in
 *:*)
     writers=$(printf '%s\n' "$opened" | grep ' write$')
     users=$(printf '%s\n' "$opened" | grep -E ' (read|generic)$')
     ;;
 esac
-are_udev() {
-    printf '%s\n' "$users" | while read -r f access; do
-        { read -r name <"${f%/fd/*}/comm"; } 2>/dev/null || continue
-        case $name in systemd-udevd | '(udev-worker)' | udevd) ;; *) exit 1 ;; esac
+# $1 the number of a block device: the requests that it has completed, and those in flight.
+requests() {
+    reads='' writes='' discards='' flushes='' flying=''
+    { read -r reads _ _ _ writes _ _ _ flying _ _ discards _ _ _ flushes _ <"$sys/dev/block/$1/stat"; } 2>/dev/null
+    completed=$((${reads:-0} + ${writes:-0} + ${discards:-0} + ${flushes:-0})) flying=${flying:-0}
+}
+now() { { read -r seconds _ <"$proc/uptime"; } 2>/dev/null; seconds=${seconds%%.*} seconds=${seconds:-0}; }
+# A process (a file that it has open, the device's number) waits in the kernel (state D) for a candidate that has
+# requests, and has completed less than one a second: the drive is silent, and the process its symptom.
+is_hanging() {
+    case $earlier in *" $2="*) earliest=${earlier#*" $2="} ;; *) return 1 ;; esac
+    { read -r line <"${1%/fd/*}/stat"; } 2>/dev/null || return 1
+    line=${line##*') '}
+    [ "${line%% *}" = D ] || return 1
+    requests "$2"
+    [ "$flying" -gt 0 ] && [ $((completed - ${earliest%% *})) -le "$waited" ]
+}
+hanging() {
+    printf '%s\n' "$writers" "$users" | while read -r f number access; do
+        [ "$access" != generic ] && is_hanging "$f" "$number" && printf '%s %s %s\n' "$f" "$number" "$flying"
     done
 }
-round=0
-while [ -n "$users" ] && { [ $round -lt 8 ] || { [ $round -lt 40 ] && are_udev; }; }; do
+may_end() {
+    printf '%s\n' "$users" | while read -r f number access; do
+        { [ -n "$f" ] && read -r name <"${f%/fd/*}/comm"; } 2>/dev/null || continue
+        case $name in systemd-udevd | '(udev-worker)' | udevd) ;; *) is_hanging "$f" "$number" || exit 1 ;; esac
+    done
+}
+earlier=' ' hung='' waited=0 round=0
+if [ -n "$writers$users" ]; then
+    now
+    began=$seconds
+    for f; do
+        for d in "$sys/class/block/${f##*/}/dev" "$sys/class/block/${f##*/}"/*/partition; do
+            { read -r number <"${d%/*}/dev"; } 2>/dev/null || continue
+            requests "$number"
+            earlier="$earlier$number=$completed "
+        done
+    done
+    hung=$(hanging)
+fi
+while [ -n "$users$hung" ] && { [ $round -lt 8 ] || { [ $round -lt 40 ] && may_end; }; }; do
     sleep 0.3
     # shellcheck disable=SC2046  # paths of /proc have no blanks
     users=$(printf '%s\n' "$users" | grep -Fx -e "$(handles $(printf '%s\n' "$users" | cut -d ' ' -f 1))")
-    round=$((round + 1))
+    now
+    waited=$((seconds - began)) round=$((round + 1))
+    hung=$(hanging)
+done
+silent=' '
+# A drive that does not answer is not opened: whatever reads from it would hang, too, until the survey's time is over.
+for number in $(printf '%s\n' "$hung" | cut -s -d ' ' -f 2); do
+    cd -P "$sys/dev/block/$number" && { [ ! -e partition ] || cd ..; } && silent="$silent${PWD##*/} "
+done 2>/dev/null
+cd /
+for f; do
+    shift
+    case $silent in *" ${f##*/} "*) ;; *) set -- "$@" "$f" ;; esac
+done
+printf '%s\n' "$hung" | while read -r f number flying; do
+    p=${f%/fd/*}
+    [ -z "$f" ] || tell hanging "${p##*/}" "$number" "$waited" "$flying"
 done
 printf '%s\n' "$writers" "$users" | while read -r f number access; do
     [ -n "$f" ] || continue
@@ -184,12 +262,17 @@ printf '%s\n' "$writers" "$users" | while read -r f number access; do
     { read -r name <"$p/comm"; } 2>/dev/null
     tell opened "${p##*/}" "${f##*/}" "$access" "$number" "${name:-unknown}"
 done
-# The target of a link in fd cannot be reached without CAP_SYS_PTRACE; of the init of the namespace all files are open.
-for f in "$proc"/1/fd/*; do
-    [ -L "$f" ] && [ ! -e "$f" ] && [ -L "$f" ] || continue
-    tell unchecked 'open files of other processes cannot be looked at, so processes that use the drives are not seen'
+for f in $suspects; do
+    if ! still_hides "$f" || ! still_hides "$f"; then continue; fi
+    name=unknown
+    { read -r name <"${f%/fd/*}/comm"; } 2>/dev/null
+    tell blind openers "files that processes have open cannot be looked at, such as those of $name"
     break
 done
+# Processes may be hidden as a whole: by hidepid, a user namespace, or a /proc of other processes than one's own.
+if ! [ -d "$proc/1/fd" ] || ! [ -x "$proc/1/fd" ] || ! [ -e "$proc/self" ]; then
+    tell blind openers "$proc does not show the processes of the machine"
+fi
 [ ! -e "$proc/self/ns/pid" ] || tell pidns "$(stat -L -c %i "$proc/self/ns/pid")"
 tell scanned
 
@@ -208,7 +291,7 @@ if [ $# -gt 0 ]; then
         else
             for f; do signs TYPE,UUID "$f" | while read -r kind; do tell signature "$f" "$kind"; done; done
         fi
-    else tell unchecked 'wipefs is not there, so signatures are those that lsblk knows'
+    else tell blind signatures 'wipefs is not there'
     fi
 fi
 tell end

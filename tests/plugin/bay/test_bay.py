@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders.consents import wiped
 from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_disks import Device, World
 from support.simulator.simulated_rig import Scene, SimulatedMachine
@@ -101,13 +102,65 @@ UNIDENTIFIED = """{"smartctl": {"exit_status": 1, "messages": [
 def test_a_drive_that_smartctl_cannot_identify_is_refused_in_the_plan(
     inner: Inner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SIMULATED_MODEL", "ACME 9")
     monkeypatch.setenv("SIMULATED_UNIDENTIFIED", UNIDENTIFIED)
     for more in (("--collect-only",), ()):
         said = inner.refused("--ssd-devices=/dev/nvme*", *more)
-        assert said.startswith("/dev/nvme0n1 (")
-        assert "cannot be identified by smartctl: /dev/nvme0n1: Unknown device type; please specify it with" in said
+        assert said.startswith("smartctl: /dev/nvme0n1 (")
+        assert "cannot be identified by smartctl: Unknown device type; please specify it with" in said
         assert "--ssd-smart-type=/dev/nvme0n1=TYPE" in said
         assert "--ssd-smart-type=/dev/nvme0n1=none" in said
+
+
+QUICK = "--ssd-protocol=quick"
+#: What smartctl 7.3 says of QEMU's scsi-hd: INQUIRY is answered, nothing of health is.
+NO_HEALTH = """{"smartctl": {"exit_status": 4, "version": [7, 3]}, "device": {"protocol": "SCSI"},
+    "model_name": "QEMU HARDDISK"}"""
+
+
+def test_a_hypervisors_drives_run_without_health_and_are_named_once(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, promises: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_WITHOUT_HEALTH", NO_HEALTH)
+    monkeypatch.setenv("SIMULATED_MODEL", "QEMU HARDDISK")
+    inner.suite("drive")
+    result = inner.run(
+        "--ssd-devices=/dev/nvme*", promises, "--ssd-force-spec", QUICK, "-k", "steady_iops and read_4k_qd8"
+    )
+    assert "errors" not in result.parseoutcomes()
+    assert len(inner.records("verdict")) == 1
+    assert result.stdout.str().count("4 drives of a hypervisor (QEMU HARDDISK) have no health") == 1
+    assert {
+        drive["smart_type"]
+        for bay in json.loads((inner.folder() / "manifest.json").read_text())["bays"]
+        for drive in bay["drives"]
+    } == {"none"}
+    assert "4 drives was not read" in (inner.folder() / "summary.md").read_text()
+
+
+def test_the_inspection_of_a_hypervisors_drives_has_no_error(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_WITHOUT_HEALTH", NO_HEALTH)
+    monkeypatch.setenv("SIMULATED_MODEL", "QEMU HARDDISK")
+    inner.suite("inspection")
+    result = inner.run("--ssd-devices=/dev/nvme*", "--ssd-read-only")
+    outcomes = result.parseoutcomes()
+    assert not {"failed", "errors"} & set(outcomes)
+    cases = inner.cases()
+    assert "drive of a hypervisor" in cases["test_drives_are_not_worn"].message
+    assert cases["test_drives_have_unique_serials_and_wwns"].outcome == "passed"
+
+
+@pytest.mark.parametrize("args", [(), ("--ssd-smart-type=nvme",)])
+def test_unreadable_drives_are_refused_in_one_sentence_with_one_option(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("SIMULATED_WITHOUT_HEALTH", NO_HEALTH)
+    monkeypatch.setenv("SIMULATED_MODEL", "QEMU HARDDISK" if args else "ACME 9")
+    said = inner.refused("--ssd-devices=/dev/nvme*", *args)
+    assert "\n" not in said
+    assert said.count("no health that smartctl can read") == 1
+    assert said.endswith("--ssd-smart-type=none")
+    assert all(f"/dev/nvme{number}n1" in said for number in range(4))
 
 
 @pytest.mark.slow
@@ -116,6 +169,7 @@ def test_a_drive_that_smartctl_cannot_identify_is_accepted_with_a_type_or_withou
     inner: Inner, monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_UNIDENTIFIED", UNIDENTIFIED)
+    monkeypatch.setenv("SIMULATED_MODEL", "ACME 9")
     inner.suite("drive")
     # The forecast of the default protocol takes 15 s of simulated drives, which are no matter here.
     more = ("--ssd-protocol=quick", "--collect-only", "drive")
@@ -136,12 +190,27 @@ def test_a_smart_type_for_no_drive_of_the_run(inner: Inner, given: str) -> None:
     assert said == f"--ssd-smart-type: '{given.partition('=')[0]}' matches none of the drives under test."
 
 
-def test_what_the_survey_could_not_see_is_in_the_plan(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more", [(), ("--collect-only",)])
+def test_what_the_survey_cannot_see_is_refused_without_a_word_of_the_user(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
     facts = World.facts
     monkeypatch.setattr(World, "facts", lambda self, *nodes: f"pidns\x004026532201\0{facts(self, *nodes)}")
     inner.suite("drive")
-    said = inner.run("--ssd-devices=/dev/nvme*", "--collect-only", "drive").stdout.str()
-    assert "the run is in a PID namespace of its own" in said
+    assert inner.refused("--ssd-devices=/dev/nvme*", *more, "drive").endswith("add --ssd-unchecked=openers.")
+    assert "openers" in inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports", *more, "drive")
+    accepted = "--ssd-unchecked=openers,exports"
+    said = inner.run("--ssd-devices=/dev/nvme*", accepted, "--collect-only", "drive").stdout.str()
+    assert "--ssd-unchecked=openers: not checked: the program is in a PID namespace of its own" in said
+    assert "--ssd-unchecked=exports: not needed" in said
+
+
+def test_a_source_of_the_guard_that_does_not_exist(inner: Inner) -> None:
+    said = inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports,all")
+    assert said == (
+        "--ssd-unchecked: all is no source of the guard; the sources are exports, openers, layers, signatures, "
+        "reservations"
+    )
 
 
 def test_consent_for_a_drive_that_was_not_named(inner: Inner) -> None:
@@ -287,9 +356,10 @@ def test_a_run_and_its_plan_refuse_content_without_a_signature(
     monkeypatch.setenv("SIMULATED_DATA", "/dev/nvme1n1")
     monkeypatch.setenv("SIMULATED_UNREADABLE", "/dev/nvme2n1")
     said = inner.refused("--ssd-devices=/dev/nvme*", *more).splitlines()
-    assert len(said) == 2
+    assert len(said) == 3
     assert "data without a signature (first at byte 1048576); if that may be destroyed, add --ssd-wipe=SSDQ" in said[0]
-    assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed, add" in said[1]
+    assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed unread" in said[1]
+    assert said[2].startswith("All of these options: --ssd-wipe=SSDQ")
 
 
 LEFT = "3aaa0122:29827cfa:5331ad66:ca767371"
@@ -312,7 +382,7 @@ def leftover(fstype: str | None = None) -> tuple[World, ScriptedMachine]:
 
 def as_planned(world: World, machine: ScriptedMachine, *wipe: str) -> list[str]:
     """What the guard says of both drives in a run that only collects."""
-    ours, wanted, consents = frozenset({LEFT}), {"sdb", "sdc"}, frozenset(wipe)
+    ours, wanted, consents = frozenset({LEFT}), {"sdb", "sdc"}, wiped(*wipe)
     topology, _ = bay._without_leftovers(machine, survey(machine, wanted), ours, wanted, consents)  # type: ignore[arg-type]
     assert not [argv for argv in machine.asked if argv[0] == "mdadm"]
     return [str(each) for each in refusals.refusals(topology, world.matches(), consents, ours)]
@@ -350,7 +420,7 @@ def cleared(monkeypatch: pytest.MonkeyPatch, *, refuses: bool = False) -> tuple[
     drives = survey(machine, {"sdb", "sdc"})
     known = Bay(None, tuple(drives.drive(name) for name in ("sdb", "sdc")))
     opened = bay.OpenedBay(known, machine, tuple(world.matches()), has_leftovers=True)  # type: ignore[arg-type]
-    settings = SimpleNamespace(wipe=frozenset(), is_of_several=False)
+    settings = SimpleNamespace(consents=frozenset(), unchecked=frozenset(), is_of_several=False)
     ours, refuse = (lambda: frozenset({LEFT})), (lambda drive: ["not today"] if refuses else [])
     return bay.clear(opened, settings, ours, refuse, lambda kind, **facts: None), stopped  # type: ignore[arg-type]
 
@@ -362,3 +432,42 @@ def test_clear_stops_leftovers_and_checks_the_drives_again(monkeypatch: pytest.M
     assert set(found.contents) == {"sdb", "sdc"}
     with pytest.raises(pytest.UsageError, match="not today"):
         cleared(monkeypatch, refuses=True)
+
+
+@pytest.fixture
+def unequal(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of four drives has half the capacity."""
+    assert inner
+    monkeypatch.setenv("SIMULATED_SIZES", "SSDQ0002=240057409536")
+
+
+@pytest.mark.usefixtures("unequal")
+def test_drives_of_different_size_are_measured_side_by_side(inner: Inner, promises: str) -> None:
+    inner.suite("drive")
+    result = inner.run(
+        "--ssd-devices=/dev/nvme*", promises, "--ssd-force-spec", QUICK, "-k", "steady_iops and read_4k_qd8"
+    )
+    assert "errors" not in result.parseoutcomes()
+    assert len(inner.records("verdict")) == 1
+
+
+@pytest.mark.usefixtures("unequal")
+@pytest.mark.parametrize("args", [("--ssd-read-only",), ()])
+def test_the_inspection_names_the_drive_of_another_size(inner: Inner, args: tuple[str, ...]) -> None:
+    inner.suite("inspection")
+    inner.run("--ssd-devices=/dev/nvme*", *args, "-k", "alike")
+    (case,) = inner.cases().values()
+    assert case.outcome == "failure"
+    assert "SSDQ0002" in case.message
+
+
+@pytest.mark.usefixtures("unequal")
+def test_an_array_of_drives_of_different_size_is_refused_before_anything_is_built(inner: Inner) -> None:
+    inner.suite("raid0")
+    inner.suite("drive")
+    result = inner.run("--ssd-devices=/dev/nvme*", QUICK, "raid0", "drive")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (said,) = [line for line in result.errlines if line]
+    assert "cannot form one array" in said
+    assert "SSDQ0002" in said
+    assert inner.records("array_created", "measured") == []

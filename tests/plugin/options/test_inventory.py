@@ -250,9 +250,10 @@ def test_a_run_with_bays_is_a_run(options: dict[str, object], is_active: bool) -
 def test_settings_of_one_bay_are_those_of_a_run_of_it_alone() -> None:
     first, second = BayRequest("a", Devices(host="a")), BayRequest("b", Devices(host="b"), ssh_config="/its/own")
     settings = Settings(
-        devices=first.devices, bays=(first, second), specs=(), protocol="quick", wipe=frozenset(), arrays=(),
-        run_root=Path("x"), resume=None, ssh_config="/ours", reconnect_s=0, wait_s=0, inconclusive="error",
-        junit_properties=True, page=True, members=True, explore_database=Path("x"), explore_seed="", replay=None,
+        devices=first.devices, bays=(first, second), specs=(), protocol="quick", consents=frozenset(),
+        unchecked=frozenset(), arrays=(), run_root=Path("x"), resume=None, ssh_config="/ours", reconnect_s=0, wait_s=0,
+        inconclusive="error", junit_properties=True, page=True, members=True, explore_database=Path("x"),
+        explore_seed="", replay=None,
     )  # fmt: skip
     assert (settings.of(first).devices, settings.of(first).ssh_config) == (first.devices, "/ours")
     assert (settings.of(second).bays, settings.of(second).ssh_config) == ((second,), "/its/own")

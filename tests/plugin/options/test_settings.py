@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
 OPTIONS = (
-    "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[,SERIAL...]",
+    "--ssd-devices=WHERE", "--ssd-spec=SPEC", "--ssd-protocol=PROTOCOL", "--ssd-wipe=SERIAL[@MARK][,...]",
+    "--ssd-shared=SERIAL[,SERIAL...]", "--ssd-configured=SERIAL[,SERIAL...]", "--ssd-unreadable=SERIAL[,SERIAL...]",
+    "--ssd-unchecked=SOURCE[,SOURCE...]",
     "--ssd-run-dir=DIR", "--ssd-ssh-config=FILE", "--ssd-arrays=LIST", "--ssd-resume=RUN",
     "--ssd-baseline=RUN",
     "--ssd-reconnect=DURATION", "--ssd-wait=DURATION", "--ssd-budget=DURATION",
@@ -217,6 +219,7 @@ def test_names_of_bays_are_names_and_none_is_there_twice(machines: list[str]) ->
             "ssd_shared_path must be auto, error, warn or ignore, not 'maybe'",
         ),
         (("--ssd-wipe=S1",), "--ssd-wipe needs drives: add --ssd-devices or --ssd-bays"),
+        (("--ssd-unchecked=exports",), "--ssd-unchecked needs drives: add --ssd-devices or --ssd-bays"),
         (("--ssd-spec=default",), "--ssd-spec needs drives: add --ssd-devices or --ssd-bays"),
         (("--ssd-protocol=intel",), "--ssd-protocol needs drives: add --ssd-devices or --ssd-bays"),
         (

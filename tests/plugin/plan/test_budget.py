@@ -34,6 +34,10 @@ READS = Workload("randread", "4k", 32)
 ARRAYS = [Geometry.parse(f"raid0x{width}") for width in (2, 3, 4)]
 STEPS: Steps = order.in_order(CampaignStep(StepKind.MEASURED, each, READS) for each in ARRAYS)
 
+INTEL = replace(protocol.load("intel"), precondition_s=0.0, fill_passes=0)
+SEARCH = CampaignStep(StepKind.SEARCH, Geometry.parse("drivex4"), READS)
+SATURATION = CampaignStep(StepKind.SATURATION, ARRAYS[0], Workload("randwrite", "4k", 32))
+
 
 def prices(*claims: Claim, settings: protocol.Protocol = OURS) -> Prices:
     asked = {(each, READS): frozenset(claims or {Claim.STEADY_IOPS, Claim.SCALING_SLOPE}) for each in ARRAYS}
@@ -66,16 +70,31 @@ def test_nothing_fits_into_a_minute() -> None:
     assert (found.measured, found.left_out) == (0, STEPS)
 
 
+@pytest.mark.parametrize("settings", [INTEL, OURS])
+def test_least_budget_measures_something_and_half_of_it_nothing(settings: protocol.Protocol) -> None:
+    steps, of = (SATURATION, *STEPS), prices(settings=settings)
+    least_s = budget.least_of(steps, of)
+    assert budget.fit(least_s + 60, steps, of).measured >= 1
+    assert budget.fit(budget.least_of(STEPS, of) / 2, STEPS, of).measured == 0
+
+
+def test_budget_that_suffices_for_nothing_is_refused(inner: Inner, promises: str) -> None:
+    given = (promises, "--ssd-devices=lab:4", "--ssd-protocol=intel")
+    refused = inner.run(*given, "--ssd-budget=10s")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    sentence = refused.stderr.str()
+    assert "--ssd-budget=10 s " in sentence
+    least = re.search(r"needs (.+), with", sentence)
+    assert least
+    planned = inner.run(*given, f"--ssd-budget={least[1].replace(' ', '')}", "--collect-only")
+    assert planned.ret == pytest.ExitCode.OK
+
+
 def test_fixed_times_are_never_shortened() -> None:
     intel = replace(protocol.load("intel"), precondition_s=0.0, fill_passes=0)
     found = budget.fit(1.4 * HOUR, STEPS, prices(settings=intel))
     assert not found.ends_s
     assert found.left_out == STEPS[-1:]
-
-
-INTEL = replace(protocol.load("intel"), precondition_s=0.0, fill_passes=0)
-SEARCH = CampaignStep(StepKind.SEARCH, Geometry.parse("drivex4"), READS)
-SATURATION = CampaignStep(StepKind.SATURATION, ARRAYS[0], Workload("randwrite", "4k", 32))
 
 
 def test_a_step_longer_than_the_budget_costs_no_measurement() -> None:

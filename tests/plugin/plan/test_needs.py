@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.plugin.plan.needs import Need, objections, of_layout
+from pytest_ssdqual.plugin.plan.needs import Need, objections
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -22,21 +22,6 @@ DRIVE = Drive(
     path="/dev/sdb", kname="sdb", model="ACME", serial="S1", wwn=None, firmware=None, size_bytes=480 * 10**9,
     logical_block_bytes=512, physical_block_bytes=4096, rotational=False, transport="sata", queue_limit=32,
 )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("array", "layout", "is_refused"),
-    [
-        ("raid10x4-1failed", "n2", False),
-        ("raid10x4-1failed", "f2", True),
-        ("raid10x4-1failed", "o2", True),
-        ("raid10x4", "f2", False),
-        ("raid5x4-1failed", "f2", False),
-    ],
-)
-def test_a_degraded_raid10_is_judged_in_the_layout_that_has_a_law(array: str, layout: str, is_refused: bool) -> None:
-    need = Need(geometries=(Geometry.parse(array),), measured=(Workload("randread", "4k", 8),))
-    assert bool(of_layout(need, layout)) is is_refused
 
 
 def against(workload: Workload, array: str = "drivex2", **drive: object) -> tuple[str, ...]:

@@ -13,9 +13,6 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.raid.screening import Agreement
-from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -69,31 +66,3 @@ def test_a_curve_keeps_the_order_of_its_set_and_has_the_promise_of_the_first() -
 def test_nothing_is_no_sweep() -> None:
     with pytest.raises(ValueError, match="nothing was measured"):
         Sweep(())
-
-
-PREDICTED = Estimate(1300.0, 1100.0, 1500.0, 5, Unit.IOPS, is_predicted=True)
-AGREEMENT = Agreement("raid5", 20, 6, 8, 12, 10.0, 0.95)
-
-
-def test_predicted_widths_need_an_agreement_and_the_other_way_round() -> None:
-    four = Geometry.parse("raid5x4")
-    with pytest.raises(ValueError, match="other points agree"):
-        Sweep((measured("raid5x3"),), predicted={four: PREDICTED})
-    with pytest.raises(ValueError, match="other points agree"):
-        Sweep((measured("raid5x3"),), agreement=AGREEMENT)
-
-
-def test_a_screened_sweep_is_about_all_widths_and_has_files_of_the_measured_ones() -> None:
-    sweep = Sweep(
-        (measured("raid5x5", raw="fio/c"), measured("raid5x3")),
-        predicted={Geometry.parse("raid5x4"): PREDICTED},
-        agreement=AGREEMENT,
-    )
-    assert str(sweep.subject) == "raid5x3…raid5x5 randread_4k_qd8"
-    assert [str(each) for each in sweep.subject.geometries] == ["raid5x3", "raid5x4", "raid5x5"]
-    assert sweep.raw_files() == ("fio/a", "fio/c")
-    scaling = estimators.of_scaling(sweep)
-    assert [point.iops.value for point in scaling.points] == [1000, 1300, 1000]
-    assert scaling.points[1].iops.low == 1100
-    assert scaling.slope.is_predicted
-    assert not estimators.of_scaling(SWEEP).slope.is_predicted

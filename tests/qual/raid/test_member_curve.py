@@ -8,13 +8,13 @@ from support.builders.strategies import side_by_side
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
-CHUNK = 64 << 10
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 
 
@@ -65,23 +65,8 @@ def test_members_are_measured_at_their_own_mix_and_around_their_own_depth(
     assert max(each.qd_per_drive for each in limited) <= 5
 
 
-@pytest.mark.parametrize("level", ["raid0x4", "raid1x2", "raid5x4", "raid6x4", "raid10x4", "raid5x4-1failed"])
-def test_small_random_io_has_a_prediction(level: str) -> None:
-    for workload in (READ, WRITE, Workload("randrw", "4k", 1, 70)):
-        assert not member_curve.objection(Geometry.parse(level), workload, CHUNK)
-
-
-@pytest.mark.parametrize(
-    ("level", "workload", "why"),
-    [
-        ("drivex4", READ, "bare drives"),
-        ("raid5x4-1rebuilding", READ, "rebuilt"),
-        ("raid5x4", Workload("read", "128k", 8), "sequential"),
-        ("raid5x4", Workload("randread", "128k", 8), "split at chunks"),
-        ("raid5x4", Workload("randwrite", "16k", 8), "page by page"),
-        ("raid0x4", Workload("randwrite", "4k", 8, offset="512"), "aligned"),
-        ("raid0x4", Workload("randread", "4k", 8, zipf=120), "evenly random"),
-    ],
-)
-def test_where_no_law_exists_the_reason_is_stated(level: str, workload: Workload, why: str) -> None:
-    assert why in member_curve.objection(Geometry.parse(level), workload, CHUNK)
+def test_arrays_are_predicted_where_the_law_holds_and_bare_drives_never() -> None:
+    array = Geometry.parse("raid5x4")
+    assert not member_curve.objection(array, READ, Striping())
+    assert "split at chunks" in member_curve.objection(array, Workload("randread", "128k", 8), Striping())
+    assert "bare drives" in member_curve.objection(Geometry.parse("drivex4"), READ, Striping())

@@ -2,17 +2,15 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
-from pytest_ssdqual.qual.raid.scaling import fit, objection, sweep_objection, with_repeats
+from pytest_ssdqual.qual.raid.scaling import fit, with_repeats
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, mean_of_rounds
-from pytest_ssdqual.qual.units import Unit, parse_size
-from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.units import Unit
 
 
 def about(iops: float, percent: float = 0.0) -> Estimate:
@@ -196,61 +194,6 @@ def test_a_width_that_may_do_nothing_has_no_negative_share() -> None:
     assert found.deviation.high == 100
 
 
-@pytest.mark.parametrize(
-    ("array", "workload", "chunk", "has_law"),
-    [
-        ("raid5x8", Workload("randwrite", "64k", 8), "64k", True),
-        ("raid5x8", Workload("randwrite", "128k", 8), "64k", False),
-        ("raid6x8", Workload("randrw", "4k/50:128k/50", 8, 70, name="mix"), "64k", False),
-        ("raid5x8", Workload("randwrite", "128k", 8), "256k", True),
-        ("raid5x8", Workload("randread", "128k", 8), "64k", True),
-        ("raid5x8", Workload("write", "1m", 8), "64k", True),
-        ("raid10x8", Workload("randwrite", "1m", 8), "64k", True),
-    ],
-)
-def test_writes_wider_than_a_chunk_have_no_law_where_there_is_parity(
-    array: str, workload: Workload, chunk: str, has_law: bool
-) -> None:
-    assert (objection(Geometry.parse(array), workload, parse_size(chunk)) == "") == has_law
-
-
-@pytest.mark.parametrize(
-    ("arrays", "size", "chunk", "has_law"),
-    [
-        ("raid10x2 raid10x4", "128k", "64k", False),
-        ("raid10x2 raid10x4", "64k", "64k", True),
-        ("raid10x2 raid10x4", "128k", "128k", True),
-        ("raid10x4 raid10x6", "128k", "64k", True),
-        ("raid10x2", "128k", "64k", True),
-        ("raid0x2 raid0x4", "128k", "64k", True),
-        ("raid5x3 raid5x4", "128k", "64k", False),
-    ],
-)
-def test_a_pair_that_is_not_striped_is_no_baseline_of_transfers_wider_than_a_chunk(
-    arrays: str, size: str, chunk: str, has_law: bool
-) -> None:
-    geometries = [Geometry.parse(each) for each in arrays.split()]
-    found = sweep_objection(geometries, Workload("randwrite", size, 8), parse_size(chunk))
-    assert (found == "") == has_law
-
-
-def test_of_writes_wider_than_a_chunk_the_law_would_be_wrong() -> None:
-    """Counted stripe by stripe for 128 KiB in chunks of 64 KiB, as md decides for each of them."""
-
-    def drives_worth(width: int) -> float:
-        data, ios = width - 1, []
-        for first in range(0, 2 * data, 2):  # chunks at which such a write may begin
-            of_row = [chunk // data for chunk in (first, first + 1)]
-            written = [of_row.count(row) for row in dict.fromkeys(of_row)]
-            ios.append(sum(min(2 * each + 2, data + 1) for each in written))
-        return width * len(ios) / sum(ios)
-
-    assert drives_worth(4) / drives_worth(3) == pytest.approx(0.75)
-    assert drives_worth(8) / drives_worth(3) == pytest.approx(1.27, abs=0.01)
-    law = [expected_iops(Geometry(RaidLevel.RAID5, width), 0.0, 1, 1) for width in (3, 4, 8)]
-    assert [each / law[0] for each in law] == pytest.approx([1, 1, 2])
-
-
 def test_drives_that_are_delays_scale_by_the_prediction_and_not_by_the_law() -> None:
     """At depth 1 a RAID 5 write waits for two phases, so IOPS grow with N; the law of busy drives has N/P."""
     measured = sweep(RaidLevel.RAID5, {3: 3_000, 4: 4_000, 8: 8_000}, 1.0)
@@ -265,18 +208,3 @@ def test_drives_that_are_delays_scale_by_the_prediction_and_not_by_the_law() -> 
     # A prediction for some widths only is no line.
     some = {each: value for each, value in predicted.items() if each.width < 8}
     assert fit(measured, 0.0, expected=some).slope == fit(measured, 0.0).slope
-
-
-def test_bounds_of_predicted_widths_add_up() -> None:
-    measured = sweep(RaidLevel.RAID0, {2: 2_000, 4: 4_000, 6: 6_000, 8: 8_000}, 1.0)
-    inner = {each: estimate for each, estimate in measured.items() if 2 < each.width < 8}
-    predicted = measured | {
-        each: replace(estimate, low=0.9 * estimate.value, high=1.1 * estimate.value, is_predicted=True)
-        for each, estimate in inner.items()
-    }
-    # All predicted arrays at the low ends of their bounds.
-    all_low = measured | {each: about(0.9 * estimate.value) for each, estimate in inner.items()}
-    slope = fit(predicted, 1.0).slope
-    assert slope.low < fit(all_low, 1.0).slope.value < slope.value
-    independent = predicted | {each: replace(predicted[each], is_predicted=False) for each in inner}
-    assert slope.low < fit(independent, 1.0).slope.low

@@ -8,7 +8,7 @@ from support.builders.sheet import PRODUCT, errors, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
-from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify
+from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify, is_virtual
 from pytest_ssdqual.qual.workload.workload import Workload
 
 ONE, FOUR = Geometry.parse("drivex1"), Geometry.parse("raid5x4")
@@ -30,12 +30,43 @@ READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
         ("ACME 9", None, None, None),
         ("QEMU NVMe Ctrl", "nvme", "16.0 GT/s PCIe", DriveClass.EMULATED),
         (" SSDQUAL-SM300", "nvme", None, DriveClass.EMULATED),
+        ("Amazon Elastic Block Store", "nvme", None, DriveClass.EMULATED),
+        (None, "virtio", None, DriveClass.EMULATED),
     ],
 )
 def test_the_class_follows_from_what_the_drive_reports(
     model: str | None, transport: str | None, link: str | None, expected: DriveClass | None
 ) -> None:
     assert classify(model, transport, link) is expected
+
+
+@pytest.mark.parametrize(
+    ("model", "transport", "kname", "expected"),
+    [
+        ("QEMU HARDDISK", "spi", "sdb", True),
+        ("QEMU_HARDDISK", None, "sdb", True),
+        (None, "virtio", "vdb", True),
+        (None, None, "vdaa", True),
+        (None, None, "xvdb", True),
+        ("Virtual_disk", None, "sdb", True),
+        ("Virtual Disk", None, "sdb", True),
+        ("VMware Virtual NVMe Disk", "nvme", "nvme0n1", True),
+        ("VBOX HARDDISK", "sata", "sdb", True),
+        ("PersistentDisk", None, "sdb", True),
+        ("nvme_card-pd", "nvme", "nvme0n1", True),
+        ("MSFT NVMe Accelerator v1.0", "nvme", "nvme0n1", True),
+        ("Volume", None, "sdb", True),
+        ("Volume Master 9", "sata", "sdb", False),
+        ("MICRON_MTFDDAK960TDS", "sata", "sdb", False),
+        ("SAMSUNG MZQL27T6HBLA-00A07", "nvme", "nvme0n1", False),
+        (None, "nvme", "nvme0n1", False),
+        (None, "usb", "sdb", False),
+    ],
+)
+def test_a_hypervisors_drive_is_known_by_model_transport_or_name(
+    model: str | None, transport: str | None, kname: str, expected: bool
+) -> None:
+    assert is_virtual(model, transport, kname) is expected
 
 
 def bound(drive_class: DriveClass | None, geometry: Geometry, workload: Workload) -> float:

@@ -12,7 +12,6 @@ from pytest_ssdqual.qual.spec.protocol_rules import (
     ExploreRule,
     IntegrityRule,
     InterleaveRule,
-    ScreenRule,
     SequentialRule,
     SteadyRule,
     VerdictRule,
@@ -121,32 +120,9 @@ def test_rounds_shorter_than_fios_reports_are_refused(tmp_path: Path) -> None:
         load(tmp_path, GOOD.replace('"5 min"', '"4 s"'))
 
 
-def test_screening_is_sequential_with_a_sample() -> None:
-    screen, sequential = protocol.load("screen"), protocol.load("sequential")
-    assert screen.screen == ScreenRule(tolerance_percent=10, outside_percent=15, worst=4)
-    assert sequential.screen is None
-    assert (screen.acceptance, sequential.acceptance) == (False, True)
-    same = replace(screen, name="sequential", acceptance=True, screen=None, members=sequential.members)
-    assert same == sequential
-
-
-@pytest.mark.parametrize(
-    ("table", "sentence"),
-    [
-        ('[screen]\ntolerance = "60 %"', "screen.tolerance"),
-        ('[screen]\noutside = "0 %"', "screen.outside"),
-        ("[screen]\nworst = -1", "screen.worst"),
-        ("[screen]\nsample = 5", "screen.sample"),
-        ('[screen]\n[members]\nwindow = "0 s"', "members.window is 0"),
-    ],
-)
-def test_a_screen_that_cannot_be_used_is_refused(tmp_path: Path, table: str, sentence: str) -> None:
-    require_refused(tmp_path, f"{GOOD}\n{table}\n", sentence)
-
-
 def test_what_is_shipped() -> None:
     assert protocol.shipped() == (
-        "intel", "intel910", "interleaved", "quick", "screen", "sequential", "snia", "stec", "toms_s3500",
+        "intel", "intel910", "interleaved", "quick", "sequential", "snia", "stec", "toms_s3500",
     )  # fmt: skip
     quick, intel = protocol.load("quick"), protocol.load("intel")
     assert not quick.acceptance
@@ -266,7 +242,6 @@ def test_turns_are_sequential_with_rounds(tmp_path: Path) -> None:
         ('[interleave]\ncell = "1 s"', "interleave.cell"),
         ('[interleave]\ncell = "10 s"', "interleave.cell (10 s) is 20 s at least for acceptance"),
         ("[interleave]\nworkloads = 1", "interleave.workloads"),
-        ("[interleave]\n[screen]", "the table screen only some"),
     ],
 )
 def test_turns_that_cannot_be_taken_are_refused(tmp_path: Path, table: str, sentence: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from support.builders.sheet import PRODUCT, errors, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import OF_HEAT, Accountable, Claim, Direction, Scope
 from pytest_ssdqual.qual.spec.spec import SpecError
@@ -309,9 +310,27 @@ def test_the_reason_to_skip_names_the_figure_that_is_missing() -> None:
         "Intel SSD DC S3500 480 GB publishes no figure for randread 4k at queue depth 8, "
         f"which randwrite_4k_qd8 on {RAID5} is held to"
     )
-    assert s3500.why_no_limit("steady_iops", RAID5, Workload("write", "128k", 8)) == (
-        f"Intel SSD DC S3500 480 GB publishes no steady IOPS of write_128k_qd8 on {RAID5}"
+    lawless = s3500.why_no_limit("steady_iops", RAID5, Workload("write", "128k", 8))
+    assert lawless.startswith(
+        f"Intel SSD DC S3500 480 GB publishes no steady IOPS of write_128k_qd8 on {RAID5}, and no law"
     )
+
+
+def test_a_percentage_of_the_sheet_is_promised_of_arrays_that_the_law_covers(tmp_path: Path) -> None:
+    """Each transfer of 128 KiB is two I/Os at chunks of 64 KiB: drives that are bound by IOPS do half as many."""
+    text = PRODUCT + promise(claim="steady_iops", min_percent_of_spec=90)
+    text += figure(bs="128k", iops=100)
+    acme, wide = load(tmp_path, text), Workload("randread", "128k", 8)
+    array, drives = Geometry.parse("raid5x4"), Geometry.parse("drivex4")
+    assert acme.limit("steady_iops", array, wide) is None
+    assert "array.chunk" in acme.why_no_limit("steady_iops", array, wide)
+    assert acme.lacks_figure(Claim.STEADY_IOPS, array, wide)
+    for judged, on in ((acme, drives), (acme.on(Striping(128 << 10)), array)):
+        assert judged.limit("steady_iops", on, wide) is not None
+        assert not judged.lacks_figure(Claim.STEADY_IOPS, on, wide)
+    # What the user promises in numbers needs no law.
+    numbers = load(tmp_path, PRODUCT + promise(claim="steady_iops", at_least="100 IOPS"))
+    assert numbers.limit("steady_iops", array, wide) is not None
 
 
 @pytest.mark.parametrize("more", [{"zipf": 120}, {"region_percent": 10}, {"sync": True}, {"compressible_percent": 50}])

@@ -7,7 +7,7 @@ import pytest
 from support.builders.sheet import PRODUCT, load
 
 from pytest_ssdqual.qual.spec import protocol, toml
-from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, ScreenRule, SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, SequentialRule
 from pytest_ssdqual.qual.spec.toml import DocumentError
 
 MANUAL = Path(__file__).parents[3] / "docs" / "specs.md"
@@ -20,9 +20,8 @@ def test_the_files_of_the_manual_are_in_order(tmp_path: Path) -> None:
     parts = [PRODUCT + text for text in files if text.startswith(("[[figure]]", "[[promise]]", "[health]", "[lot]"))]
     sequential = [text for text in files if text.startswith("[measure]")]
     assert (len(whole), len(parts), len(protocols), len(sequential)) == (1, 5, 1, 1)
-    screens = [text for text in files if text.startswith("[screen]")]
     turns = [text for text in files if text.startswith("[interleave]")]
-    assert (len(files), len(screens), len(turns)) == (10, 1, 1)
+    assert (len(files), len(turns)) == (9, 1)
     assert [len(load(tmp_path, text).promises) for text in (*whole, *parts)] == [3, 0, 0, 4, 0, 0]
     assert load(tmp_path, parts[-1]).lot is not None
     (tmp_path / "protocol.toml").write_text(protocols[0], encoding="utf-8")
@@ -32,11 +31,7 @@ def test_the_files_of_the_manual_are_in_order(tmp_path: Path) -> None:
     (tmp_path / "looks.toml").write_text(looks, encoding="utf-8")
     # The manual shows what is taken where nothing is given.
     assert protocol.load(tmp_path / "looks.toml").sequential == SequentialRule()
-    assert protocol.load(tmp_path / "protocol.toml").screen == ScreenRule()
-    alone = re.sub(r"\[screen\].*?(?=\[loop\])", screens[0] + "\n", protocols[0], flags=re.DOTALL)
-    (tmp_path / "alone.toml").write_text(alone, encoding="utf-8")
-    assert protocol.load(tmp_path / "alone.toml").screen == ScreenRule()
-    in_turn = re.sub(r"\[screen\].*?(?=\[loop\])", turns[0] + "\n", looks, flags=re.DOTALL)
+    in_turn = re.sub(r"(?=\[loop\])", turns[0] + "\n", looks)
     (tmp_path / "turns.toml").write_text(in_turn, encoding="utf-8")
     assert protocol.load(tmp_path / "turns.toml").interleave == InterleaveRule()
 

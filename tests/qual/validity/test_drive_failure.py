@@ -3,9 +3,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.measured.environment import KernelLine
+from pytest_ssdqual.qual.validity import fault_codes
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureOrigin, attribute
+from pytest_ssdqual.qual.validity.fault_codes import Fault
+from pytest_ssdqual.qual.validity.fault_signatures import NVME_STATUS, signature_of
 
 ERROR = "raid5x3 cannot be measured: degraded by 1 member"
 
@@ -29,7 +34,7 @@ def said(*texts: str) -> tuple[KernelLine, ...]:
 @pytest.mark.parametrize(
     ("words", "finding"),
     [
-        ("critical medium error, dev nvme1n1, sector 2048 op 0x0:(READ)", "media errors"),
+        ("nvme1n1: Read(0x2) @ LBA 8, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR", "media errors"),
         ("nvme nvme1: Device not ready; aborting reset, CSTS=0x1", "gave it up"),
         ("nvme nvme1: I/O 12 QID 1 timeout, reset controller", "timed out"),
         ("I/O error, dev nvme1n1, sector 2048 op 0x1:(WRITE)", "requests failed"),
@@ -66,7 +71,7 @@ def test_corrected_errors_of_the_link_blame_no_drive(words: str) -> None:
 
 
 def test_one_drive_that_is_gone_is_named_beside_one_with_media_errors() -> None:
-    kernel = said("critical medium error, dev nvme0n1, sector 2048 op 0x0:(READ)")
+    kernel = said("nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR")
     found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], kernel)
     assert [each.serial for each in found.drives] == ["S0", "S1"]
     both = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2, present=False)], kernel)
@@ -107,8 +112,8 @@ def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> No
     [
         (["mce: [Hardware Error]: Machine check events logged"], FailureOrigin.DRIVE),
         (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: 8c000041000800c0"], FailureOrigin.DRIVE),
-        (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: bc000041000800c0"], FailureOrigin.PATH),
-        (["mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 6: bc00000000800400"], FailureOrigin.PATH),
+        (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: bc000041000800c0"], FailureOrigin.HOST),
+        (["mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 6: bc00000000800400"], FailureOrigin.HOST),
         (
             [
                 "[Hardware Error]: Corrected error, no action required.",
@@ -116,14 +121,14 @@ def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> No
             ],
             FailureOrigin.DRIVE,
         ),
-        (["[Hardware Error]: Uncorrected, software restartable error."], FailureOrigin.PATH),
+        (["[Hardware Error]: Uncorrected, software restartable error."], FailureOrigin.HOST),
     ],
 )
 def test_only_an_uncorrected_error_of_the_host_excuses_a_drive(words: list[str], origin: FailureOrigin) -> None:
     assert attribute(ERROR, [sata(1, present=False), sata(2)], said(*words)).origin is origin
 
 
-@pytest.mark.parametrize(("severity", "origin"), [("corrected", FailureOrigin.DRIVE), ("fatal", FailureOrigin.PATH)])
+@pytest.mark.parametrize(("severity", "origin"), [("corrected", FailureOrigin.DRIVE), ("fatal", FailureOrigin.HOST)])
 def test_an_error_that_firmware_corrected_excuses_no_drive(severity: str, origin: FailureOrigin) -> None:
     lines = said(
         "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0",
@@ -152,20 +157,36 @@ def test_silence_is_no_evidence_without_any_other() -> None:
     assert drive.findings[-1] == "it answers smartctl no more"
 
 
-@pytest.mark.parametrize(
-    ("operation", "origin"),
-    [
-        ("0x0:(READ)", FailureOrigin.DRIVE),
-        ("0x1:(WRITE)", FailureOrigin.DRIVE),
-        ("0x9:(WRITE_ZEROES)", FailureOrigin.UNKNOWN),
-    ],
-)
-def test_a_drive_that_refuses_reads_or_writes_has_failed(operation: str, origin: FailureOrigin) -> None:
-    """The kernel turns a drive's Invalid Opcode, Field or Namespace into this error."""
+@pytest.mark.parametrize("operation", ["0x0:(READ)", "0x1:(WRITE)", "0x9:(WRITE_ZEROES)"])
+def test_a_request_that_is_not_supported_proves_no_defect(operation: str) -> None:
+    """The kernel turns a drive's Invalid Opcode, Field or Namespace into this error, and its own lack of support."""
     line = said(f"operation not supported error, dev nvme1n1, sector 8 op {operation} flags 0x0")
-    error = "a read failed on /dev/nvme1n1: Operation not supported"
-    assert attribute(error, [nvme(0), nvme(1)], line).origin is origin
-    assert attribute(error, [nvme(0), nvme(1)], ()).origin is FailureOrigin.UNKNOWN
+    for error in ("a read failed on /dev/nvme1n1: Operation not supported", ERROR):
+        assert attribute(error, [nvme(0), nvme(1)], line).origin is FailureOrigin.UNKNOWN
+
+
+def test_only_a_status_that_states_a_defect_proves_one() -> None:
+    """NVMe base 2.0, figures 96 to 100: Internal Error, Write Fault and Unrecovered Read Error."""
+    proof = {
+        (kind, code)
+        for kind in range(8)
+        for code in range(256)
+        if fault_codes.of_nvme(kind, code).fault in (Fault.MEDIUM, Fault.DRIVE)
+    }
+    assert proof == {(0, 0x06), (2, 0x80), (2, 0x81)}
+
+
+@given(key=st.text(max_size=20), additional=st.text(max_size=40))
+def test_sense_data_that_are_unknown_prove_no_defect(key: str, additional: str) -> None:
+    assume(key not in ("Medium Error", "Hardware Error"))
+    assert fault_codes.of_sense(key, additional).fault not in (Fault.MEDIUM, Fault.DRIVE)
+
+
+@given(st.lists(st.text(st.characters(codec="ascii"), max_size=60), max_size=12))
+def test_words_that_are_in_no_table_blame_no_drive(texts: list[str]) -> None:
+    assume(all(signature_of(text) is None for text in texts))
+    lines = said(*(f"nvme nvme1: {text}" for text in texts if not NVME_STATUS.search(text)))
+    assert attribute("fio wrote no result", [nvme(0), nvme(1)], lines).origin is FailureOrigin.UNKNOWN
 
 
 def test_several_failing_drives_with_media_errors_are_all_named() -> None:
@@ -180,16 +201,16 @@ def test_reset_that_takes_all_drives_is_the_paths() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "origin"),
     [
-        "mpt3sas_cm0: sending diag reset !!",
-        "DMAR: [DMA Read] Request device [01:00.0] fault addr 0xffe00000",
-        "AMD-Vi: Event logged [IO_PAGE_FAULT device=01:00.0 domain=0x0000]",
+        ("mpt3sas_cm0: sending diag reset !!", FailureOrigin.PATH),
+        ("DMAR: [DMA Read] Request device [01:00.0] fault addr 0xffe00000", FailureOrigin.HOST),
+        ("AMD-Vi: Event logged [IO_PAGE_FAULT device=01:00.0 domain=0x0000]", FailureOrigin.HOST),
     ],
 )
-def test_fault_of_the_host_beside_one_lost_drive_is_the_paths(words: str) -> None:
+def test_fault_of_host_or_adapter_beside_one_lost_drive_is_theirs(words: str, origin: FailureOrigin) -> None:
     found = attribute(ERROR, [sata(1, present=False), sata(2)], said(words))
-    assert found.origin is FailureOrigin.PATH
+    assert found.origin is origin
     assert words in found.why
 
 
@@ -209,7 +230,26 @@ def test_a_lost_drive_that_leaves_its_iommu_group_is_no_fault_of_the_host(words:
 
 def test_checksum_errors_of_the_link_blame_no_drive() -> None:
     lines = said("ata1.00: error: { ICRC ABRT }", "I/O error, dev sdb, sector 8 op 0x1:(WRITE)")
-    assert attribute(ERROR, [sata(1, is_faulty=True), sata(2)], lines).origin is FailureOrigin.UNKNOWN
+    assert attribute(ERROR, [sata(1, is_faulty=True), sata(2)], lines).origin is FailureOrigin.LINK
+
+
+def test_several_drives_behind_a_bad_link_are_behind_one_path() -> None:
+    lines = said("ata1: SATA link down", "ata2: SATA link down")
+    drives = [replace(each, names=(*each.names, f"ata{number}")) for number, each in ((1, sata(1)), (2, sata(2)))]
+    found = attribute(ERROR, [replace(each, present=False) for each in drives], lines)
+    assert (found.origin, found.about) == (FailureOrigin.PATH, ("S1", "S2"))
+
+
+def test_all_drives_that_refuse_for_one_reason_are_named() -> None:
+    words = "{}: Write(0x1) @ LBA 8, 8 blocks, Access Denied (sct 0x2 / sc 0x86) DNR"
+    found = attribute(ERROR, [nvme(0), nvme(1), nvme(2)], said(words.format("nvme0n1"), words.format("nvme2n1")))
+    assert (found.origin, found.about) == (FailureOrigin.REFUSED, ("S0", "S2"))
+
+
+def test_one_dead_drive_is_named_beside_one_that_is_locked() -> None:
+    locked = said("nvme0n1: Write(0x1) @ LBA 8, 8 blocks, Access Denied (sct 0x2 / sc 0x86) DNR")
+    found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], locked)
+    assert [drive.serial for drive in found.drives] == ["S1"]
 
 
 @pytest.mark.parametrize("words", ["nvme nvme11: timeout", "I/O error, dev nvme1c0n1", "ata1.01: disable device"])
@@ -222,7 +262,7 @@ def test_nothing_known_stays_unknown() -> None:
 
 
 def test_most_severe_message_comes_first() -> None:
-    warnings = [KernelLine(float(number), 4, f"nvme nvme1: warning {number}") for number in range(60)]
-    media = KernelLine(99.0, 3, "critical medium error, dev nvme1n1, sector 1")
-    (drive,) = attribute(ERROR, [nvme(1)], [*warnings, media]).drives
+    warnings = [KernelLine(float(number), 4, f"sd 1:0:0:0: [sdb] warning {number}") for number in range(60)]
+    media = KernelLine(99.0, 3, "critical medium error, dev sdb, sector 1")
+    (drive,) = attribute(ERROR, [sata(1)], [*warnings, media]).drives
     assert "medium" in drive.kernel[0]

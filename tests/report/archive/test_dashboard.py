@@ -16,7 +16,6 @@ from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.command import main
-from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.archive import dashboard, runs
@@ -165,15 +164,3 @@ def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tm
         ("ACME 9", 1, 1),
         ("OTHER 1", 0, 1),
     ]
-
-
-def test_a_prediction_that_passed_is_counted_as_one(tmp_path: Path) -> None:
-    folder = KeptBay("quick", [KeptPromise(12_000)], acceptance=False).keep(tmp_path / "quick")
-    agreement = Agreement("raid5", 20, 6, 8, 12, 10.0, 0.95)
-    line = {"schema": 1, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
-    near = replace(KeptPromise(12_000, geometry="raid5x5").evidence(), screened=agreement, predicted=("raid5x5",))
-    with (folder / "records.jsonl").open("a") as file:
-        file.write(json.dumps({**line, **plain(near)}) + "\n")
-    page = dashboard_page.compose(tmp_path, tmp_path)
-    for table in (page.claims, page.runs):
-        assert dict(zip(table.columns, table.rows[0], strict=True))["Pass"] == "2 (1 screened)"  # noqa: S105

@@ -96,7 +96,7 @@ def test_what_was_not_judged_is_on_the_certificate(write_run: WriteRun, kept: Ev
     assert found.is_certified
     assert found.remarks == (
         "12 tests were skipped; the report of the run has the reasons.",
-        "The health of 1 drive was not read (--ssd-smart-type=none) and is not judged.",
+        "The health of 1 drive was not read and is not judged.",
     )
     assert len(document(found)) > len(document(replace(found, remarks=())))
 

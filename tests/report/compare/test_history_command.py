@@ -160,8 +160,17 @@ def test_exactly_one_figure_has_to_be_left(tmp_path: Path) -> None:
     assert found.without == 1
     with pytest.raises(NoFigure, match="none of 2 matching runs has such a figure"):
         history.read(tmp_path, Choice(workload="write*"))
-    with pytest.raises(NoFigure, match="none of 0 matching runs"):
+    with pytest.raises(NoFigure, match="--firmware"):
         history.read(tmp_path, Choice(firmware="Z*"))
+
+
+def test_folder_without_a_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoFigure, match="no run folder") as empty:
+        history.read(tmp_path, ANY)
+    assert str(tmp_path) in str(empty.value)
+    Kept([]).keep(tmp_path / "a")
+    with pytest.raises(NoFigure, match="a is skipped: it has no readable verdict"):
+        history.read(tmp_path, ANY)
 
 
 def test_for_programs(tmp_path: Path) -> None:

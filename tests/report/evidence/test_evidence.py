@@ -124,12 +124,6 @@ def test_a_record_without_a_part_is_refused(evidence: Evidence, key: str) -> Non
         of_facts(record)
 
 
-def test_a_record_of_a_version_that_screened_nothing_is_read(claimed: Claimed) -> None:
-    evidence = claimed()
-    earlier = {name: value for name, value in plain(evidence).items() if name not in ("screened", "predicted")}
-    assert of_facts(earlier) == evidence
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -16,7 +16,7 @@ from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator import simulated_fio
 from support.simulator.simulated_fio import UnderWay
-from support.simulator.simulated_surroundings import Surroundings
+from support.simulator.simulated_surroundings import Surroundings, unseen
 
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
@@ -332,8 +332,7 @@ def looked_at_by(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sequential_verdict, "start", start)
-        patch.setattr(surroundings, "take_reading", lambda machine, array, when, *_: None)
-        patch.setattr(surroundings, "between", lambda *_: None)
+        unseen(patch)
         return sequential_verdict.measure(bench.setup, array_of(geometry), workload, rule, enough)
 
 

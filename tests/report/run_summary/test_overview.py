@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
 
-from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
@@ -27,15 +26,6 @@ def test_the_first_screen_says_what_was_tested(claimed: Claimed) -> None:
     assert arrays_judged([*judged, Judged("t", "", sweep)]) == (
         "single drives, RAID 10 of 4 drives, RAID 5 of 3, 8 and 9 drives, RAID 5 (1 failed) of 4 drives"
     )
-
-
-def test_the_first_screen_does_not_show_a_prediction_as_measured(write_run: WriteRun, claimed: Claimed) -> None:
-    kept = replace(claimed(arrays="raid5x3", value=100_000), outcome=Finding.PASS, margin_percent=80.0)
-    agreement = Agreement("raid5", 20, 6, 8, 12, 10.0, 0.95)
-    near = replace(kept, geometries=("raid5x4",), margin_percent=5.0, screened=agreement, predicted=("raid5x4",))
-    facts = dict(first_screen(write_run(judged(kept), judged(near, "u"))).facts)
-    assert facts["Tested"] == "RAID 5 of 3 drives"
-    assert facts["Least margin"].startswith("p99 latency of raid5x3")
 
 
 def test_without_an_array_nothing_is_said(claimed: Claimed) -> None:

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from support.builders.report_page import Claimed
 
-from pytest_ssdqual.qual.raid.screening import Agreement
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -26,16 +25,6 @@ def test_widths_are_columns_and_a_cell_has_the_least_margin(claimed: Claimed) ->
     assert latency.worst.outcome is Finding.FAIL
     assert slope.cells[:2] == (None, None)
     assert len(latency.singles.rows) == 3
-
-
-def test_a_cell_tells_a_prediction_from_a_measurement(claimed: Claimed) -> None:
-    kept = replace(claimed(value=100_000), outcome=Finding.PASS, margin_percent=80.0)
-    agreement = Agreement("raid5", 20, 6, 8, 12, 10.0, 0.95)
-    near = replace(kept, geometries=("raid5x5",), screened=agreement, predicted=("raid5x5",))
-    found = matrix(judged(kept, near))
-    assert [cell.text for cell in found.rows[0].cells if cell] == ["+80.0 %", "≈+80.0 %"]
-    assert found.note == "≈: predicted, and not measured."
-    assert matrix(judged(kept)).note == ""
 
 
 def test_a_bar_ends_at_the_limit(claimed: Claimed) -> None:

@@ -13,10 +13,11 @@ from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.campaign.result_cache import NEWEST, ResultCache
+from pytest_ssdqual.rig.campaign.result_cache import NEWEST, SILENCES, ResultCache
 from pytest_ssdqual.rig.machine.machine import (
     CommandFailed,
     Completed,
+    DriveSilent,
     InvalidMeasurement,
     MachineLost,
     RigError,
@@ -42,6 +43,24 @@ def filled(folder: Path, newest: int = 0) -> ResultCache:
     for key, value in VALUES.items():
         cache.put(key, value)
     return cache
+
+
+def test_drive_that_does_not_answer_is_tried_again_a_few_times(tmp_path: Path) -> None:
+    cache, tried = ResultCache(tmp_path), list[int]()
+
+    def work() -> str:
+        tried.append(1)
+        if len(tried) == 2:
+            return "answered"
+        raise DriveSilent("/dev/sdb does not answer")
+
+    with pytest.raises(DriveSilent):
+        cache.unless_failed("array", work)
+    assert cache.unless_failed("array", work) == "answered"
+    for _ in range(SILENCES):
+        with pytest.raises(DriveSilent):
+            cache.unless_failed("array", work)
+    assert len(tried) == 1 + SILENCES
 
 
 @pytest.mark.parametrize("newest", [0, 1, NEWEST])

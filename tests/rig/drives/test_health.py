@@ -275,7 +275,7 @@ def test_worsened(changes: dict[str, object], told: tuple[str, ...]) -> None:
         (
             {"CRC errors of the link": 3},
             {"CRC errors of the link": 103},
-            ("CRC errors of the link rose from 3 to 103",),
+            ("drive or its link: CRC errors of the link rose from 3 to 103",),
         ),
         ({"pending sectors": 3}, {"pending sectors": 1}, ()),
         ({}, {"grown defects": 4}, ()),

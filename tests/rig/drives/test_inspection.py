@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import inspected
-from support.documents.wrong_deliveries import drive
+from support.documents.wrong_deliveries import drive, nvme_errors
 from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.inspection import checks
@@ -21,6 +21,7 @@ from pytest_ssdqual.qual.inspection.limits import InspectionTable
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, Sanitizing
 from pytest_ssdqual.rig.drives import inspection, smart_answer
 from pytest_ssdqual.rig.drives.inspection import SCRIPT, read, record, sections
+from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
@@ -119,6 +120,23 @@ def test_script_runs_commands_that_read_only(tmp_path: Path) -> None:
     rig.run("sh", "nvme0n1", "/dev/nvme0n1", "auto", "sdb", "/dev/sdb", "scsi")
     commands = {" ".join(line.split()[:2]) for line in rig.log.read_text().splitlines()}
     assert commands == {"smartctl --json=c", "nvme id-ctrl", "nvme id-ns", "nvme get-log"}
+    rig.tool("smartctl", """printf '{"device":{"protocol":"ATA"}}'""")
+    rig.tool("hdparm", "echo 'State:    SD2 Sanitize operation In Process'")
+    found = rig.run("sh", "sdb", "/dev/sdb", "auto")["sdb"]
+    assert "SD2" in found["ata-sanitize"]
+    assert {line for line in rig.log.read_text().splitlines() if line.startswith("hdparm")} == {
+        "hdparm --sanitize-status /dev/sdb"
+    }
+
+
+def test_script_asks_no_usb_bridge_about_a_sanitize(tmp_path: Path, shell: str) -> None:
+    rig = Rig(tmp_path)
+    rig.tool("smartctl", """printf '{"device":{"protocol":"ATA"}}'""")
+    rig.tool("hdparm", "echo SD2")
+    rig.write("devices/pci0/usb2/2-1/host6/block/sdb/size", "937703088")
+    rig.link("devices/pci0/usb2/2-1/host6/block/sdb/device", "devices/pci0/usb2/2-1/host6")
+    rig.link("class/block/sdb", "devices/pci0/usb2/2-1/host6/block/sdb")
+    assert "ata-sanitize" not in rig.run(shell, "sdb", "/dev/sdb", "auto")["sdb"]
 
 
 def test_record_of_nvme() -> None:
@@ -273,3 +291,113 @@ def test_whatever_a_run_counts_as_a_defect_is_one_at_the_inspection() -> None:
             assert pattern.fullmatch(name)
             assert inspection.MEDIA.fullmatch(name)
     assert not names
+
+
+def judged(name: str, found: InspectionRecord, **limits: object) -> Answer:
+    (drive_found,) = checks.check(name, [found], InspectionTable.model_validate(limits))
+    return drive_found.answer
+
+
+@pytest.mark.parametrize(
+    ("found", "smart_type"),
+    [(replace(SATA, transport="usb"), "auto"), (SATA, "megaraid,4"), (SATA, "sat+megaraid,4"), (SATA, "sntjmicron")],
+)
+def test_a_bridge_has_names_of_its_own(found: Drive, smart_type: str) -> None:
+    # An NVMe drive in a JMicron bridge: the kernel has the bridge's serial, smartctl the drive's (smartmontools#576).
+    bridged = replace(found, serial="012345670001", wwn=None, model="USB 3.2 Bridge", smart_type=smart_type)
+    of_bridge = record(bridged, inspected.nvme("Z1", "ACME 9000"))
+    assert judged("identity", of_bridge) is Answer.ABSENT
+    assert judged("model", of_bridge, models=["ACME 9000*"]) is Answer.CONFORMS
+
+
+@pytest.mark.parametrize("smart_type", ["auto", "sat", "sat,12", "scsi", "nvme", "none"])
+def test_a_drive_that_smartctl_addresses_itself_has_its_own_names(smart_type: str) -> None:
+    assert not replace(SATA, smart_type=smart_type).is_bridged
+
+
+def of_smart(kind: str, **changed: object) -> InspectionRecord:
+    builder = {"nvme": inspected.smart_of_nvme, "sata": inspected.smart_of_sata, "sas": inspected.smart_of_sas}[kind]
+    return of(kind, smart=json.dumps({**builder("S1", "ACME"), **changed}))
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        of("nvme", **{"self-test": "2 37 " + "0 " * 562}),
+        of_smart("nvme", nvme_self_test_log={"current_self_test_operation": {"value": 1}}),
+        of_smart("sata", ata_smart_data={"self_test": {"status": {"value": 249, "remaining_percent": 90}}}),
+        of_smart("sata", ata_smart_data={"self_test": {"status": {"value": 240}}}),
+        of_smart("sas", scsi_self_test_0={"result": {"value": 15}, "self_test_in_progress": True}),
+        of("nvme", sanitize="0 64 2 0 2 0 0 0"),
+        of("nvme", **{"id-ns": '{"flbas": 0, "fpi": 188, "lbafs": [{"ms": 0, "ds": 9}]}'}),
+        of("sata", **{"ata-sanitize": "State:    SD2 Sanitize operation In Process\n  Progress: 0x8000 (50%)"}),
+    ],
+)
+def test_what_a_drive_does_by_itself_is_named_and_no_deviation(found: InspectionRecord) -> None:
+    assert "wait until" in found.activity
+    assert {name: judged(name, found) for name in ("activity", "temperature")} == {
+        "activity": Answer.UNKNOWN, "temperature": Answer.UNKNOWN,
+    }  # fmt: skip
+    assert Answer.DEVIATES not in {judged(name, found) for name in checks.CHECKS}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        of("nvme"),
+        of("nvme", **{"id-ns": '{"flbas": 0, "fpi": 128, "lbafs": [{"ms": 0, "ds": 9}]}'}),
+        of_smart("sata", ata_smart_data={"self_test": {"status": {"value": 0, "passed": True}}}),
+        of_smart("sata", ata_smart_data={"self_test": {"status": {"value": 0x79}}}),
+        of_smart("sas", scsi_self_test_0={"result": {"value": 0}}),
+    ],
+)
+def test_a_drive_at_rest_does_nothing(found: InspectionRecord) -> None:
+    assert judged("activity", found) is Answer.CONFORMS
+
+
+def test_the_cure_of_a_self_test_names_the_drive_as_smartctl_knows_it() -> None:
+    smart = {**inspected.smart_of_sata("S1", "ACME"), "ata_smart_data": {"self_test": {"status": {"value": 0xF3}}}}
+    found = record(replace(SATA, smart_type="megaraid,4"), {"smart": json.dumps(smart)})
+    assert "30 % left" in found.activity
+    assert "`smartctl -X -d megaraid,4 /dev/sdb`" in found.activity
+
+
+def test_old_entries_of_refused_commands_are_no_deviation() -> None:
+    # Micron 7400 in service: 9 to 40 entries, none of the media.
+    log = {"nvme_error_information_log": nvme_errors(0x2002, 0x4004, 0x286, 0x287)}
+    smart = inspected.smart_of_nvme("S1", "ACME")
+    smart["nvme_smart_health_information_log"]["num_err_log_entries"] = 40
+    of_refused = of("nvme", smart=json.dumps({**smart, **log}))
+    assert judged("error_log", of_refused) is Answer.CONFORMS
+    assert judged("error_log", of_refused, error_log_entries=39) is Answer.DEVIATES
+    of_media = of("nvme", smart=json.dumps({**smart, "nvme_error_information_log": nvme_errors(0x2002, 0x4281)}))
+    assert judged("error_log", of_media) is Answer.DEVIATES
+    assert judged("error_log", of_media, error_log_entries=40) is Answer.CONFORMS
+
+
+def test_values_that_the_database_would_know_name_the_cure() -> None:
+    attributes = {"table": [{"id": 241, "name": "Total_LBAs_Written", "value": 99, "raw": {"value": 1000}}]}
+    changed = {"ata_device_statistics": {}, "endurance_used": {}, "ata_smart_attributes": attributes}
+    found = of_smart("sata", in_smartctl_database=False, **changed)
+    for name in ("written", "wear"):
+        (answer,) = checks.check(name, [found], InspectionTable())
+        assert answer.answer is Answer.UNKNOWN
+        assert "update-smart-drivedb" in answer.words
+
+
+def test_a_contradiction_is_named() -> None:
+    attributes = {"table": [{"id": 231, "name": "SSD_Life_Left", "value": 100, "raw": {"value": 74}}]}
+    found = of_smart("sata", endurance_used={"current_percent": 0}, ata_smart_attributes=attributes)
+    (answer,) = checks.check("wear", [found], InspectionTable())
+    assert answer.answer is Answer.UNKNOWN
+    assert "SSD_Life_Left" in answer.words
+
+
+def test_a_hypervisors_drive_lacks_values_and_deviates_in_none() -> None:
+    virtual = replace(SATA, model="QEMU HARDDISK", smart_type="none", wwn=None)
+    found = record(virtual, {"sysfs": "size 937703088\nro 0\nwrite_cache write back"})
+    answers = {name: judged(name, found) for name in checks.CHECKS}
+    assert not {Answer.UNKNOWN, Answer.DEVIATES} & set(answers.values())
+    assert answers["wear"] is Answer.ABSENT
+    real = replace(virtual, model="ACME 500")
+    assert judged("wear", record(real, {"sysfs": ""})) is Answer.UNKNOWN

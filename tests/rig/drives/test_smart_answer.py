@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import date
 
-from pytest_ssdqual.qual.spec.health_limits import COUNTERS, HealthTable
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ssdqual.qual.spec.health_limits import COUNTERS, KERNEL_MESSAGES, HealthTable
 from pytest_ssdqual.rig.drives.health import MEDIA_ERRORS
 from pytest_ssdqual.rig.drives.smart_answer import (
     ATA_ERRORS,
@@ -12,8 +16,11 @@ from pytest_ssdqual.rig.drives.smart_answer import (
     counters,
     data_written_bytes,
     percentage_used,
+    power_on_hours,
+    spare_percent,
     temperature_c,
 )
+from pytest_ssdqual.rig.observe.repaired import FILES
 
 
 def ata(*attributes: tuple[int, str, int, int], **more: object) -> dict[str, object]:
@@ -64,6 +71,17 @@ def test_bytes_written_are_in_the_unit_that_the_drive_uses(plain: object, expect
         ([(202, "Perc_Rated_Life_Used", 50, 7)], None),
         ([(233, "Media_Wearout_Indicator", 200, 0)], None),
         ([(232, "Available_Reservd_Space", 90, 90)], None),
+        # Kingston KC400 (smartctl_exporter's test data, smartctl 7.2): which of the two is true is not known.
+        ([(231, "SSD_Life_Left", 100, 74)], None),
+        ([(231, "SSD_Life_Left", 100, 74), (177, "Wear_Leveling_Count", 99, 210)], None),
+        # Transcend MTS400, from the same source.
+        ([(169, "Remaining_Lifetime_Perc", 100, 96), (173, "Wear_Leveling_Count", 100, 40)], None),
+        # Kingston SA400 and Micron 5300, from the same source.
+        ([(231, "SSD_Life_Left", 98, 98)], 2),
+        ([(202, "Percent_Lifetime_Remain", 99, 1)], 1),
+        # A raw value that is no percentage contradicts nothing, nor does one that was rounded otherwise.
+        ([(231, "SSD_Life_Left", 98, 4_000)], 2),
+        ([(202, "Percent_Lifetime_Remain", 97, 4)], 3),
     ],
 )
 def test_wear_is_known_or_unknown_but_not_wrong(
@@ -77,7 +95,14 @@ def test_wear_is_known_or_unknown_but_not_wrong(
     [
         ({"temperature": {"current": 38}}, 38),
         ({"temperature": {"current": 38.5}}, 38.5),
-        ({"temperature": {"current": 0}, "device": {"protocol": "NVMe"}}, 0),
+        ({"temperature": {"current": 0}, "device": {"protocol": "NVMe"}}, None),
+        ({"temperature": {"current": -273}, "device": {"protocol": "NVMe"}}, None),
+        ({"temperature": {"current": 0}, "device": {"protocol": "ATA"}}, None),
+        ({"temperature": {"current": 255}, "device": {"protocol": "ATA"}}, None),
+        ({"temperature": {"current": -128}, "device": {"protocol": "ATA"}}, None),
+        ({"temperature": {"current": 125}, "device": {"protocol": "ATA"}}, 125),
+        ({"nvme_smart_health_information_log": {"temperature": 41}}, 41),
+        ({"nvme_smart_health_information_log": {"temperature": -273}}, None),
         ({"temperature": {"current": -3}, "device": {"protocol": "ATA"}}, -3),
         ({"temperature": {"current": 0}, "device": {"protocol": "SCSI"}}, None),
         (
@@ -93,7 +118,7 @@ def test_wear_is_known_or_unknown_but_not_wrong(
         ({"temperature": 7}, None),
     ],
 )  # fmt: skip
-def test_zero_degrees_of_a_sas_drive_is_no_temperature(plain: object, expected: float | None) -> None:
+def test_only_a_possible_temperature_is_one(plain: object, expected: float | None) -> None:
     assert temperature_c(plain) == expected
 
 
@@ -126,15 +151,15 @@ def test_unsafe_shutdowns_of_sata_drives(name: str) -> None:
 
 
 def test_every_counter_has_a_limit() -> None:
-    """Each its own, but the link's of SATA and of SAS, which no drive has both."""
+    """Each its own, but the link's of SATA, SAS and PCIe, of which no drive has two, and what the kernel repaired."""
     named = {name for name, _ in ATA_ERRORS} | set(ATA_STATISTICS.values())
     log = dict.fromkeys(("num_err_log_entries", "available_spare", "unsafe_shutdowns"), 0)
     port = {"phy_0": {"invalid_dword_count": 0}}
     others = counters({
         "nvme_smart_health_information_log": log, "scsi_grown_defect_list": 0, "scsi_sas_port_0": port,
     })  # fmt: skip
-    assert {*named, *others, MEDIA_ERRORS} == set(COUNTERS)
-    assert len(set(COUNTERS.values())) == len(COUNTERS) - 1 == len(HealthTable.model_fields)
+    assert {*named, *others, MEDIA_ERRORS, *FILES.values(), KERNEL_MESSAGES} == set(COUNTERS)
+    assert set(COUNTERS.values()) == set(HealthTable.model_fields)
 
 
 def test_counters_of_nvme_and_sas_drives() -> None:
@@ -144,3 +169,45 @@ def test_counters_of_nvme_and_sas_drives() -> None:
     }  # fmt: skip
     assert counters({"scsi_grown_defect_list": 4}) == {"grown defects": 4}
     assert counters({}) == {}
+
+
+def test_the_figure_that_smartctl_derives_from_a_contradiction_is_unknown() -> None:
+    # smartctl 7.5 takes endurance_used from the normalised value, unless the device statistics have it.
+    attribute = (231, "SSD_Life_Left", 100, 74)
+    assert percentage_used(ata(attribute, endurance_used={"current_percent": 0})) is None
+    page = {"table": [{"name": "Percentage Used Endurance Indicator", "value": 26, "flags": {"valid": True}}]}
+    assert percentage_used(ata(attribute, ata_device_statistics={"pages": [page]})) == 26
+
+
+@given(st.integers(0, 100), st.integers(0, 100))
+def test_wear_of_two_values_is_that_of_both_or_unknown(value: int, raw: int) -> None:
+    used = percentage_used(ata((231, "SSD_Life_Left", value, raw)))
+    agrees = raw == 0 or min(abs(raw - value), abs(raw - (100 - value))) <= 1
+    assert used == (100 - value if agrees else None)
+
+
+LOG = "nvme_smart_health_information_log"
+COUNTED = ("data_units_written", "power_on_hours", "percentage_used", "available_spare", "num_err_log_entries")
+IMPOSSIBLE = st.integers(max_value=-1) | st.sampled_from([2**bits - 1 for bits in (16, 32, 48, 64, 128)])
+
+
+@given(st.dictionaries(st.sampled_from(COUNTED), IMPOSSIBLE))
+def test_a_value_that_no_drive_can_have_is_unknown(log: dict[str, int]) -> None:
+    plain = {LOG: log, "device": {"protocol": "NVMe"}}
+    assert [data_written_bytes(plain), power_on_hours(plain), percentage_used(plain), spare_percent(plain)] == [
+        None
+    ] * 4
+    assert counters(plain) == {}
+
+
+@given(st.integers(0, 400_000), st.sampled_from(["NVMe", "ATA", "SCSI", None]))
+def test_no_drive_is_older_than_its_interface(hours: int, protocol: str | None) -> None:
+    plain = {"power_on_time": {"hours": hours}, "device": {"protocol": protocol}}
+    oldest = date(2011, 3, 1) if protocol == "NVMe" else date(2003, 1, 1)
+    is_possible = hours <= 24 * (date(2021, 3, 1) - oldest).days
+    assert power_on_hours(plain, date(2021, 3, 1)) == (hours if is_possible else None)
+
+
+@pytest.mark.parametrize(("percent", "expected"), [(0, 0), (101, 101), (255, 255), (256, None), (-1, None)])
+def test_endurance_used_is_a_byte(percent: int, expected: int | None) -> None:
+    assert percentage_used({LOG: {"percentage_used": percent}}) == expected

@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from support.builders.consents import all_risks
 from support.builders.survey_records import answer
 from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
-from pytest_ssdqual.rig.drives.topology import Drive, Match, Signature, Topology, Use, UseKind
+from pytest_ssdqual.rig.drives.topology import BlindSpot, Drive, Match, Signature, Source, Topology, Use, UseKind
 from pytest_ssdqual.rig.guard import refusals
 
 
@@ -133,10 +134,10 @@ def test_by_a_name_that_nobody_knows_a_drive_is_known_by_its_number() -> None:
 
 
 def test_every_exporter_has_a_name() -> None:
-    lines = [f"exported {exporter} 8 0" for exporter in ("nvmet", "target", "gadget", "rnbd")]
+    lines = [f"exported {exporter} 8 0" for exporter in ("nvmet", "target", "gadget", "rnbd", "xen", "scst")]
     uses = one(listed(disk()), facts("\n".join(lines))).nodes["sda"].uses
-    assert [use.kind for use in uses] == [UseKind.EXPORT] * 4
-    assert refusals.refusals(one(listed(disk(serial="S1")), facts(lines[-1])), [Match("", "", "sda")], {"S1"})
+    assert [use.kind for use in uses] == [UseKind.EXPORT] * 6
+    assert refusals.refusals(one(listed(disk(serial="S1")), facts(lines[-1])), [Match("", "", "sda")], all_risks("S1"))
 
 
 def test_bcachefs_by_both_views() -> None:
@@ -203,8 +204,8 @@ def test_members_that_disagree_make_an_array_nobodys() -> None:
 
 
 def test_what_could_not_be_looked_at_is_told_and_is_no_finding() -> None:
-    topology = topology_of(listed(disk()), facts("unchecked old find\nunchecked no perl"))
-    assert topology.unchecked == ("old find.", "no perl.")
+    topology = topology_of(listed(disk()), facts("blind openers old find\nblind layers no zpool"))
+    assert topology.blind == (BlindSpot(Source.OPENERS, "old find"), BlindSpot(Source.LAYERS, "no zpool"))
     assert topology.nodes["sda"].uses == ()
 
 
@@ -285,9 +286,9 @@ def test_reservations_ports_and_zones_are_reported_only_where_there_are_any() ->
 
 
 def test_a_pid_namespace_that_is_not_the_first_is_reported() -> None:
-    assert topology_of(listed(disk()), facts("pidns 4026531836")).unchecked == ()
-    (sentence,) = topology_of(listed(disk()), facts("pidns 4026532201")).unchecked
-    assert sentence.startswith("the run is in a PID namespace of its own, so processes outside of it")
+    assert topology_of(listed(disk()), facts("pidns 4026531836")).blind == ()
+    (spot,) = topology_of(listed(disk()), facts("pidns 4026532201")).blind
+    assert spot.source is Source.OPENERS
 
 
 def test_layers_are_walked_to_both_ends_and_cycles_end() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,7 @@ class Tree:
         self.root = root
         for pid in ("1", "self"):
             self.write(f"proc/{pid}/mountinfo", "22 1 8:1 / / rw - ext4 /dev/root rw\n")
+        (root / "proc/1/fd").mkdir()
         self.write("proc/mdstat", "Personalities :\n")
         self.write("proc/swaps", "Filename Type\n")
 
@@ -159,6 +162,60 @@ def test_udev_may_take_longer(tree: Tree, shell: str, comm: str, readings: int, 
     assert [pid for pid, *_ in tree.survey(shell, pause=pause)["opened"]] == ["40"] * counts
 
 
+@pytest.fixture
+def opened(tree: Tree) -> Tree:
+    """udev has sdb open, and waits in the kernel for the one request that the drive has."""
+    node = tree.root / "sdb"
+    try:
+        os.mknod(node, stat.S_IFBLK | 0o600, os.makedev(8, 16))
+    except PermissionError:
+        pytest.skip("no node of a block device can be made here")
+    tree.disk("sdb", dev="8:16\n", stat="9 0 72 1 4 0 32 1 1 9 9 2 0 0 0\n")
+    (tree.root / "sys/dev/block").mkdir(parents=True)
+    (tree.root / "sys/dev/block/8:16").symlink_to(tree.root / "sys/class/block/sdb")
+    tree.opens(40, str(node), b"systemd-udevd\n")
+    tree.write("proc/40/stat", "40 (systemd-udevd) D 1 40 40 0\n")
+    tree.write("proc/uptime", "100.25 1.0\n")
+    return tree
+
+
+@every_shell
+def test_process_that_waits_for_a_drive_without_answers_hangs(opened: Tree, shell: str) -> None:
+    """The drive is not opened then: whoever reads from it hangs as well."""
+    pause = f"sed -i 's/^1/2/' {opened.root}/proc/uptime"
+    found = opened.survey(shell, "/dev/sdb", "/dev/null", pause=pause)
+    assert found["hanging"] == [("40", "8:16", "100", "1")]
+    assert [path for path, _ in found["probe"]] == ["/dev/null"]
+
+
+@every_shell
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("proc/40/stat", "40 (x) D (systemd-udevd) S 1 40 40 0\n"),
+        ("sys/class/block/sdb/stat", "9 0 72 1 4 0 32 1 0 9 9 2 0 0 0\n"),
+        ("sys/class/block/sdb/stat", "99 0 792 1 4 0 32 1 1 9 9 2 0 0 0\n"),
+    ],
+    ids=["process sleeps", "no request", "requests complete"],
+)
+def test_process_that_has_a_drive_open_does_not_hang(opened: Tree, shell: str, file: str, text: str) -> None:
+    (opened.root / "then").write_text(text)
+    found = opened.survey(shell, "/dev/sdb", pause=f"cp {opened.root}/then {opened.root}/{file}")
+    assert found["hanging"] == ()
+    assert [pid for pid, *_ in found["opened"]] == ["40"]
+
+
+@every_shell
+def test_hang_that_ends_is_none(opened: Tree, shell: str) -> None:
+    found = opened.survey(shell, "/dev/sdb", pause=f"rm -f {opened.root}/proc/40/fd/3")
+    assert (found["hanging"], found["opened"]) == ((), ())
+
+
+@every_shell
+def test_process_that_hangs_on_another_drive_is_not_waited_for(opened: Tree, shell: str) -> None:
+    assert opened.survey(shell)["hanging"] == ()
+
+
 @every_shell
 def test_files_of_network_file_systems_are_not_looked_at(tree: Tree, shell: str) -> None:
     tree.disk("sda")
@@ -244,16 +301,96 @@ def test_exports_by_usb_and_rdma(tree: Tree, shell: str) -> None:
     assert found["exported"] == [("rnbd", "41", "90")]
 
 
+def blind(records: survey_parse.Records) -> list[str]:
+    return [source for source, _ in records["blind"]]
+
+
 @every_shell
-def test_files_that_cannot_be_looked_at_are_reported(tree: Tree, shell: str) -> None:
+def test_open_files_that_cannot_be_looked_at_blind_the_guard(tree: Tree, shell: str) -> None:
     tree.opens(1, "/dev/null")
-    assert tree.survey(shell)["unchecked"] == ()
-    tree.opens(40, "/nowhere")
-    assert tree.survey(shell)["unchecked"] == ()
-    (tree.root / "proc/1/fd/3").unlink()
-    tree.opens(1, "/nowhere")
-    ((sentence,),) = tree.survey(shell)["unchecked"]
-    assert sentence.startswith("open files of other processes cannot be looked at")
+    tree.opens(40, "/dev/null")
+    assert blind(tree.survey(shell)) == []
+    tree.opens(41, "/nowhere", b"vm\n")
+    ((source, why),) = tree.survey(shell)["blind"]
+    assert (source, why.endswith(" of vm")) == ("openers", True)
+
+
+@every_shell
+def test_processes_that_are_not_shown_blind_the_guard(tree: Tree, shell: str) -> None:
+    """As hidepid does, a user namespace, a /proc that is not mounted, and one of another PID namespace."""
+    (tree.root / "proc/1/fd").rmdir()
+    assert blind(tree.survey(shell)) == ["openers"]
+    (tree.root / "proc/1/fd").mkdir()
+    shutil.rmtree(tree.root / "proc/self")
+    assert blind(tree.survey(shell)) == ["openers"]
+
+
+@every_shell
+@pytest.mark.parametrize(
+    ("module", "directory"),
+    [("nvmet", "nvmet"), ("target_core_mod", "target"), ("usb_f_mass_storage", "usb_gadget")],
+)
+def test_exporter_that_is_loaded_and_has_no_configfs_blinds_the_guard(
+    tree: Tree, shell: str, module: str, directory: str
+) -> None:
+    """A container's fresh sysfs has an empty directory there, a machine that unmounted configfs, too."""
+    (tree.root / "sys/kernel/config").mkdir(parents=True)
+    assert blind(tree.survey(shell)) == []
+    (tree.root / "sys/module" / module).mkdir(parents=True)
+    ((source, why),) = tree.survey(shell)["blind"]
+    assert source == "exports"
+    assert module in why
+    (tree.root / "sys/kernel/config" / directory).mkdir()
+    assert blind(tree.survey(shell)) == []
+
+
+@every_shell
+def test_exporter_that_is_built_in_needs_a_configfs(tree: Tree, shell: str) -> None:
+    symbols = "ffffffff81000000 T nvmet_register_transport\t[nvmet]\nffffffff81000000 T {}nvmet_register_transport\n"
+    (tree.root / "sys/kernel/config").mkdir(parents=True)
+    tree.write("proc/kallsyms", symbols.format("__ksymtab_"))
+    assert blind(tree.survey(shell)) == []
+    tree.write("proc/kallsyms", symbols.format(""))
+    assert blind(tree.survey(shell)) == ["exports"]
+    tree.write("proc/self/mountinfo", "40 22 0:30 / /sys/kernel/config rw - configfs configfs rw\n")
+    assert blind(tree.survey(shell)) == []
+
+
+@every_shell
+@pytest.mark.parametrize("interpreter", ["perl", "python3"])
+def test_loop_device_that_cannot_be_asked_blinds_the_guard(
+    tree: Tree, shell: str, tmp_path: Path, interpreter: str
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in (*TOOLS, interpreter):
+        if where := sys.executable if tool == "python3" else shutil.which(tool):
+            # Not a link: a Python is where its library is.
+            (tools / tool).write_text(f'#!/bin/sh\nexec {Path(where).resolve()} "$@"\n')
+            (tools / tool).chmod(0o755)
+    tree.write("sys/class/block/loop99/loop/backing_file", "/mnt/image\n")
+    assert blind(tree.survey(shell, path=str(tools))) == ["layers"]
+
+
+@every_shell
+@pytest.mark.parametrize(("is_loaded", "sources"), [(True, ["layers"]), (False, [])])
+def test_pools_that_cannot_be_listed_count_only_with_the_module(
+    tree: Tree, shell: str, tmp_path: Path, is_loaded: bool, sources: list[str]
+) -> None:
+    (tmp_path / "zpool").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "zpool").chmod(0o755)
+    if is_loaded:
+        (tree.root / "sys/module/zfs").mkdir(parents=True)
+    assert blind(tree.survey(shell, path=f"{tmp_path}:{os.environ['PATH']}")) == sources
+
+
+@every_shell
+def test_users_in_the_kernel_that_claim_nothing(tree: Tree, shell: str) -> None:
+    tree.write("sys/bus/xen-backend/devices/vbd-1-768/physical_device", "fd:1a\n")
+    tree.write("sys/kernel/scst_tgt/devices/disk1/filename", "/dev/sdy\n[key]\n")
+    found = tree.survey(shell)
+    assert found["exported"] == [("xen", "fd", "1a")]
+    assert found["export"] == [("scst", "/dev/sdy")]
 
 
 @every_shell

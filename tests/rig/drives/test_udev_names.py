@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from support.builders.consents import all_risks
 from support.builders.survey_records import answer
 from support.simulator.simulated_disks import Device, World
 
@@ -68,7 +69,7 @@ def test_drive_with_names_of_two_drives_is_refused_with_any_consent() -> None:
     facts = answer("serial nvme0n1 NEW\nnumber /dev/nvme0n1 103 0\nprobe /dev/nvme0n1 0")
     topology = topology_of(world.lsblk(), facts, ["nvme0n1"])
     assert [use.kind for use in topology.nodes["nvme0n1"].uses] == [UseKind.MISNAMED]
-    (refusal,) = refusals.refusals(topology, world.matches(disk), {"OLD"})
+    (refusal,) = refusals.refusals(topology, world.matches(disk), all_risks("OLD"))
     (reason,) = refusal.reasons
     assert reason.startswith("has the serial OLD in udev's database and NEW in the kernel")
     assert refusals.no_drives(topology, world.matches(disk))

@@ -39,7 +39,8 @@ def test_a_right_delivery_deviates_in_nothing(kind: str, ordered: bool) -> None:
 
 
 def test_every_check_catches_a_delivery() -> None:
-    assert {each.check for each in DELIVERIES} == set(checks.CHECKS)
+    # Whatever a drive does by itself is no deviation.
+    assert {each.check for each in DELIVERIES} == set(checks.CHECKS) - {"activity"}
 
 
 def test_the_table_of_the_document_is_what_the_tests_find() -> None:

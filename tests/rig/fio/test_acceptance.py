@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from dataclasses import replace
 
@@ -101,9 +102,9 @@ def test_every_way_of_failing_is_named_by_its_cause(version: str, case: str, kin
         ("interrupted", r"fio ran for 1\.\d s instead of 4\.0 s"),
         ("mounted", "fio ran for no time at all"),
         ("no-target-fill", "fio ran for no time at all"),
-        ("no-target", "a job of fio failed with errno 22"),
-        ("media-error", "a job of fio failed with errno 28"),
-        ("side-by-side-error", "a job of fio failed with errno 28"),
+        ("no-target", r"a job of fio failed: Invalid argument \(errno 22\)"),
+        ("media-error", r"a job of fio failed: No space left on device \(errno 28\)"),
+        ("side-by-side-error", r"a job of fio failed: No space left on device \(errno 28\)"),
     ],
 )
 def test_the_numbers_alone_give_every_failure_away(version: str, case: str, cause: str) -> None:
@@ -112,6 +113,35 @@ def test_the_numbers_alone_give_every_failure_away(version: str, case: str, caus
     result = replace(parse(run.output), messages=())
     with pytest.raises(InvalidMeasurement, match=cause):
         check(result, 0, "", run.expectation)
+
+
+def failed(errno: int, engine: str) -> bytes:
+    """The output of a fio whose only job could not be started: the document has the number, and no text."""
+    document = json.loads(captured("3.33", "no-target-fill").output.partition(b"{\n")[2].join((b"{", b"")))
+    for job in document["jobs"]:
+        job["error"], job["job options"]["ioengine"] = errno, engine
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    ("errno", "engine", "limits", "words"),
+    [
+        (1, "io_uring", "kernel.io_uring_disabled=2", "Operation not permitted: io_uring is forbidden here, kernel.io_ur"),
+        (1, "io_uring", "kernel.io_uring_disabled=0", "seccomp profile (kernel.io_uring_disabled=0)"),
+        (38, "io_uring", "", "Function not implemented: io_uring is forbidden here"),
+        (11, "libaio", "fs.aio-nr=65530\nfs.aio-max-nr=65536", "fs.aio-max-nr=65536 are in use 65530"),
+        (12, "io_uring", "memlock=64", "Cannot allocate memory: the kernel has too little memory"),
+        (12, "io_uring", "memlock=64", "64 KiB may be locked"),
+        (1, "libaio", "kernel.io_uring_disabled=2", "Operation not permitted (errno 1)"),
+        (5, "libaio", "", "Input/output error (errno 5)"),
+    ],
+)
+@pytest.mark.parametrize("status", [0, 1, 2])
+def test_an_errno_is_said_in_words_with_the_limit_that_explains_it(
+    errno: int, engine: str, limits: str, words: str, status: int
+) -> None:
+    with pytest.raises(InvalidMeasurement, match=re.escape(words)):
+        accept(failed(errno, engine), status, f"{limits}\n", READ_3S)
 
 
 @on_every_version

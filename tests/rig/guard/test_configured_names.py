@@ -52,6 +52,19 @@ multipaths {
          ["/dev/sdb"]),
         ("/etc/libvirt/storage/a.xml", "<pool><source><device path=\"/dev/sdb\"/></source><target><path>/dev</path>",
          ["/dev/sdb"]),
+        ("/etc/systemd/system/srv.mount", "[Mount]\n;What=/dev/sda1\nWhat=/dev/sdb1\nWhere=/srv", ["/dev/sdb1"]),
+        ("/etc/systemd/system/x.swap", "What=LABEL=swap", ["/dev/disk/by-label/swap"]),
+        ("/etc/auto.misc", "#old -fstype=ext4 :/dev/sda1\ndata -fstype=xfs,ro :/dev/sdb1", ["/dev/sdb1"]),
+        ("/etc/pve/qemu-server/100.conf", "#/dev/sda\nscsi1: /dev/disk/by-id/ata-A,iothread=1,size=480G",
+         ["/dev/disk/by-id/ata-A"]),
+        ("/etc/drbd.d/r0.res", "disk /dev/sdb; # was /dev/sda\nmeta-disk /dev/sdc[0];\ndevice /dev/drbd0 minor 0;",
+         ["/dev/sdb", "/dev/sdc", "/dev/drbd0"]),
+        ("/host/etc/target/saveconfig.json", '{"storage_objects": [{"dev": "/dev/sdb", "plugin": "block"}]}',
+         ["/dev/sdb"]),
+        ("/etc/nvmet/config.json", '{"device": {"path": "/dev/nvme0n1"}}', ["/dev/nvme0n1"]),
+        ("/etc/tgt/conf.d/a.conf", "<target iqn.a>\n  # backing-store /dev/sda\n  direct-store /dev/sdb\n</target>",
+         ["/dev/sdb"]),
+        ("/etc/nbd-server/config", "[a]\nexportname=/dev/sdb", ["/dev/sdb"]),
     ],
 )  # fmt: skip
 def test_names_in_files_are_paths(file: str, text: str, paths: list[str]) -> None:
@@ -126,6 +139,21 @@ def test_the_scripts_answer_on_this_computer() -> None:
         ["sh", "-c", configured_names.RESOLVE, "resolve", *paths], capture_output=True, check=True, timeout=60
     )
     assert done.stdout == b"-\0-\0-\0end\0"
+
+
+def test_files_of_other_programs_are_read(tmp_path: Path) -> None:
+    names = (
+        "etc/fstab", "etc/systemd/system/srv.mount", "etc/systemd/system/a.swap", "etc/auto.misc",
+        "etc/pve/qemu-server/100.conf", "etc/drbd.d/r0.res", "etc/target/saveconfig.json", "etc/tgt/conf.d/a.conf",
+        "etc/nbd-server/config", "host/etc/drbd.d/r1.res",
+    )  # fmt: skip
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{name}\n")
+    script = configured_names.FILES.replace("root=\n", f"root={tmp_path}\n", 1)
+    done = subprocess.run(["sh", "-c", script, "named"], capture_output=True, check=True, timeout=60)
+    answer = configured_names._texts(done.stdout)
+    assert sorted(text.strip() for _, text in answer) == sorted(names)
 
 
 WORDS = ("{", "}", "wwid", "UUID=", "/dev/", "<!--", "-->", '"', "\n", "\\777")

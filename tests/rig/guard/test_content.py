@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from support.builders.consents import all_risks, unmarked
 from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_content import Contents, labelled, superblock
 from support.simulator.simulated_disks import Device, World
@@ -14,6 +15,8 @@ from pytest_ssdqual.rig.guard.refusals import recheck
 from pytest_ssdqual.rig.machine.machine import DriveRefused
 
 ASK = "; if that may be destroyed, add --ssd-wipe=S1."
+ASK_UNREADABLE = "; if that may be destroyed unread, add --ssd-unreadable=S1."
+ASK_CONFIGURED = "; if nothing there needs the drive, add --ssd-configured=S1."
 
 
 def disk(**more: object) -> Device:
@@ -29,7 +32,7 @@ def refused(contents: Contents, *devices: Device, wipe: tuple[str, ...] = ()) ->
     world = World([*devices] or [disk()])
     machine = machine_of(world, contents)
     topology = examined(machine, survey.survey(machine, ["sdb"]), ["sdb"], names=True)
-    return refusals.explain(refusals.refusals(topology, world.matches(world.disks[0]), wipe))
+    return unmarked(refusals.explain(refusals.refusals(topology, world.matches(world.disks[0]), all_risks(*wipe))))
 
 
 @pytest.mark.parametrize(
@@ -38,22 +41,22 @@ def refused(contents: Contents, *devices: Device, wipe: tuple[str, ...] = ()) ->
         (Contents(), ""),
         (labelled({"/dev/sdb": label.of_drive("S1")}), ""),
         (labelled({"/dev/sdb": label.of_drive("S1")}, ["/dev/sdb"]), ""),
-        (labelled({"/dev/sdb": label.of_drive("S2")}), "data without a signature (first at byte 0)"),
-        (Contents(data={"/dev/sdb": 1 << 30}), "data without a signature (first at byte 1073741824)"),
-        (Contents(pages={"/dev/sdb": b"x" * 10}), "data without a signature (first at byte 0)"),
+        (labelled({"/dev/sdb": label.of_drive("S2")}), f"carries data without a signature (first at byte 0){ASK}"),
+        (Contents(data={"/dev/sdb": 1 << 30}), f"carries data without a signature (first at byte 1073741824){ASK}"),
+        (Contents(pages={"/dev/sdb": b"x" * 10}), f"carries data without a signature (first at byte 0){ASK}"),
         (
             Contents(errors={"/dev/sdb": "Input/output error"}),
-            "content that cannot be read (Input/output error at byte 0)",
+            f"has content that cannot be read (Input/output error at byte 0){ASK_UNREADABLE}",
         ),
         (
             Contents(files={"/etc/fstab": "/dev/b / xfs\nLABEL=b /x xfs"}, numbers={"/dev/b": "8 10"}),
-            "a name in /etc/fstab (/dev/b)",
+            f"has a name in /etc/fstab (/dev/b){ASK_CONFIGURED}",
         ),
     ],
 )
 def test_what_is_not_provably_blank_needs_consent(contents: Contents, reason: str) -> None:
     said = refused(contents)
-    assert said == (f"/dev/sdb (ACME SSD 9, serial S1): carries {reason}{ASK}" if reason else "")
+    assert said == (f"/dev/sdb (ACME SSD 9, serial S1): {reason}" if reason else "")
     assert refused(contents, wipe=("S1",)) == ""
 
 
@@ -70,7 +73,8 @@ def test_member_of_an_array_that_was_used_since_needs_consent(is_used: bool) -> 
 def test_where_there_is_a_signature_there_are_data() -> None:
     assert "data without" not in refused(Contents(data={"/dev/sdb": 4096}), disk(fstype="ext4"))
     unread = refused(Contents(errors={"/dev/sdb": "Input/output error"}), disk(fstype="ext4"))
-    assert "carries a signature (ext4), content that cannot be read" in unread
+    assert "carries a signature (ext4); if that" in unread
+    assert "has content that cannot be read" in unread
 
 
 def test_another_namespace_of_the_drive_is_named() -> None:

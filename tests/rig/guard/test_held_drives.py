@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.consents import all_risks
 from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_content import Contents, labelled
 from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.rig.drives import survey
 from pytest_ssdqual.rig.drives.topology import Drive, Signature, plain_uuid
-from pytest_ssdqual.rig.guard import held_drives, label
+from pytest_ssdqual.rig.guard import held_drives, label, sampling
 from pytest_ssdqual.rig.guard.content import examined
 from pytest_ssdqual.rig.guard.held_drives import (
     HeldDrives,
@@ -23,7 +24,7 @@ from pytest_ssdqual.rig.guard.held_drives import (
     stoppable,
 )
 from pytest_ssdqual.rig.guard.lease import LeaseLost, Terms
-from pytest_ssdqual.rig.machine.machine import DriveRefused, LeaseTaken, Machine
+from pytest_ssdqual.rig.machine.machine import DriveRefused, DriveSilent, LeaseTaken, Machine
 from pytest_ssdqual.rig.md import mdadm
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
@@ -99,6 +100,24 @@ def test_held_drives_are_leased_and_looked_at_again(leases: Leases) -> None:
     assert here.asked[0][0] == "lsblk"
     held.release()
     assert leases.events[-1] == "release"
+
+
+def test_drive_that_does_not_answer_is_neither_read_nor_given_up(leases: Leases) -> None:
+    world = World(disks())
+    here, drives = machine_of(world), drives_of(world)
+    held = HeldDrives(here, drives)
+    world.disks[1].use, asked = "silent", len(here.asked)
+    with pytest.raises(DriveSilent, match="does not answer"):
+        held.require(drives)
+    sampled = [path for argv in here.asked[asked:] if argv[2:3] == (sampling.SCRIPT,) for path in argv]
+    assert "/dev/sdb" in sampled
+    assert world.disks[1].path not in sampled
+    world.disks[1].use = None
+    held.require(drives)
+    world.disks[0].use, world.disks[1].use = "writer", "silent"
+    with pytest.raises(DriveRefused) as refused:
+        held.require(drives)
+    assert not isinstance(refused.value, DriveSilent)
 
 
 def test_drives_that_are_taken_are_not_held(leases: Leases) -> None:
@@ -401,11 +420,10 @@ def cleared(
 ) -> tuple[object, Noted]:
     noted: Noted = []
     names = [disk.kname for disk in world.disks] if wanted is None else list(wanted)
-    wipe = frozenset(wipe)
     machine = machine_of(world)
     machine.contents = contents or Contents()
     topology = examined_leftovers(machine, survey.survey(machine, names), set(ours), names)
-    leftovers = stoppable(topology, set(ours), names, wipe)
+    leftovers = stoppable(topology, set(ours), names, all_risks(*wipe))
     told = clear_leftovers(machine, topology, leftovers, lambda kind, **facts: noted.append((kind, facts)))
     return told, noted
 

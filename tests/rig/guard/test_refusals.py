@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.consents import all_risks, of, unmarked, wiped
 from support.builders.survey_records import probed, record
 from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_disks import Device, World, worlds
 
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Topology, Use, UseKind
+from pytest_ssdqual.rig.guard.consent import Risk
 from pytest_ssdqual.rig.guard.refusals import Refusal, changed, explain, in_use, leftovers, recheck, refusals, unequal
 from pytest_ssdqual.rig.machine.machine import DriveRefused
 
@@ -45,15 +47,31 @@ def surveyed(world: World, *devices: Device) -> Topology:
 
 def refused(*disks: Device, wipe: tuple[str, ...] = (), ours: tuple[str, ...] = ()) -> str:
     world = World(list(disks))
-    return explain(refusals(surveyed(world), world.matches(), wipe, ours))
+    return unmarked(explain(refusals(surveyed(world), world.matches(), wiped(*wipe), ours)))
+
+
+def test_process_that_hangs_is_a_symptom_of_its_drive() -> None:
+    disk = ssd(use="silent")
+    named = part(disk, use="silent")
+    world = World([disk, ssd("c")])
+    topology = surveyed(world)
+    assert topology.candidates == {"sdc"}
+    assert {kname for kname, node in topology.nodes.items() if node.is_silent} == {"sdb"}
+    (refusal,) = refusals(topology, world.matches(), ("SERb",))
+    assert len(refusal.reasons) == 1  # the process of the partition hangs on the same drive
+    for reason in refusal.reasons:
+        assert reason.startswith("does not answer")
+        assert "systemd-udevd" in reason
+        assert "31 s" in reason
+    assert not any("open for reading" in reason for reason in in_use(topology, named.kname))
 
 
 @given(worlds())
 def test_nothing_in_use_is_ever_passed(world: World) -> None:
     topology = surveyed(world)
-    everything = frozenset(disk.serial for disk in world.disks if disk.serial)
+    everything = all_risks(*(disk.serial for disk in world.disks if disk.serial))
     for disk in world.disks:
-        stopped = bool(refusals(topology, world.matches(disk), frozenset({disk.serial or ""})))
+        stopped = bool(refusals(topology, world.matches(disk), all_risks(disk.serial or "")))
         assert stopped == disk.really_in_use, topology.nodes[disk.kname]
         assert bool(changed(topology, topology.drive(disk.kname))) == disk.really_in_use
     told = {one.drive for one in refusals(topology, world.matches(), everything)}
@@ -185,7 +203,7 @@ def test_two_paths_of_one_drive_are_refused_and_share_their_uses() -> None:
     assert "is the same drive as /dev/sdc (same WWN 0x5002), which is named too; name it once" in refused(here, there)
     there.mountpoint = "/srv"
     world = World([here, there])
-    (one,) = refusals(surveyed(world, here), world.matches(here), {"SERb"})
+    (one,) = refusals(surveyed(world, here), world.matches(here), all_risks("SERb"))
     assert one.reasons == ("is the same drive as /dev/sdc (same WWN 0x5002), which is mounted at /srv",)
     topology = surveyed(world, here)
     assert changed(topology, topology.drive("sdb")) == ("is the same drive as /dev/sdc, which is mounted at /srv",)
@@ -196,9 +214,11 @@ def test_another_namespace_of_the_drive_counts_because_a_format_may_erase_it() -
     two = ssd("c", kname="nvme0n2", wwn="eui.02", serial="N", fstype="xfs")
     world = World([one, two])
     (refusal,) = refusals(surveyed(world, one), world.matches(one))
-    assert refusal.reasons == ("carries a signature (xfs) on /dev/nvme0n2; if that may be destroyed, add --ssd-wipe=N",)
-    assert refusals(surveyed(world, one), world.matches(one), {"eui.01"}), "consent to one namespace is not to both"
-    assert refusals(surveyed(world, one), world.matches(one), {"N"}) == ()
+    (reason,) = map(unmarked, refusal.reasons)
+    assert reason == "carries a signature (xfs) on /dev/nvme0n2; if that may be destroyed, add --ssd-wipe=N"
+    to_one = refusals(surveyed(world, one), world.matches(one), wiped("eui.01"))
+    assert to_one, "consent to one namespace is not to both"
+    assert refusals(surveyed(world, one), world.matches(one), wiped("N")) == ()
 
 
 def with_array() -> tuple[Device, Device, Device]:
@@ -270,7 +290,7 @@ def written(line: str) -> str:
 )
 def test_no_consent_helps_against_a_use(lines: tuple[str, ...], reason: str) -> None:
     serial = ssd().serial or ""
-    (refusal,) = refusals(with_lines(*lines), World([ssd()]).matches(), {serial})
+    (refusal,) = refusals(with_lines(*lines), World([ssd()]).matches(), all_risks(serial))
     assert refusal.reasons == (reason,)
 
 
@@ -287,9 +307,10 @@ def test_a_further_port_needs_consent() -> None:
     (refusal,) = refusals(topology, named)
     assert refusal.reasons == (
         "has a further port, through which another host may use it unseen; "
-        f"if no other host uses it, add --ssd-wipe={serial}",
+        f"if no other host uses it, add --ssd-shared={serial}",
     )
-    assert refusals(topology, named, {serial}) == ()
+    assert refusals(topology, named, wiped(serial)), "content is another question"
+    assert refusals(topology, named, of([Risk.SHARED], serial)) == ()
     assert changed(topology, topology.drive("sdb")) == (), "consent is given once, not before every step"
 
 
@@ -407,9 +428,10 @@ def test_the_drives_of_a_real_machine() -> None:
     names = [f"nvme{number}n1" for number in range(8)]
     topology = topology_of((LAB / "lab-2.38.json").read_text(), (LAB / "lab-2.38.facts").read_text(), names)
     matches = [Match(f"/dev/{name}", f"/dev/{name}", name) for name in names]
-    expected = tuple(Refusal(topology.nodes[name].describe(), LAB_REASONS[name]) for name in names[:7])
-    assert refusals(topology, matches) == expected
-    serials = frozenset(topology.nodes[name].serial or "" for name in names)
+    expected = [(topology.nodes[name].describe(), LAB_REASONS[name]) for name in names[:7]]
+    found = refusals(topology, matches)
+    assert [(each.drive, tuple(map(unmarked, each.reasons))) for each in found] == expected
+    serials = all_risks(*(topology.nodes[name].serial or "" for name in names))
     still = [refusal.drive.split()[0] for refusal in refusals(topology, matches, serials)]
     assert still == [f"/dev/nvme{number}n1" for number in (0, 1, 2, 3, 5, 6)]
     (left,) = leftovers(topology, {"bafd524b:8fcc265b:0e251d92:7a1fe008"})
@@ -427,7 +449,7 @@ def test_each_view_of_a_real_machine_is_enough_to_refuse(source: str) -> None:
     else:
         facts = re.sub(r"(holder|slave)\0[^\0]*\0[^\0]*\0|(?m:^md7 .*\n)", "", facts)
     topology = topology_of(lsblk, facts, names)
-    serials = frozenset(topology.nodes[name].serial or "" for name in names)
     for name in names:
-        refused_here = refusals(topology, [Match(name, f"/dev/{name}", name)], serials & {topology.nodes[name].serial})
+        consents = all_risks(topology.nodes[name].serial or "")
+        refused_here = refusals(topology, [Match(name, f"/dev/{name}", name)], consents)
         assert bool(refused_here) == (name != "nvme4n1"), name

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_content import Contents, record
 
-from pytest_ssdqual.rig.guard import label, sampling
-from pytest_ssdqual.rig.guard.sampling import PAGE_BYTES, SPOTS, DeviceSample, SampledPage, parse, take
+from pytest_ssdqual.rig.guard import known_places, label, sampling
+from pytest_ssdqual.rig.guard.sampling import LEAST, PAGE_BYTES, DeviceSample, SampledPage, parse, take
 from pytest_ssdqual.rig.machine.machine import Completed, RigError
 
 MIB = 1 << 20
@@ -43,9 +43,9 @@ def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., dict
 
     machine = ScriptedMachine().on("sh", "-c", sampling.SCRIPT, answer=lambda argv: completed(argv, run(argv)))
 
-    def taken(*paths: Path, spots: int = 40) -> dict[str, DeviceSample]:
+    def taken(*paths: Path, least: int = 40, spend_s: float = 0, seed: int | None = None) -> dict[str, DeviceSample]:
         sizes = {str(path): path.stat().st_size if path.exists() else MIB for path in paths}
-        return take(machine, sizes, spots)
+        return take(machine, sizes, spend_s, least=least, seed=seed)
 
     return taken
 
@@ -74,9 +74,12 @@ def test_what_is_zero_is_blank(sample: Callable[..., dict[str, DeviceSample]], t
     assert (found.pages, found.label, found.data_at, found.errors) == ((), b"", None, ())
 
 
-def test_what_a_discard_may_return_is_blank(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
-    path = file(tmp_path, at_0=b"\xff" * (4 * MIB))
-    (found,) = sample(path).values()
+@pytest.mark.parametrize("pattern", [b"\xff", b"\xaa"])
+def test_what_a_discard_or_one_pattern_leaves_is_blank(
+    sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path, pattern: bytes
+) -> None:
+    path = file(tmp_path, at_0=pattern * (4 * MIB), at_12582912=b"\xff" * MIB)
+    (found,) = sample(path, spend_s=0.1).values()
     assert found.first_data is None
 
 
@@ -91,11 +94,97 @@ def test_one_byte_of_both_ends_is_found(
 
 
 def test_data_in_between_are_found(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
-    path = file(tmp_path, at_4194304=os.urandom(4 * MIB))
-    (found,) = sample(path, spots=64).values()
+    path = file(tmp_path, 64 * MIB, **{f"at_{40 * MIB}": os.urandom(4 * MIB)})
+    (found,) = sample(path, least=64).values()
     assert found.pages == ()
     assert found.data_at is not None
-    assert 4 * MIB <= found.data_at < 8 * MIB
+    assert 40 * MIB <= found.data_at < 44 * MIB
+
+
+TB = 10**12
+QUARTER = TB // 4
+NOISE = os.urandom(PAGE_BYTES)
+#: What is left on a drive of 1 TB whose first MiB was zeroed, by byte.
+LEFT = {
+    "LUKS1, or LVM, from 2 MiB on": {2 * MIB: NOISE},
+    "LUKS2's second header": {MIB + 4 * MIB: b"SKUL\xba\xbe"},
+    "LUKS2 data": {16 * MIB: NOISE},
+    "partition behind one of Microsoft": {17 * MIB: NOISE},
+    "btrfs, second superblock": {64 * MIB + 64: b"_BHRfS_M"},
+    "btrfs in a partition, third superblock": {MIB + (256 << 30) + 64: b"_BHRfS_M"},
+    "XFS on the drive": {QUARTER // PAGE_BYTES * PAGE_BYTES: b"XFSB"},
+    "XFS in a partition": {MIB + (QUARTER - MIB // 2) // PAGE_BYTES * PAGE_BYTES: b"XFSB"},
+    "ext4 of 1 KiB behind 63 sectors": {63 * 512 + 8193 * 1024: b"superblock"},
+    "ext4 of 4 KiB behind md": {129 * MIB + 5 * 128 * MIB: b"superblock"},
+    "GPT at the end": {TB - 512: b"EFI PART"},
+    "bitmap of one byte a page": {3 * MIB: b"".join(bytes([at]) * PAGE_BYTES for at in range(1, 200))},
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_survives_the_first_mib_is_found(
+    sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path, name: str
+) -> None:
+    path = file(tmp_path, TB, **{f"at_{at}": data for at, data in LEFT[name].items()})
+    (found,) = sample(path, least=0).values()
+    assert found.data_at is not None
+
+
+@pytest.mark.parametrize("offset", [0, 63 * 512, MIB], ids=["drive", "DOS partition", "partition"])
+@pytest.mark.parametrize("block", [1024, 4096])
+def test_ext4_without_its_first_mib_is_found(
+    sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path, offset: int, block: int
+) -> None:
+    """``e2fsck -b 32768`` gives every file of it back."""
+    if not shutil.which("mke2fs"):
+        pytest.skip("there is no mke2fs")
+    path = file(tmp_path, 1 << 34)
+    options = ["-E", f"offset={offset},lazy_itable_init=1", "-b", str(block)]
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-F", *options, path, str(15 << 20)], check=True, timeout=60)
+    with path.open("r+b") as written:
+        written.write(bytes(offset + MIB))
+        os.fsync(written.fileno())
+    (found,) = sample(path, least=0).values()
+    assert found.data_at is not None
+
+
+def test_drawn_places_leave_no_large_gap(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
+    """20,000 places of 1 TB, as many as an NVMe drive answers in two seconds, are 66 MB apart at most."""
+    path = file(tmp_path, TB, **{f"at_{300 * 10**9}": os.urandom(4 * MIB) * 17})
+    (found,) = sample(path, least=20_000).values()
+    assert found.data_at is not None
+
+
+def test_places_are_drawn_anew_and_alike_by_both_programs(tmp_path: Path) -> None:
+    """Every second page is data, so that the first of them depends on the seed alone."""
+    path = file(tmp_path, SIZE, **{f"at_{12 * MIB}": (NOISE + bytes(PAGE_BYTES)) * 256})
+    seeds, found = [1, 1 << 51, 123456789 << 20], set()
+    for seed in seeds:
+        answers = {
+            subprocess.run(
+                [*program, "0", "200", str(seed), str(path), str(SIZE), "-"],
+                capture_output=True,
+                check=True,
+                timeout=60,
+            ).stdout
+            for program in (["perl", "-e", sampling.PERL], [sys.executable, "-I", "-S", "-c", sampling.PYTHON])
+        }
+        assert len(answers) == 1
+        found.add(parse(answers.pop(), [str(path)])[str(path)].data_at)
+    assert len(found) == len(seeds)
+    machine = ScriptedMachine(contents=Contents())
+    take(machine, {"/dev/sda": SIZE})
+    take(machine, {"/dev/sda": SIZE})
+    assert machine.asked[0][8] != machine.asked[1][8]
+
+
+@given(st.integers(512, 1 << 48))
+def test_known_places_are_whole_pages_between_the_ends(size: int) -> None:
+    stretches = known_places.stretches(size)
+    ends = [MIB, *(begin + length for begin, length in stretches)]
+    assert all(end < begin for end, (begin, _) in zip(ends[1:], stretches[1:], strict=False))
+    assert all(begin >= MIB and begin % PAGE_BYTES == length % PAGE_BYTES == 0 < length for begin, length in stretches)
+    assert ends[-1] <= max(MIB, size - MIB)
 
 
 def test_a_label_is_read_and_what_is_behind_it(sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path) -> None:
@@ -206,7 +295,8 @@ def test_devices_are_given_with_their_sizes() -> None:
     machine = ScriptedMachine(contents=Contents(data={"/dev/sdb": 12345}))
     found = take(machine, {"/dev/sda": SIZE, "/dev/sdb": MIB})
     assert machine.asked[0][4:] == (
-        sampling.PERL, sampling.PYTHON, str(SPOTS), "/dev/sda", str(SIZE), "/dev/sdb", str(MIB)
+        sampling.PERL, sampling.PYTHON, "50", str(LEAST), machine.asked[0][8], "/dev/sda", str(SIZE),
+        ",".join(f"{begin}:{length}" for begin, length in known_places.stretches(SIZE)), "/dev/sdb", str(MIB), "-",
     )  # fmt: skip
     assert found["/dev/sda"].first_data is None
     assert found["/dev/sdb"].first_data == 12345

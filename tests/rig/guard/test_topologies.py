@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from support.builders.consents import all_risks
 from support.builders.topologies import Plant, PlantDevice, Told, hearings, plants
 from support.fakes.scripted import ScriptedMachine
 
@@ -37,7 +38,7 @@ def consents(plant: Plant, topology: Topology, disk: PlantDevice) -> frozenset[s
 
 
 def reasons(plant: Plant, topology: Topology, disk: PlantDevice, wipe: Collection[str] = ()) -> set[str]:
-    return {why for one in refusals(topology, [plant.match(disk)], wipe) for why in one.reasons}
+    return {why for one in refusals(topology, [plant.match(disk)], all_risks(*wipe)) for why in one.reasons}
 
 
 @examples
@@ -46,7 +47,7 @@ def test_what_carries_anything_in_use_is_never_passed(plant: Plant, data: st.Dat
     topology = seen(plant, data.draw(hearings(plant)), data.draw(st.integers(0, 3)))
     for disk in plant.disks:
         for wipe in (frozenset(), consents(plant, topology, disk), frozenset(names(plant))):
-            found = refusals(topology, [plant.match(disk)], wipe, {"f" * 32})
+            found = refusals(topology, [plant.match(disk)], all_risks(*wipe), {"f" * 32})
             about = [one for one in found if disk.path in one.drive]
             assert bool(about) or not plant.in_use(disk), f"{disk.kname} is in use and was passed"
 
@@ -100,7 +101,7 @@ def test_what_is_not_a_whole_drive_is_never_passed(plant: Plant, data: st.DataOb
     assume(others)
     device = data.draw(st.sampled_from(others))
     topology = seen(plant, data.draw(hearings(plant)))
-    assert refusals(topology, [plant.match(device)], names(plant))
+    assert refusals(topology, [plant.match(device)], all_risks(*names(plant)))
 
 
 def free_plants() -> st.SearchStrategy[Plant]:

@@ -36,9 +36,29 @@ def test_all_that_is_missing_is_told_at_once_with_its_packages(missing: str, sen
     assert str(told.value) == sentence
 
 
+@pytest.mark.parametrize(
+    ("distribution", "command"),
+    [
+        ("debian ", "`apt install perl udev`"),
+        ("linuxmint ubuntu debian", "`apt install perl udev`"),
+        ("rocky rhel centos fedora", "`dnf install perl-interpreter systemd-udev`"),
+        ("opensuse-leap suse opensuse", "`zypper install perl udev`"),
+        ("slackware ", ""),
+        ("", ""),
+    ],
+)
+def test_missing_packages_have_the_command_of_the_distribution(distribution: str, command: str) -> None:
+    machine = ScriptedMachine().on("sh", "-c", provenance.MISSING, answer="perl\nudevadm\n")
+    with pytest.raises(ToolsMissing) as caught:
+        require_tools(machine.on("sh", "-c", provenance.DISTRIBUTION, answer=distribution))
+    sentence = str(caught.value)
+    assert command in sentence
+    assert ("`" in sentence) == bool(command)
+
+
 def test_the_question_is_understood_by_a_shell(unprivileged: Channel) -> None:
     require_tools(unprivileged, {"sh": "dash", "cat": "coreutils"})
-    with pytest.raises(ToolsMissing, match=r"^here has no no-such-tool: install the package nothing there$"):
+    with pytest.raises(ToolsMissing, match=r"^here has no no-such-tool: install the package nothing there"):
         require_tools(unprivileged, {"sh": "dash", "no-such-tool": "nothing"})
 
 

@@ -279,6 +279,26 @@ def test_what_cannot_be_started_says_why(road: Road) -> None:
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
+def test_full_file_system_of_keepers_is_reported_at_once(shell: str, tmp_path: Path) -> None:
+    if not shutil.which(shell):
+        pytest.skip(f"there is no {shell} here")
+    run, tools = tmp_path / "run", tmp_path / "bin"
+    for folder in (run, tools):
+        folder.mkdir()
+    (tools / "sh").symlink_to(str(shutil.which(shell)))
+    full = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=16k none "$0" && exec "$@"', str(run)]
+    if subprocess.run([*full, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    keeper = Keeper.of(["sleep", "600"], "TERM", silence_s=60, announces=True, directory=str(run))
+    process = TetheredProcess(keeper, Road(tmp_path), [*full, "env", f"PATH={tools}:{os.environ['PATH']}"])
+    assert process.read_line(30) == ""
+    done = process.cut()
+    assert done.status == 1
+    assert str(run) in done.errors
+    assert "sleep" in done.errors
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
 def test_the_far_side_needs_no_more_than_a_shell(
     shell: str, background: str, gone: Callable[[int], bool], tmp_path: Path
 ) -> None:

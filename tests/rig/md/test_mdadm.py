@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -34,6 +35,7 @@ from pytest_ssdqual.rig.md.mdadm import (
 from pytest_ssdqual.rig.md.survival_pattern import PatternRegion
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
+SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 IDLE = "/sys/block/md100/md/{}:{}\n"
 
 arrays = geometries.filter(lambda geometry: geometry.level is not RaidLevel.DRIVE)
@@ -130,6 +132,7 @@ def machine() -> ScriptedMachine:
     here.on("mdadm", "--detail", answer=f"           UUID : {UUID}\n").on("blockdev", answer="536870912\n")
     here.on("mdadm", "--detail", "--export", answer=f"MD_LEVEL=raid5\nMD_UUID={UUID}\n")
     here.on("sh", "-c", mdadm.OFFSETS, answer="2048\n2048\n2048\n")
+    here.on("sh", "-c", mdadm.REMOVE_EMPTY)
     return here.on("test").on("mdadm", "--stop").on("sh", "-c", mdadm.ERASE)
 
 
@@ -275,18 +278,90 @@ def test_a_bare_drive_has_no_md_to_ask() -> None:
     require_healthy(ScriptedMachine(), Array(Geometry(RaidLevel.DRIVE, 1), "/dev/sdb", (), "", 1, "none needed"))
 
 
-def test_the_path_of_an_array_is_free() -> None:
-    assert free_path(ScriptedMachine().on("ls", answer="sda\nmd0\n")) == "/dev/md100"
-    assert free_path(ScriptedMachine().on("ls", answer="md100\nmd101\nmd127\nmd1020\n")) == "/dev/md102"
+@pytest.mark.parametrize(
+    ("used", "path"),
+    [
+        (["sda", "md0"], "/dev/md100"),
+        (["md100", "md101", "md127", "md1020"], "/dev/md102"),
+        ([f"md{number}" for number in range(100, 128)], "/dev/md99"),
+    ],
+)
+def test_the_path_of_an_array_is_free(used: list[str], path: str) -> None:
+    assert free_path(ScriptedMachine().on("sh", answer="\n".join(used))) == path
+
+
+def test_every_number_of_an_array_is_one_that_mdadm_takes() -> None:
+    """mdadm 4.3 refuses /dev/md127 and above; udev's assembly gives them away from 127 downwards."""
+    used = list[str]()
+    for _ in mdadm.NUMBERS:
+        path = free_path(ScriptedMachine().on("sh", answer="\n".join(used)))
+        assert path not in used
+        assert int(path.removeprefix("/dev/md")) < 127
+        used.append(path.removeprefix("/dev/"))
+    with pytest.raises(RigError, match="scripted"):
+        free_path(ScriptedMachine().on("sh", answer="\n".join(used)))
+    assert len(used) > 48
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_numbers_of_arrays_that_exist_or_are_configured_are_used(tmp_path: Path, shell: str) -> None:
+    for folder in ("sys/block/md100", "dev/md/101", "proc", "etc/mdadm/mdadm.conf.d"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "proc/mdstat").write_text("Personalities : [raid1]\nmd102 : active raid1 sdb[0] sdc[1]\n")
+    text = "# ARRAY /dev/md120\nARRAY /dev/md103 UUID=1:2:3:4\nARRAY /dev/md/104 name=host:104\nMAILADDR root\n"
+    (tmp_path / "etc/mdadm/mdadm.conf").write_text(text)
+    (tmp_path / "etc/mdadm/mdadm.conf.d/a.conf").write_text("array <ignore> UUID=5:6:7:8\nARRAY /dev/md105\n")
+    script = mdadm.USED_NUMBERS.replace("root=\n", f"root={tmp_path}\n", 1)
+    argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", script, "md_numbers"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert sorted(set(done.stdout.split()) - {"md*", "md[0-9]*"}) == [f"md{number}" for number in range(100, 106)]
 
 
 def test_a_stopped_array_leaves_no_superblock(machine: ScriptedMachine) -> None:
     assert mdadm.stop(machine, "/dev/md100", ["/dev/sdb", "/dev/sdc"], UUID) == ()
-    assert machine.asked[-3:] == [
+    assert machine.asked[-4:] == [
         ("mdadm", "--stop", "/dev/md100"),
         ("udevadm", "settle", "--timeout=30"),
+        ("sh", "-c", mdadm.REMOVE_EMPTY, "remove_empty", "md100"),
         ("sh", "-c", mdadm.ERASE, "erase", UUID, "/dev/sdb", "/dev/sdc"),
     ]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("state", "disks", "member", "is_removed"),
+    [
+        ("clear", "0", "", True),
+        ("inactive", "0", "", False),
+        ("clean", "3", "", False),
+        ("clear", "3", "", False),
+        ("clear", "0", "md/dev-sdb", False),
+        ("clear", "0", "slaves/sdb", False),
+        ("clear", "0", "holders/dm-0", False),
+    ],
+)
+def test_only_a_name_without_an_array_is_removed(
+    tmp_path: Path, shell: str, state: str, disks: str, member: str, is_removed: bool
+) -> None:
+    array = tmp_path / "sys/block/md100"
+    for folder in ("md", "slaves", "holders"):
+        (array / folder).mkdir(parents=True)
+    (array / "md/array_state").write_text(f"{state}\n")
+    (array / "md/raid_disks").write_text(f"{disks}\n")
+    if member:
+        (array / member).symlink_to("/nowhere")
+    script = mdadm.REMOVE_EMPTY.replace("root=\n", f"root={tmp_path}\n", 1)
+    argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", script, "remove_empty", "md99", "md100"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["md100"] * is_removed
+    assert (array / "md/array_state").read_text() == ("clear\n" if is_removed else f"{state}\n")
+
+
+def test_only_names_of_this_program_are_looked_for() -> None:
+    machine = ScriptedMachine().on("sh", "-c", mdadm.REMOVE_EMPTY, answer="md100\n")
+    assert mdadm.remove_empty(machine, ["/dev/md100", "/dev/md/../sda", "/dev/sdb", ""]) == ("/dev/md100",)
+    assert machine.asked[0][4:] == ("md100",)
+    assert mdadm.remove_empty(ScriptedMachine(), ["/dev/md/home"]) == ()
 
 
 def test_an_array_that_is_not_ours_any_more_is_not_stopped(machine: ScriptedMachine) -> None:

@@ -19,6 +19,7 @@ from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.purge import purge, zero
 
 RAID1 = Geometry.parse("raid1x2")
@@ -81,7 +82,11 @@ class Hall:
 
         machine = ScriptedMachine().on("mdadm", "--detail", "--export", answer=detail)
         machine.on("cat", answer=completed(["cat"], status=1))
-        machine.on("ls", answer=lambda argv: completed(argv, "\n".join(path[5:] for path in self.arrays)))
+
+        def used(argv: tuple[str, ...]) -> Completed:
+            return completed(argv, "\n".join(path[5:] for path in self.arrays))
+
+        machine.on("sh", "-c", mdadm.USED_NUMBERS, answer=used).on("ls", answer=used)
         return Setup(machine, self, None, self, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
 
 
@@ -168,6 +173,7 @@ def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_
         return done
 
     array = Array(Geometry.parse(name), "/dev/md100", DRIVES[:2], "", 1 << 28, "zeroed")
+    monkeypatch.setattr(drive_failure, "reading_before", lambda setup, array: None)
     monkeypatch.setattr(purge, "purge", doing("purge", {}))
     monkeypatch.setattr(zero, "zero", doing("zero", True))
     monkeypatch.setattr(label, "write_drives", doing("label"))

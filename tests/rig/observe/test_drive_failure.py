@@ -140,15 +140,19 @@ def test_a_drive_with_several_controllers_is_gone_when_all_are(
 
 
 def test_names_that_drives_share_are_no_drives_own() -> None:
-    members = drive("nvme0n1", "A"), drive("sda", "B"), drive("sdb", "C")
+    members = drive("nvme0n1", "A"), drive("sda", "B"), drive("sdb", "C"), drive("sdc", "D"), drive("sdd", "E")
     names = (
-        "md100", "nvme0n1", "nvme0", "0000:01:00.0", "+0000:00:1c.0",
-        "sda", "0:0:0:0", "host0", "ata1", "ata1.00", "0000:00:17.0", "sdb", "1:0:0:0", "ata2", "ata2.00",
+        "md100", "nvme0n1", "nvme0", "0000:01:00.0", "+0000:00:1c.0", "+0000:00:01.0",
+        "sda", "0:0:0:0", "target0:0:0", "host0", "ata1", "ata1.00", "0000:00:17.0",
+        "sdb", "1:0:0:0", "ata2", "ata2.00", "sdc", "1:1:0:0", "ata2.01",
+        "sdd", "9:0:0:0", "host9", "2-1", "usb2", "0000:00:14.0",
     )  # fmt: skip
     assert own_names(members, names) == {
-        "nvme0n1": ("nvme0n1", "nvme0", "0000:01:00.0"),
-        "sda": ("sda", "0:0:0:0", "ata1.00"),
+        "nvme0n1": ("nvme0n1", "nvme0", "0000:01:00.0", "0000:00:1c.0"),
+        "sda": ("sda", "0:0:0:0", "target0:0:0", "ata1", "ata1.00"),
         "sdb": ("sdb", "1:0:0:0", "ata2.00"),
+        "sdc": ("sdc", "1:1:0:0", "ata2.01"),
+        "sdd": ("sdd", "9:0:0:0", "2-1"),
     }
 
 

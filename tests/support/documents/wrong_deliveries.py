@@ -130,6 +130,14 @@ def _set(plain: Any, path: Sequence[str], value: object) -> None:  # noqa: ANN40
 
 LOG = "nvme_smart_health_information_log"
 ATTRIBUTES = "ata_smart_attributes/table"
+
+
+def nvme_errors(*statuses: int) -> dict[str, object]:
+    """The error log of an NVMe drive as smartctl prints it, with these status fields."""
+    table = [{"error_count": count, "status_field": {"value": status}} for count, status in enumerate(statuses, 1)]
+    return {"size": 64, "read": 16, "table": table}
+
+
 #: Log page 06h whose newest self-test ended with the result 7, a failed segment.
 FAILED_SELF_TEST = " ".join(map(str, [0, 0, 0, 0, 0x27, *[0] * 27, *([0x0F, *[0] * 27] * 19)]))
 
@@ -194,9 +202,24 @@ DELIVERIES = (
         "sas",
         smart={"scsi_error_counter_log/read/total_uncorrected_errors": 3},
     ),
-    Delivery("entries in the error log", "error_log", smart={f"{LOG}/num_err_log_entries": 127}),
     Delivery(
-        "errors in the log of a SATA drive", "error_log", "sata", smart={"ata_smart_error_log/extended": {"count": 6}}
+        "an unrecovered read in the error log",
+        "error_log",
+        smart={f"{LOG}/num_err_log_entries": 127, "nvme_error_information_log": nvme_errors(0x281, 0x4002)},
+    ),
+    Delivery(
+        "entries in the error log, where the order forbids any",
+        "error_log",
+        smart={f"{LOG}/num_err_log_entries": 127},
+        order={"error_log_entries": 0},
+    ),
+    Delivery(
+        "an uncorrectable error in the log of a SATA drive",
+        "error_log",
+        "sata",
+        smart={
+            "ata_smart_error_log/extended": {"count": 6, "table": [{"completion_registers": {"error": 0x40}}]},
+        },
     ),
     Delivery("a failed self-test in the log", "self_test", sections={"self-test": FAILED_SELF_TEST}),
     Delivery(
@@ -252,7 +275,6 @@ DELIVERIES = (
     ),
     Delivery("a password that is set, not locked", "security", "sata", smart={"ata_security/enabled": True}),
     Delivery("a failed sanitize", "sanitize", sections={"sanitize": "255 255 3 0 2 0 0 0"}),
-    Delivery("a sanitize that still runs", "sanitize", sections={"sanitize": "12 4 2 0 2 0 0 0"}),
     Delivery("two namespaces", "namespaces", sysfs={"namespaces": 2}),
     Delivery(
         "a part of the capacity in no namespace",

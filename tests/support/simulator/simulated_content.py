@@ -10,6 +10,7 @@ import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pytest_ssdqual.rig.drives import answers
 from pytest_ssdqual.rig.guard import configured_names, label, sampling
 
 
@@ -41,6 +42,8 @@ class Contents:
     #: Where there is data behind the first MiB.
     data: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    #: Devices that answer no read.
+    silent: set[str] = field(default_factory=set)
     #: Of members of an array: the superblock's page, and what is at the array's data offset.
     members: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
     #: Configuration files and their text, and the device numbers (``8 10``, hexadecimal) of paths.
@@ -59,13 +62,16 @@ class Contents:
             return None
         script, arguments = argv[2], argv[4:]
         if script == sampling.SCRIPT:
-            return b"".join(map(self._sample, arguments[3::2])) + b"end\0"
+            return b"".join(map(self._sample, arguments[5::3])) + b"end\0"
         if script == label.SCRIPT:
             self.pages[arguments[0]] = stdin or b""
             return b""
         if script == label.RAW:
             superblock, head = self.members[arguments[0]]
             return gzip.compress(superblock if int(arguments[1]) == sampling.PAGE_BYTES else head[: int(arguments[2])])
+        if script == answers.AWAIT:
+            silent = [path for path in arguments[1:] if path in self.silent]
+            return "".join([*(f"{path} 1\n" for path in silent), f"end {arguments[0] if silent else 0}\n"]).encode()
         if script == configured_names.FILES:
             return "".join(f"file {file}\0text {text}\0" for file, text in self.files.items()).encode() + b"end\0"
         if script == configured_names.RESOLVE:

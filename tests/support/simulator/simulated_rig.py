@@ -93,6 +93,8 @@ class Scene:
     model: str
     #: Serial → share of the speed.
     slow: dict[str, float]
+    #: The same of drives that share a path, while several of them work.
+    path: dict[str, float]
     #: This array cannot be built.
     broken: str
     #: Where a bug of the program shows: ``fill``, ``run``, ``fill:raid5x4``, ``run:raid5x4:randread_4k_qd8``.
@@ -115,6 +117,10 @@ class Scene:
     unknown_option: str
     #: What smartctl says instead of identifying the first drive.
     unidentified: str
+    #: What it says instead of every drive's health; empty: they are healthy.
+    without_health: str
+    #: Serial → bytes, of drives that are no ordinary ones.
+    sizes: dict[str, int]
     #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
     block: int
     queue: int
@@ -134,17 +140,28 @@ class Scene:
         models = self.model.split("|")
         return models[(number - 1) % len(models)]
 
+    def speeds(self, array: Array) -> dict[str, float]:
+        """Share of its speed that each drive has while the members of ``array`` work."""
+        behind = [serial for drive in array.members if (serial := drive.serial) in self.path]
+        slowed = {serial: self.path[serial] * self.slow.get(serial, 1.0) for serial in behind if serial}
+        return self.slow | slowed if len(behind) > 1 else self.slow
+
     @classmethod
     def of_environment(cls, machine: str = "") -> Scene:
         """``SIMULATED_ONLY`` names the one machine of several where anything is out of the ordinary."""
         only = os.environ.get("SIMULATED_ONLY", machine)
         ordinary = {"SIMULATED_DRIVES": os.environ.get("SIMULATED_DRIVES", "4")}
         given = os.environ.get if only == machine else ordinary.get
-        slow = [each.split("=") for each in given("SIMULATED_SLOW", "").split(",") if each]
+        slow, path = (
+            {serial: float(share) for serial, share in (each.split("=") for each in given(name, "").split(",") if each)}
+            for name in ("SIMULATED_SLOW", "SIMULATED_PATH")
+        )
+        sizes = given("SIMULATED_SIZES", "").split(",")
         return cls(
             drives=int(given("SIMULATED_DRIVES", "4")),
             model=given("SIMULATED_MODEL", "QEMU NVMe Ctrl"),
-            slow={serial: float(share) for serial, share in slow},
+            slow=slow,
+            path=path,
             broken=given("SIMULATED_BROKEN", ""),
             mistakes=tuple(given("SIMULATED_MISTAKES", "").split()),
             lost_at=int(given("SIMULATED_LOST_AT", "0")),
@@ -156,6 +173,8 @@ class Scene:
             missing=tuple(given("SIMULATED_MISSING", "").split()),
             unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
             unidentified=given("SIMULATED_UNIDENTIFIED", ""),
+            without_health=given("SIMULATED_WITHOUT_HEALTH", ""),
+            sizes={serial: int(size) for serial, _, size in (each.partition("=") for each in sizes if each)},
             block=int(given("SIMULATED_BLOCK", "512")),
             queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
@@ -207,6 +226,11 @@ class Counting:
         """Nothing is open."""
 
 
+def silences_of_environment() -> dict[str, int]:
+    pairs = (each.split("=") for each in os.environ.get("SIMULATED_SILENT", "").split())
+    return {serial: int(number) for serial, number in pairs}
+
+
 @dataclass
 class SimulatedMachine:
     """A ``Machine``; of arrays it knows only that they are there."""
@@ -231,6 +255,11 @@ class SimulatedMachine:
     outputs: dict[str, UnderWay] = field(default_factory=dict)
     #: How often it was asked who holds drives.
     asked: int = 0
+    #: Surveys in which a drive does not answer after a purge, by serial: ``SIMULATED_SILENT=SSDQ0002=2``.
+    silences: dict[str, int] = field(default_factory=lambda: silences_of_environment())
+    purged: set[str] = field(default_factory=set)
+    #: Kernel names of drives that are not there any more.
+    unplugged: set[str] = field(default_factory=set)
     gone: bool = False
     #: Kernel names of drives that an earlier session labelled and filled, and none purged since.
     inherited: set[str] = field(init=False)
@@ -326,11 +355,14 @@ class SimulatedMachine:
         return World(
             [
                 Device(
-                    f"nvme{number - 1}n1", "disk", f"259:{number}", size=LSBLK_BYTES, serial=f"SSDQ{digits}{number:04}",
+                    f"nvme{number - 1}n1", "disk", f"259:{number}",
+                    size=self.scene.sizes.get(f"SSDQ{digits}{number:04}", LSBLK_BYTES),
+                    serial=f"SSDQ{digits}{number:04}",
                     model=self.scene.model_of(number), transport="nvme", logical_block=self.scene.block,
                     queue_depth=self.scene.queue or None,
                 )
                 for number in numbers
+                if f"nvme{number - 1}n1" not in self.unplugged
             ]
         )  # fmt: skip
 
@@ -343,6 +375,13 @@ class SimulatedMachine:
             for path in argv[1:]:
                 self.outputs.pop(path, None)
         if argv[0] == "blkdiscard":
+            self.purged.add(argv[-1])
+            kname = argv[-1].removeprefix("/dev/")
+            if self.surroundings.unplugged_in_purge(kname):
+                self.unplugged.add(kname)
+                return completed(
+                    argv, status=1, stderr=f"blkdiscard: cannot open {argv[-1]}: No such file or directory"
+                )
             self.media.purge(argv[-1])
             self.contents.wipe(argv[-1])
             self.inherited.discard(argv[-1].removeprefix("/dev/"))
@@ -379,7 +418,7 @@ class SimulatedMachine:
         if script == survey.EXPAND:
             return "".join(map(self._expanded, arguments)) + "end \0"
         if script == survey.FACTS:
-            return self.world.facts(*arguments[2:])
+            return self._surveyed(arguments[2:])
         if script == facts.MISSING:
             return "\n".join(each for each in arguments if each in self.scene.missing)
         if script == facts.FACTS:
@@ -409,8 +448,19 @@ class SimulatedMachine:
             return self.surroundings.text(argv)
         return "2048\n" if script == mdadm.OFFSETS else ""
 
+    def _surveyed(self, candidates: Sequence[str]) -> str:
+        world = self.world
+        for disk in world.disks:
+            left = self.silences.get(disk.serial or "", 0)
+            if left and disk.path in candidates and disk.path in self.purged:
+                disk.use = "silent"
+                self.silences[disk.serial or ""] = left - 1
+        return world.facts(*candidates)
+
     def _identified(self, smart_type: str, path: str) -> str:
         """What smartctl identifies a drive as; the first one perhaps only by a type."""
+        if self.scene.without_health:
+            return self.scene.without_health
         if self.scene.unidentified and smart_type == "auto" and path == self.world.disks[0].path:
             return self.scene.unidentified
         serial = self.surroundings.serials.get(path.removeprefix("/dev/"), "")
@@ -468,7 +518,7 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
         machine.write(array, sum(traffic(part).write_bytes for part in parts))
 
     scene = machine.scene
-    fio = simulated_fio.Fio(scene.slow, scene.noise, machine.runs, scene.md_iops, restless(scene), ran)
+    fio = simulated_fio.Fio(scene.speeds(array), scene.noise, machine.runs, scene.md_iops, restless(scene), ran)
 
     def under_way() -> UnderWay:
         machine.begin_run()
@@ -483,7 +533,7 @@ def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) ->
     machine = machine_of(setup)
     machine.runs += 1
     scene = machine.scene
-    fio = simulated_fio.Fio(scene.slow, scene.scatter, machine.runs, scene.md_iops, restless(scene))
+    fio = simulated_fio.Fio(scene.speeds(array), scene.scatter, machine.runs, scene.md_iops, restless(scene))
     seconds = setup.protocol.ramp_s + (rule.limit_s if (rule := setup.protocol.sequential) else 0.0)
 
     def under_way() -> UnderWay:

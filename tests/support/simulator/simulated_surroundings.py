@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +24,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, loads
 from pytest_ssdqual.qual.validity.drive_failure import FailureAttribution, FailureOrigin
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import drive_failure, environment
+from pytest_ssdqual.rig.observe.kernel_log import PICK
 
 SMART = json.loads((Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "smart-log.json").read_text())
 NOTHING = Traffic(0, 0, 0, 0)
@@ -45,6 +49,8 @@ class Surroundings:
     uptime_s: float = 5000.0
     wall_s: float = 1_795_286_113.25
     counted: dict[str, Traffic] = field(default_factory=dict)
+    #: I/O past the block layer, which only the drives count: ``passthrough:SERIAL``.
+    passed_by: dict[str, Traffic] = field(default_factory=dict)
     ticks: list[list[int]] = field(default_factory=lambda: [[1000] * 8 for _ in range(CPUS)])
     log: list[str] = field(default_factory=list)
     runs: int = 0
@@ -77,14 +83,19 @@ class Surroundings:
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("reads"):
                 self._count(drive.kname, FOREIGN)
+            if self.serials.get(drive.kname, drive.serial) in self._about("passthrough"):
+                earlier = self.passed_by.get(drive.kname, NOTHING)
+                self.passed_by[drive.kname] = total([earlier, FOREIGN])
         if "resync" in self.trouble:
             self._say(6, f"md: data-check of RAID array {array.kname}")
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("timeout"):
                 self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, aborting")
+            for _ in range(24 if self.serials.get(drive.kname, drive.serial) in self._about("iucrc") else 0):
+                self._say(6, f"sd 0:0:1:0: [{drive.kname}] tag#7 Add. Sense: Information unit iuCRC error detected")
             if self.serials.get(drive.kname, drive.serial) in self._about("drops"):
                 self.dropped = 1
-                self._say(3, f"critical medium error, dev {drive.kname}, sector 2048")
+                self._unreadable(drive.kname, 2048)
         if "hung" in self.trouble:
             self._say(3, "INFO: task fio:12 blocked for more than 122 seconds.")
 
@@ -92,6 +103,7 @@ class Surroundings:
         """What fio says if drives of ``array`` fail under its load: ``pulled:SERIAL``, ``media:SERIAL``, ``hba``.
 
         ``stuck:SERIAL`` answers nothing until it is reset; ``returns:SERIAL`` loses requests and comes back.
+        ``kernel:SERIAL`` fails one, and the kernel says what ``SIMULATED_KERNEL`` holds about it.
         """
         lost, is_stuck = [], False
         for drive in array.members:
@@ -101,14 +113,17 @@ class Surroundings:
                 self._say(3, f"nvme {drive.kname[:-2]}: controller is down; will reset: CSTS=0xffffffff")
                 lost.append(drive)
             if serial in self._about("media"):
-                self._say(2, f"critical medium error, dev {drive.kname}, sector 4096 op 0x0:(READ) flags 0x0")
+                self._unreadable(drive.kname, 4096)
+                lost.append(drive)
+            if serial in self._about("kernel"):
+                self._report(drive.kname, os.environ["SIMULATED_KERNEL"].splitlines())
                 lost.append(drive)
             if serial in self._about("stuck"):
                 self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, reset controller")
                 lost.append(drive)
                 is_stuck = True
             if serial in self._about("returns"):
-                self._say(4, f"nvme {drive.kname[:-2]}: resetting controller")
+                self._say(4, f"nvme {drive.kname[:-2]}: I/O 12 QID 1 timeout, reset controller")
                 self._say(3, f"I/O error, dev {drive.kname}, sector 4096 op 0x0:(READ) flags 0x0")
                 lost.append(drive)
         if not lost:
@@ -117,6 +132,14 @@ class Surroundings:
             return "fio: job 'drive-1' (state=5) hasn't exited in 60 seconds, it appears to be stuck."
         target = lost[0].path if array.geometry.is_side_by_side else array.path
         return f"fio: io_u error on file {target}: Input/output error: read offset=2097152, buflen=4096"
+
+    def unplugged_in_purge(self, kname: str) -> bool:
+        """Whether the drive is taken out of its slot while it is purged: ``unplugged:SERIAL``."""
+        if self.serials.get(kname) not in self._about("unplugged"):
+            return False
+        self.gone.add(kname)
+        self._say(3, f"nvme {kname[:-2]}: controller is down; will reset: CSTS=0xffffffff")
+        return True
 
     def states(self, array: str, drives: Sequence[str]) -> str:
         """The answer of ``drive_states.sh``."""
@@ -148,12 +171,33 @@ class Surroundings:
         """The answer to ``sh -c SCRIPT surroundings PICK WHEN ARRAY SINCE NAMES KNAME PATH TYPE …``."""
         when, array, since, _, *drives = argv[5:]
         files = self._clock() + self._files(array, drives[::3])
-        warmth = [line for kname in drives[::3] for line in (f"==warmth {kname}", self._smart(kname))] + ["=="]
+        warmth = [
+            line
+            for kname in drives[::3]
+            for line in (f"==warmth {kname}", self._smart(kname), f"==selftest {kname}", self._self_test(kname))
+        ] + ["==", "==opened", *self._opened(drives[::3]), "=="]
         names = ["==names", *({array} - {"-"}), *(name for kname in drives[::3] for name in (kname, kname[:-2])), "=="]
         new = self.log[int(since[1:]) - 1 :] if when == "after" and since.startswith("k") else []
         # Message 1 is of the boot, and has scrolled out of sight.
         said = [] if "speechless" in self.trouble else [f"==kernel k{len(self.log) + 1} 0 0", *new, "=="]
         return "\n".join([*(warmth + names + said + files if when == "before" else files + said + warmth), "==end", ""])
+
+    def _unreadable(self, kname: str, sector: int) -> None:
+        self._say(3, f"{kname}: Read(0x2) @ LBA {sector}, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR")
+        self._say(2, f"critical medium error, dev {kname}, sector {sector} op 0x0:(READ) flags 0x0")
+
+    def _report(self, kname: str, texts: Sequence[str]) -> None:
+        """Put messages into the log, in which ``nvme0n1`` and ``nvme0`` are the drive, as far as the script lets them.
+
+        ``I/O error`` of the block layer follows.
+        """
+        about = [re.sub(r"\bnvme0(n1)?\b", lambda match: kname if match[1] else kname[:-2], text) for text in texts]
+        log = "".join(f"3,{number},{number},-;{text}\n" for number, text in enumerate(about, 1))
+        environment = {**os.environ, "form": "k", "since": "k0", "names": f"{kname} {kname[:-2]}", "array": "-"}
+        done = subprocess.run(["awk", PICK], input=log, capture_output=True, text=True, check=True, env=environment)
+        for line in done.stdout.splitlines()[1:]:
+            self._say(3, line.split(" ", 2)[2])
+        self._say(3, f"I/O error, dev {kname}, sector 4096 op 0x0:(READ) flags 0x0")
 
     def _say(self, level: int, text: str) -> None:
         self.log.append(f"{level} {self.uptime_s - 2:.6f} {text}")
@@ -184,10 +228,27 @@ class Surroundings:
             rates = "current_link_speed:16.0 GT/s PCIe", "max_link_speed:16.0 GT/s PCIe"
             widths = f"current_link_width:{lanes}", "max_link_width:4"
             lines += [f"{PCI.format(kname)}/{each}" for each in (*rates, *widths)]
+            # 31 commands fail in each run of fio.
+            retried = 31 * self.runs if self.serials.get(kname) in self._about("retries") else 0
+            lines += [f"/sys/block/{kname}/device/ioerr_cnt:{7 + retried:#x}"]
         return lines
+
+    def _opened(self, knames: Sequence[str]) -> list[str]:
+        """Who has drives open once something was measured: ``opened:SERIAL``."""
+        users = [kname for kname in knames if self.runs and self.serials.get(kname) in self._about("opened")]
+        return [f"{kname} 737 generic sg_dd" for kname in users]
+
+    def _self_test(self, kname: str) -> str:
+        """A self-test once something was measured: ``selftest:SERIAL``."""
+        is_running = self.runs and self.serials.get(kname) in self._about("selftest")
+        operation = {"current_self_test_operation": {"value": 2 if is_running else 0}}
+        return json.dumps({"nvme_self_test_log": operation | {"current_self_test_completion_percent": 60}})
 
     def _smart(self, kname: str) -> str:
         answer: dict[str, Any] = dict(SMART)
+        own = total([self.counted.get(kname, NOTHING), self.passed_by.get(kname, NOTHING)])
+        answer |= {"host_read_commands": own.reads, "host_write_commands": own.writes}
+        answer |= {"data_units_read": -(-own.read_bytes // 512_000), "data_units_written": own.write_bytes // 512_000}
         if self.serials.get(kname) in self._about("throttled"):
             answer |= {"thm_temp1_trans_count": 3 * self.runs, "thm_temp1_total_time": 40 * self.runs}
         if self.serials.get(kname) in self._about("hot"):
@@ -234,3 +295,4 @@ def unattributed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks which drive was at fault: errors stay as they are."""
     unknown = FailureAttribution(FailureOrigin.UNKNOWN)
     monkeypatch.setattr(drive_failure, "_attribution", lambda *_: unknown)
+    monkeypatch.setattr(drive_failure, "note_repaired", lambda *_: None)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual.raid.geometry import effective_drives
-from pytest_ssdqual.qual.raid.scaling import SUPERLINEAR, objection
+from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
+from pytest_ssdqual.qual.raid.law import Striping, growth_objection
+from pytest_ssdqual.qual.raid.scaling import SUPERLINEAR
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family, family_name
@@ -258,18 +259,21 @@ def scaling_chart(notes: Notes, sweep: DrawnSweep, prefix: str = "scaling") -> C
 
 def _law(sweep: DrawnSweep) -> dict[int, float]:
     """Return the model by width; empty if no model covers the mix or the writes."""
-    if sweep.family.has_streams or any(map(_is_lawless, sweep.cells.values())):
-        return {}
     arrays = {cell.geometry.width: cell.geometry for cell in sweep.cells.values()}
+    geometries = [arrays[width] for width in sweep.widths]
+    if sweep.family.has_streams or any(_is_lawless(cell, geometries) for cell in sweep.cells.values()):
+        return {}
     drives = {width: effective_drives(arrays[width], sweep.family.read_fraction) for width in sweep.widths}
     return {width: each / drives[sweep.widths[0]] for width, each in drives.items()}
 
 
-def _is_lawless(cell: NotedMeasurement) -> bool:
-    """Return True if the model does not cover a cell with its array's chunk; without a record of it False."""
+def _is_lawless(cell: NotedMeasurement, geometries: Sequence[Geometry]) -> bool:
+    """Return True if the model does not cover a sweep by its array's chunk; without a record of it False."""
     seen = cell.runs[0].seen
     chunk_bytes = seen.array.chunk_bytes if seen and seen.array else None
-    return chunk_bytes is not None and bool(objection(cell.geometry, cell.workload, chunk_bytes))
+    if chunk_bytes is None:
+        return False
+    return bool(growth_objection(geometries, cell.workload, Striping(chunk_bytes)))
 
 
 def _is_drawn(sweep: DrawnSweep, depth: int) -> bool:

@@ -1,0 +1,158 @@
+"""Tests whose claims have no limit: nothing is measured for them alone, unless it is asked for.
+
+A figure without a limit judges nothing, and costs as much time as one with a limit. It is observed where another test
+needs the same measurement anyway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from pytest_ssdqual.plugin.plan import marks, needs, order, published_figures
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
+
+#: The setting that has everything measured, as a configuration file has it.
+MEASURE = "ssd_measure_unpromised = true"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPlace:
+    """What a test judges a claim on: one array, or all widths of a sweep, under one workload."""
+
+    claim: Claim
+    geometries: tuple[Geometry, ...]
+    workload: Workload
+
+    @property
+    def place(self) -> tuple[Claim, Geometry, Workload]:
+        """Where a spec has the promise of it; of a sweep that is the widest array."""
+        return self.claim, max(self.geometries), self.workload
+
+    def has_limit(self, spec: Spec, *, has_baseline: bool) -> bool:
+        """Return whether the claim has a limit; one in per cent of an earlier run needs that run."""
+        if spec.no_law(self.claim, self.geometries, self.workload):
+            return False
+        if spec.limit(*self.place) or spec.relation(*self.place):
+            return True
+        return has_baseline and spec.of_baseline(*self.place) is not None
+
+    def why(self, spec: Spec) -> str:
+        """Return why there is no limit."""
+        no_law = spec.no_law(self.claim, self.geometries, self.workload)
+        baseline = "; name the earlier run with --ssd-baseline=RUN" if spec.of_baseline(*self.place) else ""
+        return no_law or f"{spec.why_no_limit(*self.place)}{baseline}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unpromised:
+    """The tests of a run that have no limit."""
+
+    #: Tests that are not measured, each with the reason.
+    left_out: Mapping[pytest.Item, str] = field(default_factory=dict)
+    #: Tests that are measured all the same.
+    observed: frozenset[pytest.Item] = frozenset()
+    #: Number of tests of each claim that has no limit there.
+    claims: Mapping[Claim, int] = field(default_factory=dict)
+    #: The claims of each test that are worth measuring for.
+    judged: Mapping[pytest.Item, frozenset[Claim]] = field(default_factory=dict)
+
+    def wanted(self, item: pytest.Item) -> frozenset[Claim]:
+        """Return the claims that a test is measured for."""
+        return self.judged.get(item, marks.promised(item))
+
+    @property
+    def sentence(self) -> str:
+        """Return how many tests have no limit, without a full stop; empty if all have one."""
+        without, of = len(self.left_out) + len(self.observed), len(self.judged)
+        if not without:
+            return ""
+        tests = f"{without:,} of {of:,} tests {'have' if without > 1 else 'has'} no limit"
+        if not self.observed:
+            return f"{tests} and {'are' if without > 1 else 'is'} not measured: {MEASURE} measures them"
+        if not self.left_out:
+            return f"{tests}: what they measure is shown, and judges nothing"
+        return (
+            f"{tests}: {len(self.left_out):,} are not measured ({MEASURE} measures them), "
+            f"{len(self.observed):,} are shown, because other tests measure the same"
+        )
+
+    def to_record(self) -> list[dict[str, object]]:
+        """Return the claims that have no limit, each with the number of its tests."""
+        return [{"claim": claim.value, "tests": count} for claim, count in sorted(self.claims.items())]
+
+
+def find(
+    items: Iterable[pytest.Item], spec: Spec, *, has_baseline: bool, measures_all: bool
+) -> Unpromised:
+    """Find the tests without a limit, and which of them are measured all the same.
+
+    ``measures_all``: those that nothing else needs, too.
+    """
+    selected = [item for item in items if marks.needs_drives(item) and not item.get_closest_marker("skip")]
+    places = {item: found for item in selected if (found := tuple(claim_places(item)))}
+    limited = {
+        item: frozenset(each.claim for each in found if each.has_limit(spec, has_baseline=has_baseline))
+        for item, found in places.items()
+    }
+    without = {item: found for item, found in places.items() if not limited[item] & _named(item)}
+    claims = Counter(claim for item in places for claim in _named(item) - limited[item])
+    if measures_all:
+        return Unpromised({}, frozenset(without), claims, {item: marks.promised(item) for item in places})
+    needed = order.needed([item for item in selected if item not in without], spec)
+    observed = frozenset(item for item in without if order.steps_of(item) <= needed.keys())
+    left_out = {item: f"not promised: {found[0].why(spec)}" for item, found in without.items() if item not in observed}
+    return Unpromised(left_out, observed, claims, limited)
+
+
+def claim_places(item: pytest.Item) -> Iterator[ClaimPlace]:
+    """Yield what a test judges its claims on; nothing for a test that judges none, or not on arrays of its own."""
+    if "ssd_sla" not in getattr(item, "fixturenames", ()) or "ssd_explore" in item.fixturenames:  # type: ignore[attr-defined]
+        return
+    geometries = needs.of(item).geometries
+    parameters = marks.parameters(item)
+    series = parameters.get("ssd_workload_set")
+    workloads: Sequence[object] = (
+        series.workloads if isinstance(series, WorkloadSet) else (parameters.get("ssd_workload"),)
+    )
+    for claim in sorted(marks.promised(item)) if geometries else ():
+        arrays = [geometries] if claim.scope is Scope.SWEEP else [(each,) for each in geometries]
+        # A set of workloads has its promise by the first of them.
+        loads = workloads[:1] if claim.scope is Scope.CURVE else workloads
+        for load in loads:
+            if isinstance(load, Workload):
+                yield from (ClaimPlace(claim, each, load) for each in arrays)
+
+
+def _named(item: pytest.Item) -> frozenset[Claim]:
+    """Return the claims that a test judges; all of its module if it declares none for itself."""
+    return marks.own_claims(item) or marks.promised(item)
+
+
+def of_a_sheet(items: Iterable[pytest.Item], sheets: Sequence[Spec]) -> dict[pytest.Item, Claim | None]:
+    """Return the tests that have their limits from figures that these sheets lack, each with such a claim.
+
+    A test of published figures has none without a sheet. Limits that hold for any drive need no sheet.
+    """
+    found: dict[pytest.Item, Claim | None] = {}
+    for item in filter(marks.needs_drives, items):
+        if item.get_closest_marker(published_figures.MARK):
+            found[item] = None
+        elif not item.get_closest_marker("skip"):
+            lacking = (
+                each.claim
+                for each in claim_places(item)
+                for sheet in sheets
+                if each.claim in _named(item) and sheet.lacks_figure(*each.place)
+            )
+            if claim := next(lacking, None):
+                found[item] = claim
+    return found

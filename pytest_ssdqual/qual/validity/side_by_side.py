@@ -1,0 +1,277 @@
+"""Attribution of a promise that drives side by side break: one drive, the model, a path, or the host.
+
+Drives side by side have siblings as witnesses. A drive is named only if it is far behind the median of all others, and
+if nothing about its place distinguishes it. What more than half of the drives show is the model, or what they share.
+Each rule below is a sufficient condition; the first that holds decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from pytest_ssdqual.qual.detect.outliers import of_others
+from pytest_ssdqual.qual.names import named
+from pytest_ssdqual.qual.validity.attribution import ADVICE, NAMED, SHARED, SLOW, Cause, Culprit
+
+#: More drives than this share of all are no outliers.
+FEW = 1 / 3
+
+
+class TraitKind(Enum):
+    """What a difference between drives says about the cause."""
+
+    #: A thing that several drives hang on: a bus adapter, an expander, a switch.
+    SHARED = "shared"
+    #: The place of a drive in the host: its NUMA node, its link.
+    PLACE = "place"
+    #: How the host treats a drive: its scheduler, its queue.
+    HOST = "host"
+    #: The drive itself: its model, its firmware.
+    DRIVE = "drive"
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """Something that drives may have in common; equal if it is the same."""
+
+    kind: TraitKind
+    #: ``firmware``, ``NUMA node``, ``SAS expander``.
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class DriveFigure:
+    """One of several drives side by side."""
+
+    #: Serial number.
+    serial: str
+    #: Its figure over the limit, or the limit over the figure if less is better: larger is better. None if the limit or
+    #: the figure is zero.
+    score: float | None
+    #: The promise is certainly broken by it.
+    breaks: bool
+    #: What is known of it and its place.
+    traits: frozenset[Trait] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Evidence about drives side by side of which at least one breaks a promise."""
+
+    drives: tuple[DriveFigure, ...]
+    #: Returns the IOPS of a drive together with the others over those alone; None if that is not known.
+    together: Callable[[str], float | None] = lambda serial: None
+    #: The host or fio, if its own figures say that it is the bound.
+    host: Cause | None = None
+    #: Share of the median of all others, below which a drive is behind.
+    behind: float = SLOW
+    #: Less is better, as of latencies.
+    is_at_most: bool = False
+
+    def comparing(self) -> SideBySide:
+        """Return the same about a promise that compares the drives: it is broken by those that are behind."""
+        slow = {drive.serial for drive in self.slow}
+        return replace(self, drives=tuple(replace(drive, breaks=drive.serial in slow) for drive in self.drives))
+
+    @property
+    def broken(self) -> tuple[DriveFigure, ...]:
+        return tuple(drive for drive in self.drives if drive.breaks)
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """The score of each drive over the median of all others, by serial number; empty unless all are known."""
+        scores = [drive.score for drive in self.drives if drive.score is not None]
+        if len(scores) < len(self.drives) or len(scores) < 2:
+            return {}
+        beside = zip(self.drives, scores, of_others(scores), strict=True)
+        return {drive.serial: score / others for drive, score, others in beside if others > 0}
+
+    @property
+    def slow(self) -> tuple[DriveFigure, ...]:
+        """The drives that are behind all others, the slowest first; without scores those that break the promise."""
+        shares = self.shares
+        if not shares:
+            return self.broken
+        found = [drive for drive in self.drives if shares.get(drive.serial, 1.0) < self.behind]
+        return tuple(sorted(found, key=lambda drive: shares[drive.serial]))
+
+    @property
+    def others(self) -> tuple[DriveFigure, ...]:
+        """All drives that are not behind."""
+        slow = self.slow
+        return tuple(drive for drive in self.drives if drive not in slow)
+
+    @property
+    def are_most_broken(self) -> bool:
+        return 2 * len(self.broken) > len(self.drives)
+
+    @property
+    def how_slow(self) -> str:
+        """``it does 60 % of the median of its 7 siblings``, ``they do 70 to 75 % of the median of the others``."""
+        slow, shares, left = self.slow, self.shares, len(self.others)
+        if not shares:
+            return f"{len(slow)} of {len(self.drives)} drives break the promise, the others keep it"
+        amounts = [self._amount(shares[drive.serial]) for drive in slow]
+        amount = amounts[0] if amounts[0] == amounts[-1] else f"{amounts[0]} to {amounts[-1]}"
+        if len(slow) > 1:
+            whose = "the median of the others"
+            return f"their figures are {amount} times {whose}" if self.is_at_most else f"they do {amount} % of {whose}"
+        whose = "its sibling" if left == 1 else f"the median of its {left} siblings"
+        return f"its figure is {amount} times that of {whose}" if self.is_at_most else f"it does {amount} % of {whose}"
+
+    def _amount(self, share: float) -> str:
+        if not self.is_at_most:
+            return f"{100 * share:.0f}"
+        return f"{1 / share:.3g}" if share else "∞"
+
+
+def attribute(found: SideBySide) -> Cause:
+    """Return the cause; ``UNKNOWN`` if no rule decides."""
+    for rule, confidence in RULES.items():
+        if cause := rule(found):
+            return replace(cause, confidence=confidence)
+    why = f"{len(found.slow)} of {len(found.drives)} drives are behind the others, and nothing known distinguishes them"
+    return Cause(Culprit.UNKNOWN, 0.0, f"{why}: measure them alone", ())
+
+
+def distinction(found: SideBySide, kinds: Sequence[TraitKind]) -> tuple[Trait, ...]:
+    """Return what exactly the slow drives have in common, or, if it is one drive, all others and it has not.
+
+    A single drive always has something of its own. Of that counts what all others share, and what is known of it.
+    """
+    slow, others = found.slow, found.others
+    if not slow or not others:
+        return ()
+    common, elsewhere = frozenset.intersection(*(each.traits for each in slow)), [each.traits for each in others]
+    if len(slow) > 1:
+        differ = common - frozenset().union(*elsewhere)
+    else:
+        known = {(trait.kind, trait.name) for trait in common}
+        shared = frozenset.intersection(*elsewhere) - common
+        differ = frozenset(
+            trait
+            for trait in shared
+            if (trait.kind, trait.name) in known or (trait.kind is TraitKind.SHARED and _has(common, TraitKind.SHARED))
+        )
+    return tuple(sorted((each for each in differ if each.kind in kinds), key=str))
+
+
+def _has(traits: frozenset[Trait], kind: TraitKind) -> bool:
+    return any(trait.kind is kind for trait in traits)
+
+
+def _one_drive(found: SideBySide) -> Cause | None:
+    """A single drive has no sibling that could tell whether its model does better."""
+    if len(found.drives) > 1:
+        return None
+    return Cause(Culprit.DRIVE, 0.0, "measured alone, without siblings", (found.drives[0].serial,))
+
+
+def _host(found: SideBySide) -> Cause | None:
+    """What the host is busy with slows all drives, not a few."""
+    return found.host if found.are_most_broken else None
+
+
+def _together(found: SideBySide) -> Cause | None:
+    """Drives that are slower side by side than alone, and would keep the promise alone."""
+    many = found.broken if found.are_most_broken else found.slow
+    if len(many) < 2:
+        return None
+    worst = _worst(many)
+    share = found.together(worst.serial)
+    if share is None or share >= SHARED or (worst.score is not None and worst.score / share < 1):
+        return None
+    what = f"drive {worst.serial} does {100 * share:.0f} % of what it does alone"
+    return Cause(Culprit.PATH, 0.0, what, tuple(drive.serial for drive in many), ADVICE[Culprit.PATH])
+
+
+def _place(found: SideBySide) -> Cause | None:
+    """Only the slow drives are attached or treated in some way: the place may be the cause as well as the drives."""
+    if not found.shares:
+        return None
+    for kinds, culprit in (((TraitKind.SHARED, TraitKind.PLACE), Culprit.PATH), ((TraitKind.HOST,), Culprit.HOST)):
+        if differ := distinction(found, kinds):
+            serials = tuple(drive.serial for drive in found.slow) if culprit is Culprit.PATH else ()
+            advice = "swap drives between the places, and measure again: see whether the figure moves with the drive"
+            if culprit is Culprit.HOST:
+                advice = f"give all drives the same {differ[0].name}"
+            return Cause(culprit, 0.0, f"{found.how_slow}, and {_differ(found, differ)}", serials, advice)
+    return None
+
+
+def _most_break_it(found: SideBySide) -> Cause | None:
+    """More than half of the drives break the promise: none of them is an exception."""
+    if not found.are_most_broken:
+        return None
+    what = f"{len(found.broken)} of {len(found.drives)} drives break it"
+    slow = found.slow if found.shares else ()
+    if len(slow) == 1:
+        return _of_product(f"{what}, drive {slow[0].serial} most: {found.how_slow}")
+    worst = _worst(found.broken)
+    is_no_path = found.together(worst.serial) is not None
+    return _of_product(f"{what}, and drive {worst.serial} is as slow alone" if is_no_path else what)
+
+
+def _within_scatter(found: SideBySide) -> Cause | None:
+    """A drive breaks the promise and is no exception: the limit is where drives of this model are."""
+    slow, shares = {drive.serial for drive in found.slow}, found.shares
+    if not shares or any(drive.serial in slow for drive in found.broken):
+        return None
+    if not found.broken:
+        return _of_product(f"no drive is more than {100 * (1 - found.behind):.0f} % behind the median of the others")
+    worst = min(found.broken, key=lambda drive: shares.get(drive.serial, 1.0))
+    is_of = f"{100 * shares.get(worst.serial, 1.0):.1f} % of the median of the others"
+    return _of_product(f"drive {worst.serial} breaks it at {is_of}, so all are near the limit")
+
+
+def _outliers(found: SideBySide) -> Cause | None:
+    """One or few drives are far behind the others, or many of a kind of their own, or many that are as slow alone."""
+    slow = found.slow
+    of_a_kind = distinction(found, (TraitKind.DRIVE,)) if found.shares else ()
+    is_few = len(slow) == 1 or len(slow) <= FEW * len(found.drives)
+    if not (is_few or of_a_kind or found.together(slow[0].serial) is not None):
+        return None
+    what = found.how_slow
+    if of_a_kind:
+        what = f"{what}, and {_differ(found, of_a_kind)}"
+    elif not is_few:
+        what = f"{what}, and drive {slow[0].serial} is as slow alone"
+    culprit = Culprit.DRIVE if len(slow) == 1 else Culprit.DRIVES
+    return Cause(culprit, 0.0, what, tuple(drive.serial for drive in slow))
+
+
+def _worst(drives: Sequence[DriveFigure]) -> DriveFigure:
+    return min(drives, key=lambda drive: drive.score if drive.score is not None else 0.0)
+
+
+def _of_product(evidence: str) -> Cause:
+    return Cause(Culprit.PRODUCT, 0.0, evidence, advice=ADVICE[Culprit.PRODUCT])
+
+
+def _differ(found: SideBySide, traits: Sequence[Trait]) -> str:
+    """``exactly these share firmware 1.2``, ``its siblings have NUMA node 0, it has NUMA node 1``."""
+    if len(found.slow) > 1:
+        return f"exactly these share {named(traits, NAMED)}"
+    own = [str(each) for each in found.slow[0].traits if any(each.name == other.name for other in traits)]
+    siblings = f"its sibling{'s have' if len(found.others) > 1 else ' has'} {named(traits, NAMED)}"
+    return f"{siblings}, it has {named(sorted(own), NAMED)}" if own else f"{siblings}, it has not"
+
+
+Rule = Callable[[SideBySide], Cause | None]
+#: In the order of decision, each with its confidence: (right + 1) / (all + 2) of its answers in
+#: `bench/attribution.py --bare` (Laplace's rule of succession).
+RULES: Mapping[Rule, float] = {
+    _one_drive: 0.5,
+    _host: 0.9,
+    _together: 0.9,
+    _place: 0.9,
+    _most_break_it: 0.9,
+    _within_scatter: 0.9,
+    _outliers: 0.9,
+}

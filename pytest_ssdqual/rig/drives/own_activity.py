@@ -1,0 +1,109 @@
+"""What a drive reports of its own activity, as nvme-cli or smartctl prints it: its hosts' I/O, and a self-test; pure.
+
+A drive counts every command that reaches it, also those that pass the block layer (SG_IO, nvme-cli) and those of
+another host, which no count of this kernel has. What a drive does not report is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pytest_ssdqual.qual.measured.environment import OwnCount
+from pytest_ssdqual.qual.strict_json import LARGEST, read_json
+from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES, at, first, statistic, whole
+
+#: Names of the NVMe log's fields in nvme-cli and in smartctl: commands and data units, read and written.
+NVME_COUNTS = (
+    ("host_read_commands", "host_reads"), ("host_write_commands", "host_writes"),
+    ("data_units_read",), ("data_units_written",),
+)  # fmt: skip
+#: ATA's general statistics (ACS-4, log 04h, page 1).
+ATA_COUNTS = ("Number of Read Commands", "Number of Write Commands", "Logical Sectors Read", "Logical Sectors Written")
+#: smartctl prints the error counter log of SCSI in 10^9 bytes with three decimals.
+SCSI_UNIT_BYTES = 10**6
+#: Upper half of ATA's self-test execution status: in progress; the lower one counts tenths that remain (ACS-4).
+ATA_IN_PROGRESS = 0xF0
+#: Result of a SCSI self-test that is in progress (SPC-4, log page 10h).
+SCSI_IN_PROGRESS = 15
+NVME_TESTS = {1: "a short self-test", 2: "an extended self-test"}
+
+
+def count(answer: str) -> OwnCount | None:
+    """Return the counts of the drive's life; None if it reports none."""
+    plain = _json(answer)
+    log = at(plain, "nvme_smart_health_information_log") if at(plain, "json_format_version") else plain
+    nvme = [first(*(_number(log, name) for name in names)) for names in NVME_COUNTS]
+    if nvme[2:] != [None, None]:
+        units = [None if each is None else each * NVME_DATA_UNIT_BYTES for each in nvme[2:]]
+        return OwnCount(nvme[0], nvme[1], units[0], units[1], NVME_DATA_UNIT_BYTES)
+    ata = [statistic(plain, name) for name in ATA_COUNTS]
+    if ata[2:] != [None, None]:
+        sector = whole(plain, "logical_block_size") or 512
+        sizes = [None if each is None else each * sector for each in ata[2:]]
+        return OwnCount(ata[0], ata[1], sizes[0], sizes[1], sector)
+    scsi = [_scsi_bytes(plain, way) for way in ("read", "write")]
+    return None if scsi == [None, None] else OwnCount(None, None, scsi[0], scsi[1], SCSI_UNIT_BYTES)
+
+
+def between(before: OwnCount | None, after: OwnCount | None) -> OwnCount | None:
+    """Return what was counted between two readings; None if a count went backwards."""
+    if before is None or after is None or before.unit_bytes != after.unit_bytes:
+        return None
+    fields: tuple[Callable[[OwnCount], int | None], ...] = (
+        lambda each: each.read_commands, lambda each: each.write_commands, lambda each: each.read_bytes,
+        lambda each: each.write_bytes,
+    )  # fmt: skip
+    grown: list[int | None] = []
+    for field in fields:
+        earlier, now = field(before), field(after)
+        grown.append(None if earlier is None or now is None else now - earlier)
+    if any(each is not None and each < 0 for each in grown):
+        return None
+    return OwnCount(grown[0], grown[1], grown[2], grown[3], after.unit_bytes)
+
+
+def self_test(answer: str) -> str | None:
+    """Return the self-test that the drive runs: ``an extended self-test (40 % left)``; "" if none, None if unknown."""
+    plain = _json(answer)
+    operation = whole(plain, "nvme_self_test_log", "current_self_test_operation", "value")
+    if operation is not None:
+        done = whole(plain, "nvme_self_test_log", "current_self_test_completion_percent")
+        left = None if done is None else 100 - done
+        return _described(NVME_TESTS.get(operation, "a self-test"), left) if operation else ""
+    status = whole(plain, "ata_smart_data", "self_test", "status", "value")
+    if status is not None:
+        return _described("a self-test", 10 * (status & 0xF)) if status >= ATA_IN_PROGRESS else ""
+    result = whole(plain, "scsi_self_test_0", "result", "value")
+    if result is not None:
+        return "a self-test" if result == SCSI_IN_PROGRESS else ""
+    return None
+
+
+def _described(name: str, left_percent: int | None) -> str:
+    return name if left_percent is None else f"{name} ({left_percent} % left)"
+
+
+def _json(answer: str) -> object:
+    try:
+        return read_json(answer)
+    except ValueError:
+        return None
+
+
+def _number(log: object, name: str) -> int | None:
+    """nvme-cli prints numbers of 128 bits as text, or as 1234.0."""
+    value = at(log, name)
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 21:
+        return int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST:
+        return int(value)
+    return whole(log, name)
+
+
+def _scsi_bytes(plain: object, way: str) -> int | None:
+    text = at(plain, "scsi_error_counter_log", way, "gigabytes_processed")
+    try:
+        found = float(text) if isinstance(text, str | int | float) and not isinstance(text, bool) else -1.0
+    except ValueError:
+        return None
+    return round(found * 1e9) if 0 <= found <= LARGEST / 1e9 else None

@@ -1,0 +1,201 @@
+"""What has no limit is counted and not measured; a model without a sheet is refused where a sheet would judge."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.builders.sheet import figure, promise
+
+from pytest_ssdqual.plugin.bay.sheets import nearest
+from pytest_ssdqual.qual.spec import spec
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Inner
+
+RUN = ("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick")
+EVERYTHING = ("-o", "ssd_measure_unpromised=true")
+PRODUCT = '[product]\nname = "ACME 9"\nmodels = ["*"]\n'
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+    pytestmark = [pytest.mark.ssd_array("raid5", widths=[4]), pytest.mark.ssd_workload(READS, WRITES)]
+
+    @pytest.mark.ssd_promise("steady_iops")
+    def test_iops(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
+
+    @pytest.mark.ssd_promise("p99_latency")
+    def test_p99(ssd_run, ssd_sla):
+        assert ssd_sla.judge(ssd_run)
+"""
+NEEDED = promise(claim="steady_iops", workload="randrw99_4k_qd1", at_least="1 IOPS")
+
+
+def write(inner: Inner, *promises: str, suite: str = SUITE) -> str:
+    """Write a spec with these promises of its own and no other about the two claims; return its option."""
+    inner.pytester.makepyfile(test_suite=suite)
+    of_p99 = promise(claim="p99_latency", workload="randrw99_4k_qd1", at_most="1 s")
+    (inner.pytester.path / "acme.toml").write_text(PRODUCT + "".join(promises) + NEEDED + of_p99)
+    return "--ssd-spec=acme.toml"
+
+
+def manifest(inner: Inner) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((inner.folder() / "manifest.json").read_text())
+    return found
+
+
+def refused(inner: Inner, *args: str) -> str:
+    """What pytest says about a run that does not begin."""
+    result = inner.run(*args)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    return result.stderr.str()
+
+
+def measured(inner: Inner) -> list[str]:
+    return [each["workload"] for each in inner.records("measured")]
+
+
+def test_what_has_no_limit_is_skipped_and_not_measured(inner: Inner) -> None:
+    """Reads have a limit of one claim, whose measurement shows the other one; nothing is known of writes."""
+    option = write(inner, promise(claim="p99_latency", workload="randread_*", at_most="1 s"))
+    assert inner.run(*RUN, option).ret == pytest.ExitCode.OK
+    assert {name: case.outcome for name, case in inner.cases().items()} == {
+        "test_iops[raid5x4-randwrite_4k_qd8]": "skipped",
+        "test_p99[raid5x4-randwrite_4k_qd8]": "skipped",
+        "test_iops[raid5x4-randread_4k_qd8]": "skipped",
+        "test_p99[raid5x4-randread_4k_qd8]": "passed",
+    }
+    assert measured(inner) == ["randread_4k_qd8"]
+    (shown,) = inner.records("observation")
+    assert (shown["claim"], shown["limit"]) == ("steady_iops", None)
+    assert "not promised: ACME 9 promises no steady IOPS" in inner.cases()["test_iops[raid5x4-randwrite_4k_qd8]"].message
+    assert manifest(inner)["unpromised"] == [{"claim": "p99_latency", "tests": 1}, {"claim": "steady_iops", "tests": 2}]
+
+
+def test_no_array_is_built_where_nothing_has_a_limit_and_such_a_run_is_not_green(inner: Inner) -> None:
+    option = write(inner)
+    result = inner.run(*RUN, option)
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["*4 of 4 tests have no limit and are not measured: ssd_measure_unpromised = true *"])
+    assert inner.records("array_created", "filled", "purging", "measured") == []
+
+
+def test_everything_is_measured_where_that_is_asked_for(inner: Inner) -> None:
+    result = inner.run(*RUN, *EVERYTHING, write(inner))
+    assert sorted(measured(inner)) == ["randread_4k_qd8", "randwrite_4k_qd8"]
+    assert len(inner.records("observation")) == 4
+    result.stdout.fnmatch_lines(["*4 of 4 tests have no limit: what they measure is shown, and judges nothing*"])
+    assert sum(each["tests"] for each in manifest(inner)["unpromised"]) == 4
+
+
+def test_a_promise_in_per_cent_of_a_run_needs_the_run(inner: Inner) -> None:
+    option = write(inner, promise(claim="steady_iops", min_percent_of_baseline=90))
+    assert inner.run(*RUN, option).ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert "--ssd-baseline" in inner.cases()["test_iops[raid5x4-randread_4k_qd8]"].message
+    assert measured(inner) == []
+
+
+def test_what_a_promise_compares_with_is_measured_without_a_limit_of_its_own(inner: Inner) -> None:
+    relative = promise(
+        claim="steady_iops", workload="randwrite_*", relative_to="randread_4k_qd8", at_least="2 %"
+    )
+    assert inner.run(*RUN, write(inner, relative)).ret == pytest.ExitCode.OK
+    assert sorted(measured(inner)) == ["randread_4k_qd8", "randwrite_4k_qd8"]
+    assert inner.outcomes()["test_iops[raid5x4-randwrite_4k_qd8]"] == "passed"
+    assert len(inner.records("observation")) == 3
+
+
+SPLIT = SUITE.replace('"randread", "4k"', '"randread", "128k"').replace('"randwrite", "4k"', '"randread", "64k"')
+
+
+@pytest.mark.parametrize(("chunk", "judged"), [("64k", 1), ("128k", 2)])
+def test_a_percentage_of_the_sheet_is_a_limit_of_arrays_where_the_law_holds(
+    inner: Inner, chunk: str, judged: int
+) -> None:
+    """A transfer of two chunks is two I/Os of members, so drives that are bound by IOPS do half of the law."""
+    option = write(
+        inner,
+        promise(claim="steady_iops", min_percent_of_spec=90),
+        figure(rw="randread", bs=["64k", "128k"], queue_depths=[8], iops=300),
+        suite=SPLIT,
+    )
+    shipped = spec.toml.text("quick", "protocols")
+    (inner.pytester.path / "own.toml").write_text(f'{shipped}\n[array]\nchunk = "{chunk}"\n')
+    inner.run(RUN[0], "--ssd-protocol=own.toml", option)
+    assert len(inner.records("verdict")) == judged
+    assert [case.outcome for case in inner.cases().values()].count("failure") == 0
+    split = inner.cases()["test_iops[raid5x4-randread_128k_qd8]"]
+    assert ("chunks of 128 KiB or more" in split.message) is (judged == 1)
+
+
+@pytest.mark.parametrize("more", [(), ("-n", "2")])
+def test_a_model_without_a_sheet_is_refused_with_three_ways_out(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("SIMULATED_MODEL", "SAMSUNG MZQL2960HCJR-00A07")
+    inner.pytester.makepyfile(test_suite=SUITE)
+    result = inner.run(*RUN, *more)
+    assert result.ret not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    said = result.stdout.str() + result.stderr.str()
+    for words in ("MZQL2960HCJR", "samsung-pm9a3-7t68", "--ssd-spec=FILE", "ssdqual spec --from", "--ssd-spec=default"):
+        assert words in said
+    assert inner.records("array_created", "filled", "purging", "measured", "array_planned") == []
+
+
+def test_a_run_without_a_sheet_says_so_where_it_was_asked_for(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_MODEL", "ACME X")
+    inner.pytester.makepyfile(test_suite=SUITE)
+    result = inner.run(*RUN, "--ssd-spec=default")
+    result.stdout.fnmatch_lines(["*no figure of a data sheet is judged for ACME X*"])
+    assert manifest(inner)["without_sheet"] == ["ACME X"]
+    assert manifest(inner)["unpromised"] == [{"claim": "steady_iops", "tests": 2}]
+
+
+@pytest.mark.parametrize("selected", ["p99", "not iops"])
+def test_limits_for_any_drive_need_no_sheet(inner: Inner, monkeypatch: pytest.MonkeyPatch, selected: str) -> None:
+    monkeypatch.setenv("SIMULATED_MODEL", "ACME X")
+    inner.pytester.makepyfile(test_suite=SUITE)
+    inner.run(*RUN, "-k", selected)
+    assert measured(inner) == ["randwrite_4k_qd8", "randread_4k_qd8"]
+    assert manifest(inner)["without_sheet"] == ["ACME X"]
+
+
+@pytest.mark.parametrize("suite", ["efficiency", "inspection", "integrity", "explore"])
+def test_suites_that_judge_no_figure_of_a_sheet_need_none(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, suite: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_MODEL", "ACME X")
+    assert inner.run(*RUN, "--collect-only", inner.suite(suite)).ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("suite", ["raid5", "drive", "datasheet", "degraded", "snia"])
+def test_suites_that_judge_figures_of_a_sheet_need_one(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, suite: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_MODEL", "ACME X")
+    assert "--ssd-spec=default" in refused(inner, *RUN, "--collect-only", inner.suite(suite))
+
+
+def test_one_model_of_two_without_a_sheet_is_refused(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_MODEL", "SSDQUAL-SM300|ACME X")
+    said = refused(inner, *RUN, "--ssd-mixed", inner.suite("drive"))
+    assert "no data sheet is known for ACME X" in said
+
+
+@pytest.mark.parametrize(
+    ("model", "sheet"),
+    [
+        ("SAMSUNG MZQL2960HCJR-00A07", "samsung-pm9a3-7t68"),
+        ("Micron_7450_MTFDKCC3T8TFR", "micron-7450-pro-7t68"),
+        ("ACME X", None),
+        ("", None),
+    ],
+)
+def test_the_sheet_of_a_similar_product_is_named(model: str, sheet: str | None) -> None:
+    found = nearest(model)
+    assert (found and found.key) == sheet

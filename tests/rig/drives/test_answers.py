@@ -1,0 +1,50 @@
+"""Whether drives answer a read: the script on files of this computer, and what is made of its answer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.fakes.scripted import ScriptedMachine
+
+from pytest_ssdqual.rig.drives import answers, survey
+from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, DriveSilent, RigError
+
+SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_read_that_does_not_end_is_a_drive_that_does_not_answer(tmp_path: Path, shell: str) -> None:
+    """A pipe without a writer answers no read, as a drive that is busy with a discard."""
+    os.mkfifo(tmp_path / "busy")
+    (tmp_path / "idle").write_bytes(bytes(4096))
+    paths = [str(tmp_path / name) for name in ("idle", "busy", "gone")]
+    argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", answers.AWAIT, "await_answer", "1", *paths]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    with (tmp_path / "busy").open("wb"):  # its read ends
+        pass
+    machine = ScriptedMachine().on("sh", "-c", answers.AWAIT, answer=done.stdout)
+    (path,) = answers.unanswered(machine, paths, 1)
+    assert path == paths[1]
+
+
+@pytest.mark.parametrize("answer", ["", "end\n", "end x\n", "/dev/sdb 1\n"])
+def test_answer_that_was_cut_short_is_an_error(answer: str) -> None:
+    machine = ScriptedMachine().on("sh", "-c", answers.AWAIT, answer=answer)
+    with pytest.raises(RigError):
+        answers.unanswered(machine, ["/dev/sdb"], 1)
+
+
+def test_survey_that_does_not_end_names_the_silent_drive() -> None:
+    late = DeadlineExceeded("sh did not end within 60 s")
+    machine = ScriptedMachine().on("lsblk", answer='{"blockdevices": []}').on("sh", "-c", survey.FACTS, answer=late)
+    with pytest.raises(DeadlineExceeded):
+        survey.survey(machine, ["sdb", "sdc"])
+    machine.contents.silent.add("/dev/sdc")
+    with pytest.raises(DriveSilent) as silent:
+        survey.survey(machine, ["sdb", "sdc"])
+    assert "/dev/sdc does not answer" in str(silent.value)
+    assert "sdb" not in str(silent.value)

@@ -1,0 +1,82 @@
+"""The kernel's md driver: loaded before anything is purged, and missing only where that is known."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.fakes.scripted import ScriptedMachine
+
+from pytest_ssdqual.qual.raid.geometry import RaidLevel
+from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.md import driver
+
+SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
+#: Loads the modules that are listed in a file, as the kernel shows them.
+MODPROBE = """#!/bin/sh
+grep -qx "$1" {root}/known || {{ echo "modprobe: FATAL: Module $1 not found"; exit 1; }}
+echo "$1" >>{root}/loaded
+"""
+
+
+def test_bare_drives_need_no_md() -> None:
+    driver.require(ScriptedMachine(), [RaidLevel.DRIVE])
+
+
+def test_modules_of_all_levels_are_loaded_once() -> None:
+    machine = ScriptedMachine().on("sh")
+    driver.require(machine, list(RaidLevel))
+    assert machine.asked[0][4:] == ("raid0", "raid1", "raid10", "raid456")
+
+
+def test_machine_without_md_is_an_error_of_the_rig_with_modprobes_words() -> None:
+    said = "md_mod: modprobe: FATAL: Module md_mod not found\n"
+    with pytest.raises(RigError, match="scripted") as caught:
+        driver.require(ScriptedMachine().on("sh", answer=said), [RaidLevel.RAID5])
+    assert said.strip() in str(caught.value)
+
+
+def missing(root: Path, shell: str, known: str, mdstat: str | None, *, has_modules: bool, has_modprobe: bool) -> str:
+    """What the script reports of raid1 and raid456."""
+    (root / "bin").mkdir()
+    for tool in ("sh", "grep", "tail", "uname"):
+        (root / "bin" / tool).symlink_to(shutil.which(tool) or tool)
+    if has_modprobe:
+        (root / "bin/modprobe").write_text(MODPROBE.format(root=root))
+        (root / "bin/modprobe").chmod(0o755)
+    if has_modules:
+        (root / "lib/modules" / platform.release()).mkdir(parents=True)
+    if mdstat is not None:
+        (root / "proc").mkdir()
+        (root / "proc/mdstat").write_text(mdstat)
+    (root / "known").write_text(known)
+    script = driver.LOAD.replace("root=\n", f"root={root}\n", 1)
+    argv = [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else []), "-c", script, "md_driver"]
+    environment = {**os.environ, "PATH": str(root / "bin")}
+    done = subprocess.run([*argv, "raid1", "raid456"], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("known", "mdstat", "has_modules", "has_modprobe", "lacking"),
+    [
+        ("md_mod\nraid1\nraid456\n", None, True, True, []),
+        ("", "Personalities : [raid1] [raid6] [raid5] [raid4] \n", True, True, []),
+        ("md_mod\nraid1\n", None, True, True, ["raid456"]),
+        ("", None, True, True, ["md_mod", "raid1", "raid456"]),
+        # A container: its modprobe cannot know what the kernel of the host has.
+        ("", None, False, True, []),
+        ("", "Personalities : \n", True, False, []),
+    ],
+)
+def test_module_is_missing_only_if_modprobe_can_know_it(
+    tmp_path: Path, shell: str, known: str, mdstat: str | None, has_modules: bool, has_modprobe: bool,
+    lacking: list[str],
+) -> None:  # fmt: skip
+    said = missing(tmp_path, shell, known, mdstat, has_modules=has_modules, has_modprobe=has_modprobe)
+    assert [line.partition(":")[0] for line in said.splitlines()] == lacking
