@@ -247,6 +247,19 @@ def test_ini_values_are_the_defaults_of_options(inner: Inner, promises: str) -> 
     assert (inner.pytester.path / "kept").is_dir()
 
 
+def test_a_misspelt_ini_value_is_refused(inner: Inner, promises: str) -> None:
+    told = inner.refused("--ssd-devices=lab:3", promises, "-o", "strict=false", "-o", "ssd_expcet=8")
+    assert "ssd_expcet" in told
+    assert "did you mean 'ssd_expect'?" in told
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"), [("--ssd-protocol=sequental", "sequential"), ("--ssd-spec=intel-s350-480gb", "intel-")]
+)
+def test_a_misspelt_name_of_a_document_is_guessed(inner: Inner, promises: str, option: str, meant: str) -> None:
+    assert f"did you mean {meant}" in inner.refused("--ssd-devices=lab:3", option)
+
+
 @pytest.mark.parametrize("devices", [(), ("--ssd-devices=/dev/nothing-like-this",)], ids=["idle", "drives"])
 def test_the_schema_of_specs_is_printed_and_nothing_else_is_done(
     pytester: pytest.Pytester, devices: tuple[str, ...]

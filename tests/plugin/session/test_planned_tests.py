@@ -256,6 +256,16 @@ def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(
     assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == FAILED
 
 
+@pytest.mark.parametrize("source", ["import nothing_of_this_name", "raise KeyboardInterrupt"])
+def test_a_run_that_began_nothing_is_not_continued(inner: Inner, suite: str, source: str) -> None:
+    inner.pytester.makepyfile(test_wrong=source)
+    result = inner.pytester.runpytest_inprocess(
+        "-p", "support.simulator.simulated_rig", DRIVES, QUICK, no_reraise_ctrlc=True
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "continue with" not in result.stdout.str()
+
+
 def test_a_run_elsewhere_is_continued_by_its_path(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_LOST_AT", "1")
     inner.run(DRIVES, QUICK, suite, "-k", "iops", "--ssd-run-dir=elsewhere")

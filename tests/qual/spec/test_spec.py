@@ -377,3 +377,10 @@ def test_a_failure_blames_the_drives_unless_the_spec_accepts_systems(tmp_path: P
     assert mixed.subject(Claim.P99_LATENCY, RAID0, READ) is Accountable.DRIVE
     with pytest.raises(spec.SpecError, match="md and the host"):
         load(tmp_path, PRODUCT + promise(claim="array_efficiency", at_least="80 %", subject="drive"))
+
+
+def test_a_misspelt_claim_is_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "acme.toml"
+    path.write_text('[product]\nname = "x"\n[[promise]]\nclaim = "steady_ips"\nat_least = "1 IOPS"\n')
+    with pytest.raises(SpecError, match=r"promise\[0\].claim: should be 'steady_iops', not 'steady_ips'"):
+        spec.load(path)
