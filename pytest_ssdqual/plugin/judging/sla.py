@@ -27,7 +27,7 @@ from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Directi
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
-from pytest_ssdqual.qual.units import Unit, parse_size
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison

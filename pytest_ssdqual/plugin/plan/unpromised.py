@@ -15,7 +15,6 @@ import pytest
 from pytest_ssdqual.plugin.plan import marks, needs, order, published_figures
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
-from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
@@ -92,9 +91,7 @@ class Unpromised:
         return [{"claim": claim.value, "tests": count} for claim, count in sorted(self.claims.items())]
 
 
-def find(
-    items: Iterable[pytest.Item], spec: Spec, *, has_baseline: bool, measures_all: bool
-) -> Unpromised:
+def find(items: Iterable[pytest.Item], spec: Spec, *, has_baseline: bool, measures_all: bool) -> Unpromised:
     """Find the tests without a limit, and which of them are measured all the same.
 
     ``measures_all``: those that nothing else needs, too.
