@@ -74,6 +74,17 @@ def test_one_slow_drive_is_the_cause_of_both_promises(
     assert "explains 2 of 2 failed promises" in summary(inner)
 
 
+@pytest.mark.parametrize(("share", "is_remarked"), [(0.99, False), (0.9, True)])
+def test_a_drive_within_the_scatter_of_a_lot_does_not_stand_out(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, share: float, *, is_remarked: bool
+) -> None:
+    """Grubbs' test finds any difference, if the others are equal."""
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(share, 2))
+    assert judged(inner, 4)[1].outcome == "passed"
+    (even,) = (record for record in inner.records("verdict") if record["claim"] == "member_spread")
+    assert any("stands out" in str(remark) for remark in even["remarks"]) is is_remarked
+
+
 def test_what_all_drives_show_is_no_drive(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_SLOW", with_share(0.8, *range(1, 9)))
     iops, even = judged(inner)

@@ -117,3 +117,12 @@ def test_a_process_of_a_moment_does_not_count() -> None:
 
 def test_members_of_an_array_are_not_watched() -> None:
     assert watched([f"open\t{SG}", f"open\t{SG}"], "raid5x3") == ()
+
+
+def test_the_process_that_answers_gives_one_line_for_each_question() -> None:
+    argv = ["sh", "-c", open_files.SCRIPT, "open_files", "null", "/dev/null", "auto"]
+    with Path(os.devnull).open("rb"):
+        done = subprocess.run(argv, input="\n\n", capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["open", "open"]
+    assert all(os.getpid() in {each.pid for each in open_files.parse(line.split("\t"))["null"]} for line in lines)
