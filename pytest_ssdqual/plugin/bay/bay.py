@@ -200,7 +200,7 @@ def _read_only_bay(
     found = health.identify(channel, drives)
     drives = [
         replace(drive, firmware=found[drive.path].firmware or drive.firmware)
-        for drive in _without_virtual_health(drives, found)
+        for drive in _without_virtual_health(channel, drives, found)
     ]
     return Bay(target, tuple(drives), provenance.facts(channel), _without_health(drives))
 
@@ -244,21 +244,22 @@ def _identified(channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
     """
     try:
         found = health.identify(channel, drives)
+        drives = _without_virtual_health(channel, drives, found)
     except RigError as error:
         raise pytest.UsageError(str(error)) from error
-    drives = _without_virtual_health(drives, found)
     if unread := [drive for drive in drives if found[drive.path].problem and drive.has_health]:
         raise pytest.UsageError(_unread(unread, found, are_all=len(unread) == len(drives)))
     return [replace(drive, firmware=found[drive.path].firmware or drive.firmware) for drive in drives]
 
 
-def _without_virtual_health(drives: Sequence[Drive], found: Mapping[str, Identification]) -> list[Drive]:
+def _without_virtual_health(
+    channel: Channel, drives: Sequence[Drive], found: Mapping[str, Identification]
+) -> list[Drive]:
     """Return the drives, those of a hypervisor that have no readable health without it, unless a type was given."""
+    unread = [drive for drive in drives if found[drive.path].problem and drive.smart_type == AUTO_SMART]
+    emulated = health.emulated_among(channel, unread)
     return [
-        replace(drive, smart_type=NO_SMART)
-        if drive.is_virtual and drive.smart_type == AUTO_SMART and found[drive.path].problem
-        else drive
-        for drive in drives
+        replace(drive, smart_type=NO_SMART, is_emulated=True) if drive.kname in emulated else drive for drive in drives
     ]
 
 
