@@ -206,6 +206,20 @@ def test_what_the_survey_cannot_see_is_refused_without_a_word_of_the_user(
     assert "--ssd-unchecked=exports: not needed" in said
 
 
+def test_sources_that_were_not_checked_are_on_record(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = World.facts
+    monkeypatch.setattr(World, "facts", lambda self, *nodes: f"blind\0exports\0no configfs\0{facts(self, *nodes)}")
+    inner.suite("drive")
+    few = "--ssd-protocol=quick", "-k", "randread_4k_qd8 and steady", "--ssd-unchecked=exports"
+    inner.run("--ssd-devices=/dev/nvme*", promises, *few, "drive")
+    assert inner.suite_properties()["ssd.unchecked"] == "exports"
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert "--ssd-unchecked=exports: not checked: no configfs" in manifest["remarks"]
+
+
 def test_a_source_of_the_guard_that_does_not_exist(inner: Inner) -> None:
     said = inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports,all")
     assert said == (
