@@ -448,6 +448,8 @@ class SimulatedMachine:
             return self.surroundings.states(arguments[0], arguments[1:])
         if script == surroundings.SCRIPT:
             return self.surroundings.text(argv)
+        if script == mdadm.REMOVE_EMPTY:
+            return "\n".join(set(arguments) & set(os.environ.get("SIMULATED_EMPTY_ARRAYS", "").split()))
         return "2048\n" if script == mdadm.OFFSETS else ""
 
     def _surveyed(self, candidates: Sequence[str]) -> str:
