@@ -128,7 +128,7 @@ def test_failed_drive_is_one_failure_and_the_others_are_judged(
     (left_out,) = inner.records("drives_left_out")
     assert left_out["failed"] == ["SSDQ0002"]
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    assert RunView.read(folder).verdict.fitness is Fitness.UNFIT
+    assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
 
 
 def test_failed_drive_is_a_failure_also_where_a_broken_promise_is_expected(

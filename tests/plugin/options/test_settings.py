@@ -34,6 +34,7 @@ INI = (
     "ssd_spec (string)", "ssd_protocol (string)", "ssd_arrays (string)", "ssd_run_dir (string)", "ssd_inconclusive (",
     "ssd_junit_", "ssd_reconnect (string)", "ssd_explore_database (string)", "ssd_page (bool)",
     "ssd_bays (string)", "ssd_shared_path (string)", "ssd_expect (string)", "ssd_require_verdicts (bool)",
+    "ssd_required_claims (args)",
     "ssd_notify (linelist)", "ssd_notify_stall (string)", "ssd_smtp (string)",
 )  # fmt: skip
 
