@@ -137,7 +137,7 @@ def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.Mon
     monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
     run(inner, '"raid5", widths=[4]', health=health)
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    assert RunView.read(folder).verdict.fitness is Fitness.UNFIT
+    assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
 
 
 def test_heat_is_shown_and_decides_nothing(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_healthy_drives_alone_do_not_make_a_run_green(inner: Inner) -> None:
     result = inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     (folder,) = (inner.pytester.path / "ssdqual-runs").glob("*T*")
-    assert RunView.read(folder).verdict.fitness is Fitness.INCONCLUSIVE
+    assert RunView.read(folder).verdict.fitness is Fitness.NO_VERDICT
 
 
 @pytest.mark.parametrize("given", ["none", "/dev/nvme0n1=none"])
@@ -205,7 +205,7 @@ def test_a_counter_decides_by_the_limit_of_the_spec(
     assert len(record["findings"]) == 1
     assert bool(record["defects"]) is fails
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    assert RunView.read(folder).verdict.fitness is (Fitness.UNFIT if fails else Fitness.FIT)
+    assert RunView.read(folder).verdict.fitness is (Fitness.NOT_FIT if fails else Fitness.FIT)
 
 
 #: What the kernel says of the struck drive, the origin, and a word of what a person can do.
@@ -291,10 +291,17 @@ def test_repaired_errors_fail_by_the_limit_of_the_spec(
         passed=2, failed=1
     )
     assert "SSDQ0003" in inner.cases()["test_health"].message
-    assert RunView.read(inner.folder()).verdict.fitness is Fitness.UNFIT
+    assert RunView.read(inner.folder()).verdict.fitness is Fitness.NOT_FIT
 
 
 def test_the_health_of_all_drives_remarks_what_was_repaired(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "retries:SSDQ0003")
     run(inner, '"drive"', health=True).assert_outcomes(passed=3)
     assert "drive or its link" in inner.cases()["test_health"].text + str(inner.records("verdict"))
+
+
+def test_a_locked_drive_is_refused_in_the_plan_with_the_cure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "locked:SSDQ0003")
+    result = run(inner, '"drive"')
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*SSDQ0003*is locked*sedutil-cli*"])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from support.builders.consents import all_risks, unmarked
@@ -379,9 +379,9 @@ class Contained:
     machine: Channel
     preparation: str
 
-    def run(self, argv: Sequence[str], **how: Any) -> Completed:
-        script = f'{self.preparation}; exec "$@"'
-        return self.machine.run(["unshare", "--mount", "sh", "-ec", script, "container", *argv], **how)
+    def run(self, argv: Sequence[str], **how: object) -> Completed:
+        script = f'{self.preparation.strip()}; exec "$@"'
+        return self.machine.run(["unshare", "--mount", "sh", "-ec", script, "container", *argv], **how)  # type: ignore[arg-type]
 
 
 FRESH_SYSFS = "umount -l -R /sys; mount -t sysfs sysfs /sys"

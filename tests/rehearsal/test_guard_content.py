@@ -95,8 +95,8 @@ def test_a_drive_that_configuration_names_needs_consent(bench: ContentBench, fil
     bench.do(f'touch {file}; cp {file} /run/before; echo "{line}" >>{file}; echo "# {ID}x" >>{file}')
     try:
         said = bench.refused()
-        assert f": carries a name in {file} (/dev/" in said
-        assert WIPE in said
+        assert f": has a name in {file} (/dev/" in said
+        assert "add --ssd-configured=SSDQ0004." in said
         assert bench.refused("SSDQ0004") == ""
     finally:
         bench.do(f"cp /run/before {file}")
@@ -110,7 +110,7 @@ def test_a_drive_that_cannot_be_read_needs_consent(bench: ContentBench) -> None:
     finally:
         bench.lab.vm.mend("SSDQ0004")
     # The kernel's word for NVMe's unrecovered read error: ENODATA.
-    assert f"carries {UNREADABLE} (No data available at byte 0); {WIPE}." in said
+    assert f"has {UNREADABLE} (No data available at byte 0); if that may be destroyed unread, add --ssd-unr" in said
     assert bench.refused() == ""
 
 

@@ -27,7 +27,7 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.units import format_duration, parse_size
+from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
@@ -114,7 +114,10 @@ class BayRun:
         found, journal = self.qualification, self._journal
         if found.resumed:
             continued = found.resumed.continued(found.present)
-            self.manifest = replace(continued, expected=found.expected, budget_s=found.budget_s)
+            self.manifest = replace(
+                continued, expected=found.expected, budget_s=found.budget_s,
+                required_claims=found.settings.required_claims,
+            )  # fmt: skip
             journal.write_manifest(self.manifest.to_record())
             found.resumed.note_begun(journal, found.present)
             return

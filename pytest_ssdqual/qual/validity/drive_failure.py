@@ -1,10 +1,10 @@
 """Attribution of a failed measurement to a drive, its link, the path of drives, the host, a person, or to nothing.
 
-``fault_signatures`` says what each message of the kernel proves; here the messages are weighed. A drive has failed if it
-reports it itself (SMART, a status of media or hardware errors), or if it alone stopped answering, or returned I/O errors
-without a reason. A reason that is not the drive's own wins over a loss: a request that was refused on purpose, words
-about its link, its adapter, the host or a person. If several drives lost their connection at once, their path is the
-likelier cause. A status that proves nothing leaves the origin unknown.
+``fault_signatures`` says what each message of the kernel proves; here the messages are weighed. A drive has failed if
+it reports it itself (SMART, a status of media or hardware errors), or if it alone stopped answering, or returned I/O
+errors without a reason. A reason that is not the drive's own wins over a loss: a request that was refused on purpose,
+words about its link, its adapter, the host or a person. If several drives lost their connection at once, their path is
+the likelier cause. A status that proves nothing leaves the origin unknown.
 """
 
 from __future__ import annotations
@@ -209,12 +209,13 @@ def _explained(suspects: Sequence[_Suspect]) -> FailureAttribution:
     alike = [suspect for suspect in suspects if suspect.reason.text == reason.text]
     serials = tuple(suspect.trace.serial for suspect in alike)
     names = f"drive {serials[0]}" if len(serials) == 1 else f"drives {', '.join(serials)}"
+    have = "has" if len(serials) == 1 else "have"
     beginning = {
         Fault.HOST: f"the host is at fault, and not {names}: {reason.text}",
         Fault.PATH: f"the path is at fault, and not {names}: {reason.text}",
         Fault.LINK: f"{names} or its slot, cable or backplane: {reason.text}",
-        Fault.UNKNOWN: f"{names} is not known to be defective: {reason.text}",
-    }.get(reason.fault, f"{names} is not defective: {reason.text}")
+        Fault.UNKNOWN: f"whether {names} {have} failed is unknown: {reason.text}",
+    }.get(reason.fault, f"{names} {have} not failed: {reason.text}")
     cure = TELL_APART if reason.fault is Fault.LINK else reason.cure
     quoted = [word.line.describe() for suspect in alike for word in suspect.words if word.meaning is reason][:QUOTED]
     parts = (beginning, cure, f"kernel: {' | '.join(quoted)}" if quoted else "")

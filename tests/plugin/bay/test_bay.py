@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import socket
 from collections.abc import Sequence
@@ -205,6 +206,20 @@ def test_what_the_survey_cannot_see_is_refused_without_a_word_of_the_user(
     assert "--ssd-unchecked=exports: not needed" in said
 
 
+def test_sources_that_were_not_checked_are_on_record(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = World.facts
+    monkeypatch.setattr(World, "facts", lambda self, *nodes: f"blind\0exports\0no configfs\0{facts(self, *nodes)}")
+    inner.suite("drive")
+    few = "--ssd-protocol=quick", "-k", "randread_4k_qd8 and steady", "--ssd-unchecked=exports"
+    inner.run("--ssd-devices=/dev/nvme*", promises, *few, "drive")
+    assert inner.suite_properties()["ssd.unchecked"] == "exports"
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert "--ssd-unchecked=exports: not checked: no configfs" in manifest["remarks"]
+
+
 def test_a_source_of_the_guard_that_does_not_exist(inner: Inner) -> None:
     said = inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports,all")
     assert said == (
@@ -360,6 +375,25 @@ def test_a_run_and_its_plan_refuse_content_without_a_signature(
     assert "data without a signature (first at byte 1048576); if that may be destroyed, add --ssd-wipe=SSDQ" in said[0]
     assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed unread" in said[1]
     assert said[2].startswith("All of these options: --ssd-wipe=SSDQ")
+
+
+def test_consent_for_a_second_port_is_none_for_content_made_since(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The options of the last line are enough for what it was printed for, and for nothing else."""
+    facts, nodes = World.facts, ("/dev/nvme0n1", "/dev/nvme1n1")
+    ports = "".join(f"multiport\0{node}\0" for node in nodes)
+    monkeypatch.setattr(World, "facts", lambda self, *opened: f"{ports if opened else ''}{facts(self, *opened)}")
+    inner.suite("drive")
+    plan = "--ssd-devices=/dev/nvme*", "--collect-only", "drive"
+    options = shlex.split(inner.refused(*plan).rpartition(": ")[2])
+    assert [option.partition("=")[0] for option in options] == ["--ssd-shared"]
+    monkeypatch.setenv("SIMULATED_DATA", nodes[0])
+    said = inner.refused(*plan, *options)
+    assert "data without a signature" in said
+    assert "further port" not in said
+    monkeypatch.delenv("SIMULATED_DATA")
+    assert inner.run(*plan, *options).ret == pytest.ExitCode.OK
 
 
 LEFT = "3aaa0122:29827cfa:5331ad66:ca767371"

@@ -382,7 +382,7 @@ class Leases:
 def left(monkeypatch: pytest.MonkeyPatch) -> Bench:
     rig = bench(S0="off", S1="off")
     monkeypatch.setattr(cache_changes, "Lease", Leases(rig.did))
-    monkeypatch.setattr(refusals, "recheck", lambda machine, *drives: None)
+    monkeypatch.setattr(refusals, "recheck", lambda machine, *drives, unchecked: None)
     return rig
 
 
@@ -424,7 +424,7 @@ def test_placeholder_serial_is_no_drive_s_name(left: Bench) -> None:
 
 
 def test_drive_that_is_in_use_now_is_not_switched(left: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(machine: object, *drives: Drive) -> None:
+    def refuse(machine: object, *drives: Drive, unchecked: object) -> None:
         raise DriveRefused("is mounted at /srv")
 
     monkeypatch.setattr(refusals, "recheck", refuse)

@@ -70,6 +70,20 @@ def test_member_of_an_array_that_was_used_since_needs_consent(is_used: bool) -> 
     assert refused(contents) == (f"/dev/sdb (ACME SSD 9, serial S1): carries {reason}{ASK}" if is_used else "")
 
 
+@pytest.mark.parametrize(
+    ("contents", "share"), [(Contents(), 0.25), (labelled({"/dev/sdb": label.of_drive("S1")}), None)]
+)
+def test_what_a_drive_reports_as_allocated_is_known_unless_it_is_our_own(
+    contents: Contents, share: float | None
+) -> None:
+    world = World([disk()])
+    machine = ScriptedMachine(contents=contents).on("lsblk", answer=lambda argv: world.lsblk())
+    reported = "allocated\0/dev/sdb\x0025\x00100\0"
+    machine.on("sh", "-c", survey.FACTS, answer=lambda argv: reported + world.facts(*argv[6:]))
+    topology = examined(machine, survey.survey(machine, ["sdb"]), ["sdb"])
+    assert topology.nodes["sdb"].allocated == share
+
+
 def test_where_there_is_a_signature_there_are_data() -> None:
     assert "data without" not in refused(Contents(data={"/dev/sdb": 4096}), disk(fstype="ext4"))
     unread = refused(Contents(errors={"/dev/sdb": "Input/output error"}), disk(fstype="ext4"))

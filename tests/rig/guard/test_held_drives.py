@@ -13,7 +13,7 @@ from support.simulator.simulated_content import Contents, labelled
 from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.rig.drives import survey
-from pytest_ssdqual.rig.drives.topology import Drive, Signature, plain_uuid
+from pytest_ssdqual.rig.drives.topology import Drive, Signature, Source, plain_uuid
 from pytest_ssdqual.rig.guard import held_drives, label, sampling
 from pytest_ssdqual.rig.guard.content import examined
 from pytest_ssdqual.rig.guard.held_drives import (
@@ -160,6 +160,22 @@ def test_every_step_looks_at_its_drives_and_at_the_lease(leases: Leases) -> None
     for look in (held.require_lease, held.require_lease_alone, lambda: held.require(drives[1:])):
         with pytest.raises(LeaseLost):
             look()
+
+
+def test_source_that_goes_blind_during_the_run_refuses_the_next_step(
+    leases: Leases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(disks())
+    drives = drives_of(world)
+    held, accepting = (
+        HeldDrives(machine_of(world), drives),
+        HeldDrives(machine_of(world), drives, unchecked={Source.EXPORTS}),
+    )
+    facts = World.facts
+    monkeypatch.setattr(World, "facts", lambda self, *nodes: f"blind\0exports\0unmounted\0{facts(self, *nodes)}")
+    with pytest.raises(DriveRefused, match=r"whether the kernel exports a drive \(unmounted\)"):
+        held.require(drives)
+    accepting.require(drives)
 
 
 def test_after_a_lost_connection_the_drives_are_looked_at_before_anything_goes_on(leases: Leases) -> None:

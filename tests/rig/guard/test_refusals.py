@@ -57,7 +57,7 @@ def test_process_that_hangs_is_a_symptom_of_its_drive() -> None:
     topology = surveyed(world)
     assert topology.candidates == {"sdc"}
     assert {kname for kname, node in topology.nodes.items() if node.is_silent} == {"sdb"}
-    (refusal,) = refusals(topology, world.matches(), ("SERb",))
+    (refusal,) = refusals(topology, world.matches(), all_risks("SERb"))
     assert len(refusal.reasons) == 1  # the process of the partition hangs on the same drive
     for reason in refusal.reasons:
         assert reason.startswith("does not answer")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from pytest_ssdqual.rig.machine.machine import Completed, RigError
 
 MIB = 1 << 20
 SIZE = 16 * MIB
+SECURITY = Path(__file__).parents[3] / "docs/security.md"
 
 
 @pytest.fixture(params=["perl", "python3"])
@@ -153,6 +156,34 @@ def test_drawn_places_leave_no_large_gap(sample: Callable[..., dict[str, DeviceS
     path = file(tmp_path, TB, **{f"at_{300 * 10**9}": os.urandom(4 * MIB) * 17})
     (found,) = sample(path, least=20_000).values()
     assert found.data_at is not None
+
+
+@functools.cache
+def gaps(count: int) -> list[float]:
+    """Distances between places, as shares of the device, which is a circle for drawn beginnings."""
+    (bits, step) = map(int, re.findall(r"BITS, STEP = (\d+), (\d+)", sampling.PYTHON)[0])
+    places = sorted(number * step % (1 << bits) for number in range(count))
+    distances = zip(places, [*places[1:], places[0] + (1 << bits)], strict=True)
+    return [(after - before) / (1 << bits) for before, after in distances]
+
+
+MISSED = re.findall(r"^\| ([\d,]+) \| ([\d.]+) TB \| (.*) \| ([\d.]+) GB \|$", SECURITY.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("count", "terabytes", "shares", "largest"), MISSED)
+def test_documented_probability_of_a_miss(count: str, terabytes: str, shares: str, largest: str) -> None:
+    """A stretch between two places is missed by as many beginnings as the gap is longer than the stretch."""
+    size, drawn = float(terabytes) * 10**12, gaps(int(count.replace(",", "")))
+    lengths = [size_mib * MIB / size for size_mib in (64, 1024, 4096, 10240, 32768, 102400)]
+    missed = [sum(max(0.0, gap - length) for gap in drawn) for length in lengths]
+    assert [float(each.removesuffix("%")) for each in shares.split(" | ")] == [
+        pytest.approx(100 * each, abs=0.06) for each in missed
+    ]
+    assert float(largest) == pytest.approx(max(drawn) * size / 10**9, rel=0.01)
+
+
+def test_the_table_of_misses_is_documented() -> None:
+    assert len(MISSED) >= 9
 
 
 def test_places_are_drawn_anew_and_alike_by_both_programs(tmp_path: Path) -> None:
