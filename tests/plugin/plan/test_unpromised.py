@@ -9,7 +9,7 @@ import pytest
 from support.builders.sheet import figure, promise
 
 from pytest_ssdqual.plugin.bay.sheets import nearest
-from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec import toml
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -124,7 +124,7 @@ def test_a_percentage_of_the_sheet_is_a_limit_of_arrays_where_the_law_holds(
         figure(rw="randread", bs=["64k", "128k"], queue_depths=[8], iops=300),
         suite=SPLIT,
     )
-    shipped = spec.toml.text("quick", "protocols")
+    shipped = toml.text("quick", "protocols")
     (inner.pytester.path / "own.toml").write_text(f'{shipped}\n[array]\nchunk = "{chunk}"\n')
     inner.run(RUN[0], "--ssd-protocol=own.toml", option)
     assert len(inner.records("verdict")) == judged
