@@ -165,7 +165,7 @@ def test_by_variables_an_outlier_is_no_bad_lot_but_another_plans_business(
 def test_what_nothing_is_promised_of_is_observed(rig: Inner) -> None:
     rig.pytester.makepyfile(test_one=SUITE.replace("steady_iops", "p90_latency"))
     plan(rig, 'size = 40\naql = "1.5 %"', '[[promise]]\nclaim = "p90_latency"\nworkload = "write_*"\nat_most = "1 s"')
-    rig.run(*ARGS)
+    rig.run(*ARGS, "-o", "ssd_measure_unpromised=true")
     case = rig.cases()[CASE]
     assert case.outcome == "skipped"
     assert case.message.startswith("measured ")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def _measures_what_has_no_limit_yet(inner: Inner) -> None:
     """The run that becomes the baseline has no limits."""
     with (inner.pytester.path / "tox.ini").open("a") as ini:
-        ini.write("ssd_measure_unpromised = true\n")
+        ini.write("\nssd_measure_unpromised = true\n")
 
 
 #: One test of every kind of measurement that a promise can be about.
