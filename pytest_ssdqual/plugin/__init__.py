@@ -207,5 +207,5 @@ def pytest_runtest_makereport(
         run = item.config.stash[QUALIFICATION]
         outcome.shape(item, call, report, junit=run.settings.junit_properties)
         if item.get_closest_marker("ssd_array"):
-            applicability.note(item, call, report, run.bay.drives)
+            applicability.classify(item, call, report, run.bay.drives)
     return report

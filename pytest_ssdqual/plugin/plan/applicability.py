@@ -34,7 +34,9 @@ def applies(item: pytest.Item, drives: Sequence[Drive]) -> bool:
     return not any(each.is_inapplicable for each in impossible) and not needs.objections(needs.of(item), drives)
 
 
-def note(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, drives: Sequence[Drive]) -> None:
+def classify(
+    item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, drives: Sequence[Drive]
+) -> None:
     """Let the report of a skipped test say that the test does not apply to these drives."""
     if report.outcome != "skipped" or call.excinfo is None:
         return
