@@ -10,6 +10,7 @@ from support.builders.sheet import PRODUCT, promise
 
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.rig.md import mdadm
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -256,6 +257,14 @@ def test_a_locked_drive_side_by_side_is_left_out_and_the_others_are_judged(
     verdicts = inner.records("verdict")
     assert {record["finding"] for record in verdicts if "finding" in record} <= {"inconclusive"}
     assert {drive for record in inner.records("drives_left_out") for drive in record["drives"]} == {"SSDQ0002"}
+
+
+def test_a_member_that_md_dropped_unseen_makes_no_run_green(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mdadm, "final_objections", lambda machine, path, missing: ("degraded by 1 member",))
+    result = run(inner, '"raid5", widths=[4]')
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert any("degraded by 1 member" in case.message for case in inner.all_cases().values())
 
 
 @pytest.mark.parametrize(("trouble", "word"), [("retries", "failed or retried commands"), ("iucrc", "iuCRC error")])

@@ -50,11 +50,14 @@ from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView,
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
+from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.machine.machine import utc_now
 
 #: Kinds of the records.
 CLAIMS = "claims_planned"
 UNPROMISED = "tests_without_limit"
+#: Kinds of records: of arrays that were stopped, and of failed measurements that were attributed.
+STOPPED, ATTRIBUTED = ("array_stopped", "array_left"), "measurement_failed"
 
 
 def count(items: Iterable[pytest.Item]) -> int:
@@ -260,11 +263,12 @@ class Recorder:
         planned, not_run, unpromised, story = None, tuple[str, ...](), tuple[UnpromisedClaim, ...](), None
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                story = RunReader.read(self._journal.path, CLAIMS, UNPROMISED, *KINDS, *write_caches.KINDS)
+                story = RunReader.read(self._journal.path, CLAIMS, UNPROMISED, *KINDS, *write_caches.KINDS, *STOPPED, ATTRIBUTED)
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
                 unpromised = unpromised_in(story.records)
                 changed = changed_drives(story)
                 self._close_gate(not_run, [each for each in changed if each.is_defective])
+                self._close_gate_for_degraded(story)
                 self._add([("health_findings", "; ".join(_findings(changed)))] if changed else ())
                 self._close_gate_for_earlier(story)
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
@@ -294,6 +298,19 @@ class Recorder:
         for each in defective:
             findings = "; ".join(each.findings)
             found.close(bay, f"{each.name} failed or has a new defect, which no test reported: {findings}")
+
+    def _close_gate_for_degraded(self, story: RunReader) -> None:
+        """Let a run not end with status 0 if an array had lost a member when it was stopped, and no test says so.
+
+        md drops a member at any time; after an array's last reading nothing else looks at it.
+        """
+        if any(record.facts.get("failed") for record in story.of(ATTRIBUTED)):
+            return
+        for record in story.of(*STOPPED):
+            objections = subject.texts(record.facts.get("objections"))
+            if degraded := next((each for each in objections if each.startswith("degraded")), ""):
+                sentence = f"an array was {degraded} when it was stopped, which no test reported"
+                gate.of(self._config).close(self.run.qualification.name, sentence)
 
     def _close_gate_for_hidden(self, status: int) -> None:
         """Let a run not end with status 0 if its records and pytest disagree on which tests failed.
