@@ -263,7 +263,9 @@ class Recorder:
         planned, not_run, unpromised, story = None, tuple[str, ...](), tuple[UnpromisedClaim, ...](), None
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                story = RunReader.read(self._journal.path, CLAIMS, UNPROMISED, *KINDS, *write_caches.KINDS, *STOPPED, ATTRIBUTED)
+                story = RunReader.read(
+                    self._journal.path, CLAIMS, UNPROMISED, *KINDS, *write_caches.KINDS, *STOPPED, ATTRIBUTED
+                )
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
                 unpromised = unpromised_in(story.records)
                 changed = changed_drives(story)
