@@ -60,7 +60,7 @@ def _checked(name: str, found: Found, drive: InspectionRecord) -> Found:
         return Answer.UNKNOWN, f"is unknown: it {drive.activity}", value
     if answer is not Answer.UNKNOWN:
         return found
-    if drive.is_virtual:
+    if drive.is_virtual and drive.unreadable:
         return Answer.ABSENT, f"is a drive of a hypervisor, and {words}", value
     why = drive.doubts.get(name) or drive.unreadable
     return answer, f"is unknown: {why}" if why else words, value

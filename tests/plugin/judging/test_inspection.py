@@ -49,6 +49,21 @@ def test_a_used_drive_fails_by_its_serial(inner: Inner, spec: str, monkeypatch: 
     assert "does not show the fio command" not in _page(inner), "nothing was measured by fio"
 
 
+def test_a_running_self_test_is_an_error_with_the_cure(
+    inner: Inner, spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extended = {"SSDQ0002": {"self-test": "2 20 " + "0 " * 562}}
+    monkeypatch.setenv("SIMULATED_INSPECTED", json.dumps(extended))
+    inner.run(DEVICES, spec, "--ssd-read-only", inner.suite("inspection"), "-k", "not serials")
+    bad = {name: case for name, case in inner.cases().items() if case.outcome not in ("passed", "skipped")}
+    assert set(bad) == {"test_drives_run_nothing_by_themselves", "test_drives_are_cool_at_rest"}
+    for case in bad.values():
+        assert case.outcome == "error"
+        assert "SSDQ0002 " in case.message
+        assert "80 % left" in case.message
+        assert "smartctl -X" in case.message
+
+
 def test_a_run_that_only_reads_measures_nothing(inner: Inner, spec: str) -> None:
     result = inner.run(DEVICES, spec, "--ssd-read-only", inner.suite("drive"))
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
