@@ -87,6 +87,8 @@ def test_what_is_wrong_is_one_sentence(runs: Path, capsys: Out) -> None:
     [
         ([], "the following arguments are required: COMMAND"),
         (["compare"], "the following arguments are required: RUN"),
+        (["run"], "name a suite, as in ssdqual run raid5; the suites are "),
+        (["run", "--devices=lab:4"], "name a suite, as in ssdqual run raid5; the suites are "),
         (["compare", "a", "b", "--run-to-run=much"], "argument --run-to-run: invalid float value: 'much'"),
         (["history", ".", "--nonsense"], "unrecognized arguments: --nonsense"),
         (["histories", "."], "argument COMMAND: invalid choice: 'histories'"),

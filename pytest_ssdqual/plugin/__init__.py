@@ -38,7 +38,7 @@ from pytest_ssdqual.plugin.fixtures import (
     ssd_workload_set,
 )
 from pytest_ssdqual.plugin.options import declare, settings
-from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN, WRONG_MARKS
+from pytest_ssdqual.plugin.stash import COLLECTED, QUALIFICATION, RUN, WRONG_MARKS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,6 +123,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.config.stash.setdefault(WRONG_MARKS, []).append(str(error))
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if RUN in item.config.stash and item.get_closest_marker("ssd_array"):
+        item.config.stash.setdefault(COLLECTED, []).append(item)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if RUN in config.stash:
@@ -196,7 +201,11 @@ def pytest_runtest_makereport(
     if item.get_closest_marker("ssd_array"):
         setattr(report, gate.ATTRIBUTE, True)
     if QUALIFICATION in item.config.stash:
+        from pytest_ssdqual.plugin.plan import applicability
         from pytest_ssdqual.plugin.session import outcome
 
-        outcome.shape(item, call, report, junit=item.config.stash[QUALIFICATION].settings.junit_properties)
+        run = item.config.stash[QUALIFICATION]
+        outcome.shape(item, call, report, junit=run.settings.junit_properties)
+        if item.get_closest_marker("ssd_array"):
+            applicability.classify(item, call, report, run.bay.drives)
     return report

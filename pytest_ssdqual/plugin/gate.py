@@ -1,6 +1,6 @@
 """Gate against green runs without a verdict: another exit status of pytest instead of 0, with the reasons.
 
-It is 5 if nothing was judged, or not everything that was planned, and 1 if a drive got worse.
+It is 5 if nothing was judged, or not every promise and everything that was planned, and 1 if a drive got worse.
 
 Without drives all hardware tests are skipped, and pytest counts that as a success. Every pytest run of the environment
 loads this module, so it imports the rest of the package only when there are hardware tests.
@@ -23,7 +23,10 @@ MOST_REASONS = 3
 OBSERVED = "it was measured, but the spec has no limit for it"
 UNDECIDED = "it was inconclusive (ssd_inconclusive = skip)"
 HEALTHY = "it judges the health of the drives only"
-PERMIT = "ssd_require_verdicts = false in the configuration permits a run without verdicts"
+PERMIT = (
+    "in the configuration, ssd_required_claims lists what must be judged, and ssd_require_verdicts = false permits a "
+    "run without verdicts"
+)
 
 
 @dataclass(slots=True)

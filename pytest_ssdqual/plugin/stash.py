@@ -17,6 +17,8 @@ QUALIFICATION: pytest.StashKey[Qualification] = pytest.StashKey()
 RUN: pytest.StashKey[BayRun] = pytest.StashKey()
 #: On ``config``: a sentence about each wrong mark of a test.
 WRONG_MARKS: pytest.StashKey[list[str]] = pytest.StashKey()
+#: On ``config``: the hardware tests of the selected suites, before any is left out (``-k``, ``-m``, ``--deselect``).
+COLLECTED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
 #: On an item: the evidence of all verdicts of its test so far.
 EVIDENCE: pytest.StashKey[list[Evidence]] = pytest.StashKey()
 #: On an item: the number of those that its reports have carried so far.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -162,6 +163,8 @@ def test_a_killed_owner_takes_its_machine_along() -> None:
             return bool(emulators)
 
         await_that(started)
+        # A signal to the run's process group, as timeout(1) sends it, is not for its machine.
+        assert os.getpgid(int(emulators[0].name)) != os.getpgid(owner.pid)
         owner.send_signal(signal.SIGKILL)
     (emulator,) = emulators
     await_that(lambda: not emulator.exists() or "\nState:\tZ" in (emulator / "status").read_text())

@@ -10,6 +10,7 @@ from support.builders.sheet import PRODUCT, promise
 
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.rig.md import mdadm
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -137,7 +138,7 @@ def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.Mon
     monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
     run(inner, '"raid5", widths=[4]', health=health)
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    assert RunView.read(folder).verdict.fitness is Fitness.UNFIT
+    assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
 
 
 def test_heat_is_shown_and_decides_nothing(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +165,7 @@ def test_healthy_drives_alone_do_not_make_a_run_green(inner: Inner) -> None:
     result = inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     (folder,) = (inner.pytester.path / "ssdqual-runs").glob("*T*")
-    assert RunView.read(folder).verdict.fitness is Fitness.INCONCLUSIVE
+    assert RunView.read(folder).verdict.fitness is Fitness.NO_VERDICT
 
 
 @pytest.mark.parametrize("given", ["none", "/dev/nvme0n1=none"])
@@ -205,7 +206,7 @@ def test_a_counter_decides_by_the_limit_of_the_spec(
     assert len(record["findings"]) == 1
     assert bool(record["defects"]) is fails
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    assert RunView.read(folder).verdict.fitness is (Fitness.UNFIT if fails else Fitness.FIT)
+    assert RunView.read(folder).verdict.fitness is (Fitness.NOT_FIT if fails else Fitness.FIT)
 
 
 #: What the kernel says of the struck drive, the origin, and a word of what a person can do.
@@ -258,6 +259,14 @@ def test_a_locked_drive_side_by_side_is_left_out_and_the_others_are_judged(
     assert {drive for record in inner.records("drives_left_out") for drive in record["drives"]} == {"SSDQ0002"}
 
 
+def test_a_member_that_md_dropped_unseen_makes_no_run_green(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mdadm, "final_objections", lambda machine, path, missing: ("degraded by 1 member",))
+    result = run(inner, '"raid5", widths=[4]')
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert any("degraded by 1 member" in case.message for case in inner.all_cases().values())
+
+
 @pytest.mark.parametrize(("trouble", "word"), [("retries", "failed or retried commands"), ("iucrc", "iuCRC error")])
 @pytest.mark.parametrize("smart_type", ["auto", "none"])
 def test_what_the_kernel_repaired_is_on_every_surface_and_fails_nothing(
@@ -291,10 +300,17 @@ def test_repaired_errors_fail_by_the_limit_of_the_spec(
         passed=2, failed=1
     )
     assert "SSDQ0003" in inner.cases()["test_health"].message
-    assert RunView.read(inner.folder()).verdict.fitness is Fitness.UNFIT
+    assert RunView.read(inner.folder()).verdict.fitness is Fitness.NOT_FIT
 
 
 def test_the_health_of_all_drives_remarks_what_was_repaired(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "retries:SSDQ0003")
     run(inner, '"drive"', health=True).assert_outcomes(passed=3)
     assert "drive or its link" in inner.cases()["test_health"].text + str(inner.records("verdict"))
+
+
+def test_a_locked_drive_is_refused_in_the_plan_with_the_cure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "locked:SSDQ0003")
+    result = run(inner, '"drive"')
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*SSDQ0003*is locked*sedutil-cli*"])

@@ -170,7 +170,7 @@ def void(value: object) -> None:
     """A lambda that is a statement."""
 
 
-def with_numbers(value: Any, number: float) -> Any:
+def with_numbers(value: object, number: float) -> object:
     """The same with this number for all of them, but for the schema's."""
     if isinstance(value, dict):
         return {name: each if name == "schema" else with_numbers(each, number) for name, each in value.items()}

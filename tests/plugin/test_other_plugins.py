@@ -140,7 +140,9 @@ SPEC = (
 )
 
 
-def run(inner: Inner, plugin: str, monkeypatch: pytest.MonkeyPatch, *args: str, first: bool = False) -> pytest.RunResult:
+def run(
+    inner: Inner, plugin: str, monkeypatch: pytest.MonkeyPatch, *args: str, first: bool = False
+) -> pytest.RunResult:
     if plugin not in FAKES and not PLUGINS.is_dir():
         pytest.skip("script/setup installs the plugins")
     monkeypatch.setenv("PYTHONPATH", str(PLUGINS), prepend=os.pathsep)
@@ -207,9 +209,7 @@ def test_options_that_repeat_tests_are_refused(inner: Inner, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("line", ["reruns = 2", "retries = 2"])
-def test_ini_values_that_repeat_tests_are_refused(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch, line: str
-) -> None:
+def test_ini_values_that_repeat_tests_are_refused(inner: Inner, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     plugin = REPEATED[f"--{'reruns=2' if 'reruns' in line else 'retries=1'}"]
     result = run(inner, plugin, monkeypatch, "-o", line.replace(" ", ""))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -233,9 +233,7 @@ def test_marks_that_repeat_tests_are_refused(
     assert mark.partition("(")[0] in result.stderr.str()
 
 
-def test_a_plugin_that_repeats_tests_in_its_own_way_makes_errors(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plugin_that_repeats_tests_in_its_own_way_makes_errors(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     inner.pytester.makeconftest(
         """
         from _pytest.runner import runtestprotocol

@@ -204,7 +204,7 @@ def test_a_test_that_fails_for_another_reason_is_told(inner: Inner, promises: st
     assert "of no promise" in str(record["message"])
     text = (folder(inner) / "report.html").read_text()
     assert "A test failed for another reason than a promise" in text
-    assert "Inconclusive" in text
+    assert "No verdict" in text
 
 
 def test_a_folder_that_is_gone_is_a_sentence_too(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.builders.sheet import PRODUCT, promise
 
+from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.reader import read_records
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView
 
@@ -53,6 +55,21 @@ def cases_of(inner: Inner, name: str, drives: int = 4) -> tuple[Case, Case]:
 
 def measured_on(inner: Inner) -> list[list[str]]:
     return [list(each["members"]) for record in inner.records("measured") for each in record["runs"]]
+
+
+@pytest.mark.parametrize(("machine_id", "is_known"), [("0123456789abcdef", True), ("another", False)])
+def test_empty_name_of_a_killed_runs_array_is_removed(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, machine_id: str, is_known: bool
+) -> None:
+    """Only names that a run of this program gave on this machine are looked for."""
+    monkeypatch.setenv("SIMULATED_EMPTY_ARRAYS", "md101 md102")
+    journal = Journal.create(inner.pytester.path / "ssdqual-runs", "aaaaaaaa")
+    journal.note("array_planned", uuid="1:2:3:4", device="/dev/md101", members=[], machine_id=machine_id)
+    journal.note("run_ended", exit_status=1)
+    run(inner, suite="def test_nothing(): pass", devices="/dev/nvme*")
+    (folder,) = set((inner.pytester.path / "ssdqual-runs").iterdir()) - {journal.path}
+    removed = [record.facts["files"] for record in read_records(folder, "leftovers_removed")]
+    assert removed == [["/dev/md101"]] * is_known
 
 
 def test_drive_unplugged_in_its_purge_is_named_as_lost(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +128,7 @@ def test_failed_drive_is_one_failure_and_the_others_are_judged(
     (left_out,) = inner.records("drives_left_out")
     assert left_out["failed"] == ["SSDQ0002"]
     (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    assert RunView.read(folder).verdict.fitness is Fitness.UNFIT
+    assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
 
 
 def test_failed_drive_is_a_failure_also_where_a_broken_promise_is_expected(
@@ -159,7 +176,8 @@ def test_failed_drive_is_a_failure_also_where_nothing_is_promised(
     inner: Inner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
-    run(inner, "-k", "test_iops", spec=PRODUCT).assert_outcomes(failed=1, skipped=1)
+    unpromised = "-o", "ssd_measure_unpromised=true"
+    run(inner, "-k", "test_iops", *unpromised, spec=PRODUCT).assert_outcomes(failed=1, skipped=1)
     struck, later = cases_of(inner, "test_iops")
     assert "drive SSDQ0002 failed" in struck.message
     assert "1 of 4 drives is left out: SSDQ0002" in later.message

@@ -193,11 +193,13 @@ def test_an_array_that_loses_a_member_has_the_kernel_s_words(inner: Inner, monke
     monkeypatch.setenv("SIMULATED_TROUBLE", "drops:SSDQ0003")
     run(inner, RAID).assert_outcomes(failed=1)
     (case,) = inner.cases().values()
-    message = "critical medium error, dev nvme2n1, sector 2048"
     assert "drive SSDQ0003 failed" in case.message
-    assert message in case.message
     (record,) = inner.records("environment")
-    assert [line["text"] for line in record["kernel"]["lines"]] == [message]
+    status, block = (line["text"] for line in record["kernel"]["lines"])
+    assert status.startswith("nvme2n1: Read(0x2) @ LBA 2048, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81)")
+    assert block.startswith("critical medium error, dev nvme2n1, sector 2048")
+    assert status in case.message
+    assert block in case.message
     assert (record["checks"], len(record["objections"])) == ({}, 1)
     assert record["raw"].startswith("fio/")
 

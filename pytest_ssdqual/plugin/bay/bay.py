@@ -19,7 +19,7 @@ from pytest_ssdqual.plugin.options.settings import Devices, Settings
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.rig.drives import health
+from pytest_ssdqual.rig.drives import health, locking
 from pytest_ssdqual.rig.drives.health import Identification
 from pytest_ssdqual.rig.drives.survey import Drive, NothingMatches, UnusablePattern, expand, survey
 from pytest_ssdqual.rig.drives.topology import AUTO_SMART, NO_SMART, Match, Topology
@@ -119,6 +119,7 @@ def open_bay(
     # smartctl runs only on drives that passed the guard.
     known = _identified(channel, known)
     _require_tools_of(channel, known)
+    _require_unlocked(channel, known)
     remarks = (*_unchecked(topology, settings), *_allocated(topology, known), *_without_health(known))
     bay = Bay(target, tuple(known), facts, remarks, _contents(topology, known), switch)
     return OpenedBay(bay, channel, tuple(matches), has_leftovers=bool(left))
@@ -199,7 +200,7 @@ def _read_only_bay(
     found = health.identify(channel, drives)
     drives = [
         replace(drive, firmware=found[drive.path].firmware or drive.firmware)
-        for drive in _without_virtual_health(drives, found)
+        for drive in _without_virtual_health(channel, drives, found)
     ]
     return Bay(target, tuple(drives), provenance.facts(channel), _without_health(drives))
 
@@ -243,21 +244,22 @@ def _identified(channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
     """
     try:
         found = health.identify(channel, drives)
+        drives = _without_virtual_health(channel, drives, found)
     except RigError as error:
         raise pytest.UsageError(str(error)) from error
-    drives = _without_virtual_health(drives, found)
     if unread := [drive for drive in drives if found[drive.path].problem and drive.has_health]:
         raise pytest.UsageError(_unread(unread, found, are_all=len(unread) == len(drives)))
     return [replace(drive, firmware=found[drive.path].firmware or drive.firmware) for drive in drives]
 
 
-def _without_virtual_health(drives: Sequence[Drive], found: Mapping[str, Identification]) -> list[Drive]:
+def _without_virtual_health(
+    channel: Channel, drives: Sequence[Drive], found: Mapping[str, Identification]
+) -> list[Drive]:
     """Return the drives, those of a hypervisor that have no readable health without it, unless a type was given."""
+    unread = [drive for drive in drives if found[drive.path].problem and drive.smart_type == AUTO_SMART]
+    emulated = health.emulated_among(channel, unread)
     return [
-        replace(drive, smart_type=NO_SMART)
-        if drive.is_virtual and drive.smart_type == AUTO_SMART and found[drive.path].problem
-        else drive
-        for drive in drives
+        replace(drive, smart_type=NO_SMART, is_emulated=True) if drive.kname in emulated else drive for drive in drives
     ]
 
 
@@ -323,6 +325,16 @@ def _require_tools_of(channel: Channel, drives: Sequence[Drive]) -> None:
             provenance.require_tools(channel, provenance.NVME_TOOLS)
         except RigError as error:
             raise pytest.UsageError(str(error)) from error
+
+
+def _require_unlocked(channel: Channel, drives: Sequence[Drive]) -> None:
+    """Require that no drive reports itself as locked; else raise ``pytest.UsageError``. Unknown is no refusal."""
+    try:
+        states = locking.read(channel, drives)
+    except RigError as error:
+        raise pytest.UsageError(str(error)) from error
+    objections = {drive: locking.objection(states[drive.path]) for drive in drives if drive.path in states}
+    _require_none([refusals.Refusal(drive.describe(), (why,)) for drive, why in objections.items() if why])
 
 
 def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> tuple[Sequence[Match], Topology]:

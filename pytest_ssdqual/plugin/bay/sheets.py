@@ -80,9 +80,9 @@ def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: i
     ``tests`` are those of the ``of`` selected ones, each with a claim that it judges by a sheet. A sheet that the user
     names is enough, ``default`` too. The promises for any drive alone pass a drive at a hundredth of its sheet.
     """
-    if run.settings.specs or not tests:
-        return
     models = run.without_sheet
+    if run.settings.specs or not models or not tests:
+        return
     item, claim = next(iter(tests.items()))
     first = f"the {claim.label} of {item.nodeid}" if claim else item.nodeid
     alike = dict.fromkeys(spec.key for model in models if (spec := nearest(model)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from pytest_ssdqual.qual.detect.outliers import of_others
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
@@ -15,6 +16,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.validity.attribution import SLOW
 from pytest_ssdqual.qual.verdict import estimators, multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Verdict
@@ -207,10 +209,17 @@ def _alike(claim: Claim, judged: Judgeable) -> list[Part]:
 
 
 def _standing_out(claim: Claim, judged: Judgeable) -> tuple[Figures, str]:
-    """Return the drive farthest from the others, for a claim about evenness, and a remark if it stands out."""
+    """Return the drive farthest from the others, for a claim about evenness, and a remark if it stands out.
+
+    Drives within the scatter of a lot have no remark, however precisely they were measured.
+    """
     if claim.scope is not Scope.MEMBERS:
         return {}, ""
-    return lots.standing_out(estimators.alike(claim, judged))
+    alike = estimators.alike(claim, judged)
+    found, remark = lots.standing_out(alike)
+    values = list(alike.values())
+    shares = [min(one, others) / max(one, others, 1e-9) for one, others in zip(values, of_others(values), strict=True)]
+    return found, remark if min(shares) < SLOW else ""
 
 
 def _figures(judged: Judgeable, drive: str) -> Figures:

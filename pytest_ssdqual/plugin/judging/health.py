@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.report.evidence import health
@@ -48,7 +49,9 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
     unread = [name for name in map(failed.serial_of, drives) if name not in found.findings]
     if found and unread:
         others = f"; {found!r}" if found.findings else ""
-        pytest.skip(f"the health of {len(unread)} of {len(drives)} drives is not read, see --ssd-smart-type{others}")
+        applicability.skip(
+            f"the health of {len(unread)} of {len(drives)} drives is not read, see --ssd-smart-type{others}"
+        )
     repaired = [(serial, each) for serial in map(failed.serial_of, drives) for each in setup.failures.repairs(serial)]
     evidence = health.of_drives(
         str(Geometry(RaidLevel.DRIVE, len(found.findings))), found.findings, repr(found),

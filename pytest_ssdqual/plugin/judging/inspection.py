@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.plugin.judging.sla import Inconclusive
+from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.qual.inspection import checks
 from pytest_ssdqual.qual.inspection import verdict as inspection
 from pytest_ssdqual.qual.inspection.checks import Answer
@@ -94,7 +95,7 @@ class Inspection:
         found = self._found
         verdict = self._judge(check)
         if verdict.answer is Answer.ABSENT:
-            pytest.skip(verdict.sentence)
+            applicability.skip(verdict.sentence)
         evidence = of_inspection(
             verdict, source=f"table inspection of {found.spec.key}", protocol=found.protocol.name,
             acceptance=found.acceptance, raw=self._bay.raw,

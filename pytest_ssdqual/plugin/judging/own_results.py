@@ -26,10 +26,8 @@ def objection(parameters: Mapping[str, object], judged: Subject) -> str:
     for own, found in pairs:
         foreign = [each for each in found if each not in own]
         if own and foreign:
-            return (
-                f"the test judges a result of {named(foreign, 1)}, but its parameter is {named(own, 3)}: judge what its "
-                "own fixtures measured"
-            )
+            judged_and_own = f"the test judges a result of {named(foreign, 1)}, but its parameter is {named(own, 3)}"
+            return f"{judged_and_own}: judge what its own fixtures measured"
     return ""
 
 

@@ -52,16 +52,20 @@ class Siblings:
         claim, run = failed[0].claim, _run(judged)
         scores = _compared(failed[0], judged) if claim.scope is Scope.MEMBERS else _over_limit(verdicts)
         broken = {verdict.subject.drive for verdict in failed}
-        behind = _behind(claim, failed[0])
+        errors = {verdict.subject.drive: _error(verdict) for verdict in verdicts}
         traits = self._traits(list(scores), run)
         found = SideBySide(
-            tuple(DriveFigure(serial, score, serial in broken, traits[serial]) for serial, score in scores.items()),
+            tuple(
+                DriveFigure(serial, score, serial in broken, errors.get(serial, 0.0), traits[serial])
+                for serial, score in scores.items()
+            ),
             together=lambda serial: self._together(serial, judged),
             host=_host(run) if run else None,
-            behind=behind,
+            behind=_behind(claim, failed[0]),
             is_at_most=claim.direction is Direction.AT_MOST,
+            compares=claim.scope is Scope.MEMBERS,
         )
-        return side_by_side.attribute(found.comparing() if claim.scope is Scope.MEMBERS else found)
+        return side_by_side.attribute(found)
 
     def _traits(self, serials: Sequence[str], run: Run | None) -> dict[str, frozenset[Trait]]:
         campaign = self.campaign()
@@ -108,6 +112,15 @@ def _over_limit(verdicts: Sequence[Verdict]) -> dict[str, float | None]:
         known = value > 0 and bound > 0 and math.isfinite(value)
         found[verdict.subject.drive] = (value / bound if is_at_least else bound / value) if known else None
     return found
+
+
+def _error(verdict: Verdict) -> float:
+    """Return how much better a figure may be than estimated, as a share of it; 0 if that is unbounded."""
+    found = verdict.estimate
+    end = found.high if verdict.limit.direction is Direction.AT_LEAST else found.low
+    if found.value <= 0 or end <= 0 or not math.isfinite(end):
+        return 0.0
+    return abs(math.log(end / found.value))
 
 
 def _compared(verdict: Verdict, judged: Judgeable) -> dict[str, float | None]:

@@ -13,7 +13,7 @@ from pytest_ssdqual.plugin.judging import left_out, own_results
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.judging.siblings import Siblings
-from pytest_ssdqual.plugin.plan import marks
+from pytest_ssdqual.plugin.plan import applicability, marks
 from pytest_ssdqual.plugin.stash import EVIDENCE, RUN
 from pytest_ssdqual.qual.explore.search import WorkloadSearch
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
@@ -27,7 +27,7 @@ from pytest_ssdqual.qual.spec.claims import OF_ARRAYS, OF_GROWTH, Claim, Directi
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
-from pytest_ssdqual.qual.units import Unit, parse_size
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
@@ -140,7 +140,9 @@ class Sla:
                 why = describe(lost, judged.subject.geometry.width)
                 raise InvalidMeasurement(f"{wanted.label} of {judged.subject} cannot be judged: {why}")
             target = judged.subject.geometry
-            pytest.skip(f"{wanted.label}: needs --ssd-arrays=drive with several drives; {target} is a single target")
+            applicability.skip(
+                f"{wanted.label}: needs --ssd-arrays=drive with several drives; {target} is a single target"
+            )
         found = self._attributed(self.verdicts(wanted, judged), judged)
         verdict = verdicts.naming_all(verdicts.worst(found), found)
         if wanted.scope is Scope.MEMBERS and (verdict.cause is None or verdict.cause.culprit.is_drive):
@@ -163,14 +165,16 @@ class Sla:
         if why := self._foreign(judged.subject):
             raise pytest.UsageError(why)
         if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
-            pytest.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
+            applicability.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")
         if claim.scope is Scope.PREDICTED and isinstance(judged, Measured):
             if no_law := self._spec.no_law(claim, (judged.geometry,), judged.workload):
                 pytest.skip(f"{claim.label}: {no_law}")
             target, judged = judged.geometry, self._predicted(judged)
             if claim is Claim.TIMES_ONE_DRIVE and judged.one_drive is None:
                 load = judged.measured.workload
-                pytest.skip(f"{claim.label}: under {load} the members of {target} have another mix than one drive")
+                applicability.skip(
+                    f"{claim.label}: under {load} the members of {target} have another mix than one drive"
+                )
         if claim in OF_GROWTH and isinstance(judged, Sweep) and self._attributor:
             judged = self._attributor.expected(judged)
         try:

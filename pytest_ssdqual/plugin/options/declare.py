@@ -304,9 +304,15 @@ def _declare_policies(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "ssd_require_verdicts",
-        "Exit status 5 instead of 0 if hardware tests were selected and none was judged: true (default) or false",
+        "Exit status 5 instead of 0 if a promise of the selected tests was not judged at all: true (default) or false",
         type="bool",
         default=True,
+    )
+    parser.addini(
+        "ssd_required_claims",
+        "The claims that must be judged, e.g. steady_iops p99_latency; default: each claim of the selected tests",
+        type="args",
+        default=[],
     )
     parser.addini(
         "ssd_junit_properties",

@@ -106,6 +106,8 @@ class Settings:
     force_spec: bool = False
     #: The drives may differ in model and firmware.
     mixed: bool = False
+    #: Claims that must be judged; None: each claim that the selected tests declare.
+    required_claims: tuple[str, ...] | None = None
     #: Seconds that the whole run may take; None: as long as it takes.
     budget_s: float | None = None
     #: Tests without a limit are measured, too.
@@ -166,6 +168,7 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         budget_s=_budget(_either(config, "ssd_budget")),
         wait_s=_duration("--ssd-wait", config.getoption("ssd_wait") or "0"),
         inconclusive=_inconclusive(config),
+        required_claims=_required_claims(config),
         junit_properties=gate.truth(config, "ssd_junit_properties"),
         members=gate.truth(config, "ssd_members"),
         page=asked == "yes" if (asked := config.getoption("ssd_page")) else gate.truth(config, "ssd_page"),
@@ -195,6 +198,25 @@ def _inconclusive(config: pytest.Config) -> str:
     if found not in ("error", "skip"):
         raise pytest.UsageError(f"ssd_inconclusive must be error or skip, not {found!r}")
     return found
+
+
+def _required_claims(config: pytest.Config) -> tuple[str, ...] | None:
+    """Return the claims that must be judged; ``pytest.UsageError`` for an unknown one."""
+    if not gate.truth(config, "ssd_require_verdicts"):
+        return ()
+    from difflib import get_close_matches
+
+    from pytest_ssdqual.qual.spec.claims import Claim
+    from pytest_ssdqual.report.run_summary.coverage import GROUPS
+
+    known = [*Claim, *GROUPS]
+    names = [name for text in config.getini("ssd_required_claims") for name in text.replace(",", " ").split()]
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"the claims are {', '.join(known)}"
+            raise pytest.UsageError(f"ssd_required_claims names an unknown claim {name!r}; {hint}")
+    return tuple(dict.fromkeys(names)) or None
 
 
 def _smart_types(config: pytest.Config) -> tuple[SmartType, ...]:

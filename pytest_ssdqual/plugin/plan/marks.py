@@ -84,6 +84,8 @@ class ImpossibleArray:
 
     name: str
     reason: str
+    #: False if the array of a promise is unknown: a test of it is one that the run did not judge.
+    is_inapplicable: bool = True
 
     def __str__(self) -> str:
         return self.name

@@ -57,7 +57,8 @@ def _case(array: Geometry, workload: str, claim: Claim, drives: int) -> tuple[ob
     try:
         load = Workload.parse(workload)
     except ValueError:
-        return _skipped(f"{workload} is a profile, whose definition a data sheet does not contain", claim), name
+        profile = f"{workload} is a profile, whose definition a data sheet does not contain"
+        return _skipped(profile, claim, is_inapplicable=False), name
     if isinstance(geometry, ImpossibleArray):
         return _skipped(geometry.reason, claim), name
     return pytest.param(geometry, load, marks=pytest.mark.ssd_promise(claim.value)), name
@@ -73,7 +74,7 @@ def _absent(spec: Spec, scope: Scope) -> Iterator[tuple[object, str]]:
         yield _skipped(f"{without} figure from the purged state on", Claim.SETTLED_IOPS), "drive-from_purged_state"
 
 
-def _skipped(reason: str, claim: Claim) -> object:
-    nothing = ImpossibleArray("none", reason)
+def _skipped(reason: str, claim: Claim, *, is_inapplicable: bool = True) -> object:
+    nothing = ImpossibleArray("none", reason, is_inapplicable)
     marks = (pytest.mark.skip(reason=reason), pytest.mark.ssd_promise(claim.value))
     return pytest.param(nothing, nothing, marks=marks)

@@ -15,13 +15,14 @@ import pytest
 from pytest_ssdqual.plugin.plan import marks, needs, order, published_figures
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
-from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 
 #: The setting that has everything measured, as a configuration file has it.
 MEASURE = "ssd_measure_unpromised = true"
+#: Why a promise in per cent of an earlier run is no limit without that run.
+NO_BASELINE = f"; name the earlier run with --ssd-baseline=RUN, or measure one with {MEASURE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class ClaimPlace:
     def why(self, spec: Spec) -> str:
         """Return why there is no limit."""
         no_law = spec.no_law(self.claim, self.geometries, self.workload)
-        baseline = "; name the earlier run with --ssd-baseline=RUN" if spec.of_baseline(*self.place) else ""
+        baseline = NO_BASELINE if spec.of_baseline(*self.place) else ""
         return no_law or f"{spec.why_no_limit(*self.place)}{baseline}"
 
 
@@ -90,9 +91,7 @@ class Unpromised:
         return [{"claim": claim.value, "tests": count} for claim, count in sorted(self.claims.items())]
 
 
-def find(
-    items: Iterable[pytest.Item], spec: Spec, *, has_baseline: bool, measures_all: bool
-) -> Unpromised:
+def find(items: Iterable[pytest.Item], spec: Spec, *, has_baseline: bool, measures_all: bool) -> Unpromised:
     """Find the tests without a limit, and which of them are measured all the same.
 
     ``measures_all``: those that nothing else needs, too.

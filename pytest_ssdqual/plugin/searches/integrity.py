@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.plugin.stash import QUALIFICATION
 from pytest_ssdqual.qual.integrity import reference_model
 from pytest_ssdqual.qual.integrity.array_state import Abilities, ArrayLife
@@ -251,7 +252,7 @@ def survive(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geomet
     run = request.config.stash[QUALIFICATION]
     asked = run.settings.replay
     if asked and asked.geometry != geometry:
-        pytest.skip(f"the history of --ssd-replay is for {asked.geometry}")
+        applicability.skip(f"the history of --ssd-replay is for {asked.geometry}")
     if run.journal is None:
         raise RigError("a run with --collect-only runs no history")
     book = HistoryRecorder(run.journal, geometry)

@@ -27,7 +27,7 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.recorder import Recorder
 from pytest_ssdqual.plugin.session.start import begin, join
 from pytest_ssdqual.plugin.session.state import BayRun
-from pytest_ssdqual.plugin.stash import QUALIFICATION, RUN
+from pytest_ssdqual.plugin.stash import COLLECTED, QUALIFICATION, RUN
 from pytest_ssdqual.plugin.watch import live_page, terminal
 from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
 from pytest_ssdqual.plugin.watch.notifier import Notifier, targets_of
@@ -146,8 +146,9 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     run.plan(items)
     _require_time(run, items)
     config.stash[SKIPPED] = _skipped(items)
+    collected = config.stash.get(COLLECTED, list[pytest.Item]())
     try:
-        claims.plan_tests(run.qualification, items)
+        claims.plan_tests(run.qualification, items, collected)
         claims.plan_unpromised(run.qualification, run.unpromised)
     except JournalError as error:
         raise pytest.UsageError(str(error)) from error
@@ -322,7 +323,7 @@ class SessionController:
             try:
                 with ExitStack() as last:
                     last.callback(lambda: recorder.finish(recorder.status(int(pytest.ExitCode.OK))))
-                    recorder.count(int(pytest.ExitCode.TESTS_FAILED))  # the session has no status yet
+                    recorder.count(recorder.status(int(pytest.ExitCode.OK)))
             except Exception as error:  # the other bays continue
                 message = safe_text.line(f"{type(error).__name__}: {error}", SENTENCE_CHARACTERS)
                 recorder.incomplete = recorder.incomplete or message
@@ -389,16 +390,16 @@ class SessionController:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Store what the hooks of other plugins raise; ``SessionEnd`` raises it again after the summary."""
-        self._count(session)
+        self._count(int(session.exitstatus))
         with self._errors_stored():
             yield
         self._close(session)
 
-    def _count(self, session: pytest.Session) -> None:
+    def _count(self, status: int) -> None:
         for each in self._recorders.values():
             with self._errors_stored():
                 if not each.is_finished:
-                    each.count(int(session.exitstatus))
+                    each.count(status)
         with self._errors_stored():
             for bay, (sentence, is_finding) in self._fleet.left().items() if self._fleet else ():
                 gate.of(self._config).close(bay, sentence, is_finding=is_finding)
@@ -434,7 +435,7 @@ class SessionController:
         if error or late:
             self.errors.append(error or RuntimeError("pytest ended before the run was closed"))
         if late:
-            self._count(late)
+            self._count(int(late.exitstatus))
             self._close(late)
         reporter = _terminal(self._config)
         if self.errors and reporter and not (self._has_summary or getattr(reporter, "no_summary", False)):

@@ -24,7 +24,6 @@ from pytest_ssdqual.report.evidence.evidence import ATTRIBUTE, Evidence, Finding
 from pytest_ssdqual.rig.drives.failed import DriveFailed
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS, InvalidMeasurement, RigError, Unforeseen
 
-
 #: On an item: the verdict that its setup raised, for the call.
 VERDICT: pytest.StashKey[BaseException] = pytest.StashKey()
 #: On an item: the attributes of the last report that ``shape`` gave its final form.

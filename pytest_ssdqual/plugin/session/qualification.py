@@ -149,6 +149,7 @@ class Qualification:
             budget_s=self.budget_s,
             defaults=self.defaults,
             without_sheet=self.without_sheet,
+            required_claims=self.settings.required_claims,
         )
 
     def to_worker(self, glance_s: float) -> dict[str, Any]:

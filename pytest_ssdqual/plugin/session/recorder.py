@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fleet import xdist
-from pytest_ssdqual.plugin.plan import marks, needs
+from pytest_ssdqual.plugin.plan import applicability, marks, needs
 from pytest_ssdqual.plugin.plan.unpromised import Unpromised
 from pytest_ssdqual.plugin.session.outcome import IS_EXPECTED
 from pytest_ssdqual.plugin.session.qualification import Qualification
@@ -23,7 +24,9 @@ from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.watch.terminal import columns
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.qual.spec.claims import Scope
+from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.spec.combined import CombinedSpec
+from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload_set import WorkloadSet
 from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
@@ -39,16 +42,22 @@ from pytest_ssdqual.report.run_folder.reader import (
     subject_of,
     worsened_drives,
 )
-from pytest_ssdqual.report.run_summary import time_budget, write_caches
-from pytest_ssdqual.report.run_summary.errors import PASSED, PLANNED, RESUMED
-from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, WorsenedDrive, changed_drives
+from pytest_ssdqual.report.run_summary import write_caches
+from pytest_ssdqual.report.run_summary.coverage import GROUPS, INAPPLICABLE
+from pytest_ssdqual.report.run_summary.errors import PASSED, PLANNED
+from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
+from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView, WorsenedDrive, changed_drives
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.rig.machine.machine import utc_now
 
 #: Kinds of the records.
 CLAIMS = "claims_planned"
 UNPROMISED = "tests_without_limit"
+#: Kinds of records: of arrays that were stopped, and of failed measurements that were attributed.
+STOPPED, ATTRIBUTED = ("array_stopped", "array_left"), "measurement_failed"
 
 
 def count(items: Iterable[pytest.Item]) -> int:
@@ -95,12 +104,38 @@ def tests_in(records: Iterable[Record]) -> dict[str, None]:
     return {str(test): None for each in lists if isinstance(each, list) for test in each}
 
 
-def plan_tests(run: Qualification, items: Iterable[pytest.Item]) -> None:
-    """Record the hardware tests that will run, unless an earlier session has."""
+def plan_tests(run: Qualification, items: Iterable[pytest.Item], collected: Iterable[pytest.Item]) -> None:
+    """Record the hardware tests that will run, with their claims, unless an earlier session has.
+
+    Of those that were ``collected`` and will not run, only those that apply to these drives are recorded.
+    """
     before = tests_in(run.resumed.past.records) if run.resumed else {}
-    new = [item.nodeid for item in items if marks.needs_drives(item) and item.nodeid not in before]
-    if run.journal and new:
-        run.journal.note(PLANNED, tests=new)
+    new = [item for item in items if marks.needs_drives(item) and item.nodeid not in before]
+    kept = {item.nodeid for item in items}
+    left_out = [
+        item.nodeid
+        for item in collected
+        if item.nodeid not in kept and item.nodeid not in before and applicability.applies(item, run.bay.drives)
+    ]
+    if run.journal and (new or left_out):
+        claims = list(map(_claims, new))
+        run.journal.note(
+            PLANNED, tests=[item.nodeid for item in new], claims=claims, left_out=left_out,
+            promised=[each for each in sorted(set(chain(*claims))) if _is_promised(each, run.spec)],
+        )  # fmt: skip
+
+
+def _claims(item: pytest.Item) -> list[str]:
+    """Return what a test declares to judge: claims, or the name of its kind of test."""
+    claims = marks.own_claims(item) or marks.promised(item)
+    fixtures = getattr(item, "fixturenames", ())
+    return sorted(claims) or [name for name, fixture in GROUPS.items() if fixture in fixtures]
+
+
+def _is_promised(claim: str, spec: Spec) -> bool:
+    """Return whether the spec has a promise about the claim, for any array and workload."""
+    sheets = spec.different if isinstance(spec, CombinedSpec) else (spec,)
+    return claim in GROUPS or any(sheet.promises_of(Claim(claim)) for sheet in sheets)
 
 
 def plan_unpromised(run: Qualification, found: Unpromised) -> None:
@@ -134,6 +169,8 @@ class Recorder:
         self._failed: dict[str, None] = {}
         self._broken: dict[str, None] = {}
         self.tally: ClaimTally | None = None
+        #: Verdict of the run over all sessions; None before its end, and without a run folder.
+        self.verdict: PageVerdict | None = None
         #: Why the run folder is incomplete; empty if it is complete.
         self.incomplete = ""
         self.has_tests = False
@@ -165,7 +202,8 @@ class Recorder:
         elif self._has_passed(report) and not carried_by(report):
             self._note(report, PASSED, {"test": report.nodeid})
         elif report.outcome == "skipped" and not carried_by(report):
-            self._note(report, "skipped", {"test": report.nodeid, "reason": gate.reason(report)})
+            applies = {INAPPLICABLE: True} if getattr(report, applicability.ATTRIBUTE, False) else {}
+            self._note(report, "skipped", {"test": report.nodeid, "reason": gate.reason(report), **applies})
         self.has_tests = True
         return message
 
@@ -222,24 +260,17 @@ class Recorder:
         run = self.run.qualification
         self._close_gate_for_hidden(status)
         # With xdist, the worker has counted, not this process.
-        planned, not_run, unpromised = None, tuple[str, ...](), tuple[UnpromisedClaim, ...]()
+        planned, not_run, unpromised, story = None, tuple[str, ...](), tuple[UnpromisedClaim, ...](), None
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                kinds = (
-                    CLAIMS,
-                    UNPROMISED,
-                    PLANNED,
-                    RESUMED,
-                    *OF_TESTS,
-                    WORSENED,
-                    *write_caches.KINDS,
-                    *time_budget.KINDS,
+                story = RunReader.read(
+                    self._journal.path, CLAIMS, UNPROMISED, *KINDS, *write_caches.KINDS, *STOPPED, ATTRIBUTED
                 )
-                story = RunReader.read(self._journal.path, *kinds)
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
                 unpromised = unpromised_in(story.records)
                 changed = changed_drives(story)
                 self._close_gate(not_run, [each for each in changed if each.is_defective])
+                self._close_gate_for_degraded(story)
                 self._add([("health_findings", "; ".join(_findings(changed)))] if changed else ())
                 self._close_gate_for_earlier(story)
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
@@ -247,6 +278,11 @@ class Recorder:
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
         judged = {**gate.of(self._config).to_record(run.name), "not_run": len(not_run)}
         self.run.note_judged(self.tally.to_record() if self.tally else None, judged, unpromised)
+        if story and self.run.manifest:
+            manifest = self.run.manifest.closed(utc_now(), status).to_record()
+            self.verdict = RunView.of(replace(story, manifest=manifest)).verdict
+            self._close_gate_unless_fit(self.verdict)
+            self._add(self.verdict.properties)
         if self.tally:
             self._add(properties(self.tally))
 
@@ -264,6 +300,19 @@ class Recorder:
         for each in defective:
             findings = "; ".join(each.findings)
             found.close(bay, f"{each.name} failed or has a new defect, which no test reported: {findings}")
+
+    def _close_gate_for_degraded(self, story: RunReader) -> None:
+        """Let a run not end with status 0 if an array had lost a member when it was stopped, and no test says so.
+
+        md drops a member at any time; after an array's last reading nothing else looks at it.
+        """
+        if any(record.facts.get("failed") for record in story.of(ATTRIBUTED)):
+            return
+        for record in story.of(*STOPPED):
+            objections = subject.texts(record.facts.get("objections"))
+            if degraded := next((each for each in objections if each.startswith("degraded")), ""):
+                sentence = f"an array was {degraded} when it was stopped, which no test reported"
+                gate.of(self._config).close(self.run.qualification.name, sentence)
 
     def _close_gate_for_hidden(self, status: int) -> None:
         """Let a run not end with status 0 if its records and pytest disagree on which tests failed.
@@ -292,6 +341,16 @@ class Recorder:
                 which = named(tests, 1)
                 sentence = f"tests {how} in an earlier session, and this one did not judge that again: {which}"
                 found.close(bay, sentence, is_finding=tests is left.failed)
+
+    def _close_gate_unless_fit(self, verdict: PageVerdict) -> None:
+        """Let a run that is undecided, or came to no verdict, not end with status 0."""
+        found, bay = gate.of(self._config), self.run.qualification.name
+        if verdict.fitness not in (Fitness.UNDECIDED, Fitness.NO_VERDICT):
+            return
+        for promise in verdict.coverage.missing if not found.nothing_judged(bay) else ():
+            found.close(bay, str(promise), is_finding=False)
+        if found.status(bay) == pytest.ExitCode.OK:
+            found.close(bay, "; ".join(each.removesuffix(".") for each in verdict.gaps), is_finding=False)
 
     def _add_used(self, budget: BudgetUse | None, caches: str) -> None:
         self._add(budget.facts() if budget else ())
@@ -333,6 +392,7 @@ class Recorder:
             verbosity=self._config.get_verbosity(),
             run_folder=folder,
             bay=run.qualification.name,
+            verdict=self.verdict,
         )
         with suppress(OSError):
             wrong = worsened_drives, still_running, arrays_left_running, caches_at_the_end

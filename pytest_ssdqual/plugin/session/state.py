@@ -114,7 +114,10 @@ class BayRun:
         found, journal = self.qualification, self._journal
         if found.resumed:
             continued = found.resumed.continued(found.present)
-            self.manifest = replace(continued, expected=found.expected, budget_s=found.budget_s)
+            self.manifest = replace(
+                continued, expected=found.expected, budget_s=found.budget_s,
+                required_claims=found.settings.required_claims,
+            )  # fmt: skip
             journal.write_manifest(self.manifest.to_record())
             found.resumed.note_begun(journal, found.present)
             return

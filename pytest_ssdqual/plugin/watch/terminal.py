@@ -12,7 +12,6 @@ import pytest
 
 from pytest_ssdqual.report.terminal.progress import Progress
 
-
 #: Width of lines for a reporter that does not say.
 COLUMNS = 80
 

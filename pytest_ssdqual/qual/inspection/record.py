@@ -101,7 +101,7 @@ class InspectionRecord:
     #: The drive's own warning threshold.
     temperature_limit_c: int | None = None
     link: InspectedLink | None = None
-    #: Security feature (ATA): enabled with a password, locked.
+    #: Security feature (ATA) or TCG Opal (NVMe): enabled with a password, locked.
     security_enabled: bool | None = None
     security_locked: bool | None = None
     sanitizing: Sanitizing | None = None

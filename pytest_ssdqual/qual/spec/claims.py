@@ -259,6 +259,18 @@ def require_factor(given: object, factor: float) -> float:
     return factor
 
 
+#: Lowest value of what has to be reached, by unit: a drive that does less has failed.
+LEAST_MEANT = {Unit.IOPS: 1.0, Unit.BYTES_PER_SECOND: 1e3, Unit.RATIO: 0.01, Unit.COUNT: 1.0}
+
+
+def require_meant(given: object, value: float, unit: Unit) -> float:
+    """Return the value; ``ValueError`` if everything reaches it, as 0.0001 IOPS."""
+    least = LEAST_MEANT.get(unit, 0.0)
+    if value < least:
+        raise ValueError(f"{given} or more is kept by everything: write {format_value(least, unit)} or more")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """The limit of a claim, in the claim's unit."""

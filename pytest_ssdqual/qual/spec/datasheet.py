@@ -11,7 +11,15 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator, PrivateAttr, model_validator
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_LATENCY, Claim, Published, Scope, require_factor
+from pytest_ssdqual.qual.spec.claims import (
+    OF_COUNTERS,
+    OF_LATENCY,
+    Claim,
+    Published,
+    Scope,
+    require_factor,
+    require_meant,
+)
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import LATENCY, NUMBER, RATE, Depth, Name, Strict, read_bound, text_like
 from pytest_ssdqual.qual.units import Unit, format_size, parse_size
@@ -36,7 +44,7 @@ def _quantity(unit: Unit) -> Callable[[object], float]:
     def read(given: object) -> float:
         if unit is Unit.IOPS and isinstance(given, int) and not isinstance(given, bool):
             given = f"{given} IOPS"
-        return read_bound(given, unit)
+        return require_meant(given, read_bound(given, unit), unit)
 
     return read
 

@@ -33,11 +33,12 @@ from pytest_ssdqual.qual.spec.claims import (
     Direction,
     Scope,
     require_factor,
+    require_meant,
 )
 from pytest_ssdqual.qual.spec.datasheet import QUANTITIES, workload_id
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.toml import Name, Percent, parsed, read_bound
-from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -67,10 +68,6 @@ _LIMITS = (
     "min_percent_of_baseline",
     "max_percent_of_baseline",
 )
-
-
-#: Lowest limit of what has to be reached, by unit: a drive that does less than this has failed.
-LEAST_MEANT = {Unit.IOPS: 1.0, Unit.BYTES_PER_SECOND: 1e3, Unit.RATIO: 0.01, Unit.COUNT: 1.0}
 
 
 def _percent_key(claim: Claim, of: str = "spec") -> str:
@@ -255,16 +252,9 @@ class Promise:
             raise ValueError(f"{claim} is judged by {claim.direction}")
         unit = claim.unit if info.data["relative_to"] is None else Unit.PERCENT
         bound = read_bound(given, unit)
-        if claim.direction is Direction.AT_LEAST and bound < LEAST_MEANT.get(unit, 0):
-            raise ValueError(
-                f'"{given}" or more is kept by everything: write {format_value(LEAST_MEANT[unit], unit)} or more'
-            )
-        if (
-            unit is Unit.PERCENT
-            and info.data["relative_to"] is None
-            and claim.direction is Direction.AT_MOST
-            and bound >= 100
-        ):
+        if claim.direction is Direction.AT_LEAST:
+            require_meant(given, bound, unit)
+        elif claim.unit is unit is Unit.PERCENT and bound >= 100:
             raise ValueError(f'"{given}" or less is kept by everything: a share of the whole is at most 100 %')
         if unit is Unit.PERCENT and claim.direction is Direction.AT_LEAST:
             return _not_a_fraction(bound)

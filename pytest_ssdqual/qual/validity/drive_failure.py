@@ -1,16 +1,16 @@
 """Attribution of a failed measurement to a drive, its link, the path of drives, the host, a person, or to nothing.
 
-``fault_signatures`` says what each message of the kernel proves; here the messages are weighed. A drive has failed if it
-reports it itself (SMART, a status of media or hardware errors), or if it alone stopped answering, or returned I/O errors
-without a reason. A reason that is not the drive's own wins over a loss: a request that was refused on purpose, words
-about its link, its adapter, the host or a person. If several drives lost their connection at once, their path is the
-likelier cause. A status that proves nothing leaves the origin unknown.
+``fault_signatures`` says what each message of the kernel proves; here the messages are weighed. A drive has failed if
+it reports it itself (SMART, a status of media or hardware errors), or if it alone stopped answering, or returned I/O
+errors without a reason. A reason that is not the drive's own wins over a loss: a request that was refused on purpose,
+words about its link, its adapter, the host or a person. If several drives lost their connection at once, their path is
+the likelier cause. A status that proves nothing leaves the origin unknown.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -183,17 +183,22 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
 
 
 def _unproven(suspects: Sequence[_Suspect]) -> FailureAttribution:
-    """Attribute the loss of drives none of which reports a defect of its own."""
+    """Attribute the loss of drives none of which reports a defect of its own.
 
-    def of(*faults: Fault) -> list[_Suspect]:
-        return [suspect for suspect in suspects if suspect.fault in faults]
+    Drives that were lost come before those about which there are words only, such as a link that recovered.
+    """
+    struck = [suspect for suspect in suspects if suspect.findings] or suspects
 
-    if explained := of(Fault.HOST) or of(Fault.PATH):
-        return _explained(explained)
-    lost = [suspect for suspect in suspects if suspect.is_lost]
+    def of(fault: Fault) -> list[_Suspect]:
+        return [suspect for suspect in struck if suspect.fault is fault]
+
+    for fault in (Fault.HOST, Fault.PATH):
+        if explained := [suspect for suspect in suspects if suspect.fault is fault]:
+            return _explained(explained)
+    lost = [suspect for suspect in struck if suspect.is_lost]
     linked = of(Fault.LINK)
     if len(lost) + len(linked) > 1:
-        together = [suspect for suspect in suspects if suspect in lost or suspect in linked]
+        together = [suspect for suspect in struck if suspect in lost or suspect in linked]
         serials = tuple(suspect.trace.serial for suspect in together)
         words = next((f"; kernel: {suspect.kernel[0]}" for suspect in together if suspect.kernel), "")
         why = f"{len(together)} drives failed at once ({', '.join(serials)}), which points to a path that they share"
@@ -209,12 +214,13 @@ def _explained(suspects: Sequence[_Suspect]) -> FailureAttribution:
     alike = [suspect for suspect in suspects if suspect.reason.text == reason.text]
     serials = tuple(suspect.trace.serial for suspect in alike)
     names = f"drive {serials[0]}" if len(serials) == 1 else f"drives {', '.join(serials)}"
+    have = "has" if len(serials) == 1 else "have"
     beginning = {
         Fault.HOST: f"the host is at fault, and not {names}: {reason.text}",
         Fault.PATH: f"the path is at fault, and not {names}: {reason.text}",
         Fault.LINK: f"{names} or its slot, cable or backplane: {reason.text}",
-        Fault.UNKNOWN: f"{names} is not known to be defective: {reason.text}",
-    }.get(reason.fault, f"{names} is not defective: {reason.text}")
+        Fault.UNKNOWN: f"whether {names} {have} failed is unknown: {reason.text}",
+    }.get(reason.fault, f"{names} {have} not failed: {reason.text}")
     cure = TELL_APART if reason.fault is Fault.LINK else reason.cure
     quoted = [word.line.describe() for suspect in alike for word in suspect.words if word.meaning is reason][:QUOTED]
     parts = (beginning, cure, f"kernel: {' | '.join(quoted)}" if quoted else "")
@@ -289,8 +295,8 @@ def _reason(drive: DriveTrace, own: Sequence[_Word], shared: Sequence[_Word], *,
     def first(words: Sequence[_Word], *faults: Fault) -> Meaning | None:
         return next((word.meaning for word in words if word.meaning.fault in faults), None)
 
-    up_to_loss = _before(own, lambda word: word.meaning.fault is Fault.GIVEN_UP)
-    is_gone = drive.present is False or len(up_to_loss) < len(own)
+    given_up = next((index for index, word in enumerate(own) if word.meaning.fault is Fault.GIVEN_UP), len(own))
+    is_gone = drive.present is False or given_up < len(own)
     refusal = None if is_gone else first(own, Fault.REFUSED)
     if reason := first(own, Fault.PERSON) or refusal:
         return reason
@@ -298,7 +304,7 @@ def _reason(drive: DriveTrace, own: Sequence[_Word], shared: Sequence[_Word], *,
     everyone = (*own, *shared) if has_lost else tuple(own)
     if reason := first(everyone, Fault.HOST) or first(everyone, Fault.PATH):
         return reason
-    if reason := first(up_to_loss, Fault.LINK) or (first(shared, Fault.LINK) if has_lost else None):
+    if reason := first(own[:given_up], Fault.LINK) or (first(shared, Fault.LINK) if has_lost else None):
         return reason
     if loss or is_gone:
         return loss or fault_codes.GIVEN_UP
@@ -307,10 +313,6 @@ def _reason(drive: DriveTrace, own: Sequence[_Word], shared: Sequence[_Word], *,
     if drive.is_faulty and own and all(word.meaning.fault is Fault.CONSEQUENCE for word in own):
         return _TAKEN_OUT
     return first(own, Fault.UNKNOWN)
-
-
-def _before(words: Sequence[_Word], is_end: Callable[[_Word], bool]) -> Sequence[_Word]:
-    return words[: next((index for index, word in enumerate(words) if is_end(word)), len(words))]
 
 
 def _first(words: Sequence[_Word], meaning: Meaning) -> Sequence[_Word]:

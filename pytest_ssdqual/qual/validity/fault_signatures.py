@@ -202,8 +202,8 @@ SIGNATURES: tuple[Signature, ...] = (
     # The drive did not answer in time, or was given up.
     Signature(
         fault_codes.GIVEN_UP,
-        r"[Dd]evice not ready; aborting|[Rr]emoving after|Disabling device after reset|[0-9]: (disable device|disabled)$"
-        r"|[Oo]fflined|offline device|dead device|after .*; giving up|reset failed",
+        r"[Dd]evice not ready; aborting|[Rr]emoving after|Disabling device after reset"
+        r"|[0-9]: (disable device|disabled)$|[Oo]fflined|offline device|dead device|after .*; giving up|reset failed",
         "drivers/nvme/host/pci.c, drivers/ata/libata-core.c, drivers/scsi/scsi_error.c, drivers/pci/pci.c",
     ),
     Signature(fault_codes.SILENT, r"controller is down", "drivers/nvme/host/pci.c, nvme_warn_reset"),

@@ -11,7 +11,6 @@ from datetime import datetime
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.archive.runs import ArchivedDrive, ArchivedRun, shown
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.run_summary.fitness import Fitness
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,8 +31,8 @@ class ProductHistory:
     product: ModelFirmware
     runs: tuple[ArchivedRun, ...]
 
-    def count(self, fitness: Fitness | None) -> int:
-        return sum(decided(run) is fitness for run in self.runs)
+    def count(self, word: str) -> int:
+        return sum(run.view.verdict.word == word for run in self.runs)
 
     @property
     def drives(self) -> int:
@@ -75,12 +74,6 @@ class DriveHistory:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return float(value)
         return None
-
-
-def decided(run: ArchivedRun) -> Fitness | None:
-    """Return the verdict of a run on its product; None if it is one by a protocol that is not for acceptance."""
-    verdict = run.view.verdict
-    return verdict.fitness if verdict.acceptance or verdict.fitness is Fitness.INCONCLUSIVE else None
 
 
 def products(runs: Sequence[ArchivedRun]) -> tuple[ProductHistory, ...]:

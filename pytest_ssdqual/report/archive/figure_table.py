@@ -41,7 +41,7 @@ class FigureRow:
 
     run: str
     started: datetime
-    #: ``fit``, ``unfit`` or ``inconclusive``, as that of an interrupted run.
+    #: ``fit``, ``not fit``, ``undecided`` or ``no verdict``, as that of an interrupted run.
     run_verdict: str
     machine: str
     #: Of the drive, or of all drives of the run.

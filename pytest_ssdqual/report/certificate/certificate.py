@@ -12,10 +12,9 @@ from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import checksums
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
-from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.overview import drive_marks, error_rates, run_seconds, utc
-from pytest_ssdqual.report.run_summary.run_view import KINDS, RunView
+from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.promise_matrix import MatrixRow, matrix
 
@@ -23,8 +22,6 @@ from pytest_ssdqual.report.view.promise_matrix import MatrixRow, matrix
 WRITTEN_AGAIN = frozenset({REPORT, markdown.NAME})
 #: Word of a claim without a failure in a run that is not certified.
 NOT_CERTIFIED = "not certified"
-#: Records of the drives that something was measured of.
-OF_MEMBERS = ("purging", "array_planned")
 #: Fields without a value, to fill in by hand.
 FIELDS = ("Order", "Lot", "Operator")
 SUM_OF_SUMS = f"SHA-256 of {checksums.SUMS}"
@@ -56,6 +53,7 @@ class Certificate:
 
     title: str
     verdict: str
+    is_rejected: bool
     sentence: str
     #: Reasons why this is no certificate, a sentence each; empty for a certified run.
     reasons: tuple[str, ...]
@@ -78,14 +76,15 @@ class Certificate:
 
 def certificate(folder: Path, given: Mapping[str, str]) -> Certificate:
     """Return the certificate of a run folder with these fields; ``OSError`` without records."""
-    story = RunReader.read(folder, *KINDS, *OF_MEMBERS)
-    run, idle = RunView.of(story), _not_measured(story)
+    run = RunView.read(folder)
+    idle = _not_tested(run)
     damage = checksums.changed(folder, WRITTEN_AGAIN, required=(RECORDS, MANIFEST))
     reasons = tuple(_reasons(run, damage))
     verdict = run.verdict
     return Certificate(
         title="Qualification record: not a certificate" if reasons else "Qualification certificate",
-        verdict="Not certified" if reasons and verdict.fitness is Fitness.FIT else verdict.word,
+        verdict="Not certified" if reasons and verdict.fitness is Fitness.FIT else verdict.headline,
+        is_rejected=verdict.fitness is Fitness.NOT_FIT,
         sentence=f"{verdict.counts.failed:,} of {verdict.counts.promises:,} promises failed."
         if reasons and not verdict.counts.worsened
         else verdict.sentence,
@@ -102,25 +101,23 @@ def certificate(folder: Path, given: Mapping[str, str]) -> Certificate:
 
 def _reasons(run: RunView, damage: tuple[str, ...]) -> Iterator[str]:
     verdict = run.verdict
-    if not verdict.acceptance or verdict.fitness is Fitness.INCONCLUSIVE:
+    if not verdict.acceptance or verdict.fitness in (Fitness.UNDECIDED, Fitness.NO_VERDICT):
         yield verdict.use
     yield from verdict.gaps
     for sentence in damage:
         yield f"The evidence cannot be verified: {sentence}."
 
 
-def _not_measured(story: RunReader) -> dict[str, str]:
-    """Return identities and names of the drives of which nothing was measured; empty if the run has no such record."""
-    members = [subject.texts(each.facts.get("members")) for each in story.of(*OF_MEMBERS)]
-    measured = {identity for each in members for identity in each}
-    drives = {subject.text(each, "identity"): each for each in subject.manifest_drives(story.manifest)}
-    idle = drives.keys() - measured if measured else set()
-    return {identity: subject.text(each, "serial") or identity for identity, each in drives.items() if identity in idle}
+def _not_tested(run: RunView) -> dict[str, str]:
+    """Return identities and names of the drives that no judged test loaded; empty if nothing was judged."""
+    coverage, names = run.verdict.coverage, subject.serials(run.manifest)
+    idle = coverage.untested if coverage.drives_judged else frozenset[str]()
+    return {identity: serial or identity for identity, serial in names.items() if identity in idle}
 
 
 def _remarks(run: RunView, idle: Mapping[str, str]) -> Iterator[str]:
     if idle:
-        yield f"Nothing was measured of {subject.named_drives(tuple(idle.values()))}: not certified, and not listed."
+        yield f"Not tested: {subject.named_drives(tuple(idle.values()))}, not certified and not listed."
     if skipped := run.verdict.counts.skipped:
         tests = "1 test was" if skipped == 1 else f"{skipped:,} tests were"
         yield f"{tests} skipped; the report of the run has the reasons."
@@ -150,6 +147,7 @@ def _drives(run: RunView, idle: Mapping[str, str]) -> Iterator[DriveGroup]:
 
 def _facts(run: RunView, damage: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     yield "Run", subject.text(run.manifest, "run_id") or run.folder.name
+    yield "Judged", str(run.verdict.coverage)
     started, seconds = subject.text(run.manifest, "started"), run_seconds(run.manifest)
     took = f", run time {format_clock(seconds)}" if seconds is not None else ""
     yield "Measured", f"{utc(started)} UTC{took}" if started else "unknown"

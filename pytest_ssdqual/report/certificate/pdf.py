@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.certificate.certificate import Certificate
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_summary.fitness import Fitness, word_of
 
 if TYPE_CHECKING:
     from fpdf import FPDF
 
-#: Verdicts that are shown as bad.
-REJECTED = frozenset(word_of(Fitness.UNFIT, acceptance) for acceptance in (True, False))
 FONT = "DejaVu"
 MISSING = "a certificate needs fpdf2: pip install 'pytest-ssdqual[certificate]'"
 #: mm. A4 with these margins has 174 × 265 mm.
@@ -89,7 +86,7 @@ class _Sheet:
         self.pdf.multi_cell(0, size * 0.5, self.text(text, most), align="L", new_x="LMARGIN", new_y="NEXT")
 
     def head(self, content: Certificate) -> None:
-        colour = BAD if content.verdict in REJECTED else OPEN if content.reasons else GOOD
+        colour = BAD if content.is_rejected else OPEN if content.reasons else GOOD
         self.words(content.title, 17, style="B")
         self.words(content.verdict, 14, colour, "B")
         self.words(content.sentence, 10)

@@ -10,7 +10,7 @@ from pytest_ssdqual.report.archive.dashboard import MarginPoint, ModelFirmware, 
 from pytest_ssdqual.report.drawing.chart import Chart, printable, sentence, slug
 from pytest_ssdqual.report.drawing.figure import WIDTH_IN, Plate, drawing
 from pytest_ssdqual.report.drawing.palette import MARKERS, colour
-from pytest_ssdqual.report.run_summary.fitness import Fitness, word_of
+from pytest_ssdqual.report.run_summary.fitness import WORDS
 from pytest_ssdqual.report.view.tables import Table, label, short_margin
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MOST_PRODUCTS, MOST_SERIES = 24, 7
 #: Margins beyond this are drawn at the edge.
 MOST_PERCENT = 100.0
 #: Series of the palette by the word of a verdict; the marker differs as well.
-LOOKS = {"Fit": 2, "Inconclusive": 6, "Not fit": 1, word_of(Fitness.FIT, False): 5, word_of(Fitness.UNFIT, False): 3}
+SERIES = dict(zip(WORDS, (2, 1, 6, 4, 5, 3), strict=True))
 
 
 def verdicts(products: Sequence[ProductHistory]) -> Chart:
@@ -33,7 +33,7 @@ def verdicts(products: Sequence[ProductHistory]) -> Chart:
     with drawing():
         plate = Plate.of(max(1.5, 0.75 + 0.36 * len(shown)))
         axes = plate.axes("", "")
-        for word, index in LOOKS.items():
+        for word, index in SERIES.items():
             marks = [
                 (run.started, row, f"{run.name}: {run.view.verdict.word}. {run.view.verdict.sentence}")
                 for row, history in enumerate(shown)

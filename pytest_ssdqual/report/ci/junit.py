@@ -249,6 +249,8 @@ def text(folder: Path) -> bytes:
             {"name": _shown(bay.name), "hostname": _shown(bay.machine)},
         )
         suite.attrib.update({name: str(number) for name, number in counted.items()})
+        if bay.standing:
+            _add_properties(suite, ((f"ssd.{bay.name}.{name}", value) for name, value in bay.standing.properties))
         for test, case in cases.items():
             _written(suite, bay.name, test, case)
     ElementTree.indent(root)
@@ -292,15 +294,19 @@ def _written(suite: ElementTree.Element, bay: str, test: str, case: JUnitCase) -
         time="0.000",
     )
     if case.evidence:
-        element = ElementTree.SubElement(found, "properties")
-        for key, value in properties(case.evidence):
-            ElementTree.SubElement(element, "property", name=key, value=value)
+        _add_properties(found, properties(case.evidence))
     for kind, messages in (("failure", case.failures), ("error", [] if case.failures else case.errors)):
         if messages:
             message = ElementTree.SubElement(found, kind, message=_shown(messages[0], MESSAGE_CHARACTERS))
             message.text = "\n\n".join([*map(safe_text.lines, messages), section(case.evidence)]).rstrip()
     if case.skipped:
         ElementTree.SubElement(found, "skipped", type="pytest.skip", message=_shown(case.skipped, MESSAGE_CHARACTERS))
+
+
+def _add_properties(element: ElementTree.Element, facts: Iterable[tuple[str, str]]) -> None:
+    inside = ElementTree.SubElement(element, "properties")
+    for name, value in facts:
+        ElementTree.SubElement(inside, "property", name=name, value=value)
 
 
 def _place(bay: str, test: str) -> tuple[str, str]:

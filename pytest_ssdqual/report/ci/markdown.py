@@ -15,7 +15,9 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html.fleet_page import FleetPage
+from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
+from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_summary.causes import blamed
 from pytest_ssdqual.report.run_summary.errors import ErrorGroup
 from pytest_ssdqual.report.run_summary.next_step import Step
@@ -33,8 +35,8 @@ MOST_LISTED = 20
 #: all output of a step (docs.github.com, "Workflow commands"), not only from this plugin.
 MOST_DRIVES, MOST_BAYS, MOST_FIGURES = 60, 150, 60
 CELL_CHARACTERS = 240
-ALL = "records.jsonl in the run folder has all of them"
-OF_BAYS, OF_PAGE = "the pages of the bays have all of them", "report.html has them"
+ALL = f"{RECORDS} in the run folder has all of them"
+OF_BAYS = "the folders below bays/ have all of them"
 #: Characters of this package's texts; none has a meaning in Markdown, in a table, or for GitHub.
 OURS = re.compile(r"(?!.*www\.)[A-Za-z0-9 µ×±≤≥…∞→%,.;()'+:-]*")
 #: Columns with names given by users and drives.
@@ -48,7 +50,9 @@ def text(folder: Path) -> str:
         [
             *_head(run),
             *_table(promises.promised(run.judged, MOST_LISTED), MOST_FIGURES, ALL),
-            *_table(subject.drives(run.manifest, blamed(run.causes)), MOST_DRIVES, ALL),
+            *_table(
+                subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as), MOST_DRIVES, ALL
+            ),
             *_means(run),
         ]
     )
@@ -57,9 +61,10 @@ def text(folder: Path) -> str:
 def fleet_text(page: FleetPage) -> str:
     """Return the summary of a fleet."""
     use = page.together.use if not page.together.acceptance else ""
+    rest = f"{_page_or('each folder below bays/', Path(page.folder))} has them"
     return "\n".join(
         [
-            *_verdict(page.together.word, page.together.sentence, use, map(code, page.together.remarks)),
+            *_verdict(page.together.headline, page.together.sentence, use, map(code, page.together.remarks)),
             *_steps(page.steps),
             *_paragraph(f"- {code(each)}" for each in page.standing_out[:MOST_LISTED]),
             *_list("Causes", _of_bays(page.causes), OF_BAYS),
@@ -67,8 +72,10 @@ def fleet_text(page: FleetPage) -> str:
             *_list("Tests in error", _of_bays(page.errors), OF_BAYS),
             *_list("Findings about drives that got worse", _of_bays(page.worsened), OF_BAYS),
             *_differences(page),
-            *_table(page.bays, MOST_BAYS, OF_PAGE),
-            *_table(page.promised, MOST_FIGURES, OF_PAGE),
+            f"- judged: {words(str(page.together.coverage))}",
+            "",
+            *_table(page.bays, MOST_BAYS, rest),
+            *_table(page.promised, MOST_FIGURES, rest),
             f"- folder: {code(page.folder, 4096)}",
             "",
         ]
@@ -99,7 +106,7 @@ def words(own: str) -> str:
 def _head(run: RunView) -> Iterator[str]:
     verdict = run.verdict
     use = "" if verdict.acceptance else verdict.use
-    yield from _verdict(verdict.word, verdict.sentence, use, map(words, verdict.remarks))
+    yield from _verdict(verdict.headline, verdict.sentence, use, map(words, verdict.remarks))
     yield from _steps(overview(run).steps)
     for title, found in (
         ("Causes", (code(each.headline) for each in run.causes)),
@@ -117,8 +124,8 @@ def _steps(steps: Iterable[Step]) -> Iterator[str]:
         yield f"{'Then' if number else 'Next step'}: {words(step.text)}{command}\n"
 
 
-def _verdict(word: str, sentence: str, use: str, remarks: Iterable[str]) -> Iterator[str]:
-    yield f"## {word}: {words(sentence)}\n"
+def _verdict(headline: str, sentence: str, use: str, remarks: Iterable[str]) -> Iterator[str]:
+    yield f"## {headline}: {words(sentence)}\n"
     if use:
         yield f"{words(use)}\n"
     yield from _paragraph(f"- {each}" for each in remarks)
@@ -167,6 +174,11 @@ def _differences(page: FleetPage) -> Iterator[str]:
         yield ""
 
 
+def _page_or(other: str, folder: Path) -> str:
+    """Return the name of the page; ``other`` if the folder has no page."""
+    return REPORT if (folder / REPORT).is_file() else other
+
+
 def _table(table: Table, most: int, where: str) -> Iterator[str]:
     """Yield the first ``most`` rows of a table; ``where`` names the place of the rest."""
     if not table.rows:
@@ -208,11 +220,12 @@ def _cell(column: str, value: Cell) -> str:
 
 
 def _means(run: RunView) -> Iterator[str]:
+    yield f"- judged: {words(str(run.verdict.coverage))}"
     for name in ("protocol", "spec"):
         yield f"- {name}: {code(run.document(name))}"
     yield f"- number of drives: {words(subject.expected(run.manifest) or subject.NOT_EXPECTED)}"
     if skipped := run.verdict.counts.skipped:
-        yield f"- skipped tests: {skipped:,}, with the reasons in report.html"
+        yield f"- skipped tests: {skipped:,}, with the reasons in {_page_or(RECORDS, run.folder)}"
     if run.budget:
         yield f"- budget: {words(str(run.budget))}"
     if run.write_caches:

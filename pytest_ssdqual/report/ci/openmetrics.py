@@ -127,6 +127,11 @@ def _run(page: MetricsText, run: RunView) -> None:
     for fitness in Fitness:
         what = "Verdict of the run on the product: 1 for the one that applies."
         page.add("run_verdict", "", what, int(standing.fitness is fitness), verdict=fitness.value)
+    for name, number in standing.coverage.facts.items():
+        what, _, which = name.partition("_")
+        page.add(
+            f"run_{what}", "", f"Number of {what} of the run: those that were judged, and all.", number, which=which
+        )
     page.add("run_acceptance", "", "Is 1 if the protocol may decide about a product.", int(standing.acceptance))
     for name, number in (
         ("pass", counts.passed),

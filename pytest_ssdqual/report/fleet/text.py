@@ -8,7 +8,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import view
-from pytest_ssdqual.report.fleet.view import MOST_COLUMNS, STATES, BayView, FleetRow, FleetView, together
+from pytest_ssdqual.report.fleet.view import MOST_COLUMNS, BayView, FleetRow, FleetView, together
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.view.sections import SIGN
 from pytest_ssdqual.report.view.tables import INDENT, Table, TextLine, figure, paragraph, text_table
@@ -23,7 +23,9 @@ MOST_NAMED = 4
 def summary_lines(seen: FleetView, width: int) -> list[str]:
     """Return lines of at most ``width`` characters, except for long names."""
     of_all = together(seen)
-    lines = [*paragraph(f"{of_all.word}: {of_all.sentence}", width)]
+    lines = [*paragraph(f"{of_all.headline}: {of_all.sentence}", width)]
+    if of_all.fitness is not Fitness.FIT:
+        lines += paragraph(f"Judged: {of_all.coverage}.", width, first=INDENT, rest=INDENT * 2)
     for remark in of_all.remarks:
         lines += paragraph(remark, width, first=INDENT, rest=INDENT * 2)
     lines += [TextLine(""), *_bays(seen, width)]
@@ -47,7 +49,7 @@ def _bays(seen: FleetView, width: int) -> Iterator[TextLine]:
     if len(shown) > MOST_BAYS:
         shown = [bay for bay in shown if bay.fitness is not Fitness.FIT][:MOST_BAYS]
     if shown:
-        head = ("", "pass", "fail", "inconclusive", "error", "")
+        head = ("", "pass", "fail", "inconclusive", "error", "judged", "")
         title = f"bays: {len(seen.bays):,}"
         yield from text_table(Table(head, tuple(map(_bay, shown)), title), width)
     if left := len(seen.bays) - len(shown):
@@ -57,10 +59,10 @@ def _bays(seen: FleetView, width: int) -> Iterator[TextLine]:
 def _bay(bay: BayView) -> tuple[str, ...]:
     name = safe_text.line(f"{bay.name} {bay.machine}" if bay.machine != bay.name else bay.name, NAME_CHARACTERS)
     if bay.standing is None:
-        return (name, "", "", "", "", STATES[None])
+        return (name, "", "", "", "", "", bay.state.text)
     counts = bay.standing.counts
     numbers = (counts.passed, counts.failed, counts.inconclusive, counts.errors)
-    return (name, *(f"{each:,}" for each in numbers), STATES[bay.fitness])
+    return (name, *(f"{each:,}" for each in numbers), str(bay.standing.coverage), bay.state.text)
 
 
 def _figures(found: Sequence[FleetRow], names: Sequence[str], width: int) -> Iterator[TextLine]:

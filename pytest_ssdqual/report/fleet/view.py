@@ -10,6 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
@@ -25,10 +27,11 @@ from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict, word_of
+from pytest_ssdqual.report.run_summary.coverage import Coverage
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict, headline, word_of
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.tables import SEVERITY, label, sorting, span
+from pytest_ssdqual.report.view.tables import SEVERITY, State, label, sorting, span
 
 #: Circumstances that differ in every fleet.
 OWN = frozenset({"machine", "hostname", "drives themselves"})
@@ -36,19 +39,9 @@ OWN = frozenset({"machine", "hostname", "drives themselves"})
 
 #: With more bays than this, tables have no column for each bay.
 MOST_COLUMNS = 8
-STATES: Mapping[Fitness | None, str] = {
-    Fitness.FIT: "pass",
-    Fitness.UNFIT: "fail",
-    Fitness.INCONCLUSIVE: "inconclusive",
-    None: "not started",
-}
-#: Mark and colour of a bay's fitness, the worst first.
-LOOKS: Mapping[Fitness | None, Finding] = {
-    Fitness.UNFIT: Finding.FAIL,
-    Fitness.INCONCLUSIVE: Finding.INCONCLUSIVE,
-    None: Finding.OBSERVED,
-    Fitness.FIT: Finding.PASS,
-}
+#: Fitness of bays, the worst first; None of a bay that was not started.
+WORST_FIRST = (Fitness.NOT_FIT, Fitness.UNDECIDED, Fitness.NO_VERDICT, None, Fitness.FIT)
+NOT_STARTED = "not started"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -85,6 +78,11 @@ class BayView:
     def fitness(self) -> Fitness | None:
         """Fitness of the bay; None if it was not started."""
         return self.standing.fitness if self.standing else None
+
+    @property
+    def state(self) -> State:
+        """The verdict as a word of a table."""
+        return State(self.fitness.value, LOOKS[self.fitness]) if self.fitness else State(NOT_STARTED, Finding.OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,46 +291,52 @@ def _ends(evidence: Evidence) -> tuple[float, float]:
 #: Maximum number of bays named one by one; the table has all.
 MOST_TOLD = 20
 MOST_CHARACTERS = 500
+#: Bays that a sentence about several names.
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Verdict of a fleet; every bay is in exactly one of the four tuples."""
+    """Verdict of a fleet."""
 
     fitness: Fitness
     word: str
     sentence: str
     use: str
     acceptance: bool
-    passed: tuple[str, ...]
-    failed: tuple[str, ...]
-    #: Measured, but not everything planned was decided.
-    inconclusive: tuple[str, ...]
-    not_started: tuple[str, ...]
+    #: Of all bays together.
+    coverage: Coverage
+    #: Names of the bays by their verdicts; None: not started.
+    bays: Mapping[Fitness | None, tuple[str, ...]]
     #: What limits the verdict, a sentence each.
     remarks: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """The word; of a pass with its coverage."""
+        return headline(self.fitness, self.acceptance, self.coverage)
 
 
 def together(seen: FleetView) -> Together:
     """Return the verdict of all bays together."""
     of = {fitness: tuple(bay.name for bay in seen.bays if bay.fitness is fitness) for fitness in (*Fitness, None)}
     gaps = tuple(_gaps(seen))
-    if of[Fitness.UNFIT]:
-        fitness = Fitness.UNFIT
-    elif gaps or not of[Fitness.FIT] or of[Fitness.INCONCLUSIVE] or of[None]:
-        fitness = Fitness.INCONCLUSIVE
-    else:
+    if of[Fitness.NOT_FIT]:
+        fitness = Fitness.NOT_FIT
+    elif seen.bays and not gaps and len(of[Fitness.FIT]) == len(seen.bays):
         fitness = Fitness.FIT
+    elif of[Fitness.UNDECIDED] and not gaps:
+        fitness = Fitness.UNDECIDED
+    else:
+        fitness = Fitness.NO_VERDICT
     unsure = [bay.name for bay in seen.begun if bay.standing and not bay.standing.acceptance]
     acceptance = bool(seen.begun) and not unsure
-    sentence = _sentence(len(seen.bays), of[Fitness.FIT], of[Fitness.UNFIT])
+    sentence = _sentence(len(seen.bays), of[Fitness.FIT], of[Fitness.NOT_FIT])
+    covered = reduce(add, (bay.standing.coverage for bay in seen.bays if bay.standing), Coverage())
     remarks = (*gaps, *_each(seen))
     has_failed = any(bay.standing.counts.failed for bay in seen.bays if bay.standing)
     use = _use(fitness, acceptance, unsure, has_failed=has_failed)
-    return Together(
-        fitness, word_of(fitness, acceptance), sentence, use, acceptance,
-        of[Fitness.FIT], of[Fitness.UNFIT], of[Fitness.INCONCLUSIVE], of[None], remarks,
-    )  # fmt: skip
+    return Together(fitness, word_of(fitness, acceptance), sentence, use, acceptance, covered, of, remarks)
 
 
 def bays(number: int) -> str:
@@ -346,7 +350,7 @@ def _sentence(count: int, passed: Sequence[str], failed: Sequence[str]) -> str:
         rest = f"; {len(passed):,} passed" if passed else ""
         return f"{len(failed):,} of {bays(count)} failed: {named(failed, MOST_TOLD)}{rest}."
     if len(passed) < count:
-        return f"{len(passed):,} of {bays(count)} passed and none failed; the rest is inconclusive or was not started."
+        return f"{len(passed):,} of {bays(count)} passed and none failed; the rest was not decided or not started."
     return "The one bay passed." if count == 1 else f"All {count:,} bays passed."
 
 
@@ -359,7 +363,7 @@ def _gaps(seen: FleetView) -> Iterator[str]:
 
 
 def _each(seen: FleetView) -> Iterator[str]:
-    """Yield what is missing of each bay that did not pass or fail, or why it has no run."""
+    """Yield what limits the verdict of each bay, or why it has no run."""
     remarks = [*_never(seen.bays), *_open(seen.bays)]
     yield from remarks[:MOST_TOLD]
     if len(remarks) > MOST_TOLD:
@@ -374,20 +378,28 @@ def _never(found: Sequence[BayView]) -> Iterator[str]:
 
 
 def _open(found: Sequence[BayView]) -> Iterator[str]:
+    """Yield each sentence about the verdicts of bays once, with the bays that it is about."""
+    about: dict[str, list[str]] = {}
     for bay in found:
-        if bay.standing and bay.fitness is not Fitness.FIT:
-            yield from (f"{bay.name}: {each}" for each in bay.standing.remarks)
-            if not bay.standing.remarks and bay.fitness is Fitness.INCONCLUSIVE:
-                yield f"{bay.name}: {bay.standing.sentence}"
+        if bay.standing:
+            own = [bay.standing.sentence] if bay.fitness is Fitness.NO_VERDICT else []
+            # The remarks have the rest, except for promises of which nothing was judged.
+            own = own if bay.standing.coverage.missing or not bay.standing.remarks else []
+            for sentence in (*own, *bay.standing.remarks):
+                about.setdefault(sentence, []).append(bay.name)
+    yield from (f"{named(names, MOST_NAMED)}: {sentence}" for sentence, names in about.items())
 
 
 def _use(fitness: Fitness, acceptance: bool, unsure: Sequence[str], *, has_failed: bool) -> str:
     if unsure:
-        return f"Not for acceptance: the protocol of {named(unsure, 4)} may not decide about a product, or is unknown."
+        whose = named(unsure, MOST_NAMED)
+        return f"Not for acceptance: the protocol of {whose} may not decide about a product, or is unknown."
     if not acceptance:
         return "Not for acceptance: nothing was measured."
-    if fitness is Fitness.INCONCLUSIVE:
-        return "Not for acceptance: the protocols may decide about a product, but this run is inconclusive."
+    if fitness is Fitness.UNDECIDED:
+        return "Not for acceptance: the protocols may decide about a product, but this run is undecided."
+    if fitness is Fitness.NO_VERDICT:
+        return "Not for acceptance: the protocols may decide about a product, but this run came to no verdict."
     decides = "a failed promise decides" if has_failed else "the health of the drives decides"
     what = "every promise judged passed" if fitness is Fitness.FIT else decides
     return f"For acceptance: the protocols may decide about a product, and {what}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,11 @@ from pytest_ssdqual.report.archive.runs import ArchivedRun, read
 from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.fleet.view import LOOKS
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import folders_below
-from pytest_ssdqual.report.run_summary.fitness import Fitness
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, WORDS
 from pytest_ssdqual.report.view.tables import Cell, PageLink, State, Table, bounded, label
 
 #: Maximum numbers of rows, of charts of margins, and of skipped folders.
@@ -38,12 +38,7 @@ class DashboardPage:
     title: str
     lead: str
     #: Numbers of runs by what they decided about their products.
-    fit: int
-    unfit: int
-    inconclusive: int
-    #: Runs that passed or failed by a protocol that is not for acceptance.
-    rehearsed: int
-    drives: int
+    counters: tuple[tuple[str, int], ...]
     verdicts: Chart | None
     products: Table
     claims: Table
@@ -63,15 +58,11 @@ def compose(folder: Path, place: Path) -> DashboardPage:
     runs, skipped = read(folders_below(folder))
     products, drives = dashboard.products(runs), dashboard.drives(runs)
     verdicts, margins, note = _charts(runs, products)
-    fitness = list(map(dashboard.decided, runs))
+    words = Counter(run.view.verdict.word for run in runs)
     return DashboardPage(
         title=safe_text.line(folder.resolve().name or "runs"),
         lead=_lead(runs, products, drives),
-        fit=fitness.count(Fitness.FIT),
-        unfit=fitness.count(Fitness.UNFIT),
-        inconclusive=fitness.count(Fitness.INCONCLUSIVE),
-        rehearsed=fitness.count(None),
-        drives=len(drives),
+        counters=(*((f"runs: {word[0].lower()}{word[1:]}", words[word]) for word in WORDS), ("drives", len(drives))),
         verdicts=verdicts,
         products=_products(products),
         claims=_claims(products),
@@ -122,10 +113,7 @@ def _charts(
 
 
 def _products(products: Sequence[ProductHistory]) -> Table:
-    columns = (
-        "Model", "Firmware", "Runs", "Drives", "Fit", "Not fit", "Inconclusive", "Not for acceptance", "Last run",
-        "Last verdict",
-    )  # fmt: skip
+    columns = ("Model", "Firmware", "Runs", "Drives", *WORDS, "Last run", "Last verdict")
     rows = [tuple(_product(each)) for each in products]
     return bounded(columns, rows, f"Models and firmware: {len(products):,}", MOST_CLAIMS, LEFT_OUT)
 
@@ -135,7 +123,7 @@ def _product(history: ProductHistory) -> Iterator[Cell]:
     yield history.product.firmware
     yield f"{len(history.runs):,}"
     yield f"{history.drives:,}"
-    yield from (f"{history.count(fitness):,}" for fitness in (Fitness.FIT, Fitness.UNFIT, Fitness.INCONCLUSIVE, None))
+    yield from (f"{history.count(word):,}" for word in WORDS)
     yield f"{history.runs[-1].started:%Y-%m-%d}"
     yield _state(history.runs[-1])
 
@@ -168,7 +156,7 @@ def _claims(products: Sequence[ProductHistory]) -> Table:
 def _runs(runs: Sequence[ArchivedRun], place: Path) -> Table:
     """Return the runs, the newest first."""
     columns = (
-        "Run", "Verdict", "Started", "Model", "Firmware", "Drives", "Pass", "Fail", "Inconclusive", "Error", "Protocol",
+        "Run", "Verdict", "Judged", "Started", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Error", "Protocol",
         "Machine",
     )  # fmt: skip
     rows = [tuple(_run(run, place)) for run in reversed(runs)]
@@ -179,10 +167,10 @@ def _run(run: ArchivedRun, place: Path) -> Iterator[Cell]:
     counts = run.view.verdict.counts
     yield _link(run, place)
     yield _state(run)
+    yield str(run.view.verdict.coverage)
     yield f"{run.started:%Y-%m-%d %H:%M}"
     yield run.models
     yield run.firmware
-    yield f"{len(run.drives):,}"
     yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
     yield run.view.document("protocol")
     yield run.machine

@@ -18,9 +18,9 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import view
 from pytest_ssdqual.report.fleet.folder import BAYS
 from pytest_ssdqual.report.fleet.view import (
-    LOOKS,
     MOST_COLUMNS,
-    STATES,
+    NOT_STARTED,
+    WORST_FIRST,
     BayView,
     FleetRow,
     FleetView,
@@ -28,15 +28,15 @@ from pytest_ssdqual.report.fleet.view import (
     together,
 )
 from pytest_ssdqual.report.html import page as pages
-from pytest_ssdqual.report.html.page import REPORT
+from pytest_ssdqual.report.html.page import MARKS, REPORT
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_summary.fitness import Fitness
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness
 from pytest_ssdqual.report.run_summary.next_step import Step
 from pytest_ssdqual.report.run_summary.overview import overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import promise_matrix
 from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix
-from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, bounded
+from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, Table, bounded
 
 #: Limits for content of ``fleet.json`` and manifests, which have none of their own.
 MOST_BAYS, MOST_LABELS, CELL_CHARACTERS = 1_000, 8, 160
@@ -61,6 +61,8 @@ class FleetPage:
 
     title: str
     together: Together
+    #: Numbers of bays by their verdicts.
+    counters: tuple[tuple[str, int], ...]
     steps: tuple[Step, ...]
     about: tuple[tuple[str, str], ...]
     #: Link to a bay's page, and a sentence.
@@ -92,9 +94,10 @@ def compose(seen: FleetView) -> FleetPage:
     listed = [_sentences(seen.bays, of) for of in (_causes, _failed, _errors, _worsened)]
     return FleetPage(
         title=f"{seen.folder.resolve().name}: {len(seen.bays):,} {'bay' if len(seen.bays) == 1 else 'bays'}",
-        together=together(seen),
+        together=(of_all := together(seen)),
+        counters=tuple(counters(of_all)),
         steps=tuple(steps(seen))[:MOST_STEPS],
-        about=tuple(_about(seen)),
+        about=(("Judged", str(of_all.coverage)), *_about(seen)),
         causes=listed[0][0],
         failed=listed[1][0],
         errors=listed[2][0],
@@ -138,10 +141,12 @@ def link(bay: BayView) -> PageLink:
 def bays(seen: FleetView) -> Table:
     """Return a row for each bay; a bay that was not started has no counts."""
     labels = list(dict.fromkeys(name for bay in seen.bays for name in bay.labels))[:MOST_LABELS]
-    columns = ("Bay", "Machine", *map(_brief, labels), "Drives", "Pass", "Fail", "Inconclusive", "Error", "Verdict")
+    columns = (
+        "Bay", "Machine", *map(_brief, labels), "Drives", "Pass", "Fail", "Inconclusive", "Error", "Judged", "Verdict",
+    )  # fmt: skip
     shown = list(seen.bays)
     if len(shown) > MOST_IN_ORDER:
-        shown.sort(key=lambda bay: list(LOOKS).index(bay.fitness))
+        shown.sort(key=lambda bay: WORST_FIRST.index(bay.fitness))
     made = [tuple(_bay(bay, labels)) for bay in shown]
     return bounded(columns, made, f"Bays: {len(seen.bays):,}", MOST_BAYS, "fleet.json has them")
 
@@ -159,9 +164,17 @@ def _bay(bay: BayView, labels: Sequence[str]) -> Iterator[Cell]:
     if bay.standing:
         counts = bay.standing.counts
         yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
+        yield str(bay.standing.coverage)
     else:
-        yield from ("", "", "", "")
-    yield State(STATES[bay.fitness], LOOKS[bay.fitness])
+        yield from ("", "", "", "", "")
+    yield bay.state
+
+
+def counters(of_all: Together) -> Iterator[tuple[str, int]]:
+    """Yield the number of bays by their verdicts."""
+    for fitness in Fitness:
+        yield f"{MARKS[LOOKS[fitness]]} bays: {fitness.value}", len(of_all.bays[fitness])
+    yield f"{MARKS[Finding.OBSERVED]} bays: {NOT_STARTED}", len(of_all.bays[None])
 
 
 def _about(seen: FleetView) -> Iterator[tuple[str, str]]:
@@ -295,7 +308,7 @@ def write(folder: Path) -> Path:
     from pytest_ssdqual.report.ci import markdown
 
     page = compose(FleetView.read(folder))
-    safe_files.write_whole(folder / markdown.NAME, markdown.fleet_text(page).encode("utf-8", "backslashreplace"))
     path = folder / REPORT
     safe_files.write_whole(path, render(page).encode("utf-8", "backslashreplace"))
+    safe_files.write_whole(folder / markdown.NAME, markdown.fleet_text(page).encode("utf-8", "backslashreplace"))
     return path

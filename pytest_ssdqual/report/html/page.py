@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.drawing.palette import style_sheet
 from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_summary.fitness import LOOKS
 from pytest_ssdqual.report.view.tables import MeasuredCell, PageLink, State, Table
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def environment() -> Environment:
     for name, kind in (("finding", Finding), ("link", PageLink), ("measured", MeasuredCell), ("state", State)):
         made.tests[name] = lambda value, kind=kind: isinstance(value, kind)
     made.globals["marks"] = MARKS
+    made.globals["looks"] = LOOKS
     return made
 
 

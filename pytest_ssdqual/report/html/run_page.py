@@ -210,7 +210,7 @@ def compose(story: RunReader) -> RunPage:
         left_inconclusive=max(0, len(inconclusive) - MOST_SENTENCES),
         errors=tuple(_errors(errors[:MOST_TROUBLES], found)),
         left_errors=max(0, len(errors) - MOST_TROUBLES),
-        drives=subject.drives(run.manifest, blamed(run.causes)),
+        drives=subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as),
         means=subject.means(run.manifest, subject.load_of_fio(story), write_caches.rows(story)),
         drawn=draw(story, failed),
         promised=matrix(judged),

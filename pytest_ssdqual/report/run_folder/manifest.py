@@ -128,6 +128,8 @@ class Manifest:
     expected: ExpectedDrives | None = None
     #: Seconds that the run may take in all of its sessions; None without a budget.
     budget_s: Annotated[float | None, Added()] = None
+    #: Claims that must be judged; None: each claim that the selected tests declare.
+    required_claims: Annotated[tuple[str, ...] | None, Added()] = None
     #: Promises of the package, for claims that the spec does not mention; None if they are the spec.
     defaults: Annotated[Document | None, Added()] = None
     #: Models of the drives that were judged by the promises for any drive, because no data sheet was named.

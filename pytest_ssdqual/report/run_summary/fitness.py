@@ -1,30 +1,51 @@
-"""Fitness of the product by a whole run: fit, not fit or inconclusive, with counts and one sentence; pure.
+"""Fitness of the product by a whole run, with counts, coverage and one sentence; pure.
 
-A product is fit only if the run decided everything that it planned.
+A product is fit only if the run decided everything that it planned, and judged each promise of the selected suites.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pytest_ssdqual.qual.names import named
+from pytest_ssdqual.qual.spec.spec import DEFAULT
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.run_summary.coverage import Coverage
 from pytest_ssdqual.report.run_summary.errors import ErrorGroup
 from pytest_ssdqual.report.view import subject
 
 #: Exit status of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
 INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
+#: Hollow promises that the sentence names; the remarks have all.
+MOST_NAMED = 3
+NOTHING = Coverage()
+NOT_FOR_ACCEPTANCE = ", not for acceptance"
 
 
 class Fitness(StrEnum):
     """Verdict of a run on the product."""
 
     FIT = "fit"
-    UNFIT = "unfit"
-    INCONCLUSIVE = "inconclusive"
+    NOT_FIT = "not fit"
+    #: Promises are inconclusive.
+    UNDECIDED = "undecided"
+    #: The run was interrupted or crashed, tests ended in errors, or not every promise was judged.
+    NO_VERDICT = "no verdict"
+
+
+#: Mark and colour of each verdict.
+LOOKS = {
+    Fitness.FIT: Finding.PASS,
+    Fitness.NOT_FIT: Finding.FAIL,
+    Fitness.UNDECIDED: Finding.INCONCLUSIVE,
+    Fitness.NO_VERDICT: Finding.INCONCLUSIVE,
+}
+#: Words of a run by a protocol that may not decide about a product.
+USE = {Fitness.FIT: "Passed", Fitness.NOT_FIT: "Failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +86,8 @@ class PageVerdict:
     """Fitness as pages, summary and metrics show it."""
 
     fitness: Fitness
-    #: ``Fit``, ``Not fit``, ``Inconclusive``; ``Passed, not for acceptance`` by a protocol that may not decide.
+    #: ``Fit``, ``Not fit``, ``Undecided``, ``No verdict``; ``Passed, not for acceptance`` by a protocol that may not
+    #: decide.
     word: str
     sentence: str
     #: Whether the run may be used for acceptance; if not, why.
@@ -74,8 +96,19 @@ class PageVerdict:
     remarks: tuple[str, ...]
     counts: Counts
     acceptance: bool
+    coverage: Coverage = field(default_factory=Coverage)
     #: Those of the remarks that say why the run did not decide everything that it planned.
     gaps: tuple[str, ...] = ()
+
+    @property
+    def properties(self) -> tuple[tuple[str, str], ...]:
+        """The verdict and its coverage, by the names of JUnit's properties."""
+        return ("verdict", self.fitness.value), *((name, str(count)) for name, count in self.coverage.facts.items())
+
+    @property
+    def headline(self) -> str:
+        """The word; of a pass with its coverage: ``Fit for 7 of 187 tests, 3 of 8 drives``."""
+        return headline(self.fitness, self.acceptance, self.coverage)
 
 
 def count(
@@ -114,32 +147,45 @@ def is_limited(evidence: Evidence) -> bool:
     return evidence.outcome is Finding.INCONCLUSIVE and cause is not None and not cause.culprit.is_drive
 
 
-def stand(counts: Counts, manifest: Mapping[str, object]) -> PageVerdict:
+def stand(counts: Counts, manifest: Mapping[str, object], coverage: Coverage = NOTHING) -> PageVerdict:
     """Return the verdict; ``manifest`` records how the run ended, and whether its protocol may decide.
 
     With a drive that failed or reports a new defect the product is not fit.
     """
     acceptance = manifest.get("acceptance") is True
-    gaps = tuple(_gaps(counts, manifest))
+    missing = tuple(f"{_capital(str(each))}." for each in coverage.missing)
+    gaps = (*_gaps(counts, manifest), *missing)
     if counts.failed or counts.worsened:
-        fitness = Fitness.UNFIT
-    elif gaps or not counts.promises:
-        fitness = Fitness.INCONCLUSIVE
-    else:
+        fitness = Fitness.NOT_FIT
+    elif counts.promises and not gaps:
         fitness = Fitness.FIT
-    word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, acceptance)
-    remarks = (*gaps, *_limits(counts))
-    return PageVerdict(fitness, word, _sentence(counts, gaps), use, remarks, counts, acceptance, gaps)
+    elif counts.inconclusive and not _is_cut_short(manifest):
+        fitness = Fitness.UNDECIDED
+    else:
+        fitness = Fitness.NO_VERDICT
+    word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, coverage)
+    sentence = _sentence(counts, gaps, coverage)
+    remarks = (*(each for each in gaps if each[:-1] not in sentence), *_limits(counts, manifest, coverage))
+    return PageVerdict(fitness, word, sentence, use, remarks, counts, acceptance, coverage, gaps)
 
 
-def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], acceptance: bool) -> str:
+def _is_cut_short(manifest: Mapping[str, object]) -> bool:
+    """Return whether the run was interrupted, crashed, or has not ended."""
+    status = manifest.get("exit_status")
+    return not manifest.get("ended") or status not in (0, FAILED, NOTHING_JUDGED)
+
+
+def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], coverage: Coverage) -> str:
     if manifest.get("acceptance") is False:
         return f"Not for acceptance: {_protocol(manifest)} is not made to accept or reject a drive."
-    if not acceptance:
+    if manifest.get("acceptance") is not True:
         return "Not for acceptance: the run folder does not record whether its protocol may decide about a product."
-    if fitness is Fitness.INCONCLUSIVE:
-        return "Not for acceptance: its protocol may decide about a product, but this run is inconclusive."
-    return f"For acceptance: its protocol may decide about a product, and {_decides(fitness, counts)}."
+    if fitness is Fitness.UNDECIDED:
+        return "Not for acceptance: its protocol may decide about a product, but this run is undecided."
+    if fitness is Fitness.NO_VERDICT:
+        return "Not for acceptance: its protocol may decide about a product, but this run came to no verdict."
+    part = " of this part" if fitness is Fitness.FIT and coverage.is_partial else ""
+    return f"For acceptance{part}: its protocol may decide about a product, and {_decides(fitness, counts)}."
 
 
 def _protocol(manifest: Mapping[str, object]) -> str:
@@ -155,19 +201,33 @@ def _decides(fitness: Fitness, counts: Counts) -> str:
 
 
 def word_of(fitness: Fitness, acceptance: bool) -> str:
-    """Return ``Fit``, ``Not fit``, ``Inconclusive``; ``Passed, not for acceptance`` if the protocol may not decide."""
-    if fitness is Fitness.INCONCLUSIVE:
-        return "Inconclusive"
-    if acceptance:
-        return "Fit" if fitness is Fitness.FIT else "Not fit"
-    return f"{'Passed' if fitness is Fitness.FIT else 'Failed'}, not for acceptance"
+    """Return ``Fit``, ``Not fit``, ``Undecided``, ``No verdict``; ``Passed, not for acceptance`` if the protocol may
+    not decide.
+    """
+    if acceptance or fitness not in USE:
+        return fitness.value.capitalize()
+    return f"{USE[fitness]}{NOT_FOR_ACCEPTANCE}"
 
 
-def _sentence(counts: Counts, gaps: Sequence[str]) -> str:
+#: All words of a run, in the order of counters.
+WORDS = (*(word_of(fitness, True) for fitness in Fitness), *(word_of(fitness, False) for fitness in USE))
+
+
+def headline(fitness: Fitness, acceptance: bool, coverage: Coverage) -> str:
+    """Return the word; of a pass with its coverage."""
+    if fitness is not Fitness.FIT:
+        return word_of(fitness, acceptance)
+    return f"Fit for {coverage}" if acceptance else f"{USE[fitness]} for {coverage}{NOT_FOR_ACCEPTANCE}"
+
+
+def _sentence(counts: Counts, gaps: Sequence[str], coverage: Coverage) -> str:
     if counts.worsened and not counts.failed:
         return f"{_drives(counts.worsened)} failed or reported a new defect in this run, which no promise judged."
     if not counts.promises:
         return "No promise was judged in this run."
+    if coverage.missing and not counts.failed and not counts.inconclusive:
+        rest = "The one promise that was" if counts.promises == 1 else f"All {counts.promises:,} promises that were"
+        return f"{_not_judged(coverage)}. {rest} judged passed."
     if counts.failed:
         rest = f"; {counts.passed:,} passed" if counts.passed else ""
         return f"{counts.failed:,} of {_promises(counts.promises)} failed{rest}."
@@ -181,6 +241,17 @@ def _sentence(counts: Counts, gaps: Sequence[str]) -> str:
     return f"All {_promises(counts.promises)} judged passed."
 
 
+def _not_judged(coverage: Coverage) -> str:
+    """Return ``Steady IOPS: none of 384 tests judged``, one sentence for each promise."""
+    named = [_capital(str(each)) for each in coverage.missing[:MOST_NAMED]]
+    more = len(coverage.missing) - MOST_NAMED
+    return ". ".join([*named, *([f"Nothing was judged of {_promises(more)} more"] if more > 0 else [])])
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
 def _gaps(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
     """Yield a sentence for each reason why the run did not decide everything that it planned."""
     if counts.inconclusive:
@@ -190,7 +261,7 @@ def _gaps(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
     if errors := counts.errors - counts.lost:
         tests = "1 test" if errors == 1 else f"{errors:,} tests"
         yield f"{tests} ended in an error, which says nothing about the drives."
-    if counts.only_health:
+    if counts.only_health and not _nothing_judged(manifest):
         yield "Nothing but the health of the drives was judged."
     if counts.unreadable:
         yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the verdicts."
@@ -214,16 +285,26 @@ def lost(counts: Counts) -> str:
     return f"{counts.lost:,} of {counts.tests:,} tests could not run because {drives} failed."
 
 
-def _limits(counts: Counts) -> Iterator[str]:
+def _limits(counts: Counts, manifest: Mapping[str, object], coverage: Coverage) -> Iterator[str]:
     """Yield a sentence for what the run was not to judge, which does not change the verdict."""
     if counts.unread:
         yield f"The health of {_drives(counts.unread)} was not read and is not judged."
+    yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)
+    yield from (f"{_capital(str(each))} (not promised)." for each in coverage.unpromised)
+    models = subject.texts(manifest.get("without_sheet"))
+    if models or subject.text(subject.table(manifest.get("spec")), "name") == DEFAULT:
+        of = f" of {named(models, MOST_NAMED)}" if models else ""
+        yield f"No figure of a data sheet was judged{of} (--ssd-spec={DEFAULT})."
+
+
+def _nothing_judged(manifest: Mapping[str, object]) -> str:
+    """Return why no test was judged; empty if one was."""
+    return subject.text(subject.table(manifest.get("judged")), "nothing_judged")
 
 
 def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
-    status, judged = manifest.get("exit_status"), manifest.get("judged")
-    why = judged.get("nothing_judged") if isinstance(judged, Mapping) else ""
-    not_run = judged.get("not_run") if isinstance(judged, Mapping) else 0
+    status, why = manifest.get("exit_status"), _nothing_judged(manifest)
+    not_run = subject.table(manifest.get("judged")).get("not_run")
     if why:
         yield f"Nothing was judged: {why}."
     if isinstance(not_run, int) and not_run and status != INTERRUPTED:
@@ -236,7 +317,7 @@ def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
         yield "The run was interrupted; the remaining tests were not run."
     elif status == FAILED and not counts.failed + counts.inconclusive + counts.errors:
         yield "pytest reported failed tests that the run folder does not record; see pytest's output."
-    elif status == NOTHING_JUDGED and not why:
+    elif status == NOTHING_JUDGED and not (why or not_run or counts.promises):
         yield "No test was run."
     elif status not in (0, FAILED, NOTHING_JUDGED):
         yield f"pytest ended with status {status}; see its output."

@@ -66,16 +66,21 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
         yield Step(f"{remedy[0].upper()}{remedy[1:]}{', and run it again' if run.verdict.acceptance else ''}.")
     if failed or slow or remedy:
         return
-    if run.verdict.fitness is Fitness.UNFIT and not counts.failed:
+    if run.verdict.fitness is Fitness.NOT_FIT and not counts.failed:
         yield Step("Look at the health of the drives that got worse, below, and replace them.")
-    elif run.verdict.fitness is Fitness.UNFIT:
-        yield Step("Read the failed promises below; the run's page has commands that measure each again.")
+    elif run.verdict.fitness is Fitness.NOT_FIT:
+        yield Step("Read the failed promises below, and measure them again: -k takes the names of their tests.")
     elif not run.manifest.get("ended") or run.manifest.get("exit_status") == INTERRUPTED:
         yield Step("Resume the run with the same options and", f"--ssd-resume={(_fleet(run) or run.folder).name}")
     elif counts.errors:
         yield Step("Remove the cause of the first error below, and run these tests again.")
     elif counts.inconclusive and run.verdict.acceptance:
         yield Step("Measure the inconclusive promises longer, in a protocol of your own; their sentences are below.")
+    elif run.verdict.coverage.missing:
+        yield Step(
+            "Give these promises a limit in a spec, leave their tests out, or list the claims that must be judged:",
+            "-o ssd_required_claims=…",
+        )
     elif not counts.promises:
         yield Step("Run a suite that judges promises, by a spec that makes some.")
 

@@ -36,6 +36,8 @@ class DriveMark:
     serial: str
     #: Phrases; empty if nothing does.
     charges: tuple[str, ...] = ()
+    #: ``not tested``, ``only inspected``; empty for a drive that a judged test loaded.
+    untested: str = ""
     #: True if it is the cause of failed promises.
     is_cause: bool = False
 
@@ -69,7 +71,7 @@ def overview(run: RunView) -> Overview:
     shown = sorted(marks, key=lambda drive: not drive.charges)[:MOST_DRIVES] if len(marks) > MOST_DRIVES else marks
     failed, accused = failed_drives(run), [each.serial for each in marks if each.is_cause]
     steps = next_steps(run, failed, [each for each in accused if each not in failed])
-    clean = [each.serial for each in marks if not each.charges]
+    clean = [each.serial for each in marks if not each.charges and not each.untested]
     unmarked = _unmarked(run, clean) if clean else ""
     return Overview(tuple(_causes(run)), steps, tuple(shown), len(marks) - len(shown), unmarked, tuple(_facts(run)))
 
@@ -87,7 +89,8 @@ def drive_marks(run: RunView) -> Sequence[DriveMark]:
         health = "failed under load" if serial in failed else ""
         health = health or ("its health worsened" if subject.text(drive, "identity") in defective else "")
         charges = filter(None, (health, _charge(guilty.get(serial, 0), alone.get(serial, 0))))
-        marks.append(DriveMark(serial, tuple(charges), serial in guilty))
+        untested = run.verdict.coverage.untested_as(subject.text(drive, "identity"))
+        marks.append(DriveMark(serial, tuple(charges), untested, serial in guilty))
     return marks
 
 
@@ -169,6 +172,7 @@ def _of_drives(run: RunView) -> Iterator[Reason]:
 
 
 def _facts(run: RunView) -> Iterator[tuple[str, str]]:
+    yield "Judged", str(run.verdict.coverage)
     if what := arrays_judged(run.judged):
         yield "Tested", what
     if closest := least_margin(run):

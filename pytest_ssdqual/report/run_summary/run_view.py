@@ -8,13 +8,12 @@ from pathlib import Path
 
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
-from pytest_ssdqual.report.run_summary import time_budget, write_caches
+from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
 from pytest_ssdqual.report.run_summary.errors import (
     ERROR,
     FAILED,
     PASSED,
-    PLANNED,
     RESUMED,
     SKIPPED,
     ErrorGroup,
@@ -29,7 +28,7 @@ from pytest_ssdqual.rig.drives.topology import NO_SMART
 #: Kinds of the records that tests leave, and of those about drives whose health worsened.
 OF_TESTS, WORSENED = (*JUDGED, ERROR, FAILED, PASSED, SKIPPED), "drive_worsened"
 #: Kinds of records that are read.
-KINDS = (*OF_TESTS, RESUMED, PLANNED, WORSENED, "write_cache", *time_budget.KINDS)
+KINDS = (*OF_TESTS, RESUMED, WORSENED, "write_cache", *coverage.KINDS, *time_budget.KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class RunView:
         worse = {each.identity for each in changed if each.is_defective}
         unread = sum(drive.get("smart_type") == NO_SMART for drive in subject.manifest_drives(story.manifest))
         counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), len(worse), unread)
-        verdict = stand(counts, story.manifest)
+        verdict = stand(counts, story.manifest, coverage.coverage(story, judged))
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
         caches = write_caches.states(story)
         return cls(story.folder, story.manifest, verdict, judged, errors, skips, changed, budget, caches)

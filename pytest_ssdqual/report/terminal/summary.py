@@ -22,6 +22,7 @@ from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
 from pytest_ssdqual.report.run_summary import causes
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict
 from pytest_ssdqual.report.view.sections import CONCLUDED, beside, conclusions, loops, members, saturations, series
 from pytest_ssdqual.report.view.tables import (
     COLOUR,
@@ -204,20 +205,32 @@ def write_table(
     verbosity: int,
     run_folder: Path | None,
     bay: str = "",
+    verdict: PageVerdict | None = None,
 ) -> None:
-    """Write the section of this plugin in pytest's summary; nothing if nothing was judged.
+    """Write the section of this plugin in pytest's summary; nothing if there is neither a verdict nor evidence.
 
     ``tally`` is about all verdicts together; ``bay`` names the bay if there are several.
     """
     lines = table(evidence, width, verbosity)
-    if not lines:
+    if not lines and not verdict:
         return
     writer.write_sep("=", f"storage qualification{bay and f' of {bay}'}")
     write_lines(writer, lines)
     for sentence in multiplicity.lines(tally) if tally else ():
         write_lines(writer, paragraph(sentence, width))
+    if verdict:
+        write_lines(writer, conclusion(verdict, width))
     if run_folder:
         write_line(writer, f"run folder: {run_folder}")
+
+
+def conclusion(verdict: PageVerdict, width: int) -> Iterator[TextLine]:
+    """Yield the verdict of the run with its coverage, and what limits it."""
+    markup = (COLOUR[LOOKS[verdict.fitness]], "bold")
+    yield from paragraph(f"{verdict.headline}: {verdict.sentence}", width, markup)
+    judged = "" if verdict.fitness is Fitness.FIT else f"Judged: {verdict.coverage}."
+    for remark in filter(None, (judged, *verdict.remarks)):
+        yield from paragraph(remark, width, ("yellow",), first=INDENT, rest=INDENT * 2)
 
 
 def write_lines(writer: TerminalWriter, lines: Iterable[TextLine]) -> None:

@@ -6,7 +6,7 @@ What is missing is left out or shown as unknown; a damaged folder never raises.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from pytest_ssdqual.qual import safe_text, strict_json
@@ -48,8 +48,16 @@ def expected(manifest: Mapping[str, object]) -> str:
         return ""
 
 
-def drives(manifest: Mapping[str, object], blamed: Mapping[str, int] = MappingProxyType({})) -> Table:
-    """Return every drive of every machine; ``blamed``: by serial number the failed promises that it is the cause of."""
+def drives(
+    manifest: Mapping[str, object],
+    blamed: Mapping[str, int] = MappingProxyType({}),
+    untested: Callable[[str], str] = lambda identity: "",
+) -> Table:
+    """Return every drive of every machine.
+
+    ``blamed``: by serial number the failed promises that a drive is the cause of; ``untested`` returns for the identity
+    of a drive that it was not tested, or nothing.
+    """
     found = list(manifest_drives(manifest))
     bays = tables(manifest.get("bays"))
     sheets = {name: str(sheet) for bay in bays for name, sheet in table(bay.get("sheets")).items()}
@@ -60,7 +68,7 @@ def drives(manifest: Mapping[str, object], blamed: Mapping[str, int] = MappingPr
             text(drive, "firmware") or "unknown",
             capacity(drive.get("size_bytes")),
             text(drive, "path"),
-            *([sheets.get(text(drive, "identity"), "unknown")] if sheets else []),
+            *([untested(text(drive, "identity")) or sheets.get(text(drive, "identity"), "unknown")] if sheets else []),
         )
         for drive in found
     ]

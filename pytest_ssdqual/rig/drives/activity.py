@@ -50,6 +50,16 @@ def of(
     return f"{erasing}: wait until that has ended" if erasing else ""
 
 
+def self_test(smart: object) -> str | None:
+    """Return the self-test that runs by smartctl's JSON: ``a self-test (40 % left)``; "" if none, None if unknown."""
+    reported = (
+        whole(smart, "nvme_self_test_log", "current_self_test_operation", "value"),
+        whole(smart, "ata_smart_data", "self_test", "status", "value"),
+        whole(smart, "scsi_self_test_0", "result", "value"),
+    )
+    return next(_self_tests(smart, ()), None if reported == (None, None, None) else "")
+
+
 def _self_tests(smart: object, log: Sequence[int]) -> Iterator[str]:
     """Yield each self-test that runs, with the share that is left; ATA reports it in tenths."""
     if len(log) >= 2 and (operation := log[0] & 0xF):

@@ -5,6 +5,7 @@ A field that a drive does not report is None, never zero. The whole answer is st
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,10 @@ from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine, RigError
 
 #: One command for all drives. Compact JSON is one line; the exit status is in it, so the shell's is not needed.
 SCRIPT = scripts.text("health.sh")
+HYPERVISOR = scripts.text("hypervisor_drives.sh")
+#: Buses of hypervisors in a path of sysfs (virtio, Hyper-V, Xen), and vendors of INQUIRY data.
+VIRTUAL_BUS = re.compile(r"/(virtio\d+|VMBUS:\w+|vmbus[^/]*|vbd-\d+)(?=/|$)", re.ASCII)
+VIRTUAL_VENDORS = frozenset({"QEMU", "VMware", "Msft", "Google", "VBOX", "XEN", "NUTANIX", "BHYVE"})
 
 #: Number of drives that are identified at a time: sshd's default MaxSessions is 10.
 AT_ONCE = 6
@@ -147,6 +152,20 @@ def identify(machine: Machine, drives: Sequence[Drive]) -> Mapping[str, Identifi
         if (serial := found[path].serial) and serials[serial] > 1:
             found[path] = Identification(problem=f"has the serial number {serial} for smartctl, as another drive has")
     return found
+
+
+def emulated_among(machine: Machine, drives: Sequence[Drive]) -> frozenset[str]:
+    """Return the kernel names of the drives that a hypervisor made, by model, transport, name, vendor or bus."""
+    if not drives:
+        return frozenset()
+    argv = ["sh", "-c", HYPERVISOR, "hypervisor", *(drive.sysfs_name for drive in drives)]
+    answers = (line.split(" ", 2) for line in machine.run(argv, check=False, repeatable=True).text.splitlines())
+    shown = {
+        words[0]
+        for words in answers
+        if len(words) == 3 and (VIRTUAL_BUS.search(words[1]) or words[2].strip() in VIRTUAL_VENDORS)
+    }
+    return frozenset(drive.kname for drive in drives if drive.is_virtual or drive.sysfs_name in shown)
 
 
 def _identified(machine: Machine, drive: Drive) -> Identification:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
-from pytest_ssdqual.rig.drives import activity, error_log, health, smart_answer, temperature
+from pytest_ssdqual.rig.drives import activity, error_log, health, locking, smart_answer, temperature
 from pytest_ssdqual.rig.drives.health import CRITICAL_WARNINGS
+from pytest_ssdqual.rig.drives.locking import Locking
 from pytest_ssdqual.rig.drives.smart_answer import at, first, items, whole
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
@@ -253,6 +254,7 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
     controller, namespace = _json(answers.get("id-ctrl", "")), _json(answers.get("id-ns", ""))
     oacs, sanicap = _any_whole(controller, "oacs"), _any_whole(controller, "sanicap")
     log = (_bytes(answers.get("sanitize", "")), _bytes(answers.get("self-test", "")))
+    state = locking.of_discovery(_bytes(answers.get("discovery", "")))
     format_index = _any_whole(namespace, "flbas")
     formats = list(items(namespace, "lbafs"))
     # FLBAS: bits 3:0 of the index, and above them bits 6:5, which a drive with more than 16 formats has.
@@ -265,6 +267,9 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
         "can_sanitize": None if sanicap is None else bool(sanicap & SANITIZE_KINDS),
         "sanitizing": SANITIZE_STATES.get(log[0][2] & 7) if len(log[0]) >= 4 else None,
         "unallocated_bytes": _any_whole(controller, "unvmcap"),
+        # Drives of TCG's Enterprise class leave the factory with locking enabled and no range locked.
+        "security_enabled": None if state in (None, Locking.UNLOCKED) else state is Locking.LOCKED,
+        "security_locked": state is Locking.LOCKED,
     }
     return {**found, **_metadata(formats, index)}
 

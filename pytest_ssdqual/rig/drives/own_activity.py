@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pytest_ssdqual.qual.measured.environment import OwnCount
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
+from pytest_ssdqual.rig.drives import activity
 from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES, at, first, statistic, whole
 
 #: Names of the NVMe log's fields in nvme-cli and in smartctl: commands and data units, read and written.
@@ -21,11 +22,6 @@ NVME_COUNTS = (
 ATA_COUNTS = ("Number of Read Commands", "Number of Write Commands", "Logical Sectors Read", "Logical Sectors Written")
 #: smartctl prints the error counter log of SCSI in 10^9 bytes with three decimals.
 SCSI_UNIT_BYTES = 10**6
-#: Upper half of ATA's self-test execution status: in progress; the lower one counts tenths that remain (ACS-4).
-ATA_IN_PROGRESS = 0xF0
-#: Result of a SCSI self-test that is in progress (SPC-4, log page 10h).
-SCSI_IN_PROGRESS = 15
-NVME_TESTS = {1: "a short self-test", 2: "an extended self-test"}
 
 
 def count(answer: str) -> OwnCount | None:
@@ -63,24 +59,8 @@ def between(before: OwnCount | None, after: OwnCount | None) -> OwnCount | None:
 
 
 def self_test(answer: str) -> str | None:
-    """Return the self-test that the drive runs: ``an extended self-test (40 % left)``; "" if none, None if unknown."""
-    plain = _json(answer)
-    operation = whole(plain, "nvme_self_test_log", "current_self_test_operation", "value")
-    if operation is not None:
-        done = whole(plain, "nvme_self_test_log", "current_self_test_completion_percent")
-        left = None if done is None else 100 - done
-        return _described(NVME_TESTS.get(operation, "a self-test"), left) if operation else ""
-    status = whole(plain, "ata_smart_data", "self_test", "status", "value")
-    if status is not None:
-        return _described("a self-test", 10 * (status & 0xF)) if status >= ATA_IN_PROGRESS else ""
-    result = whole(plain, "scsi_self_test_0", "result", "value")
-    if result is not None:
-        return "a self-test" if result == SCSI_IN_PROGRESS else ""
-    return None
-
-
-def _described(name: str, left_percent: int | None) -> str:
-    return name if left_percent is None else f"{name} ({left_percent} % left)"
+    """Return the self-test that the drive runs, by smartctl's answer; "" if none, None if unknown."""
+    return activity.self_test(_json(answer))
 
 
 def _json(answer: str) -> object:

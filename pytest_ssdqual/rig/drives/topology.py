@@ -245,6 +245,8 @@ class Drive:
     revision: str | None = None
     #: smartctl's option -d, or ``NO_SMART``.
     smart_type: str = field(default=AUTO_SMART, compare=False)
+    #: True if a hypervisor made it, though neither its model nor its name shows that.
+    is_emulated: Annotated[bool, Added()] = field(default=False, compare=False)
     #: ``Node.names`` of this path and of all others to the same drive, its other namespaces included.
     names: Annotated[tuple[str, ...], Added()] = field(default=(), compare=False)
 
@@ -266,7 +268,7 @@ class Drive:
     @property
     def is_virtual(self) -> bool:
         """Return whether a hypervisor made the drive."""
-        return is_virtual(self.model, self.transport, self.kname)
+        return self.is_emulated or is_virtual(self.model, self.transport, self.kname)
 
     @property
     def is_bridged(self) -> bool:

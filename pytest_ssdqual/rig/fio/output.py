@@ -135,7 +135,7 @@ class StatusReader:
 
     @property
     def failure(self) -> tuple[int, str]:
-        """errno of the first failed job, or 0, and its engine, by the newest whole document."""
+        """The first failed job's errno, or 0, and its engine, by the newest whole document."""
         try:
             ended = status_stream.ended(self._last)
         except ValueError:  # of a document of another shape

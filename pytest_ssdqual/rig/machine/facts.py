@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from pytest_ssdqual.qual import safe_text
@@ -40,8 +41,8 @@ INSTALL = {
     "arch": "pacman -S",
 }
 OTHER_NAMES = {"dnf install": {"udev": "systemd-udev", "perl": "perl-interpreter"}}
-#: Prints the distribution, and those that it is like.
-DISTRIBUTION = '. /etc/os-release && echo "$ID $ID_LIKE"'
+#: Names a distribution, and those that it is like (os-release(5)).
+OS_RELEASE, IDS = "/etc/os-release", re.compile(r"""^ID(?:_LIKE)?=["']?([^"'\n]*)""", re.MULTILINE)
 
 MISSING, FACTS = map(scripts.text, ("missing_tools.sh", "facts.sh"))
 
@@ -65,8 +66,9 @@ def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None
 
 def _how(machine: Machine, packages: list[str]) -> str:
     """Return the command that installs packages on the machine; empty if its distribution is not known."""
-    words = machine.run(["sh", "-c", DISTRIBUTION], check=False, repeatable=True).text.split()
-    command = next((INSTALL[word] for word in words if word in INSTALL), "")
+    release = machine.run(["cat", OS_RELEASE], check=False, repeatable=True).text
+    names = " ".join(IDS.findall(release)).split()
+    command = next((INSTALL[name] for name in names if name in INSTALL), "")
     if not command:
         return ""
     other_names = OTHER_NAMES.get(command, {})

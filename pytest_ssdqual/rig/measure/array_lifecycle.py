@@ -6,12 +6,13 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from typing import NoReturn
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.qual.units import parse_size
-from pytest_ssdqual.rig.drives.failed import DriveFailed
+from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
 from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio import jobs as jobfile
@@ -68,28 +69,51 @@ def purge_all(setup: Setup, members: Sequence[Drive]) -> dict[str, Purged]:
     """
     geometry, size_bytes = Geometry(RaidLevel.DRIVE, len(members)), sum(drive.size_bytes for drive in members)
     bare = Array(geometry, members[0].path, tuple(members), "", size_bytes, "none needed")
+    latest = replace(setup.readings)
     drive_failure.reading_before(setup, bare)
     try:
         purged = purge.purge(setup.held.leased, members, best=setup.protocol.purge == "format")
         setup.held.require_purged(members)
     except RigError as error:
+        if not error.ends_run and (lost := _lost(setup, members)):
+            _raise_lost(setup, bare, lost, error)
+        raise
+    finally:
+        # Messages about commands of the purge say nothing about the drives under the next load.
+        for name in ("array", "before", "after"):
+            setattr(setup.readings, name, getattr(latest, name))
+    return purged
+
+
+def _lost(setup: Setup, members: Sequence[Drive]) -> list[Drive]:
+    """Return the members that the machine has no more, also under no other name; none if it does not say that."""
+    try:
+        topology = survey(setup.machine)
+    except RigError as error:
         if error.ends_run:
             raise
-        topology = survey(setup.machine)
-        # A drive may come back under another name after its controller's reset.
-        present = {name for node in topology.nodes.values() if node.size_bytes > 0 for name in node.names}
-        lost = [drive for drive in members if refusals.is_gone(topology, drive) and not drive.all_names & present]
-        if not lost:
-            raise
-        names = ", ".join(drive.describe() for drive in lost)
-        try:
-            with drive_failure.attributed(setup, bare, kind="purge"):
-                raise DrivesGone(f"{names}: lost during the purge ({error})", lost) from error
-        except DriveFailed as failed:
-            drives = tuple(replace(each, findings=(*each.findings, "during the purge")) for each in failed.drives)
-            setup.failures.failed |= {each.serial: each for each in drives}
-            raise DriveFailed(failed.about, drives) from error
-    return purged
+        return []
+    # A drive may come back under another name after its controller's reset.
+    present = {name for node in topology.nodes.values() if node.size_bytes > 0 for name in node.names}
+    return [drive for drive in members if refusals.is_gone(topology, drive) and not drive.all_names & present]
+
+
+def _raise_lost(setup: Setup, bare: Array, lost: Sequence[Drive], error: RigError) -> NoReturn:
+    names = ", ".join(drive.describe() for drive in lost)
+    gone = DrivesGone(f"{names}: lost during the purge ({error})", lost)
+    known = dict(setup.failures.failed)
+    try:
+        with drive_failure.attributed(setup, bare, kind="purge"):
+            raise gone from error
+    except DriveFailed as failed:
+        serials = set(map(serial_of, lost))
+        drives = [
+            replace(drive, findings=(*drive.findings, "during the purge"))
+            for drive in failed.drives
+            if drive.serial in serials
+        ]
+        setup.failures.failed = {**known, **{drive.serial: drive for drive in drives}}
+        raise DriveFailed(failed.about, drives) if drives else gone from error
 
 
 def assemble(setup: Setup, bare: Array, geometry: Geometry) -> Array:

@@ -35,6 +35,8 @@ PAUSE_S = 2.0
 
 #: Bytes read back at each position of a zeroed drive.
 SPOT_BYTES = 65536
+#: Number of places that are read back, evenly over a drive.
+SPOTS = 64
 ZEROES = scripts.text("count_zeroes.sh")
 
 
@@ -75,7 +77,7 @@ def zero(machine: Machine, drives: Sequence[Drive]) -> bool:
 
 def _reads_zero(machine: Machine, drive: Drive) -> bool:
     last = drive.size_bytes // SPOT_BYTES - 1
-    spots = sorted({0, last // 3, last // 2, last})
+    spots = sorted({last * place // (SPOTS - 1) for place in range(SPOTS)})
     zeroes = counts(
         machine.run(["sh", "-c", ZEROES, "zeroes", drive.path, str(SPOT_BYTES), *map(str, spots)], repeatable=True)
     )

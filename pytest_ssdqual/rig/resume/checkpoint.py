@@ -37,6 +37,7 @@ REMARKS = (
     "drives_left_out",
     "check_ended",
     "preparation_repeated",
+    "self_test_awaited",
 )
 
 

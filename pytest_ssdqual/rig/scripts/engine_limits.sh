@@ -3,6 +3,8 @@
 # kernel.io_uring_disabled: 1 forbids io_uring to users without CAP_SYS_ADMIN or the group, 2 to all (kernel 6.6, RHEL
 #   9.3); a container's seccomp profile may forbid it whatever the value is.
 #
+# cat: a sysctl is read at once or not at all, and read of dash and busybox takes a byte at a time.
+#
 # Arguments: none.
 # Output: `NAME=VALUE` a line: kernel.io_uring_disabled, fs.aio-nr, fs.aio-max-nr, memlock (KiB, or `unlimited`).
 # Exit status: not used.
@@ -10,8 +12,7 @@
 # shellcheck shell=dash
 
 for name in kernel.io_uring_disabled fs.aio-nr fs.aio-max-nr; do
-    file=/proc/sys/${name%%.*}/${name#*.}
-    { read -r value <"$file"; } 2>/dev/null && echo "$name=$value"
+    value=$(cat "/proc/sys/${name%%.*}/${name#*.}" 2>/dev/null) && echo "$name=$value"
 done
 # shellcheck disable=SC3045  # busybox and dash know -l
 value=$(ulimit -l 2>/dev/null) && echo "memlock=$value"

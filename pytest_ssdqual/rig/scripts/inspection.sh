@@ -4,8 +4,8 @@
 # Arguments: of each drive its kernel name, as sysfs spells it, its path, and smartctl's option -d (`auto`: smartctl
 #   chooses; `none`: smartctl is not run).
 # Output: of each drive `==drive NAME`, then sections `==smart` (JSON), of NVMe `==id-ctrl` and `==id-ns` (JSON),
-#   `==sanitize` and `==self-test` (bytes as decimal numbers), of ATA `==ata-sanitize` (text of hdparm), `==sysfs` (lines
-#   `FILE VALUE`); `==end` after the last one.
+#   `==sanitize`, `==self-test` and `==discovery` (of TCG; bytes as decimal numbers), of ATA `==ata-sanitize` (text of
+#   hdparm), `==sysfs` (lines `FILE VALUE`); `==end` after the last one.
 # Exit status: not used; an answer without `==end` was cut short.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
@@ -47,6 +47,14 @@ of_sysfs() {
         ;;
     esac
 }
+# True if Identify Controller, as nvme-cli's JSON $1, has the command Security Receive (OACS bit 0).
+has_security_receive() {
+    oacs=${1#*'"oacs"'}
+    oacs=${oacs#*:} oacs=${oacs%%,*}
+    oacs=${oacs# }
+    case $oacs in '' | *[!0-9]*) return 1 ;; esac
+    [ $((oacs & 1)) = 1 ]
+}
 while [ $# -gt 2 ]; do
     echo "==drive $1"
     smart=$([ "$3" = none ] || smartctl --json=c -x -d "$3" "$2" </dev/null 2>/dev/null)
@@ -61,13 +69,20 @@ while [ $# -gt 2 ]; do
     esac
     if [ "$1" != "${1#nvme}" ] && command -v nvme >/dev/null; then
         printf '\n==id-ctrl\n'
-        nvme id-ctrl -o json "$2" </dev/null 2>/dev/null
+        controller=$(nvme id-ctrl -o json "$2" </dev/null 2>/dev/null)
+        printf '%s\n' "$controller"
         printf '\n==id-ns\n'
         nvme id-ns -o json "$2" </dev/null 2>/dev/null
         printf '\n==sanitize\n'
         nvme get-log "$2" --log-id=0x81 --log-len=512 --raw-binary </dev/null 2>/dev/null | od -An -v -tu1
         printf '\n==self-test\n'
         nvme get-log "$2" --log-id=6 --log-len=564 --raw-binary </dev/null 2>/dev/null | od -An -v -tu1
+        # locking.sh says why a drive without the command is not asked.
+        if has_security_receive "$controller"; then
+            printf '\n==discovery\n'
+            nvme security-recv "$2" --secp=1 --spsp=1 --nssf=0 --size=2048 --al=2048 --raw-binary </dev/null \
+                2>/dev/null | od -An -v -tu1 -N 2048
+        fi
     fi
     printf '\n==sysfs\n'
     of_sysfs "$1"

@@ -1,8 +1,8 @@
 # Remove md arrays that are only a name: a process, mostly udev's, that opened a node when its array had just been
 # stopped made the kernel create a new one without members (create_on_open), which stays until the next boot.
 #
-# They are not opened for that. The kernel says `clear` if an array has no members, no size and no level, and refuses
-# (EBUSY) while a process, such as mdadm, has it open.
+# They are not opened for that. The kernel says `clear` if an array has no members, no size and no level; a process that
+# has the node open keeps it, and can still make an array of it (do_md_stop, drivers/md/md.c).
 #
 # Arguments: $1... kernel names of arrays.
 # Output: the names of those that were removed, a line each.

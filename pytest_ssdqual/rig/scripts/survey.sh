@@ -199,7 +199,8 @@ done 2>/dev/null
 writers='' users=''
 # Those who do not write count if they stay: smartd, lsblk and their like have a node open for a moment. udev has one
 # while it handles an event, which took longer than 2.4 s on a busy emulated machine. Forty readings there take 20 s of
-# the 60 s that the survey has. A process that hangs on a drive (below) may end as soon as the drive answers.
+# the 60 s that the survey has, and more than 25 s are not spent on them. A process that hangs on a drive (below) may end
+# as soon as the drive answers.
 case $opened in
 *:*)
     writers=$(printf '%s\n' "$opened" | grep ' write$')
@@ -247,7 +248,7 @@ if [ -n "$writers$users" ]; then
     done
     hung=$(hanging)
 fi
-while [ -n "$users$hung" ] && { [ $round -lt 8 ] || { [ $round -lt 40 ] && may_end; }; }; do
+while [ -n "$users$hung" ] && { [ $round -lt 8 ] || { [ $round -lt 40 ] && [ "$waited" -lt 25 ] && may_end; }; }; do
     sleep 0.3
     # shellcheck disable=SC2046  # paths of /proc have no blanks
     users=$(printf '%s\n' "$users" | grep -Fx -e "$(handles $(printf '%s\n' "$users" | cut -d ' ' -f 1))")

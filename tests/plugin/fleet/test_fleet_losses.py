@@ -220,10 +220,10 @@ def test_a_bay_that_cannot_be_finished_takes_no_other_with_it(
 ) -> None:
     whole = Recorder.count
 
-    def count(recorder: Recorder) -> None:
+    def count(recorder: Recorder, status: int) -> None:
         if recorder.run.qualification.name == "dut1":
             raise RuntimeError("nobody thought of that")
-        whole(recorder)
+        whole(recorder, status)
 
     monkeypatch.setattr(Recorder, "count", count)
     result = inner.run(*THREE, promises, *FEW, "-n", "1")

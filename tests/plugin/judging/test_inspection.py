@@ -9,6 +9,8 @@ import pytest
 from support.builders import inspected
 from support.builders.sheet import PRODUCT, promise
 
+from pytest_ssdqual.plugin.session import artefacts
+
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
@@ -44,6 +46,7 @@ def test_a_used_drive_fails_by_its_serial(inner: Inner, spec: str, monkeypatch: 
     assert case.outcome == "failure"
     assert "SSDQ0002" in case.message
     assert "SSDQ0001" not in case.message
+    assert "does not show the fio command" not in _page(inner), "nothing was measured by fio"
 
 
 def test_a_run_that_only_reads_measures_nothing(inner: Inner, spec: str) -> None:
@@ -63,6 +66,12 @@ def test_a_sheet_of_other_drives_is_refused_unless_it_is_forced(inner: Inner) ->
     assert "--ssd-force-spec" in sentence
     result = inner.run(DEVICES, "--ssd-spec=other.toml", "--ssd-protocol=quick", "--ssd-force-spec")
     assert "is not for these drives" in result.stdout.str()
+
+
+def _page(inner: Inner) -> str:
+    """The page of the run."""
+    artefacts.make(inner.folder())
+    return (inner.folder() / "report.html").read_text()
 
 
 def _transcript(inner: Inner) -> list[dict[str, Any]]:

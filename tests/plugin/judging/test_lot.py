@@ -108,23 +108,20 @@ def test_drives_beyond_the_plans_are_not_counted(rig: Inner, monkeypatch: pytest
     assert "of 8 drives the first 5 are the sample, the others do not count" in verdict(rig)["remarks"]
 
 
-@pytest.mark.parametrize(
-    ("table", "why"),
-    [
-        (
-            'size = 500\naql = "1 %"',
-            "the plan needs 50 drives (ISO 2859-1 level II, AQL 1 %, code letter H; n = 50, Ac 1), 8 given",
-        ),
-        (None, "ACME 9 has no plan for lots: agree on one and write it into the table [lot] of the spec"),
-    ],
-)
-def test_what_cannot_be_decided_is_not_even_measured(rig: Inner, table: str | None, why: str) -> None:
-    if table is None:
-        (rig.pytester.path / "acme.toml").write_text(SPEC)
-    else:
-        plan(rig, table)
+def test_without_a_plan_no_run_begins(rig: Inner) -> None:
+    (rig.pytester.path / "acme.toml").write_text(SPEC)
+    result = rig.run(*ARGS)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "write it into the table [lot] of a spec file" in result.stderr.str()
+    assert "--ssd-spec=FILE" in result.stderr.str()
+    assert rig.records("array_created", "measured", "conditioned") == []
+
+
+def test_what_cannot_be_decided_is_not_even_measured(rig: Inner) -> None:
+    plan(rig, 'size = 500\naql = "1 %"')
     result = rig.run(*ARGS)
     case = rig.cases()[CASE]
+    why = "the plan needs 50 drives (ISO 2859-1 level II, AQL 1 %, code letter H; n = 50, Ac 1), 8 given"
     assert (case.outcome, case.message) == ("skipped", why)
     assert rig.records("array_created", "measured", "conditioned") == []
     assert "the plan for 8 drives" not in result.stdout.str()
@@ -168,7 +165,7 @@ def test_by_variables_an_outlier_is_no_bad_lot_but_another_plans_business(
 def test_what_nothing_is_promised_of_is_observed(rig: Inner) -> None:
     rig.pytester.makepyfile(test_one=SUITE.replace("steady_iops", "p90_latency"))
     plan(rig, 'size = 40\naql = "1.5 %"', '[[promise]]\nclaim = "p90_latency"\nworkload = "write_*"\nat_most = "1 s"')
-    rig.run(*ARGS)
+    rig.run(*ARGS, "-o", "ssd_measure_unpromised=true")
     case = rig.cases()[CASE]
     assert case.outcome == "skipped"
     assert case.message.startswith("measured ")

@@ -45,13 +45,30 @@ def nothing_was_opened(inner: Inner) -> bool:
 def test_unquoted_pattern_is_refused(inner: Inner, promises: str, block_devices: list[str]) -> None:
     told = inner.refused("-v", "--ssd-devices", *block_devices, promises, "test_promises.py", "-k", "iops and randread")
     pattern = str(inner.pytester.path / "sd[b-e]")
-    assert "3 block devices given as tests" in told
+    assert "3 devices given as tests" in told
     assert told.endswith(
         f"Quote it: pytest --ssd-devices='{pattern}' -p support.simulator.simulated_rig --junitxml=junit.xml -v "
         f"{promises} "
         "test_promises.py -k 'iops and randread'"
     )
     assert nothing_was_opened(inner)
+
+
+def test_what_is_below_dev_is_no_test(inner: Inner, promises: str) -> None:
+    """Also if it is no block device of here, and if tests are named as modules."""
+    told = inner.refused("--pyargs", "--ssd-devices", "/dev/sdzb", "/dev/sdzc", "/dev/null", promises)
+    assert "/dev/sdzc … /dev/null: 2 devices given as tests" in told
+    assert "Quote it: pytest --ssd-devices='/dev/" in told
+
+
+def test_a_plan_that_nobody_typed_is_refused_with_a_junit_file(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = ("--ssd-devices=lab:3", promises, "--collect-only")
+    assert inner.run(*plan).ret == pytest.ExitCode.OK
+    (inner.pytester.path / "junit.xml").unlink()
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--collect-only")
+    assert "PYTEST_ADDOPTS" in inner.refused(*plan[:2])
 
 
 @pytest.mark.parametrize("paths", [["suites/none"], ["test_promises.py", "gone.py::test_iops[a-b]"]])

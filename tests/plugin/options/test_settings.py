@@ -34,6 +34,7 @@ INI = (
     "ssd_spec (string)", "ssd_protocol (string)", "ssd_arrays (string)", "ssd_run_dir (string)", "ssd_inconclusive (",
     "ssd_junit_", "ssd_reconnect (string)", "ssd_explore_database (string)", "ssd_page (bool)",
     "ssd_bays (string)", "ssd_shared_path (string)", "ssd_expect (string)", "ssd_require_verdicts (bool)",
+    "ssd_required_claims (args)",
     "ssd_notify (linelist)", "ssd_notify_stall (string)", "ssd_smtp (string)",
 )  # fmt: skip
 
@@ -245,6 +246,19 @@ def test_ini_values_are_the_defaults_of_options(inner: Inner, promises: str) -> 
     result.stdout.fnmatch_lines(["ssdqual: the plan for 4 drives, protocol intel"])
     inner.run("--ssd-devices=/dev/nvme*", *ini, "-k", "scaling and randread")
     assert (inner.pytester.path / "kept").is_dir()
+
+
+def test_a_misspelt_ini_value_is_refused(inner: Inner, promises: str) -> None:
+    told = inner.refused("--ssd-devices=lab:3", promises, "-o", "strict=false", "-o", "ssd_expcet=8")
+    assert "ssd_expcet" in told
+    assert "did you mean 'ssd_expect'?" in told
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"), [("--ssd-protocol=sequental", "sequential"), ("--ssd-spec=intel-s350-480gb", "intel-")]
+)
+def test_a_misspelt_name_of_a_document_is_guessed(inner: Inner, promises: str, option: str, meant: str) -> None:
+    assert f"did you mean {meant}" in inner.refused("--ssd-devices=lab:3", option)
 
 
 @pytest.mark.parametrize("devices", [(), ("--ssd-devices=/dev/nothing-like-this",)], ids=["idle", "drives"])

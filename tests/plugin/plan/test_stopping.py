@@ -318,9 +318,13 @@ def test_a_test_that_judges_has_to_declare_what(inner: Inner) -> None:
     assert not inner.records("measured") if (inner.pytester.path / "ssdqual-runs").is_dir() else True
 
 
+#: What has no limit is measured, too.
+EVERYTHING = ("-o", "ssd_measure_unpromised=true")
+
+
 def test_a_mistake_of_a_test_is_an_error_with_its_traceback_and_no_failure(inner: Inner) -> None:
     inner.pytester.makepyfile(test_it=SUITE.replace("assert ssd_sla.judge(ssd_run)", "assert ssd_run.no_such_figure"))
-    inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick")
+    inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick", "--ssd-spec=default", *EVERYTHING)
     cases = inner.cases().values()
     assert {case.outcome for case in cases} == {"error"}
     assert all("AttributeError" in case.text and "test_it.py" in case.text for case in cases)
@@ -328,7 +332,7 @@ def test_a_mistake_of_a_test_is_an_error_with_its_traceback_and_no_failure(inner
 
 def test_what_is_judged_without_being_declared_is_an_error_and_no_failure(inner: Inner) -> None:
     inner.pytester.makepyfile(test_it=SUITE.replace("ssd_sla.judge(ssd_run)", 'ssd_sla.judge("throughput", ssd_run)'))
-    inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick")
+    inner.run("--ssd-devices=/dev/nvme*", "--ssd-protocol=quick", "--ssd-spec=default", *EVERYTHING)
     cases = inner.cases().values()
     assert {case.outcome for case in cases} == {"error"}
     assert all('add @pytest.mark.ssd_promise("throughput")' in case.message for case in cases)

@@ -9,7 +9,7 @@ import pytest
 from support.builders.sheet import figure, promise
 
 from pytest_ssdqual.plugin.bay.sheets import nearest
-from pytest_ssdqual.qual.spec import spec
+from pytest_ssdqual.qual.spec import toml
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -73,7 +73,9 @@ def test_what_has_no_limit_is_skipped_and_not_measured(inner: Inner) -> None:
     assert measured(inner) == ["randread_4k_qd8"]
     (shown,) = inner.records("observation")
     assert (shown["claim"], shown["limit"]) == ("steady_iops", None)
-    assert "not promised: ACME 9 promises no steady IOPS" in inner.cases()["test_iops[raid5x4-randwrite_4k_qd8]"].message
+    assert (
+        "not promised: ACME 9 promises no steady IOPS" in inner.cases()["test_iops[raid5x4-randwrite_4k_qd8]"].message
+    )
     assert manifest(inner)["unpromised"] == [{"claim": "p99_latency", "tests": 1}, {"claim": "steady_iops", "tests": 2}]
 
 
@@ -101,9 +103,7 @@ def test_a_promise_in_per_cent_of_a_run_needs_the_run(inner: Inner) -> None:
 
 
 def test_what_a_promise_compares_with_is_measured_without_a_limit_of_its_own(inner: Inner) -> None:
-    relative = promise(
-        claim="steady_iops", workload="randwrite_*", relative_to="randread_4k_qd8", at_least="2 %"
-    )
+    relative = promise(claim="steady_iops", workload="randwrite_*", relative_to="randread_4k_qd8", at_least="2 %")
     assert inner.run(*RUN, write(inner, relative)).ret == pytest.ExitCode.OK
     assert sorted(measured(inner)) == ["randread_4k_qd8", "randwrite_4k_qd8"]
     assert inner.outcomes()["test_iops[raid5x4-randwrite_4k_qd8]"] == "passed"
@@ -124,7 +124,7 @@ def test_a_percentage_of_the_sheet_is_a_limit_of_arrays_where_the_law_holds(
         figure(rw="randread", bs=["64k", "128k"], queue_depths=[8], iops=300),
         suite=SPLIT,
     )
-    shipped = spec.toml.text("quick", "protocols")
+    shipped = toml.text("quick", "protocols")
     (inner.pytester.path / "own.toml").write_text(f'{shipped}\n[array]\nchunk = "{chunk}"\n')
     inner.run(RUN[0], "--ssd-protocol=own.toml", option)
     assert len(inner.records("verdict")) == judged

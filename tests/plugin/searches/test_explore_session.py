@@ -275,7 +275,8 @@ def test_a_spec_that_promises_nothing_itself_is_not_searched(rig: Inner) -> None
     run(rig)
     case = rig.cases()[CASE]
     assert case.outcome == "skipped"
-    assert "ACME 9 itself has no promise about random workloads on drivex2 that a search could break" in case.message
+    assert "ACME 9 itself has no promise" in case.message
+    assert "that a search could break" in case.message
     assert not rig.records("array_created", "filled", "measuring")
 
 

@@ -133,7 +133,7 @@ def test_allure_gets_description_figures_and_files(
 
 def test_of_a_figure_without_a_promise_it_is_said_too(inner: Inner, promises: str) -> None:
     (inner.pytester.path / "acme.toml").write_text(PRODUCT)
-    inner.run(DRIVES, promises, ALLURE, "-k", "iops")
+    inner.run(DRIVES, promises, ALLURE, "-k", "iops", "-o", "ssd_measure_unpromised=true")
     found = results(inner)[READ]
     assert found["status"] == "skipped"
     assert {each["name"]: each["value"] for each in found["labels"]}["severity"] == "minor"

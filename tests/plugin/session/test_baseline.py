@@ -23,6 +23,14 @@ from pytest_ssdqual.report.compare.baseline import Baseline
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+
+@pytest.fixture(autouse=True)
+def _measures_what_has_no_limit_yet(inner: Inner) -> None:
+    """The run that becomes the baseline has no limits."""
+    with (inner.pytester.path / "tox.ini").open("a") as ini:
+        ini.write("\nssd_measure_unpromised = true\n")
+
+
 #: One test of every kind of measurement that a promise can be about.
 SUITE = """
     import pytest

@@ -107,7 +107,7 @@ def test_a_test_that_was_skipped_without_a_figure_is_noted_with_its_reason(inner
                 pass
         """
     )
-    inner.run("--ssd-devices=lab:3", promises, "test_more.py")
+    inner.run("--ssd-devices=lab:3", promises, "test_more.py", "-o", "ssd_measure_unpromised=true")
     assert inner.records("skipped") == [
         {**each, "test": "test_more.py::test_skipped", "reason": "not today"} for each in inner.records("skipped")
     ]

@@ -255,9 +255,7 @@ def test_a_hook_cannot_turn_what_failed_into_anything_else(inner: Inner, how: st
     ids=["in the log", "at the end", "after the end"],
 )
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
-def test_the_exit_status_agrees_with_the_records(
-    inner: Inner, hook: str, body: str, workers: tuple[str, ...]
-) -> None:
+def test_the_exit_status_agrees_with_the_records(inner: Inner, hook: str, body: str, workers: tuple[str, ...]) -> None:
     conftest = textwrap.dedent(SWALLOWED).format(hook=hook, body=body)
     result = hides(inner, conftest, BROKEN, *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -295,7 +293,9 @@ FOREIGN = """
 def test_a_test_judges_what_its_own_fixtures_measured(inner: Inner, parameters: str) -> None:
     spec = write(inner, FOREIGN, KEPT)
     path = inner.pytester.path / "test_promises.py"
-    path.write_text(path.read_text().partition("pytestmark")[0] + f"pytestmark = [{parameters}]\n" + textwrap.dedent(FOREIGN))
+    path.write_text(
+        path.read_text().partition("pytestmark")[0] + f"pytestmark = [{parameters}]\n" + textwrap.dedent(FOREIGN)
+    )
     result = inner.run("--ssd-devices=lab:4", spec)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     outcomes = [case.outcome for case in inner.cases().values()]

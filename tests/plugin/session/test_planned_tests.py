@@ -70,7 +70,7 @@ def test_a_lost_run_is_not_green_with_the_tests_that_pass(
     assert inner.all_cases()["not green"].outcome == "error"
     manifest = json.loads((inner.folder() / "manifest.json").read_text())
     assert (manifest["exit_status"], manifest["judged"]["not_run"]) == (INCOMPLETE, 2)
-    assert headline(inner.folder()).startswith("## Inconclusive")
+    assert headline(inner.folder()).startswith("## No verdict")
     # With all tests it is what it is, and nothing is missing any more.
     assert inner.run(DRIVES, QUICK, suite, *workers, "--ssd-resume=last").ret == FAILED
     assert json.loads((inner.folder() / "manifest.json").read_text())["judged"]["not_run"] == 0
@@ -109,7 +109,7 @@ def test_a_site_may_permit_it(inner: Inner, suite: str, monkeypatch: pytest.Monk
     monkeypatch.delenv("SIMULATED_LOST_AT")
     permit = ("-o", "ssd_require_verdicts=false")
     assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops", *permit).ret == OK
-    assert headline(inner.folder()).startswith("## Inconclusive")
+    assert headline(inner.folder()).startswith("## No verdict")
 
 
 def test_the_claims_of_a_later_session_count(inner: Inner, suite: str) -> None:
@@ -179,7 +179,7 @@ def test_a_test_without_a_verdict_has_run_when_it_passed(
     assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == FAILED
     monkeypatch.delenv("BROKEN")
     assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops or own").ret == OK
-    assert not headline(inner.folder()).startswith("## Inconclusive")
+    assert not headline(inner.folder()).startswith("## No verdict")
     assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops").ret == OK
 
 
@@ -254,6 +254,16 @@ def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(
     bay.write_text(json.dumps({**json.loads(bay.read_text()), "exit_status": None}))
     assert inner.run(*more, "--ssd-bay=dut1", "-k", "iops and randread").ret == FAILED
     assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == FAILED
+
+
+@pytest.mark.parametrize("source", ["import nothing_of_this_name", "raise KeyboardInterrupt"])
+def test_a_run_that_began_nothing_is_not_continued(inner: Inner, suite: str, source: str) -> None:
+    inner.pytester.makepyfile(test_wrong=source)
+    result = inner.pytester.runpytest_inprocess(
+        "-p", "support.simulator.simulated_rig", DRIVES, QUICK, no_reraise_ctrlc=True
+    )
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "continue with" not in result.stdout.str()
 
 
 def test_a_run_elsewhere_is_continued_by_its_path(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,7 @@ def test_without_a_figure_what_needs_one_is_skipped(inner: Inner, monkeypatch: p
     inner.run(
         "--ssd-devices=/dev/nvme*",
         "--ssd-protocol=intel",
+        "--ssd-spec=default",
         inner.suite("raid5"),
         "-k",
         "raid5x3-randread_4k_qd8 and data_sheet",

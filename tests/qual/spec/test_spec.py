@@ -255,6 +255,31 @@ def test_what_is_no_limit_says_what_is_wanted(tmp_path: Path, claim: str, text: 
     assert found == [f"promise[0].{direction}: {sentence}"]
 
 
+@pytest.mark.parametrize(
+    ("claim", "limit"),
+    [
+        ("steady_iops", "0.0001 IOPS"),
+        ("settled_iops", "0.9 IOPS"),
+        ("throughput", "1 B/s"),
+        ("rebuild_rate", "900 B/s"),
+        ("member_spread", 0.001),
+        ("qd_knee", 0.5),
+        ("scaling_deviation", "100 %"),
+        ("throttled_time", "250 %"),
+    ],
+)
+def test_a_limit_that_everything_keeps_is_refused(tmp_path: Path, claim: str, limit: object) -> None:
+    direction = Claim(claim).direction
+    (line,) = errors(tmp_path, PRODUCT + promise(**{"claim": claim, direction.value: limit}))
+    assert line.startswith(f"promise[0].{direction}: ")
+    assert "kept by everything" in line
+
+
+def test_a_figure_that_everything_reaches_is_refused(tmp_path: Path) -> None:
+    (line,) = errors(tmp_path, PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], iops="0.0001 IOPS"))
+    assert line.startswith("figure[0].iops: ")
+
+
 def test_files_that_cannot_be_read_say_so(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"^gone\.toml: cannot be read: No such file"):
         spec.load(tmp_path / "gone.toml")
@@ -319,7 +344,7 @@ def test_the_reason_to_skip_names_the_figure_that_is_missing() -> None:
 def test_a_percentage_of_the_sheet_is_promised_of_arrays_that_the_law_covers(tmp_path: Path) -> None:
     """Each transfer of 128 KiB is two I/Os at chunks of 64 KiB: drives that are bound by IOPS do half as many."""
     text = PRODUCT + promise(claim="steady_iops", min_percent_of_spec=90)
-    text += figure(bs="128k", iops=100)
+    text += figure(rw="randread", bs="128k", queue_depths=[8], iops=100)
     acme, wide = load(tmp_path, text), Workload("randread", "128k", 8)
     array, drives = Geometry.parse("raid5x4"), Geometry.parse("drivex4")
     assert acme.limit("steady_iops", array, wide) is None
@@ -352,3 +377,10 @@ def test_a_failure_blames_the_drives_unless_the_spec_accepts_systems(tmp_path: P
     assert mixed.subject(Claim.P99_LATENCY, RAID0, READ) is Accountable.DRIVE
     with pytest.raises(spec.SpecError, match="md and the host"):
         load(tmp_path, PRODUCT + promise(claim="array_efficiency", at_least="80 %", subject="drive"))
+
+
+def test_a_misspelt_claim_is_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "acme.toml"
+    path.write_text('[product]\nname = "x"\n[[promise]]\nclaim = "steady_ips"\nat_least = "1 IOPS"\n')
+    with pytest.raises(SpecError, match=r"promise\[0\].claim: should be 'steady_iops', not 'steady_ips'"):
+        spec.load(path)

@@ -148,7 +148,7 @@ def test_the_scale_model_is_held_to_its_throttle_at_every_level() -> None:
 
 def test_the_scale_model_knows_what_its_arithmetic_says() -> None:
     model = spec.load("ssdqual-sm300")
-    assert model.expected_iops(Geometry.parse("raid5x4"), Workload("randwrite", "16k", 32, threads=4)) == 300
+    assert model.expected_iops(Geometry.parse("raid5x4"), Workload("randwrite", "4k", 32, threads=4)) == 300
     assert model.expected_iops(Geometry.parse("raid5x4-1failed"), READ) == pytest.approx(600)
     sequential = model.published("throughput", ONE, Workload("write", "128k", 1))
     assert sequential is not None

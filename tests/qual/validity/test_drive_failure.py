@@ -246,6 +246,12 @@ def test_all_drives_that_refuse_for_one_reason_are_named() -> None:
     assert (found.origin, found.about) == (FailureOrigin.REFUSED, ("S0", "S2"))
 
 
+def test_one_dead_drive_is_named_beside_one_whose_link_recovered() -> None:
+    lines = said("nvme nvme0: frozen state error detected, reset controller")
+    found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], lines)
+    assert [drive.serial for drive in found.drives] == ["S1"]
+
+
 def test_one_dead_drive_is_named_beside_one_that_is_locked() -> None:
     locked = said("nvme0n1: Write(0x1) @ LBA 8, 8 blocks, Access Denied (sct 0x2 / sc 0x86) DNR")
     found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], locked)

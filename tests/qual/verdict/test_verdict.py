@@ -247,7 +247,9 @@ def test_saturations_of_drives_side_by_side_are_judged_one_by_one() -> None:
 def test_the_likeness_of_drives_is_one_verdict_about_all() -> None:
     (found,) = of_members_alike(1_000, 600, 1_010)
     assert (found.outcome, found.subject.drive) == (Outcome.FAIL, "")
-    assert repr(found).startswith("slowest drive over the median of the others of drivex3 randread_4k_qd8: 0.60 × (95 % CI ")
+    assert repr(found).startswith(
+        "slowest drive over the median of the others of drivex3 randread_4k_qd8: 0.60 × (95 % CI "
+    )
 
 
 def of_members_alike(*iops: int) -> tuple[Verdict, ...]:

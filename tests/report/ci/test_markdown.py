@@ -60,8 +60,8 @@ def called(model: str) -> dict[str, object]:
 def test_a_summary_tells_how_many_tests_were_skipped(write_run: WriteRun, claimed: Claimed) -> None:
     skipped = [record("skipped", test=f"t{number}", reason="no drives") for number in range(12)]
     text = markdown.text(write_run(judged(claimed(value=1000), "t"), *skipped))
-    assert text.startswith("## Fit: ")
-    assert "\n- skipped tests: 12, with the reasons in report.html\n" in text
+    assert text.startswith("## Fit for 1 test, ")
+    assert "\n- skipped tests: 12, with the reasons in records.jsonl\n" in text
     assert "skipped" not in markdown.text(write_run(judged(claimed(value=1000), "t")))
 
 
@@ -89,7 +89,9 @@ def test_the_verdict_comes_first_then_what_is_broken_then_the_table(write_run: W
 
 def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun, claimed: Claimed) -> None:
     text = markdown.text(write_run(judged(claimed(**KEPT)), acceptance=False))
-    assert text.startswith("## Passed, not for acceptance: The one promise judged passed.\n\nNot for acceptance: ")
+    assert text.startswith(
+        "## Passed for 1 test, 1 of 1 drive, not for acceptance: The one promise judged passed.\n\nNot for acceptance: "
+    )
     assert "\nNext step: Run it again by a protocol for acceptance: `--ssd-protocol=sequential`\n" in text
     assert "or acceptance" not in markdown.text(write_run(judged(claimed(**KEPT))))
 

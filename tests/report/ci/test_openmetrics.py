@@ -21,6 +21,7 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.ci import openmetrics
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_summary.fitness import Fitness
 
 __all__ = ["write_run"]
 Claimed = Callable[..., Evidence]
@@ -107,8 +108,9 @@ def test_verdicts_and_figures_with_their_limits_are_in_base_units(write_run: Wri
 def test_the_run_says_what_it_was(write_run: WriteRun, claimed: Claimed) -> None:
     series = read(write_run(judged(claimed(value=400_000)), acceptance=False, exit_status=0))
     assert value(series, "ssdqual_run", run="20260101T000000Z-1", protocol="snia", spec="acme") == 1
-    verdicts = {each: value(series, "ssdqual_run_verdict", verdict=each) for each in ("fit", "unfit", "inconclusive")}
-    assert verdicts == {"fit": 1, "unfit": 0, "inconclusive": 0}
+    verdicts = {each: value(series, "ssdqual_run_verdict", verdict=each.value) for each in Fitness}
+    assert verdicts == {each: int(each is Fitness.FIT) for each in Fitness}
+    assert [value(series, "ssdqual_run_drives", which=each) for each in ("judged", "all")] == [1, 1]
     assert value(series, "ssdqual_run_acceptance") == 0
     assert value(series, "ssdqual_run_exit_status") == 0
     assert value(series, "ssdqual_run_ended_timestamp_seconds") == 1767229200

@@ -18,6 +18,7 @@ from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.fleet.view import FleetView, Together, together
 from pytest_ssdqual.report.html import fleet_page
 from pytest_ssdqual.report.html.fleet_page import compose
+from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.view.tables import MeasuredCell
 
 GOOD, BAD, OPEN = KeptPromise(12_000), KeptPromise(8_000), KeptPromise(10_000)
@@ -45,12 +46,13 @@ def test_broken_bays_are_named_and_a_broken_rig_is_no_verdict(tmp_path: Path) ->
     found = told(*bays, root=tmp_path, never=(NEVER,))
     assert found.word == "Not fit"
     assert found.sentence == "1 of 5 bays failed: dut2; 1 passed."
-    assert (found.passed, found.failed, found.inconclusive, found.not_started) == (
-        ("dut1",),
-        ("dut2",),
-        ("dut3", "dut4"),
-        ("dut9",),
-    )
+    assert found.bays == {
+        Fitness.FIT: ("dut1",),
+        Fitness.NOT_FIT: ("dut2",),
+        Fitness.UNDECIDED: ("dut4",),
+        Fitness.NO_VERDICT: ("dut3",),
+        None: ("dut9",),
+    }
     assert found.remarks == (
         "dut9 was not started: root@dut9 cannot be reached",
         "dut3: 1 test ended in an error, which says nothing about the drives.",
@@ -59,26 +61,26 @@ def test_broken_bays_are_named_and_a_broken_rig_is_no_verdict(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("bays", "never", "ended"),
+    ("bays", "never", "ended", "fitness"),
     [
-        ((bay("dut1", GOOD), bay("dut2", GOOD, errors=["lost"])), (), True),
-        ((bay("dut1", GOOD), bay("dut2", OPEN)), (), True),
-        ((bay("dut1", GOOD), bay("dut2", GOOD, ended=None)), (), True),
-        ((bay("dut1", GOOD), bay("dut2")), (), True),
-        ((bay("dut1", GOOD),), (NEVER,), True),
-        ((bay("dut1", GOOD),), (), False),
-        ((), (NEVER,), True),
-        ((), (), True),
+        ((bay("dut1", GOOD), bay("dut2", GOOD, errors=["lost"])), (), True, Fitness.NO_VERDICT),
+        ((bay("dut1", GOOD), bay("dut2", OPEN)), (), True, Fitness.UNDECIDED),
+        ((bay("dut1", GOOD), bay("dut2", GOOD, ended=None)), (), True, Fitness.NO_VERDICT),
+        ((bay("dut1", GOOD), bay("dut2")), (), True, Fitness.NO_VERDICT),
+        ((bay("dut1", GOOD),), (NEVER,), True, Fitness.NO_VERDICT),
+        ((bay("dut1", GOOD),), (), False, Fitness.NO_VERDICT),
+        ((), (NEVER,), True, Fitness.NO_VERDICT),
+        ((), (), True, Fitness.NO_VERDICT),
     ],
     ids=["error", "undecided", "killed", "nothing judged", "never begun", "not ended", "none begun", "no bay"],
 )
 def test_nothing_is_fit_of_which_something_is_not_known(
-    tmp_path: Path, bays: tuple[KeptBay, ...], never: tuple[FleetBay, ...], ended: bool
+    tmp_path: Path, bays: tuple[KeptBay, ...], never: tuple[FleetBay, ...], ended: bool, fitness: Fitness
 ) -> None:
     found = told(*bays, root=tmp_path, never=never, ended=ended)
-    assert found.word == "Inconclusive"
+    assert found.fitness is fitness
     assert found.use.startswith("Not for acceptance")
-    assert not found.failed
+    assert not found.bays[Fitness.NOT_FIT]
 
 
 def test_one_rehearsal_among_the_bays_decides_nothing(tmp_path: Path) -> None:
@@ -112,7 +114,7 @@ def test_a_damaged_fleet_json_leaves_the_bays_and_is_told(tmp_path: Path) -> Non
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD)])
     (folder / "fleet.json").write_text("{")
     found = together(FleetView.read(folder))
-    assert (found.word, found.passed) == ("Inconclusive", ("dut1",))
+    assert (found.word, found.bays[Fitness.FIT]) == ("No verdict", ("dut1",))
     assert "The requested bays are unknown" in found.remarks[0]
 
 
@@ -215,7 +217,7 @@ def test_hostile_records_and_manifests_cost_nothing_but_themselves(tmp_path: Pat
     (bays / "other one" / "records.jsonl").symlink_to("/etc/passwd")
     text = fleet_page.write(folder).read_text()
     assert "root:" not in text
-    assert "Inconclusive" in text
+    assert "No verdict" in text
     assert len(text) < 1_000_000
 
 

@@ -33,18 +33,18 @@ manifests = st.fixed_dictionaries(
             ["2 promises are inconclusive: ", "1 test ended in an error", "The run was interrupted"],
         ),
         (
-            Counts(3, 0, 1), {"exit_status": 1}, "Inconclusive", "3 of 4 promises passed and none failed, but",
+            Counts(3, 0, 1), {"exit_status": 1}, "Undecided", "3 of 4 promises passed and none failed, but",
             ["1 promise is inconclusive: "],
         ),
-        (Counts(0, 0, 2), {"exit_status": 1}, "Inconclusive", "2 promises are inconclusive; none", ["2 promises"]),
-        (Counts(), {}, "Inconclusive", "No promise was judged in this run.", []),
-        (Counts(observed=7), {}, "Inconclusive", "No promise was judged in this run.", []),
-        (Counts(5, errors=2), {"exit_status": 1}, "Inconclusive", "5 of 5 promises passed", ["2 tests ended in"]),
-        (Counts(5, unreadable=2), {}, "Inconclusive", "5 of 5 promises passed", ["This version of pytest"]),
-        (Counts(5), {"ended": None}, "Inconclusive", "5 of 5", ["The run has not ended or was killed"]),
-        (Counts(5), {"exit_status": 2}, "Inconclusive", "5 of 5", ["The run was interrupted"]),
-        (Counts(5), {"exit_status": 1}, "Inconclusive", "5 of 5", ["pytest reported failed tests"]),
-        (Counts(5), {"exit_status": 3}, "Inconclusive", "5 of 5", ["pytest ended with status 3"]),
+        (Counts(0, 0, 2), {"exit_status": 1}, "Undecided", "2 promises are inconclusive; none", ["2 promises"]),
+        (Counts(), {}, "No verdict", "No promise was judged in this run.", []),
+        (Counts(observed=7), {}, "No verdict", "No promise was judged in this run.", []),
+        (Counts(5, errors=2), {"exit_status": 1}, "No verdict", "5 of 5 promises passed", ["2 tests ended in"]),
+        (Counts(5, unreadable=2), {}, "No verdict", "5 of 5 promises passed", ["This version of pytest"]),
+        (Counts(5), {"ended": None}, "No verdict", "5 of 5", ["The run has not ended or was killed"]),
+        (Counts(5), {"exit_status": 2}, "No verdict", "5 of 5", ["The run was interrupted"]),
+        (Counts(5), {"exit_status": 1}, "No verdict", "5 of 5", ["pytest reported failed tests"]),
+        (Counts(5), {"exit_status": 3}, "No verdict", "5 of 5", ["pytest ended with status 3"]),
     ],
 )  # fmt: skip
 def test_each_mixture_has_its_sentence(
@@ -59,7 +59,7 @@ def test_each_mixture_has_its_sentence(
 
 def test_without_a_manifest_nothing_can_be_said() -> None:
     standing = stand(Counts(passed=5), {})
-    assert standing.fitness is Fitness.INCONCLUSIVE
+    assert standing.fitness is Fitness.NO_VERDICT
     assert "no readable manifest" in standing.remarks[0]
 
 
@@ -69,7 +69,7 @@ def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, man
     whole = found.passed and not (found.failed or found.inconclusive or found.errors or found.unreadable)
     ended = bool(manifest.get("ended")) and manifest.get("exit_status") == 0
     assert (standing.fitness is Fitness.FIT) == bool(whole and ended)
-    assert (standing.fitness is Fitness.UNFIT) == bool(found.failed)
+    assert (standing.fitness is Fitness.NOT_FIT) == bool(found.failed)
     assert standing.sentence.endswith(".")
     assert standing.acceptance is (manifest.get("acceptance") is True)
 

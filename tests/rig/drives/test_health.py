@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +14,12 @@ from support.fakes.scripted import ScriptedMachine, completed
 from pytest_ssdqual.qual.spec.health_limits import HealthTable
 from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.drives.health import (
+    HYPERVISOR,
     DriveHealth,
     DriveUnread,
     Identification,
     defects,
+    emulated_among,
     identify,
     parse,
     read,
@@ -445,3 +449,31 @@ def test_each_drive_has_the_limits_of_its_own_spec() -> None:
     failures = DriveFailures(limits=lambda serial: strict if serial == "S" else HealthTable())
     assert failures.defects(DRIVE, before, after)
     assert not failures.defects(replace(DRIVE, serial="T"), before, after)
+
+
+@pytest.mark.parametrize(
+    ("device", "vendor", "expected"),
+    [
+        ("devices/pci0000:00/0000:00:05.0/virtio2/host2/target2:0:0/2:0:0:0", "ACME", True),
+        ("devices/pci0000:00/0000:00:04.0/virtio1", None, True),
+        ("devices/pci0000:00/0000:00:02.0/host2/target2:0:0/2:0:0:0", "QEMU    ", True),
+        ("devices/LNXSYSTM:00/ACPI0004:00/VMBUS:00/f8b3781a/host0/target0:0:0/0:0:0:0", "ACME", True),
+        ("devices/vbd-51728", None, True),
+        ("devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0", "ATA     ", False),
+        ("devices/pci0000:00/0000:01:00.0/nvme/nvme0", None, False),
+    ],
+)
+def test_a_hypervisors_drive_is_known_by_its_bus_or_its_vendor(
+    tmp_path: Path, device: str, vendor: str | None, expected: bool
+) -> None:
+    (tmp_path / device).mkdir(parents=True)
+    (tmp_path / "class/block/sdb").mkdir(parents=True)
+    (tmp_path / "class/block/sdb/device").symlink_to(tmp_path / device)
+    if vendor:
+        (tmp_path / device / "vendor").write_text(f"{vendor}\n")
+    argv = ["sh", "-c", HYPERVISOR, "hypervisor", "sdb"]
+    done = subprocess.run(argv, env={**os.environ, "sys": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert not done.stderr
+    machine = ScriptedMachine().on("sh", answer=done.stdout)
+    drive = replace(DRIVE, path="/dev/sdb", kname="sdb", model="SSD-300")
+    assert bool(emulated_among(machine, [drive])) is expected

@@ -206,6 +206,18 @@ def test_process_that_has_a_drive_open_does_not_hang(opened: Tree, shell: str, f
 
 
 @every_shell
+def test_slow_machine_does_not_wait_until_the_surveys_time_is_over(opened: Tree, shell: str) -> None:
+    """Each reading takes ten seconds here."""
+    pause = (
+        f"read -r up rest <{opened.root}/proc/uptime; echo $((${{up%%.*}} + 10)).0 0 >{opened.root}/proc/uptime; "
+        f"echo >>{opened.root}/readings"
+    )
+    ((_, _, waited, _),) = opened.survey(shell, "/dev/sdb", pause=pause)["hanging"]
+    assert int(waited) == 80
+    assert len((opened.root / "readings").read_text()) == 8
+
+
+@every_shell
 def test_hang_that_ends_is_none(opened: Tree, shell: str) -> None:
     found = opened.survey(shell, "/dev/sdb", pause=f"rm -f {opened.root}/proc/40/fd/3")
     assert (found["hanging"], found["opened"]) == ((), ())

@@ -126,7 +126,12 @@ def failed(errno: int, engine: str) -> bytes:
 @pytest.mark.parametrize(
     ("errno", "engine", "limits", "words"),
     [
-        (1, "io_uring", "kernel.io_uring_disabled=2", "Operation not permitted: io_uring is forbidden here, kernel.io_ur"),
+        (
+            1,
+            "io_uring",
+            "kernel.io_uring_disabled=2",
+            "Operation not permitted: io_uring is forbidden here, kernel.",
+        ),
         (1, "io_uring", "kernel.io_uring_disabled=0", "seccomp profile (kernel.io_uring_disabled=0)"),
         (38, "io_uring", "", "Function not implemented: io_uring is forbidden here"),
         (11, "libaio", "fs.aio-nr=65530\nfs.aio-max-nr=65536", "fs.aio-max-nr=65536 are in use 65530"),

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders import fio_documents, strategies
@@ -16,7 +18,7 @@ from support.fakes.scripted import CommandsOnly, completed
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio import process
+from pytest_ssdqual.rig.fio import engine_limits, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget, measurement
 from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, MachineLost, MustFinish, RigError, Tethered
 
@@ -95,6 +97,29 @@ def test_one_that_is_ended_leaves_its_output_too() -> None:
         finished = running.end()
     assert (finished.completed.status, list(finished.pieces())) == (128, [b"{}"])
     assert machine.asked == ["fio, ended by INT", "cut", "sh", "rm"]
+
+
+@pytest.mark.parametrize(("status", "limits"), [(0, {}), (1, {"memlock": "64"}), (2, {"memlock": "64"}), (128, {})])
+def test_limits_are_read_where_fio_reports_that_it_failed(status: int, limits: dict[str, str]) -> None:
+    class Failing(Machine):
+        def wait(self, deadline_s: float) -> Completed:
+            return completed(["fio"], status=status, stderr="its last words\n")
+
+        def run(self, argv: Sequence[str], **how: Any) -> Completed:  # noqa: ANN401
+            return completed(argv, "memlock=64\n") if argv[2] == engine_limits.SCRIPT else super().run(argv, **how)
+
+    finished = process.run(Failing(), JOB, 1)
+    assert engine_limits.limits_in(finished.completed.errors.splitlines()) == (limits, ["its last words"])
+
+
+@pytest.mark.parametrize("shell", [["dash"], ["bash"], ["busybox", "sh"]], ids=" ".join)
+def test_the_script_prints_the_limits_of_this_machine(shell: list[str]) -> None:
+    if not shutil.which(shell[0]):
+        pytest.skip(f"there is no {shell[0]} here")
+    done = subprocess.run([*shell, "-c", engine_limits.SCRIPT], capture_output=True, text=True, check=False)
+    limits, others = engine_limits.limits_in(done.stdout.splitlines())
+    assert {"fs.aio-nr", "fs.aio-max-nr", "memlock"} <= limits.keys()
+    assert (others, done.stderr) == ([], "")
 
 
 def test_output_that_cannot_be_fetched_is_empty() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.fakes.kernel_ring import build, collected
 
-from pytest_ssdqual.qual.validity.drive_failure import FailureOrigin, attribute
+from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureOrigin, attribute
 
 DEGRADED = "raid5x6 cannot be measured: degraded by 1 member"
 NO_DATA = "I/O error on /dev/nvme0n1: No data available (write at byte 1048576)"
@@ -107,7 +107,7 @@ REPORTED = {
         error=KILLED, state=PRESENT,
     ),
     "out of memory": Case(
-        HOST, ("Out of memory: Killed process 1234 (fio) total-vm:884736kB",), error=KILLED, state=PRESENT, word="memory"
+        HOST, ("Out of memory: Killed process 1234 (fio)",), error=KILLED, state=PRESENT, word="memory"
     ),
     "machine check": Case(
         HOST, ("mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 8: fe00004000801080", IO), error=DEGRADED
@@ -137,7 +137,7 @@ OF_GUEST = {
         drive="sdc",
     ),
     "no connection": Case(
-        LINK, ("sd 6:0:1:0: [sdc] tag#4 FAILED Result: hostbyte=DID_NO_CONNECT driverbyte=DRIVER_OK", IO_SDC), drive="sdc"
+        LINK, ("sd 6:0:1:0: [sdc] tag#4 FAILED Result: hostbyte=DID_NO_CONNECT", IO_SDC), drive="sdc"
     ),
     "CRC of SAS": Case(LINK, sense("Aborted Command", "Information unit iuCRC error detected"), drive="sdc"),
     "data link layer": Case(
@@ -216,7 +216,7 @@ FURTHER = {
         REFUSED, sense("Medium Error", "Medium format corrupted"), drive="sdc", word="format it again"
     ),
     "stopped by sg_start": Case(
-        REFUSED, sense("Not Ready", "Logical unit not ready, initializing command required"), drive="sdc", word="sg_start"
+        REFUSED, sense("Not Ready", "Logical unit not ready, initializing command required"), drive="sdc", word="start"
     ),
     "self-test of SAS": Case(REFUSED, sense("Not Ready", "Logical unit not ready, self-test in progress"), drive="sdc"),
     "write protection of SAS": Case(REFUSED, sense("Data Protect", "Write protected"), drive="sdc"),
@@ -266,7 +266,7 @@ FURTHER = {
     "slot's power": Case(LINK, ("pcieport 0000:00:1c.0: pciehp: Slot(3): Power fault",), state=GONE),
     "transaction layer": Case(
         LINK,
-        ("nvme 0000:01:00.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer, (Requester ID)",
+        ("nvme 0000:01:00.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer, (Requester)",
          RESET, IO),
     ),
     "power state": Case(
@@ -287,7 +287,7 @@ FURTHER = {
         error="raid5x6 cannot be measured: state is broken", state=PRESENT,
     ),
     "soft lock-up": Case(
-        HOST, ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [md100_raid5:811]", TIMEOUT), state=PRESENT, error=SHORT
+        HOST, ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [md100:811]", TIMEOUT), state=PRESENT, error=SHORT
     ),
     "stall of RCU": Case(HOST, ("rcu: INFO: rcu_preempt self-detected stall on CPU", TIMEOUT, IO)),
     "SMMU": Case(HOST, ("arm-smmu-v3 arm-smmu-v3.0.auto: event 0x10 received:", IO)),
@@ -297,7 +297,7 @@ FURTHER = {
     "suspended": Case(HOST, ("PM: suspend entry (deep)", TIMEOUT, IO)),
     "unstable clock": Case(
         HOST,
-        ("clocksource: timekeeping watchdog on CPU2: Marking clocksource 'tsc' as unstable because the skew is too large:",),
+        ("clocksource: timekeeping watchdog on CPU2: Marking clocksource 'tsc' as unstable because the skew is:",),
         error=SHORT, state=PRESENT,
     ),
     "memory of a group": Case(
@@ -315,7 +315,7 @@ FURTHER = {
         REFUSED, (), drive="sdc", state=PRESENT, error="I/O error on /dev/sdc: Invalid exchange (write at byte 0)"
     ),
     "errno of a full pool": Case(
-        REFUSED, (), drive="sdc", state=PRESENT, error="I/O error on /dev/sdc: No space left on device (write at byte 0)"
+        REFUSED, (), drive="sdc", state=PRESENT, error="I/O error on /dev/sdc: No space left on device (write at byte)"
     ),
     "errno of a medium error": Case(
         DRIVE, (), drive="sdc", state=PRESENT, error="I/O error on /dev/sdc: No data available (read at byte 0)"
@@ -330,17 +330,19 @@ FURTHER = {
 CASES = {**REPORTED, **OF_GUEST, **DEFECTIVE, **FURTHER}
 
 
+def after(case: Case, drive: DriveTrace) -> DriveTrace:
+    return replace(
+        drive, smart=case.smart, present=case.state != GONE, is_faulty=case.state == FAULTY,
+        read_only=case.state == READ_ONLY,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_whose_fault_a_situation_is(tmp_path: Path, name: str) -> None:
     case = CASES[name]
     lines, traces = collected(build(tmp_path), case.lines)
     assert [line.text for line in lines] == list(case.lines)
-    states = {
-        GONE: {"present": False}, FAULTY: {"is_faulty": True}, PRESENT: {}, READ_ONLY: {"read_only": True},
-    }  # fmt: skip
-    traces = [
-        replace(each, **states[case.state], smart=case.smart) if each.serial == case.drive else each for each in traces
-    ]
+    traces = [after(case, each) if each.serial == case.drive else each for each in traces]
     found = attribute(case.error, traces, lines)
     assert found.origin is case.origin, found
     assert [drive.serial for drive in found.drives] == [case.drive] * (case.origin is DRIVE)

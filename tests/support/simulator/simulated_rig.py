@@ -39,7 +39,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives import health, inspection, survey, write_cache, write_counters
+from pytest_ssdqual.rig.drives import health, inspection, locking, survey, write_cache, write_counters
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
@@ -425,6 +425,8 @@ class SimulatedMachine:
             return "hostname simulated\nkernel Linux 6.1\nmachine_id 0123456789abcdef\n"
         if script == health.SCRIPT:
             return "".join(f"{json.dumps(self._smart(path))}\n" for path in arguments[1::2])
+        if script == locking.SCRIPT:
+            return "".join(map(self._locking, arguments[::3]))
         if script == inspection.SCRIPT:
             return self._inspected(arguments)
         if script == write_cache.SCRIPT:
@@ -446,6 +448,8 @@ class SimulatedMachine:
             return self.surroundings.states(arguments[0], arguments[1:])
         if script == surroundings.SCRIPT:
             return self.surroundings.text(argv)
+        if script == mdadm.REMOVE_EMPTY:
+            return "\n".join(set(arguments) & set(os.environ.get("SIMULATED_EMPTY_ARRAYS", "").split()))
         return "2048\n" if script == mdadm.OFFSETS else ""
 
     def _surveyed(self, candidates: Sequence[str]) -> str:
@@ -465,6 +469,13 @@ class SimulatedMachine:
             return self.scene.unidentified
         serial = self.surroundings.serials.get(path.removeprefix("/dev/"), "")
         return json.dumps({**json.loads(SMART), "serial_number": "S" if "shared" in self.scene.trouble else serial})
+
+    def _locking(self, kname: str) -> str:
+        """A Level 0 Discovery of a drive that is locked by TCG Opal, or nothing."""
+        if f"locked:{self.surroundings.serials.get(kname)}" not in self.scene.trouble:
+            return ""
+        discovery = [0, 0, 0, 60, *[0] * 44, 0, 2, 16, 12, 0x0F, *[0] * 11]
+        return f"{kname} discovery {' '.join(map(str, discovery))}\n"
 
     def _smart(self, path: str) -> object:
         """What smartctl says of a drive."""

@@ -249,6 +249,8 @@ class Surroundings:
         own = total([self.counted.get(kname, NOTHING), self.passed_by.get(kname, NOTHING)])
         answer |= {"host_read_commands": own.reads, "host_write_commands": own.writes}
         answer |= {"data_units_read": -(-own.read_bytes // 512_000), "data_units_written": own.write_bytes // 512_000}
+        if "uncounted" in self.trouble:
+            answer = {name: value for name, value in answer.items() if not name.startswith(("host_", "data_units"))}
         if self.serials.get(kname) in self._about("throttled"):
             answer |= {"thm_temp1_trans_count": 3 * self.runs, "thm_temp1_total_time": 40 * self.runs}
         if self.serials.get(kname) in self._about("hot"):
@@ -292,7 +294,9 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unattributed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody asks which drive was at fault: errors stay as they are."""
+    """Nobody asks which drive was at fault, and who else used it: errors stay as they are."""
+    monkeypatch.setattr(environment, "self_tests", lambda *_: {})
+    monkeypatch.setattr(environment, "with_users", lambda after, *_: after)
     unknown = FailureAttribution(FailureOrigin.UNKNOWN)
     monkeypatch.setattr(drive_failure, "_attribution", lambda *_: unknown)
     monkeypatch.setattr(drive_failure, "note_repaired", lambda *_: None)

@@ -1,0 +1,269 @@
+"""Coverage of a run: how many tests and drives were judged, and the promises of which nothing was; pure.
+
+The records ``tests_planned`` have the tests that the selected suites have, those that were left out (``-k``, ``-m``,
+``--deselect``) included, and the claims that each declares. A test that cannot apply to these drives does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.health import FAILED as FAILED_DRIVES
+from pytest_ssdqual.report.evidence.health import HEALTH
+from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
+from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
+from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, PASSED, PLANNED, SKIPPED
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.tables import label, parse_geometry
+
+#: Key of the record of a skipped test that does not apply to these drives.
+INAPPLICABLE = "inapplicable"
+#: Names for tests without the mark ``ssd_promise``, by the fixture that they judge with.
+GROUPS = {"inspection": "ssd_inspection", "integrity": "ssd_integrity", "search": "ssd_explore"}
+#: Kinds of records that name the members of an array.
+OF_MEMBERS = ("purging", "array_planned")
+#: Kinds of records that are read, beside those of tests.
+KINDS = (PLANNED, *OF_MEMBERS)
+
+
+@dataclass(frozen=True, slots=True)
+class HollowPromise:
+    """A claim of a suite, or of several, that no test judged although it applies to these drives."""
+
+    claim: str
+    #: Folders of the suites; empty if no suite judged the claim.
+    suites: tuple[str, ...]
+    #: Number of its tests; 0 if none was selected.
+    tests: int
+
+    def __str__(self) -> str:
+        name = label(self.claim)
+        if not self.tests:
+            return f"{name}: no test of it was selected"
+        of = f" in {', '.join(self.suites)}" if self.suites else ""
+        return f"{name}{of}: {'its only test was not judged' if self.tests == 1 else self._none}"
+
+    @property
+    def _none(self) -> str:
+        return f"none of {self.tests:,} tests judged"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The judged part of the selected suites and of the named drives."""
+
+    #: Tests that passed or failed.
+    tests_judged: int = 0
+    #: Tests of the selected suites that apply to these drives.
+    tests: int = 0
+    drives_judged: int = 0
+    drives: int = 0
+    #: Identities of the drives that are not covered, and those of them that were inspected.
+    untested: frozenset[str] = frozenset()
+    inspected: frozenset[str] = frozenset()
+    #: Claims of which nothing was judged: promised by the spec, and not; and what the run requires and did not judge.
+    hollow: tuple[HollowPromise, ...] = ()
+    unpromised: tuple[HollowPromise, ...] = ()
+    missing: tuple[HollowPromise, ...] = ()
+    #: False of a run by an earlier version, whose records lack the tests that were left out.
+    is_selection_known: bool = True
+
+    def __str__(self) -> str:
+        """Return ``7 of 187 tests, 3 of 8 drives``."""
+        if self.is_selection_known:
+            tests = f"{self.tests_judged:,} of {_counted(self.tests, 'test')}"
+        else:
+            tests = _counted(self.tests_judged, "test")
+        return f"{tests}, {self.drives_judged:,} of {_counted(self.drives, 'drive')}"
+
+    def __add__(self, other: Self) -> Coverage:
+        """Return the coverage of both, without the names of drives and promises."""
+        return Coverage(
+            self.tests_judged + other.tests_judged,
+            self.tests + other.tests,
+            self.drives_judged + other.drives_judged,
+            self.drives + other.drives,
+            is_selection_known=self.is_selection_known and other.is_selection_known,
+        )
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether tests of the selected suites, or drives, were not judged."""
+        return self.tests_judged < self.tests or self.drives_judged < self.drives
+
+    def untested_as(self, identity: str) -> str:
+        """Return ``not tested`` or ``only inspected``; empty for a drive that is covered."""
+        if identity in self.inspected:
+            return "only inspected"
+        return "not tested" if identity in self.untested else ""
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """The numbers by the names that properties and metrics have."""
+        return {
+            "tests_judged": self.tests_judged,
+            "tests_all": self.tests,
+            "drives_judged": self.drives_judged,
+            "drives_all": self.drives,
+        }
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """The end of a test over all sessions."""
+
+    #: Claims and groups of its verdicts, inconclusive ones included.
+    judged: frozenset[str]
+    #: Passed or failed.
+    is_decided: bool
+    #: Another sentence says why it has no verdict on a claim: an error, an inconclusive verdict, a drive that failed.
+    is_explained: bool
+    #: It was skipped, as it does not apply to these drives.
+    is_inapplicable: bool
+
+
+def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
+    """Return the coverage of a run. Its manifest has the claims that it requires; null: all of the selected tests."""
+    planned, left_out = _planned(story.of(PLANNED))
+    ends = _ends(story, judged)
+    # Reports of tests that need no drives are recorded, too. Old records lack the plan.
+    known = planned or dict.fromkeys(ends)
+    applying = [test for test in known if not _is_inapplicable(test, ends)]
+    drives = {subject.text(drive, "identity"): drive for drive in subject.manifest_drives(story.manifest)}
+    loaded, inspected = _drives(story, judged, drives)
+    counted = loaded or inspected
+    empty = tuple(_hollow(planned, ends))
+    promised = {name for record in story.of(PLANNED) for name in subject.texts(record.facts.get("promised"))}
+    hollow = tuple(each for each in empty if each.claim in promised)
+    required = story.manifest.get("required_claims")
+    missing = _missing(subject.texts(required), planned, ends) if isinstance(required, list) else hollow
+    return Coverage(
+        tests_judged=sum(test in ends and ends[test].is_decided for test in applying),
+        tests=len(applying) + len(left_out.difference(known)),
+        drives_judged=len(counted),
+        drives=len(drives),
+        untested=frozenset(drives.keys() - counted),
+        inspected=frozenset(inspected - counted),
+        hollow=hollow,
+        unpromised=tuple(each for each in empty if each.claim not in promised),
+        missing=tuple(missing),
+        is_selection_known=any("claims" in record.facts for record in story.of(PLANNED)),
+    )
+
+
+def _planned(records: Iterable[Record]) -> tuple[dict[str, tuple[str, ...]], set[str]]:
+    """Return the claims of each planned test, and the tests that were left out, over all sessions."""
+    planned: dict[str, tuple[str, ...]] = {}
+    left_out: set[str] = set()
+    for record in records:
+        tests, claims = subject.texts(record.facts.get("tests")), record.facts.get("claims")
+        listed = claims if isinstance(claims, list) and len(claims) == len(tests) else [()] * len(tests)
+        planned |= {test: subject.texts(each) for test, each in zip(tests, listed, strict=True)}
+        left_out |= set(subject.texts(record.facts.get("left_out")))
+    return planned, left_out
+
+
+def _ends(story: RunReader, judged: Sequence[Judged]) -> dict[str, _Test]:
+    verdicts: dict[str, list[Evidence]] = {}
+    for each in judged:
+        verdicts.setdefault(each.test, []).append(each.evidence)
+    last = {
+        str(record.facts.get("test")): record
+        for record in story.of(ERROR, FAILED, PASSED, SKIPPED)
+        if record.facts.get("of_session") is not True
+    }
+    return {test: _end(verdicts.get(test, ()), last.get(test)) for test in {**verdicts, **last}}
+
+
+def _end(evidence: Sequence[Evidence], last: Record | None) -> _Test:
+    promised = [each for each in evidence if each.is_promised]
+    kind, facts = (last.kind, last.facts) if last else ("", {})
+    outcomes = {each.outcome for each in promised}
+    return _Test(
+        judged=frozenset(name for each in promised for name in (each.claim, each.group)),
+        is_decided=bool(outcomes & {Finding.PASS, Finding.FAIL}) or kind in (PASSED, FAILED),
+        is_explained=(
+            kind in (ERROR, FAILED)
+            or Finding.INCONCLUSIVE in outcomes
+            or any(each.claim == FAILED_DRIVES for each in promised)
+        ),
+        is_inapplicable=kind == SKIPPED and facts.get(INAPPLICABLE) is True and not evidence,
+    )
+
+
+def _drives(
+    story: RunReader, judged: Sequence[Judged], drives: Mapping[str, Mapping[str, object]]
+) -> tuple[set[str], set[str]]:
+    """Return the identities of the drives that a judged test loaded, and of those that were inspected."""
+    by_name = {subject.text(drive, "serial"): identity for identity, drive in drives.items()}
+    members: dict[str, set[str]] = {}
+    for record in story.of(*OF_MEMBERS):
+        listed = subject.texts(record.facts.get("members"))
+        members.setdefault(subject.text(record.facts, "geometry"), set()).update(listed)
+    loaded, inspected = set[str](), set[str]()
+    for each in (one.evidence for one in judged if one.evidence.is_promised and one.evidence.claim != HEALTH):
+        named = {by_name.get(part.name, part.name) for part in each.members}
+        if each.claim.startswith(INSPECTED):
+            inspected |= named
+            continue
+        loaded |= named
+        is_of_all = not named or each.claim == FAILED_DRIVES  # which names those that failed
+        for geometry in each.geometries if is_of_all else ():
+            first = list(drives)[: parse_geometry(geometry)[2]]
+            loaded |= members.get(geometry) or set(first)
+    return loaded & drives.keys(), inspected & drives.keys()
+
+
+def _hollow(planned: Mapping[str, Sequence[str]], ends: Mapping[str, _Test]) -> Iterator[HollowPromise]:
+    """Yield the promises of which no test was judged; those of a claim that no suite judged are one.
+
+    A suite of which no test applies is hollow: drives too few for any of its arrays do not make it green.
+    """
+    of_claim: dict[str, dict[str, list[str]]] = {}
+    applying = {_suite(test) for test, claims in planned.items() if claims and not _is_inapplicable(test, ends)}
+    for test, claims in planned.items():
+        if not _is_inapplicable(test, ends) or _suite(test) not in applying:
+            for claim in claims:
+                of_claim.setdefault(claim, {}).setdefault(_suite(test), []).append(test)
+    for claim, suites in of_claim.items():
+        empty = {suite: tests for suite, tests in suites.items() if _is_hollow(claim, tests, ends)}
+        if empty:
+            partial = tuple(empty) if len(empty) < len(suites) else ()
+            yield HollowPromise(claim, partial, sum(map(len, empty.values())))
+
+
+def _missing(
+    required: Iterable[str], planned: Mapping[str, Sequence[str]], ends: Mapping[str, _Test]
+) -> Iterator[HollowPromise]:
+    """Yield the required claims that no test judged, whatever the reason."""
+    for claim in required:
+        tests = [test for test, claims in planned.items() if claim in claims]
+        if not any(_is_judged(claim, test, ends) for test in tests):
+            yield HollowPromise(claim, (), len(tests))
+
+
+def _suite(test: str) -> str:
+    """Return the folder of a test's file."""
+    return test.partition("::")[0].rpartition("/")[0]
+
+
+def _is_inapplicable(test: str, ends: Mapping[str, _Test]) -> bool:
+    return test in ends and ends[test].is_inapplicable
+
+
+def _is_judged(claim: str, test: str, ends: Mapping[str, _Test]) -> bool:
+    found = ends[test].judged if test in ends else ()
+    return claim in found or (claim in GROUPS and bool(found))
+
+
+def _is_hollow(claim: str, tests: Sequence[str], ends: Mapping[str, _Test]) -> bool:
+    """Return whether all tests of a claim ended without a verdict on it, and no other sentence says why."""
+    is_explained = any(test not in ends or ends[test].is_explained for test in tests)
+    return not is_explained and not any(_is_judged(claim, test, ends) for test in tests)

@@ -1,0 +1,179 @@
+"""Causes of promises that simulated drives side by side break, whose fault is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.builders.sheet import PRODUCT, promise
+
+from pytest_ssdqual.rig.observe import drive_failure
+
+if TYPE_CHECKING:
+    from support.fakes.inner_session import Case, Inner
+
+SUITE = """
+    import pytest
+    from pytest_ssdqual import Workload
+
+    pytestmark = pytest.mark.ssd_array("drive")
+    LOADS = Workload("{rw}", "4k", 8),
+
+    @pytest.mark.ssd_promise("steady_iops")
+    @pytest.mark.ssd_workload(*LOADS)
+    def test_iops(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+
+    @pytest.mark.ssd_promise("member_spread")
+    @pytest.mark.ssd_workload(*LOADS)
+    def test_even(ssd_run, ssd_sla):
+        verdict = ssd_sla.judge(ssd_run)
+        assert verdict
+"""
+#: Simulated drives do 300 IOPS.
+SPEC = PRODUCT + promise(claim="steady_iops", at_least="285 IOPS") + promise(claim="member_spread", at_least=0.85)
+HALF = 5, 6, 7, 8
+
+
+def judged(inner: Inner, drives: int = 8, rw: str = "randread") -> tuple[Case, Case]:
+    inner.pytester.makepyfile(test_side=SUITE.format(rw=rw))
+    (inner.pytester.path / "acme.toml").write_text(SPEC)
+    inner.run(f"--ssd-devices=lab:{drives}", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
+    found = {name.partition("[")[0]: case for name, case in inner.cases().items()}
+    return found["test_iops"], found["test_even"]
+
+
+def with_share(share: float, *numbers: int) -> str:
+    return ",".join(f"{serial(number)}={share}" for number in numbers)
+
+
+def serial(number: int) -> str:
+    return f"SSDQ{number:04}"
+
+
+def cause(case: Case) -> tuple[str, str, list[str]]:
+    """Outcome, culprit, and the drives that are named."""
+    drives = case.properties.get("ssd.cause_drives", "").split()
+    return case.outcome, case.properties.get("ssd.cause", ""), drives
+
+
+def summary(inner: Inner) -> str:
+    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    return (folder / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(("drives", "share"), [(8, 0.6), (2, 0.68), (3, 0.8)])
+def test_one_slow_drive_is_the_cause_of_both_promises(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, drives: int, share: float
+) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(share, 2))
+    iops, even = judged(inner, drives)
+    assert cause(iops) == cause(even) == ("failure", "drive", ["SSDQ0002"])
+    assert f"{100 * share:.0f} % of" in iops.message
+    assert "explains 2 of 2 failed promises" in summary(inner)
+
+
+@pytest.mark.parametrize(("share", "is_remarked"), [(0.99, False), (0.9, True)])
+def test_a_drive_within_the_scatter_of_a_lot_does_not_stand_out(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, share: float, *, is_remarked: bool
+) -> None:
+    """Grubbs' test finds any difference, if the others are equal."""
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(share, 2))
+    assert judged(inner, 4)[1].outcome == "passed"
+    (even,) = (record for record in inner.records("verdict") if record["claim"] == "member_spread")
+    assert any("stands out" in str(remark) for remark in even["remarks"]) is is_remarked
+
+
+def test_what_all_drives_show_is_no_drive(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(0.8, *range(1, 9)))
+    iops, even = judged(inner)
+    assert cause(iops) == ("failure", "product", [])
+    assert even.outcome == "passed"
+    assert "alone, then in another slot" not in summary(inner)
+    assert "Cause of" not in summary(inner)
+
+
+def test_half_of_the_drives_that_are_as_slow_alone_are_named_together(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(0.8, *HALF))
+    assert [cause(case) for case in judged(inner)] == [("failure", "drives", list(map(serial, HALF)))] * 2
+
+
+@pytest.mark.parametrize("drives", [4, 8])
+def test_drives_that_are_faster_alone_are_slowed_by_a_path(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, drives: int
+) -> None:
+    """On some machines all drives are behind it, on others half of them."""
+    monkeypatch.setenv("SIMULATED_PATH", with_share(0.75, 1, 2, 3, 4))
+    iops, _ = judged(inner, drives)
+    assert cause(iops) == ("error", "path", list(map(serial, (1, 2, 3, 4))))
+
+
+def test_half_of_the_drives_under_writes_are_not_named(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not measured alone, because that would change their state."""
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(0.8, *HALF))
+    assert [cause(case) for case in judged(inner, rw="randwrite")] == [("failure", "unknown", [])] * 2
+
+
+def test_half_of_the_drives_behind_a_switch_of_their_own_are_not_failed(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(0.8, *HALF))
+    monkeypatch.setenv("SIMULATED_SWITCHED", "nvme4n1 nvme5n1 nvme6n1 nvme7n1")
+    iops, even = judged(inner, rw="randwrite")
+    assert cause(iops) == cause(even) == ("error", "path", list(map(serial, HALF)))
+    assert "PCIe switch" in iops.message
+
+
+def test_a_slow_drive_behind_a_switch_that_others_share_is_named(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(0.5, 5))
+    monkeypatch.setenv("SIMULATED_SWITCHED", "nvme4n1 nvme5n1 nvme6n1 nvme7n1")
+    assert cause(judged(inner)[0]) == ("failure", "drive", ["SSDQ0005"])
+
+
+def test_a_cause_needs_no_measurement_of_members(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(0.6, 2))
+    (inner.pytester.path / "pytest.ini").write_text("[pytest]\nssd_members = false\n")
+    assert cause(judged(inner, 3)[0])[1:] == ("drive", ["SSDQ0002"])
+
+
+@pytest.mark.parametrize(
+    ("trouble", "word"),
+    [
+        ("passthrough:SSDQ0002", "by its own count"),
+        ("opened:SSDQ0002 uncounted", "sg_dd (pid 737)"),
+        ("reads:SSDQ0002", "something else read"),
+    ],
+)
+def test_a_drive_that_another_program_uses_is_not_judged(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, trouble: str, word: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(0.8, 2))
+    monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
+    for case in judged(inner, 4):
+        assert cause(case) == ("error", "", [])
+        assert word in case.message
+        assert "SSDQ0002" in case.message
+        assert case.properties["ssd.drives"].split() == ["SSDQ0001", "SSDQ0003", "SSDQ0004"]
+
+
+def test_an_open_node_through_which_nothing_was_done_is_no_objection(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "opened:SSDQ0002")
+    assert [case.outcome for case in judged(inner, 4)] == ["passed", "passed"]
+
+
+def test_a_drive_in_a_self_test_is_waited_for_and_then_left_out(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(0.8, 2))
+    monkeypatch.setenv("SIMULATED_TROUBLE", "selftest:SSDQ0002")
+    monkeypatch.setattr(drive_failure, "SELF_TEST_S", 0.002)
+    monkeypatch.setattr(drive_failure, "PAUSE_S", 0.001)
+    for case in judged(inner, 4):
+        assert cause(case) == ("error", "", [])
+        assert "an extended self-test (40 % left)" in case.message
+        assert "smartctl -X" in case.message
+    (awaited,) = inner.records("self_test_awaited")
+    assert list(awaited["drives"]) == ["SSDQ0002"]

@@ -1,0 +1,224 @@
+"""What part of a run was judged, and of which promises nothing was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders.report_page import Claimed, WriteRun, judged, record
+
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.report.evidence.evidence import Finding, Part
+from pytest_ssdqual.report.evidence.health import of_drives
+from pytest_ssdqual.report.run_summary.coverage import Coverage, HollowPromise
+from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict, headline, word_of
+from pytest_ssdqual.report.run_summary.run_view import RunView
+
+Line = dict[str, object]
+Verdict = Callable[..., PageVerdict]
+IOPS, P99 = "steady_iops", "p99_latency"
+DRIVES = [{"identity": f"w{name}", "serial": name} for name in ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8")]
+BAYS = [{"machine": "dut", "drives": DRIVES}]
+FIRST, SECOND, OTHER = "raid5/a.py::iops[0]", "raid5/a.py::iops[1]", "raid5/b.py::p99"
+TESTS: Mapping[str, Sequence[str]] = {FIRST: [IOPS], SECOND: [IOPS], OTHER: [P99]}
+
+
+def planned(
+    tests: Mapping[str, Sequence[str]], *, left_out: Sequence[str] = (), unpromised: Sequence[str] = ()
+) -> Line:
+    claims = {claim for each in tests.values() for claim in each}.difference(unpromised)
+    return record(
+        "tests_planned", tests=[*tests], claims=[*tests.values()], left_out=[*left_out], promised=sorted(claims)
+    )
+
+
+def skipped(test: str, *, applies: bool = True) -> Line:
+    return record("skipped", test=test, reason="why", **({} if applies else {"inapplicable": True}))
+
+
+@pytest.fixture
+def passed(claimed: Claimed) -> Callable[..., Line]:
+    def of(test: str, claim: str = P99, arrays: str = "raid5x3", **changed: object) -> Line:
+        evidence = replace(claimed(Claim(claim), arrays, value=1000), outcome=Finding.PASS, margin_percent=99.0)
+        return judged(replace(evidence, **changed), test)  # type: ignore[arg-type]
+
+    return of
+
+
+@pytest.fixture
+def verdict(write_run: WriteRun) -> Verdict:
+    return lambda *records, **manifest: RunView.read(write_run(*records, bays=BAYS, **manifest)).verdict
+
+
+def missing(found: PageVerdict) -> list[tuple[str, tuple[str, ...], int]]:
+    return [(each.claim, each.suites, each.tests) for each in found.coverage.missing]
+
+
+def test_a_promise_that_no_test_judged_is_named_and_the_run_is_not_fit(
+    verdict: Verdict, passed: Callable[..., Line]
+) -> None:
+    found = verdict(planned(TESTS), passed(OTHER), skipped(FIRST), skipped(SECOND), exit_status=5)
+    assert missing(found) == [(IOPS, (), 2)]
+    assert found.fitness is Fitness.NO_VERDICT
+    assert found.sentence.startswith("Steady IOPS: none of 2 tests judged. ")
+    assert found.use.startswith("Not for acceptance")
+
+
+def test_one_verdict_of_a_promise_is_enough_and_the_coverage_has_the_rest(
+    verdict: Verdict, passed: Callable[..., Line]
+) -> None:
+    found = verdict(planned(TESTS), passed(OTHER), passed(FIRST, IOPS), skipped(SECOND))
+    assert (found.fitness, found.coverage.missing) == (Fitness.FIT, ())
+    assert found.headline == "Fit for 2 of 3 tests, 3 of 8 drives"
+
+
+def test_a_figure_without_a_limit_is_no_verdict(verdict: Verdict, passed: Callable[..., Line]) -> None:
+    observed = {"outcome": Finding.OBSERVED, "limit": None, "margin_percent": None, "source": ""}
+    records = passed(OTHER), passed(FIRST, IOPS, **observed), passed(SECOND, IOPS, **observed)
+    assert missing(verdict(planned(TESTS), *records, exit_status=5)) == [(IOPS, (), 2)]
+
+
+def test_a_test_that_does_not_apply_to_the_drives_makes_no_promise_hollow(
+    verdict: Verdict, passed: Callable[..., Line]
+) -> None:
+    away = skipped(FIRST, applies=False), skipped(SECOND, applies=False)
+    found = verdict(planned(TESTS), passed(OTHER), *away)
+    assert (found.fitness, str(found.coverage)) == (Fitness.FIT, "1 of 1 test, 3 of 8 drives")
+    # One that applies and has no verdict does.
+    found = verdict(planned(TESTS), passed(OTHER), away[0], skipped(SECOND), exit_status=5)
+    assert missing(found) == [(IOPS, (), 1)]
+
+
+def test_a_suite_of_which_no_test_applies_is_hollow(verdict: Verdict, passed: Callable[..., Line]) -> None:
+    """Too few drives for any array of a suite must not make it green beside another one."""
+    both = {**TESTS, "drive/a.py::iops": [IOPS]}
+    away = [skipped(test, applies=False) for test in TESTS]
+    found = verdict(planned(both), *away, passed("drive/a.py::iops", IOPS, "drivex8"), exit_status=5)
+    assert missing(found) == [(IOPS, ("raid5",), 2), (P99, (), 1)]
+
+
+def test_a_claim_that_another_suite_judged_is_named_with_its_suite(
+    verdict: Verdict, passed: Callable[..., Line]
+) -> None:
+    both = {**TESTS, "sheet/a.py::iops": [IOPS]}
+    records = passed(OTHER), passed("sheet/a.py::iops", IOPS, "drivex8"), skipped(FIRST), skipped(SECOND)
+    assert missing(verdict(planned(both), *records, exit_status=5)) == [(IOPS, ("raid5",), 2)]
+
+
+def test_a_claim_that_the_spec_does_not_promise_is_a_remark(verdict: Verdict, passed: Callable[..., Line]) -> None:
+    found = verdict(planned(TESTS, unpromised=[IOPS]), passed(OTHER), skipped(FIRST), skipped(SECOND))
+    assert (found.fitness, found.coverage.missing) == (Fitness.FIT, ())
+    assert [each.claim for each in found.coverage.unpromised] == [IOPS]
+    assert any("none of 2 tests judged" in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("required", "expected"),
+    [
+        (None, [(IOPS, (), 2)]),
+        ([], []),
+        ([P99], []),
+        ([P99, IOPS], [(IOPS, (), 2)]),
+        (["max_latency"], [("max_latency", (), 0)]),
+    ],
+)
+def test_the_required_claims_decide_what_is_missing(
+    verdict: Verdict, passed: Callable[..., Line], required: list[str] | None, expected: list[object]
+) -> None:
+    records = planned(TESTS), passed(OTHER), skipped(FIRST), skipped(SECOND)
+    found = verdict(*records, required_claims=required)
+    assert missing(found) == expected
+    assert (found.fitness is Fitness.FIT) == (not expected)
+    assert any("none of 2 tests judged" in each for each in (found.sentence, *found.remarks))
+
+
+@pytest.mark.parametrize("why", ["error", "not run", "drive failed"])
+def test_what_another_sentence_explains_is_not_hollow_as_well(
+    verdict: Verdict, passed: Callable[..., Line], why: str
+) -> None:
+    of_second = {
+        "error": [record("error", test=SECOND, message="no cable")],
+        "not run": [],
+        "drive failed": [passed(SECOND, claim=P99, outcome=Finding.FAIL) | {"claim": "failed_drives"}],
+    }[why]
+    found = verdict(planned(TESTS), passed(OTHER), skipped(FIRST), *of_second, exit_status=1)
+    assert found.fitness is not Fitness.FIT
+    assert found.coverage.missing == ()
+
+
+def test_tests_that_were_left_out_count_until_a_session_runs_them(
+    verdict: Verdict, passed: Callable[..., Line]
+) -> None:
+    first = planned({OTHER: [P99]}, left_out=[FIRST, SECOND])
+    assert str(verdict(first, passed(OTHER)).coverage) == "1 of 3 tests, 3 of 8 drives"
+    second = planned({FIRST: [IOPS]}, left_out=[SECOND])
+    assert str(verdict(first, passed(OTHER), second, passed(FIRST, IOPS)).coverage) == "2 of 3 tests, 3 of 8 drives"
+
+
+def test_a_drive_counts_if_a_judged_test_loaded_it(verdict: Verdict, passed: Callable[..., Line]) -> None:
+    healthy = of_drives("drivex8", {each["serial"]: () for each in DRIVES}, "", spec="a", protocol="p", acceptance=True)
+    tests = planned({OTHER: [P99], "raid5/h.py::health": []})
+    found = verdict(tests, passed(OTHER), judged(healthy, "raid5/h.py::health")).coverage
+    assert (found.drives_judged, found.untested_as("wS3"), found.untested_as("wS4")) == (3, "", "not tested")
+    members = tuple(Part(name, {}, Finding.PASS) for name in ("S1", "S8"))
+    found = verdict(tests, passed(OTHER, arrays="drivex8", members=members)).coverage
+    assert (found.drives_judged, found.untested_as("wS8"), found.untested_as("wS2")) == (2, "", "not tested")
+    # The run has recorded which drives the array was made of.
+    built = record("array_planned", geometry="raid5x3", members=["wS6", "wS7", "wS8"])
+    assert verdict(tests, built, passed(OTHER)).coverage.untested == {f"wS{number}" for number in range(1, 6)}
+
+
+def test_an_inspected_drive_counts_only_where_nothing_was_measured(
+    verdict: Verdict, passed: Callable[..., Line]
+) -> None:
+    members = tuple(Part(str(each["serial"]), {}, Finding.PASS) for each in DRIVES)
+    inspected = passed("i/a.py::new", members=members) | {"claim": "inspected_wear"}
+    tests = planned({"i/a.py::new": ["inspection"]})
+    assert str(verdict(tests, inspected).coverage) == "1 of 1 test, 8 of 8 drives"
+    found = verdict(tests, planned({OTHER: [P99]}), inspected, passed(OTHER)).coverage
+    assert (found.drives_judged, found.untested_as("wS8")) == (3, "only inspected")
+
+
+def test_records_of_an_earlier_version_do_not_claim_to_know_all_tests(
+    verdict: Verdict, passed: Callable[..., Line]
+) -> None:
+    found = verdict(record("tests_planned", tests=[FIRST, OTHER]), passed(OTHER), skipped(FIRST))
+    assert (found.fitness, found.headline) == (Fitness.FIT, "Fit for 1 test, 3 of 8 drives")
+
+
+@pytest.mark.parametrize("damage", [{"claims": 7}, {"claims": [7, [1]]}, {"tests": None}, {"left_out": {}}])
+def test_damaged_records_do_not_raise(verdict: Verdict, passed: Callable[..., Line], damage: Line) -> None:
+    assert verdict({**planned(TESTS), **damage}, passed(OTHER)).coverage.drives == len(DRIVES)
+
+
+@pytest.mark.parametrize("models", [["ACME 9", "ACME 7"], "ACME", 7, [None], {}])
+def test_a_run_by_the_default_spec_says_so(verdict: Verdict, passed: Callable[..., Line], models: object) -> None:
+    default = {"name": "default", "sha256": "", "text": ""}
+    found = verdict(planned({OTHER: [P99]}), passed(OTHER), spec=default, without_sheet=models)
+    assert any("No figure of a data sheet was judged" in each for each in found.remarks)
+
+
+counts = st.integers(0, 5)
+
+
+@given(st.lists(st.builds(Coverage, counts, counts, counts, counts), min_size=1, max_size=4))
+def test_the_coverage_of_bays_adds_up(bays: list[Coverage]) -> None:
+    of_all = sum(bays[1:], bays[0])
+    assert list(of_all.facts.values()) == [
+        sum(each) for each in zip(*(bay.facts.values() for bay in bays), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("acceptance", [True, False])
+def test_only_a_pass_has_its_coverage_in_the_headline(acceptance: bool) -> None:
+    for fitness in Fitness:
+        found = headline(fitness, acceptance, Coverage(7, 187, 3, 8))
+        assert (found == word_of(fitness, acceptance)) is (fitness is not Fitness.FIT)
+        assert ("7 of 187 tests, 3 of 8 drives" in found) is (fitness is Fitness.FIT)
+
+
+def test_a_hollow_promise_is_named_as_the_field_does() -> None:
+    assert str(HollowPromise(IOPS, (), 384)) == "steady IOPS: none of 384 tests judged"
