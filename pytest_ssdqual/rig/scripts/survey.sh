@@ -28,10 +28,19 @@ probe() {
 }
 # $1 columns, then devices; of a device only its name without folders is printed.
 signs() { wipefs --no-act --noheadings --output "$@" 2>/dev/null; }
-# $1 is the exporter, $2 the path that it was given.
+# $1 is the exporter, $2 the path that it was given, $3 yes if it does not use that now, or claims its device. The path
+# is one of the exporter's files: a container has others, process 1 most likely the same.
 export_of() {
-    [ -z "$2" ] || tell export "$1" "$2"
-    [ ! -b "$2" ] || stat -L -c '%t %T' "$2" | while read -r major minor; do tell exported "$1" "$major" "$minor"; done
+    [ -n "$2" ] || return 0
+    tell export "$1" "$2"
+    visible=$3
+    for place in "$2" "$proc/1/root$2"; do
+        [ ! -e "$place" ] || visible=yes
+        [ ! -b "$place" ] || stat -L -c '%t %T' "$place" | while read -r major minor; do
+            tell exported "$1" "$major" "$minor"
+        done
+    done
+    [ "$visible" ] || tell blind exports "a drive is exported ($1) by the path $2, which is not there"
 }
 
 for d in "$sys"/class/block/*; do
@@ -87,10 +96,14 @@ if [ -d "$config" ] && ! grep -q '/sys/kernel/config .* - configfs ' "$proc/self
     tell blind exports "the kernel has${symbol%%_*} built in, and configfs is not mounted on $config"
 fi 2>/dev/null
 for f in "$sys"/kernel/config/nvmet/subsystems/*/namespaces/*/device_path; do
-    [ -r "$f" ] && { IFS= read -r line <"$f"; export_of nvmet "$line"; }
+    [ -r "$f" ] || continue
+    IFS= read -r line <"$f"
+    enabled=''
+    read -r enabled <"${f%device_path}enable"
+    export_of nvmet "$line" "$([ "$enabled" != 0 ] || echo yes)"
 done 2>/dev/null
 for f in "$sys"/kernel/config/target/core/*/*/udev_path; do
-    [ -r "$f" ] && { IFS= read -r line <"$f"; export_of target "$line"; }
+    [ -r "$f" ] && { IFS= read -r line <"$f"; export_of target "$line" yes; }
 done 2>/dev/null
 # The USB mass storage gadget opens its file without O_EXCL; the module g_mass_storage shows it in sysfs alone.
 for f in "$sys"/kernel/config/usb_gadget/*/functions/mass_storage.*/lun.*/file \
@@ -290,7 +303,11 @@ if [ $# -gt 0 ]; then
                 for f; do [ "${f##*/}" != "$name" ] || tell signature "$f" "$kind"; done
             done
         else
-            for f; do signs TYPE,UUID "$f" | while read -r kind; do tell signature "$f" "$kind"; done; done
+            for f; do
+                found=$(signs TYPE,UUID "$f") || ! head -c 4096 "$f" >/dev/null 2>&1 ||
+                    tell blind signatures "wipefs fails for $f, which can be read"
+                [ -z "$found" ] || printf '%s\n' "$found" | while read -r kind; do tell signature "$f" "$kind"; done
+            done
         fi
     else tell blind signatures 'wipefs is not there'
     fi

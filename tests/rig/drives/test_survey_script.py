@@ -369,6 +369,30 @@ def test_exporter_that_is_built_in_needs_a_configfs(tree: Tree, shell: str) -> N
 
 
 @every_shell
+@pytest.mark.parametrize(("enable", "sources"), [("1", ["exports"]), ("0", [])])
+def test_export_by_a_path_that_is_not_there_blinds_the_guard(
+    tree: Tree, shell: str, enable: str, sources: list[str]
+) -> None:
+    """A container has other files, and a name may have been removed since; process 1 may have it."""
+    place = "sys/kernel/config/nvmet/subsystems/x/namespaces/1"
+    tree.write(f"{place}/device_path", "/srv/disk of the host\n")
+    tree.write(f"{place}/enable", f"{enable}\n")
+    assert blind(tree.survey(shell)) == sources
+    tree.write("proc/1/root/srv/disk of the host", "")
+    assert blind(tree.survey(shell)) == []
+
+
+@every_shell
+def test_wipefs_that_fails_blinds_the_guard(tree: Tree, shell: str, tmp_path: Path) -> None:
+    (tmp_path / "wipefs").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "wipefs").chmod(0o755)
+    drive = tmp_path / "drive"
+    drive.write_bytes(bytes(8192))
+    gone = str(tmp_path / "gone")
+    assert blind(tree.survey(shell, str(drive), gone, path=f"{tmp_path}:{os.environ['PATH']}")) == ["signatures"]
+
+
+@every_shell
 @pytest.mark.parametrize("interpreter", ["perl", "python3"])
 def test_loop_device_that_cannot_be_asked_blinds_the_guard(
     tree: Tree, shell: str, tmp_path: Path, interpreter: str
