@@ -130,7 +130,8 @@ def test_failed_drive_is_a_failure_also_where_nothing_is_promised(
     inner: Inner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
-    run(inner, "-k", "test_iops", spec=PRODUCT).assert_outcomes(failed=1, skipped=1)
+    everything = ("-o", "ssd_measure_unpromised=true")
+    run(inner, "-k", "test_iops", *everything, spec=PRODUCT).assert_outcomes(failed=1, skipped=1)
     struck, later = cases_of(inner, "test_iops")
     assert "drive SSDQ0002 failed" in struck.message
     assert "1 of 4 drives is left out: SSDQ0002" in later.message
