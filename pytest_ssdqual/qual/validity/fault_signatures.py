@@ -26,8 +26,8 @@ SENSE_SPAN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class FaultSignature:
-    """One row: a pattern, its meaning, and where Linux prints it."""
+class Wording:
+    """One row: words of the kernel, their meaning, and where Linux prints them."""
 
     meaning: Meaning
     pattern: str
@@ -56,176 +56,176 @@ CRASH = Meaning(Fault.HOST, "the kernel had a fault of its own", _OTHER_KERNEL)
 HARDWARE = Meaning(Fault.HOST, "the host reported an error of its hardware", _HARDWARE)
 
 #: In the order in which they are tried.
-SIGNATURES: tuple[FaultSignature, ...] = (
+SIGNATURES: tuple[Wording, ...] = (
     # Nothing, or what another message explains.
-    FaultSignature(CONSEQUENCE, r"severity=Correct|\[12\] (Replay Timer )?Timeout", "drivers/pci/pcie/aer.c"),
-    FaultSignature(CONSEQUENCE, r"^md/|^md: |^md[0-9]+: ", "drivers/md/md.c, raid1.c, raid5.c, raid10.c"),
-    FaultSignature(CONSEQUENCE, r"(blocked|blocked in I/O wait) for more than [0-9]+ seconds", "kernel/hung_task.c"),
-    FaultSignature(CONSEQUENCE, r"hard resetting link|EH complete|SATA link up", "drivers/ata/libata-eh.c"),
-    FaultSignature(CONSEQUENCE, r"Power-on or device reset occurred|[Tt]ask abort: SUCCESS", "drivers/scsi/scsi_error.c"),
-    FaultSignature(CONSEQUENCE, r"Shutdown timeout set to|restart after slot reset", "drivers/nvme/host/pci.c"),
+    Wording(CONSEQUENCE, r"severity=Correct|\[12\] (Replay Timer )?Timeout", "drivers/pci/pcie/aer.c"),
+    Wording(CONSEQUENCE, r"^md/|^md: |^md[0-9]+: ", "drivers/md/md.c, raid1.c, raid5.c, raid10.c"),
+    Wording(CONSEQUENCE, r"(blocked|blocked in I/O wait) for more than [0-9]+ seconds", "kernel/hung_task.c"),
+    Wording(CONSEQUENCE, r"hard resetting link|EH complete|SATA link up", "drivers/ata/libata-eh.c"),
+    Wording(CONSEQUENCE, r"Power-on or device reset occurred|[Tt]ask abort: SUCCESS", "drivers/scsi/scsi_error.c"),
+    Wording(CONSEQUENCE, r"Shutdown timeout set to|restart after slot reset", "drivers/nvme/host/pci.c"),
     # A person or another program.
-    FaultSignature(
+    Wording(
         TAKEN_AWAY, r"Attention button pressed|[Bb]utton (press|ignore)|due to button press",
         "drivers/pci/hotplug/pciehp_ctrl.c, pciehp_hpc.c",
     ),
-    FaultSignature(
+    Wording(
         Meaning(Fault.PERSON, "another program disconnected it", "leave the connection alone during a run"),
         r"Removing ctrl: NQN", "drivers/nvme/host/fabrics.c, core.c",
     ),
-    FaultSignature(
+    Wording(
         Meaning(Fault.PERSON, "another program changed its namespaces", fault_codes.LET_FINISH),
         r"rescanning namespaces", "drivers/nvme/host/core.c, nvme_handle_aen_notice",
     ),
-    FaultSignature(RESET_BY_HAND, r"nvme[0-9]+: resetting controller", "drivers/nvme/host/ioctl.c, NVME_IOCTL_RESET"),
-    FaultSignature(RESET_BY_HAND, r"CSTS=0x1[014589cd]\b", "drivers/nvme/host/pci.c, NVMe base: CSTS.NSSRO"),
-    FaultSignature(fault_codes.ACTIVATING, r"[Ff](irm)?w(are)? activation", "drivers/nvme/host/core.c, nvme_fw_act_work"),
-    FaultSignature(fault_codes.RESERVED, r"[Rr]eservation conflict", "drivers/scsi/scsi_error.c"),
-    FaultSignature(fault_codes.PROTECTED, r"Write Protect is on", "drivers/scsi/sd.c"),
+    Wording(RESET_BY_HAND, r"nvme[0-9]+: resetting controller", "drivers/nvme/host/ioctl.c, NVME_IOCTL_RESET"),
+    Wording(RESET_BY_HAND, r"CSTS=0x1[014589cd]\b", "drivers/nvme/host/pci.c, NVMe base: CSTS.NSSRO"),
+    Wording(fault_codes.ACTIVATING, r"[Ff](irm)?w(are)? activation", "drivers/nvme/host/core.c, nvme_fw_act_work"),
+    Wording(fault_codes.RESERVED, r"[Rr]eservation conflict", "drivers/scsi/scsi_error.c"),
+    Wording(fault_codes.PROTECTED, r"Write Protect is on", "drivers/scsi/sd.c"),
     # The host.
-    FaultSignature(LOST_INTERRUPT, r"timeout, completion polled", "drivers/nvme/host/pci.c, nvme_timeout"),
-    FaultSignature(LOST_INTERRUPT, r"ata[0-9.]+: lost interrupt", "drivers/ata/libata-sff.c"),
-    FaultSignature(LOST_INTERRUPT, r"irq [0-9]+: nobody cared|Disabling IRQ #", "kernel/irq/spurious.c", no_device=True),
-    FaultSignature(
+    Wording(LOST_INTERRUPT, r"timeout, completion polled", "drivers/nvme/host/pci.c, nvme_timeout"),
+    Wording(LOST_INTERRUPT, r"ata[0-9.]+: lost interrupt", "drivers/ata/libata-sff.c"),
+    Wording(LOST_INTERRUPT, r"irq [0-9]+: nobody cared|Disabling IRQ #", "kernel/irq/spurious.c", no_device=True),
+    Wording(
         Meaning(Fault.HOST, "bounce buffers for DMA were full", "boot with a larger swiotlb="),
         r"swiotlb buffer is full|Out of SW-IOMMU space", "kernel/dma/swiotlb.c",
     ),
-    FaultSignature(
+    Wording(
         HARDWARE,
         # Bit 61 of the bank's status is "uncorrected" (__print_mce). cper.c states the severity of firmware's records.
         r"\[Hardware Error\]: (CPU [0-9]+: Machine Check( Exception|: [0-9a-f]+ Bank [0-9]+: [2367abef])"
         r"|Uncorrected|Deferred error|System Fatal error|event severity: (fatal|recoverable))",
         "arch/x86/kernel/cpu/mce/core.c, drivers/edac/mce_amd.c, drivers/firmware/efi/cper.c", no_device=True,
     ),
-    FaultSignature(CONSEQUENCE, r"\[Hardware Error\]", "HW_ERR: corrected, or a line of such a record"),
-    FaultSignature(HARDWARE, r"EDAC .*[0-9]+ UE ", "drivers/edac/edac_mc.c", no_device=True),
-    FaultSignature(HARDWARE, r"NMI received for unknown reason|NMI: (PCI system|IOCK) error", "arch/x86/kernel/nmi.c",
+    Wording(CONSEQUENCE, r"\[Hardware Error\]", "HW_ERR: corrected, or a line of such a record"),
+    Wording(HARDWARE, r"EDAC .*[0-9]+ UE ", "drivers/edac/edac_mc.c", no_device=True),
+    Wording(HARDWARE, r"NMI received for unknown reason|NMI: (PCI system|IOCK) error", "arch/x86/kernel/nmi.c",
               no_device=True),
-    FaultSignature(
+    Wording(
         Meaning(Fault.HOST, "the IOMMU reported a fault", "look into the board's firmware, or boot with iommu=pt"),
         r"(DMAR|AMD-Vi|arm-smmu[^ ]*( [^ ]+)?): .*(fault|FAULT|[Ee]vent|EVENT|timed out|ERROR|Event logged)",
         "drivers/iommu/intel/dmar.c, amd/iommu.c, arm/arm-smmu*", no_device=True,
     ),
-    FaultSignature(
+    Wording(
         CRASH,
         r"^(BUG|Oops|Internal error): |watchdog: BUG: |^Oops\[#|[Kk]ernel BUG at |general protection fault"
         r"|Unable to handle kernel |hard LOCKUP|self-detected stall|detected stalls on",
         "arch/*/mm/fault.c, lib/bug.c, kernel/watchdog*.c, kernel/rcu/tree_stall.h", no_device=True,
     ),
-    FaultSignature(
+    Wording(
         Meaning(Fault.HOST, "the machine was suspended", "switch suspend and hibernation off"),
         r"PM: (suspend|hibernation)", "kernel/power/suspend.c, hibernate.c", no_device=True,
     ),
-    FaultSignature(
+    Wording(
         Meaning(Fault.STARVED, "the host ran out of memory", _MEMORY),
         r"[Oo]ut of memory: |oom-kill:|invoked oom-killer|page allocation failure", "mm/oom_kill.c, mm/page_alloc.c",
         no_device=True,
     ),
-    FaultSignature(
+    Wording(
         Meaning(Fault.STARVED, "the host's clock is unstable", "set clocksource=, or look into the board's firmware"),
         r"clocksource: .*unstable|Marking TSC unstable|TSC found unstable", "kernel/time/clocksource.c, x86 tsc.c",
         no_device=True,
     ),
     # Proof by the drive itself.
-    FaultSignature(fault_codes.SILENT, r"CSTS=0xffffffff", "drivers/nvme/host/pci.c: reads of a lost device are all ones"),
-    FaultSignature(
+    Wording(fault_codes.SILENT, r"CSTS=0xffffffff", "drivers/nvme/host/pci.c: reads of a lost device are all ones"),
+    Wording(
         Meaning(Fault.DRIVE, "its controller reported a fatal status"),
         r"CSTS=0x[0-9a-f]*[2367abef]\b", "drivers/nvme/host/pci.c, NVMe base: CSTS.CFS",
     ),
-    FaultSignature(
+    Wording(
         fault_codes.MEDIUM_DEFECT, r"error: \{ ([A-Z]+ )*(UNC|AMNF)\b|\(media error\)", "drivers/ata/libata-eh.c"
     ),
-    FaultSignature(
+    Wording(
         Meaning(Fault.DRIVE, "it reported a device fault"), r"status: \{ ([A-Za-z]+ )*DF\b", "drivers/ata/libata-eh.c"
     ),
     # An adapter, an expander, a fabric.
-    FaultSignature(
+    Wording(
         ADAPTER,
         r"fault_state\(|(diag|host|adapter|firmware) reset|[Rr]eset(ting)? (adapter|host)|non-operational"
         r"|[Hh]ost adapter abort|scsi_recover_host|FW in FAULT|[Aa]dapter is OFFLINE|lockup detected"
         r"|controller (is )?offline|fault code\(",
         "drivers/scsi/mpt3sas, mpi3mr, megaraid_sas, smartpqi, hpsa, aacraid, libsas",
     ),
-    FaultSignature(ADAPTER, r"AHCI controller unavailable|controller reset failed", "drivers/ata/ahci.c, libahci.c"),
-    FaultSignature(ADAPTER, r"host controller not responding, assume dead|HC died", "drivers/usb/host/xhci.c"),
-    FaultSignature(
+    Wording(ADAPTER, r"AHCI controller unavailable|controller reset failed", "drivers/ata/ahci.c, libahci.c"),
+    Wording(ADAPTER, r"host controller not responding, assume dead|HC died", "drivers/usb/host/xhci.c"),
+    Wording(
         Meaning(Fault.PATH, "its connection over the fabric was lost", _FABRIC),
         r"keep[-_ ]alive|Reconnecting in|[Ff]ailed reconnect|starting error recovery|failed to connect (socket|queue)"
         r"|connectivity lost|rdma connection",
         "drivers/nvme/host/core.c, fabrics.c, tcp.c, rdma.c, fc.c",
     ),
     # The drive, or its slot, cable or backplane.
-    FaultSignature(
+    Wording(
         LINK_EVENT,
         r"SError: \{[^}]*(RecovComm|UnrecovData|PHYRdyChg|PHYInt|CommWake|10B8B|Dispar|BadCRC|Handshk|LinkSeq"
         r"|TrStaTrns|UnrecFIS|DevExch)",
         "drivers/ata/libata-eh.c, ata_eh_link_report",
     ),
-    FaultSignature(
+    Wording(
         BAD_TRANSFER,
         r"\b(ICRC|BadCRC|UDMA CRC|iuCRC)\b|interface (fatal )?error|CRC error|\(ATA bus error\)",
         "drivers/ata/libata-eh.c, ahci.c",
     ),
-    FaultSignature(LINK_EVENT, r"SATA link down|limiting SATA link speed", "drivers/ata/libata-core.c"),
-    FaultSignature(
+    Wording(LINK_EVENT, r"SATA link down|limiting SATA link speed", "drivers/ata/libata-core.c"),
+    Wording(
         LINK_EVENT, r"Link Down|Card not present|No (link|device found)|[Pp]ower fault|link (status|training)",
         "drivers/pci/hotplug/pciehp_ctrl.c, pciehp_hpc.c",
     ),
-    FaultSignature(
+    Wording(
         LINK_EVENT, r"severity=(Uncorrect|Fatal|Non-Fatal)|[Uu]ncorrect(ed|able).*error (message )?received",
         "drivers/pci/pcie/aer.c",
     ),
-    FaultSignature(LINK_EVENT, r"DPC: (containment|unmasked)|DPC: .*(RP PIO|ERR_)", "drivers/pci/pcie/dpc.c"),
-    FaultSignature(
+    Wording(LINK_EVENT, r"DPC: (containment|unmasked)|DPC: .*(RP PIO|ERR_)", "drivers/pci/pcie/dpc.c"),
+    Wording(
         LINK_EVENT, r"(frozen|failed) state error detected|device inaccessible|config space inaccessible"
         r"|broken device, retraining|Link Active not set",
         "drivers/nvme/host/pci.c, drivers/pci/pci.c, quirks.c",
     ),
-    FaultSignature(
+    Wording(
         CONSEQUENCE, r"log_info\(0x31(0[6-9]|13|14)[0-9a-f]+\)", "mpi_log_sas.h: a failed command, a task that ended it"
     ),
-    FaultSignature(LINK_EVENT, r"log_info\(0x31", "drivers/scsi/mpt3sas: originator PL, the protocol layer of the links"),
-    FaultSignature(
+    Wording(LINK_EVENT, r"log_info\(0x31", "drivers/scsi/mpt3sas: originator PL, the protocol layer of the links"),
+    Wording(
         LINK_EVENT, r"hostbyte=DID_(NO_CONNECT|SOFT_ERROR|TRANSPORT_[A-Z]+|BUS_BUSY|PARITY)\b",
         "drivers/scsi/scsi_error.c, scsi_lib.c",
     ),
-    FaultSignature(
+    Wording(
         LINK_EVENT, r"removing handle\(|device is not present|delayed_not_responding|expander_remove",
         "drivers/scsi/mpt3sas/mpt3sas_scsih.c",
     ),
-    FaultSignature(
+    Wording(
         LINK_EVENT,
         r"usb [0-9.-]+: (reset|USB disconnect|device descriptor read|device not accepting)|USB cable is bad"
         r"|over-current condition|unable to enumerate USB",
         "drivers/usb/core/hub.c",
     ),
     # The drive did not answer in time, or was given up.
-    FaultSignature(
+    Wording(
         fault_codes.GIVEN_UP,
         r"[Dd]evice not ready; aborting|[Rr]emoving after|Disabling device after reset"
         r"|[0-9]: (disable device|disabled)$|[Oo]fflined|offline device|dead device|after .*; giving up|reset failed",
         "drivers/nvme/host/pci.c, drivers/ata/libata-core.c, drivers/scsi/scsi_error.c, drivers/pci/pci.c",
     ),
-    FaultSignature(fault_codes.SILENT, r"controller is down", "drivers/nvme/host/pci.c, nvme_warn_reset"),
-    FaultSignature(
+    Wording(fault_codes.SILENT, r"controller is down", "drivers/nvme/host/pci.c, nvme_warn_reset"),
+    Wording(
         fault_codes.SILENT,
         r"(COMRESET|SRST|softreset) failed|link is slow to respond|failed to IDENTIFY|revalidation failed"
         r"|status: \{ Busy|\(timeout\)",
         "drivers/ata/libata-core.c, libata-eh.c",
     ),
-    FaultSignature(
+    Wording(
         fault_codes.SILENT,
         r"attempting (task abort|(device|target) reset)|hostbyte=DID_TIME_OUT|uas_eh_[a-z_]*handler"
         r"|resetting scsi|reset of scsi|issued target reset",
         "drivers/scsi/mpt3sas, smartpqi, mpi3mr, drivers/usb/storage/uas.c",
     ),
-    FaultSignature(fault_codes.SILENT, r"\b[Tt]ime(d )?-?out\b", "drivers/nvme/host/pci.c, nvme_timeout and alike"),
+    Wording(fault_codes.SILENT, r"\b[Tt]ime(d )?-?out\b", "drivers/nvme/host/pci.c, nvme_timeout and alike"),
     # What the drive, or an upper layer, did not explain.
-    FaultSignature(
+    Wording(
         fault_codes.PROVES_NOTHING, r"error: \{ [A-Z ]*(ABRT|IDNF)|hostbyte=DID_ERROR|no (available|usable) path",
         "drivers/ata/libata-eh.c, drivers/scsi/scsi_lib.c, drivers/nvme/host/multipath.c",
     ),
-    FaultSignature(fault_codes.FAILED, r"I/O error", "block/blk-core.c, fs/buffer.c, drivers/scsi/sd.c"),
+    Wording(fault_codes.FAILED, r"I/O error", "block/blk-core.c, fs/buffer.c, drivers/scsi/sd.c"),
 )  # fmt: skip
 
 
@@ -234,7 +234,7 @@ def host_pattern() -> str:
     return "|".join(f"({row.pattern})" for row in SIGNATURES if row.no_device)
 
 
-def signature_of(text: str) -> FaultSignature | None:
+def signature_of(text: str) -> Wording | None:
     """Return the first row that matches a message."""
     return next((row for row in SIGNATURES if row.compiled.search(text)), None)
 

@@ -44,7 +44,7 @@ class NotMergeable(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MergedFolder:
     """A run that becomes a bay, or a bay of a fleet that was not started."""
 
     asked: FleetBay
@@ -61,7 +61,7 @@ class Source:
     spans: tuple[tuple[datetime, datetime], ...] = ()
 
 
-def gather(folders: Sequence[Path]) -> tuple[Source, ...]:
+def gather(folders: Sequence[Path]) -> tuple[MergedFolder, ...]:
     """Return the runs of these folders, with every file checked; ``NotMergeable`` or ``OSError``."""
     sources = tuple(each for folder in folders for each in _sources(folder))
     if not any(each.folder for each in sources):
@@ -76,7 +76,7 @@ def require_new(into: Path) -> None:
         raise NotMergeable(f"{into} exists: a merged fleet gets a folder of its own")
 
 
-def merge(sources: Sequence[Source], into: Path, names: Sequence[str] = ()) -> Fleet:
+def merge(sources: Sequence[MergedFolder], into: Path, names: Sequence[str] = ()) -> Fleet:
     """Create the fleet ``into`` from copies; ``names`` are those of the bays, in order.
 
     ``NotMergeable``, ``JournalError`` or ``OSError`` if that fails; then nothing of it remains.
@@ -94,7 +94,7 @@ def merge(sources: Sequence[Source], into: Path, names: Sequence[str] = ()) -> F
     return fleet
 
 
-def left_out(sources: Sequence[Source]) -> Iterator[str]:
+def left_out(sources: Sequence[MergedFolder]) -> Iterator[str]:
     """Return a sentence for each run with files that its seal does not list; they are not copied."""
     for each in sources:
         if each.unnamed:
@@ -102,7 +102,7 @@ def left_out(sources: Sequence[Source]) -> Iterator[str]:
             yield f"{_called(each)}: its seal does not list {first}; not copied"
 
 
-def _sources(folder: Path) -> list[Source]:
+def _sources(folder: Path) -> list[MergedFolder]:
     """Return a run folder as one source, a fleet as its bays."""
     if not fleets.is_fleet(folder):
         return [_source(folder, None)]
@@ -111,11 +111,11 @@ def _sources(folder: Path) -> list[Source]:
     except ValueError as error:
         raise NotMergeable(str(error)) from error
     there = {each.name: each for each in fleets.bay_folders(folder)}
-    never = [Source(bay) for name, bay in asked.items() if name not in there]
+    never = [MergedFolder(bay) for name, bay in asked.items() if name not in there]
     return [*(_source(path, asked.get(name)) for name, path in there.items()), *never]
 
 
-def _source(folder: Path, asked: FleetBay | None) -> Source:
+def _source(folder: Path, asked: FleetBay | None) -> MergedFolder:
     if not (folder / RECORDS).is_file():
         raise NotMergeable(f"{folder} is not a run folder: it has no {RECORDS}")
     there = {path.relative_to(folder).as_posix(): path for path in safe_files.files_below(folder)}
@@ -145,7 +145,9 @@ def _sealed(folder: Path, there: Mapping[str, Path]) -> dict[str, str]:
     return files
 
 
-def _completed_source(folder: Path, asked: FleetBay | None, files: dict[str, str], unnamed: tuple[str, ...]) -> Source:
+def _completed_source(
+    folder: Path, asked: FleetBay | None, files: dict[str, str], unnamed: tuple[str, ...]
+) -> MergedFolder:
     story = RunReader.read(folder, "run_started")
     bays = subject.tables(story.manifest.get("bays"))
     machine = subject.text(bays[0], "machine") if bays else ""
@@ -160,7 +162,7 @@ def _completed_source(folder: Path, asked: FleetBay | None, files: dict[str, str
     name = asked.name if asked else _name(host if machine in HERE and host else machine or folder.resolve().name)
     name = name or "bay"
     own = FleetBay(name, fleets.folder_of(name), machine, asked.labels if asked else {}, asked.slots if asked else {})
-    return Source(own, folder, run.identity, files, unnamed, drives, tuple(_spans(story)))
+    return MergedFolder(own, folder, run.identity, files, unnamed, drives, tuple(_spans(story)))
 
 
 def _spans(story: RunReader) -> Iterator[tuple[datetime, datetime]]:
@@ -183,10 +185,10 @@ def _time(value: object) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _require_apart(sources: Sequence[Source]) -> None:
+def _require_apart(sources: Sequence[MergedFolder]) -> None:
     """Raise ``NotMergeable`` if a run occurs twice, or two runs measured a drive at the same time."""
-    runs: dict[str, Source] = {}
-    having: dict[str, list[Source]] = {}
+    runs: dict[str, MergedFolder] = {}
+    having: dict[str, list[MergedFolder]] = {}
     for each in sources:
         if each.folder is None:
             continue
@@ -203,15 +205,15 @@ def _require_apart(sources: Sequence[Source]) -> None:
             having[name].append(each)
 
 
-def _overlap(one: Source, other: Source) -> bool:
+def _overlap(one: MergedFolder, other: MergedFolder) -> bool:
     return any(begin < its_end and its_begin < end for begin, end in one.spans for its_begin, its_end in other.spans)
 
 
-def _called(source: Source) -> str:
+def _called(source: MergedFolder) -> str:
     return safe_text.line(str(source.folder), 200) if source.folder else source.asked.name
 
 
-def _named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
+def _named(sources: Sequence[MergedFolder], names: Sequence[str]) -> list[MergedFolder]:
     """Return the sources with the given names, or with their own names made unique."""
     if names and len(names) != len(sources):
         raise NotMergeable(f"--names has {len(names)} names for {len(sources)} bays")
@@ -232,20 +234,20 @@ def _named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
     return found
 
 
-def _unique(source: Source, name: str) -> str:
+def _unique(source: MergedFolder, name: str) -> str:
     """Return names made unique by the first drive's serial number or the run's name."""
     serial = next(iter(source.drives.values()), "").rpartition(" ")[2]
     own = _name(serial) or (_name(source.folder.resolve().name) if source.folder else "")
     return f"{name[:30]}-{own[:32]}" if own else name
 
 
-def _renamed(source: Source, name: str) -> Source:
+def _renamed(source: MergedFolder, name: str) -> MergedFolder:
     try:
         folder = fleets.folder_of(name)
     except ValueError as error:
         raise NotMergeable(f"--names: {error}") from error
     bay = FleetBay(name, folder, source.asked.machine, source.asked.labels, source.asked.slots, source.asked.refused)
-    return Source(bay, source.folder, source.identity, source.files, source.unnamed, source.drives, source.spans)
+    return MergedFolder(bay, source.folder, source.identity, source.files, source.unnamed, source.drives, source.spans)
 
 
 def _name(text: str) -> str:
@@ -253,7 +255,7 @@ def _name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text.rpartition("@")[2]).strip("-_.")[:40]
 
 
-def _copied(source: Source, to: Path) -> int:
+def _copied(source: MergedFolder, to: Path) -> int:
     """Copy the files that the seal lists and verify the copies; return the exit status of the run.
 
     ``NOT_KNOWN`` of a bay that was not started, and of a run without a status.

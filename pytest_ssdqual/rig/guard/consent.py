@@ -79,7 +79,7 @@ def options(consents: Iterable[Consent]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingConsent:
     """A risk that the user has not consented to."""
 
     reason: str
@@ -134,7 +134,7 @@ def is_given(drive: Node | Drive, given: Collection[Consent], risk: Risk, mark: 
 
 def missing(
     topology: Topology, nodes: Sequence[Node], given: Collection[Consent], known_uuids: Collection[str], *, free: bool
-) -> Iterator[Missing]:
+) -> Iterator[MissingConsent]:
     """Each risk of a drive that the user has not consented to.
 
     ``nodes`` are all paths to the drive. ``free``: the drive is not in use, so the reason names the option to consent.
@@ -162,7 +162,7 @@ def missing(
             statement, condition = QUESTIONS[risk]
             offered = tuple(consents) if can_consent else ()
             add = f"; {condition}, add {options(offered)}" if offered else ""
-            yield Missing(f"{statement.format(', '.join(reasons))}{_outdated(nodes, given, risk)}{add}", offered)
+            yield MissingConsent(f"{statement.format(', '.join(reasons))}{_outdated(nodes, given, risk)}{add}", offered)
 
 
 def _outdated(nodes: Sequence[Node], given: Collection[Consent], risk: Risk) -> str:

@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Node, Source, Topology, Use, UseKind, plain_uuid
 from pytest_ssdqual.rig.guard import consent, content
-from pytest_ssdqual.rig.guard.consent import Consent, Content, Missing, Risk
+from pytest_ssdqual.rig.guard.consent import Consent, Content, MissingConsent, Risk
 from pytest_ssdqual.rig.machine.machine import DriveRefused, DriveSilent, Machine
 
 #: Only on these buses does ROTA=1 mean a hard disk; virtual drives, USB bridges and RAID controllers report it for
@@ -123,9 +123,9 @@ def refusals(
             continue
         reasons = dict.fromkeys(_reasons(topology, node, by_kname, given, known_uuids))
         if reasons:
-            missing = [reason for reason in reasons if isinstance(reason, Missing)]
+            missing = [reason for reason in reasons if isinstance(reason, MissingConsent)]
             consents = tuple(each for reason in missing for each in reason.consents)
-            words = tuple(reason.reason if isinstance(reason, Missing) else reason for reason in reasons)
+            words = tuple(reason.reason if isinstance(reason, MissingConsent) else reason for reason in reasons)
             refused.append(Refusal(_called(named[0], node), words, consents))
     drives = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
     twins = [twin for node in drives for twin in topology.twins(node.kname)]
@@ -333,7 +333,7 @@ def _reasons(
     by_kname: dict[str, list[Match]],
     given: Collection[Consent],
     known_uuids: Collection[str],
-) -> Iterator[str | Missing]:
+) -> Iterator[str | MissingConsent]:
     used = list(uses(topology, node.kname, known_uuids))
     yield from _shape(topology, node)
     yield from (use.text for use in used)

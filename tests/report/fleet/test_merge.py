@@ -105,7 +105,7 @@ def test_a_machine_that_calls_itself_local_is_told_by_its_name(tmp_path: Path) -
 @given(st.lists(st.sampled_from(["dut", "DUT", "dut-2", "x", "", "../..", "ä"]), min_size=1, max_size=6))
 def test_bays_never_share_a_folder(hosts: list[str]) -> None:
     sources = [
-        merge.Source(FleetBay(name, f"bays/{name}", host), Path("run"), str(number))
+        merge.MergedFolder(FleetBay(name, f"bays/{name}", host), Path("run"), str(number))
         for number, host in enumerate(hosts)
         for name in [merge._name(host) or "bay"]
     ]
