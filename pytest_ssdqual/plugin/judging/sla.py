@@ -162,7 +162,7 @@ class Sla:
         and for a result of another array or workload than the test's own.
         """
         claim, judged = self._named(first, second)
-        if why := self._foreign(judged.subject):
+        if hasattr(judged, "subject") and (why := self._foreign(judged.subject)):
             raise pytest.UsageError(why)
         if claim in OF_ARRAYS and judged.subject.geometry.is_side_by_side:
             applicability.skip(f"{claim.label}: needs an array; {judged.subject.geometry} has no members")

@@ -173,7 +173,7 @@ def test_a_drive_that_smartctl_cannot_identify_is_accepted_with_a_type_or_withou
     monkeypatch.setenv("SIMULATED_MODEL", "ACME 9")
     inner.suite("drive")
     # The forecast of the default protocol takes 15 s of simulated drives, which are no matter here.
-    more = ("--ssd-protocol=quick", "--collect-only", "drive")
+    more = ("--ssd-protocol=quick", "--ssd-spec=default", "--collect-only", "drive")
     plan = inner.run("--ssd-devices=/dev/nvme*", f"--ssd-smart-type={given}", *more)
     assert plan.ret == 0
     assert ("is not read and not judged" in plan.stdout.str()) is given.endswith("none")
@@ -385,7 +385,7 @@ def test_consent_for_a_second_port_is_none_for_content_made_since(
     ports = "".join(f"multiport\0{node}\0" for node in nodes)
     monkeypatch.setattr(World, "facts", lambda self, *opened: f"{ports if opened else ''}{facts(self, *opened)}")
     inner.suite("drive")
-    plan = "--ssd-devices=/dev/nvme*", "--collect-only", "drive"
+    plan = "--ssd-devices=/dev/nvme*", "--ssd-spec=default", "--collect-only", "drive"
     options = shlex.split(inner.refused(*plan).rpartition(": ")[2])
     assert [option.partition("=")[0] for option in options] == ["--ssd-shared"]
     monkeypatch.setenv("SIMULATED_DATA", nodes[0])
