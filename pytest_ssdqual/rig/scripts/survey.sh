@@ -215,14 +215,14 @@ requests() {
 }
 now() { { read -r seconds _ <"$proc/uptime"; } 2>/dev/null; seconds=${seconds%%.*} seconds=${seconds:-0}; }
 # A process (a file that it has open, the device's number) waits in the kernel (state D) for a candidate that has
-# requests, and has completed less than one a second: the drive is silent, and the process its symptom.
+# requests, and has completed less than two a second: the drive is silent, and the process its symptom.
 is_hanging() {
     case $earlier in *" $2="*) earliest=${earlier#*" $2="} ;; *) return 1 ;; esac
     { read -r line <"${1%/fd/*}/stat"; } 2>/dev/null || return 1
     line=${line##*') '}
     [ "${line%% *}" = D ] || return 1
     requests "$2"
-    [ "$flying" -gt 0 ] && [ $((completed - ${earliest%% *})) -le "$waited" ]
+    [ "$flying" -gt 0 ] && [ $((completed - ${earliest%% *})) -le $((2 * waited)) ]
 }
 hanging() {
     printf '%s\n' "$writers" "$users" | while read -r f number access; do
