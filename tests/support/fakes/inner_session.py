@@ -13,7 +13,8 @@ import pytest
 
 TESTS = Path(__file__).parents[2]
 SUITES = TESTS.parent / "suites"
-NOTHING_JUDGED = "nothing was judged"
+#: Test cases of the whole session, not of a test.
+OF_SESSION = "nothing was judged", "not green"
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Inner:
         return "\n".join(line for line in result.errlines if line).removeprefix("ERROR: ")
 
     def cases(self) -> dict[str, Case]:
-        """Those of tests: that nothing was judged is a case of its own."""
-        return {name: case for name, case in self.all_cases().items() if not name.startswith(NOTHING_JUDGED)}
+        """Those of tests: that nothing was judged, or not everything, is a case of its own."""
+        return {name: case for name, case in self.all_cases().items() if not name.startswith(OF_SESSION)}
 
     def all_cases(self) -> dict[str, Case]:
         root = ET.parse(self.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
