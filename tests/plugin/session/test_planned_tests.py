@@ -260,7 +260,7 @@ def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(
 def test_a_run_that_began_nothing_is_not_continued(inner: Inner, suite: str, source: str) -> None:
     inner.pytester.makepyfile(test_wrong=source)
     result = inner.pytester.runpytest_inprocess(
-        "-p", "support.simulator.simulated_rig", DRIVES, QUICK, no_reraise_ctrlc=True
+        "-p", "support.simulator.simulated_rig", DRIVES, QUICK, "--ssd-spec=default", no_reraise_ctrlc=True
     )
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert "continue with" not in result.stdout.str()
