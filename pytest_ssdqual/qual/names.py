@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 
 def named(names: Sequence[object], most: int, separator: str = ", ") -> str:
@@ -21,4 +20,6 @@ def choice(wrong: str, known: Iterable[str], kind: str) -> str:
 
 def nearest(wrong: str, known: Iterable[str]) -> str:
     """Return the name that was probably meant; empty if none is similar."""
+    from difflib import get_close_matches
+
     return next(iter(get_close_matches(wrong, list(known), 1)), "")

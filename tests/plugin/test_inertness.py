@@ -64,7 +64,7 @@ HEAVY = """
         assert ours <= {"pytest_ssdqual", "pytest_ssdqual.plugin"} | LIGHT, ours - LIGHT
         assert not HEAVY & set(sys.modules)
 
-    QUAL = ("qual", "qual.workload", "qual.workload.workload_set", "qual.workload.workload", "qual.units")
+    QUAL = ("qual", "qual.workload", "qual.workload.workload_set", "qual.workload.workload", "qual.units", "qual.names")
     ROOMS = (
         "options", "options.declare", "options.settings", "options.device_address", "fixtures", "stash", "fleet",
         "fleet.xdist", "hookspecs", "gate",

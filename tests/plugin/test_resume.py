@@ -122,7 +122,8 @@ class PassedRun:
         return self.inner.pytester.path / "ssdqual-runs"
 
     def __call__(self, *args: str, devices: str = "/dev/nvme*") -> pytest.RunResult:
-        return self.inner.run(f"--ssd-devices={devices}", "--ssd-spec=acme.toml", "--ssd-protocol=quick", *args)
+        options = ("--ssd-spec=acme.toml", "--ssd-protocol=quick", "-o", "ssd_measure_unpromised=true")
+        return self.inner.run(f"--ssd-devices={devices}", *options, *args)
 
     def interrupted(self, monkeypatch: pytest.MonkeyPatch, at: int) -> LostRun:
         """With Ctrl-C at fio's process of this number; and what drives have been through is kept from then on."""
@@ -216,7 +217,7 @@ def test_a_run_that_was_complete_is_judged_again_without_a_drive_being_touched(r
     run("--ssd-resume=last")
     assert {name: (each.message, each.properties) for name, each in run.inner.cases().items()} == cases
     new = [each["kind"] for each in run.folder().records()[len(before) :]]
-    assert set(new) == {"run_resumed", "run_ended", "health"}
+    assert set(new) == {"run_resumed", "tests_without_limit", "run_ended", "health"}
 
 
 def test_with_xdist_the_worker_recalls(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
