@@ -87,8 +87,9 @@ def test_nothing_went_on_around_it_and_the_figures_of_that_are_known(run: Finish
     assert properties["ssd.checks_unknown"] == "2"
     for record in run.folder.records("environment"):
         assert record.facts["objections"] == []
-    # Around every measurement, and every fill.
-    readings = 2 * len(run.folder.records("ran")) + 2 * len(run.folder.records("filled"))
+    # Around every measurement and every fill, and before every purge.
+    around = len(run.folder.records("ran")) + len(run.folder.records("filled"))
+    readings = 2 * around + len(run.folder.records("purging"))
     assert len(run.folder.commands("sh", "-c", SCRIPT)) == readings
 
 
