@@ -44,6 +44,11 @@ def write(inner: Inner, *promises: str, suite: str = SUITE) -> str:
     return "--ssd-spec=acme.toml"
 
 
+def needs(claim: str) -> tuple[str, ...]:
+    """Ask for verdicts about this claim alone: of the other one, the spec promises what no test here judges."""
+    return ("-o", f"ssd_required_claims={claim}")
+
+
 def manifest(inner: Inner) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((inner.folder() / "manifest.json").read_text())
     return found
@@ -63,7 +68,7 @@ def measured(inner: Inner) -> list[str]:
 def test_what_has_no_limit_is_skipped_and_not_measured(inner: Inner) -> None:
     """Reads have a limit of one claim, whose measurement shows the other one; nothing is known of writes."""
     option = write(inner, promise(claim="p99_latency", workload="randread_*", at_most="1 s"))
-    assert inner.run(*RUN, option).ret == pytest.ExitCode.OK
+    assert inner.run(*RUN, *needs("p99_latency"), option).ret == pytest.ExitCode.OK
     assert {name: case.outcome for name, case in inner.cases().items()} == {
         "test_iops[raid5x4-randwrite_4k_qd8]": "skipped",
         "test_p99[raid5x4-randwrite_4k_qd8]": "skipped",
@@ -104,7 +109,7 @@ def test_a_promise_in_per_cent_of_a_run_needs_the_run(inner: Inner) -> None:
 
 def test_what_a_promise_compares_with_is_measured_without_a_limit_of_its_own(inner: Inner) -> None:
     relative = promise(claim="steady_iops", workload="randwrite_*", relative_to="randread_4k_qd8", at_least="2 %")
-    assert inner.run(*RUN, write(inner, relative)).ret == pytest.ExitCode.OK
+    assert inner.run(*RUN, *needs("steady_iops"), write(inner, relative)).ret == pytest.ExitCode.OK
     assert sorted(measured(inner)) == ["randread_4k_qd8", "randwrite_4k_qd8"]
     assert inner.outcomes()["test_iops[raid5x4-randwrite_4k_qd8]"] == "passed"
     assert len(inner.records("observation")) == 3
