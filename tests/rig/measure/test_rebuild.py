@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.fio import acceptance, process
+from pytest_ssdqual.rig.fio import acceptance, engine_limits, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
@@ -132,6 +132,8 @@ class RebuildBench:
         return replace(completed(["fio"], status=1, stderr="fio: no space left"), elapsed_s=1.0)
 
     def run(self, argv: Sequence[str], **more: object) -> object:
+        if argv[-1] == engine_limits.SCRIPT:
+            return completed(argv)
         self.events.append(argv[0])
         return completed(argv, gzip.compress(b"").decode("latin1"))
 
