@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from support.fakes.scripted import ScriptedMachine, completed
@@ -9,7 +10,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, InvalidMeasurement
 from pytest_ssdqual.rig.purge import zero as condition
-from pytest_ssdqual.rig.purge.zero import ZEROES, exclusively, until, zero
+from pytest_ssdqual.rig.purge.zero import SPOTS, ZEROES, exclusively, until, zero
 
 BUSY = "blkdiscard: /dev/nvme0n1: open failed: Device or resource busy\n"
 UNSUPPORTED = "blkdiscard: /dev/nvme0n1: BLKDISCARD ioctl failed: Operation not supported\n"
@@ -23,7 +24,7 @@ def drive(number: int = 0, transport: str = "nvme") -> Drive:
     )  # fmt: skip
 
 
-def zeroing(limits: str = "131072\n", left: str = "65536\n" * 4) -> ScriptedMachine:
+def zeroing(limits: str = "131072\n", left: str = "65536\n" * SPOTS) -> ScriptedMachine:
     return ScriptedMachine().on("blkdiscard").on("cat", answer=limits).on("sh", answer=left)
 
 
@@ -36,7 +37,9 @@ def test_drives_that_can_are_zeroed_and_looked_at() -> None:
     assert here.bound == [("itself", f"/dev/nvme{number}n1", ("blkdiscard", "--zeroout")) for number in (0, 1)]
     spots = next(argv for argv in here.asked if argv[2:3] == (ZEROES,))[5:]
     assert spots[0] == "65536"
-    assert [int(spot) for spot in spots[1:]] == [0, 1365, 2047, 4095]
+    places = [int(spot) for spot in spots[1:]]
+    assert (len(places), places[0], places[-1]) == (SPOTS, 0, 4095)
+    assert {later - earlier for earlier, later in pairwise(places)} == {65}
 
 
 def test_a_name_with_a_slash_is_looked_up_as_sysfs_spells_it() -> None:
@@ -52,7 +55,7 @@ def test_one_drive_that_would_need_a_whole_write_is_enough_not_to() -> None:
 
 
 def test_a_drive_that_does_not_keep_its_promise_is_found_out() -> None:
-    assert not zero(zeroing(left="65536\n65536\n65535\n65536\n"), [drive()])
+    assert not zero(zeroing(left="65535\n" + "65536\n" * (SPOTS - 1)), [drive()])
 
 
 def test_a_drive_that_cannot_be_read_back_is_an_error() -> None:
@@ -63,7 +66,7 @@ def test_a_drive_that_cannot_be_read_back_is_an_error() -> None:
 def test_a_spot_that_cannot_be_read_is_not_zero() -> None:
     said = subprocess.run(["sh", "-c", ZEROES, "zeroes", "/dev/none", "65536", "0"], capture_output=True, check=True)
     assert said.stdout.strip() == b"0"
-    assert not zero(zeroing(left="65536\n65536\n0\n65536\n"), [drive()])
+    assert not zero(zeroing(left="0\n" + "65536\n" * (SPOTS - 1)), [drive()])
 
 
 def test_a_drive_in_use_is_not_zeroed() -> None:
