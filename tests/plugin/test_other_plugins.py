@@ -160,7 +160,7 @@ def run(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("first", [False, True], ids=["after", "before"])
+@pytest.mark.parametrize("first", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["after", "before"])
 @pytest.mark.parametrize("plugin", OPTIONS)
 def test_each_test_has_one_verdict_of_the_right_kind(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, plugin: str, first: bool
@@ -183,6 +183,7 @@ def test_each_test_has_one_verdict_of_the_right_kind(
     assert len(inner.records("verdict")) == 6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("plugin", OPTIONS)
 def test_what_passes_passes(inner: Inner, monkeypatch: pytest.MonkeyPatch, plugin: str) -> None:
     assert run(inner, plugin, monkeypatch, "-k", "kept").ret == pytest.ExitCode.OK
