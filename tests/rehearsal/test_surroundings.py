@@ -134,7 +134,7 @@ def test_another_program_that_reads_a_member_is_found_and_the_drive_is_named(mea
     member = measure.array.members[1]
     found = measure(f"while :; do dd if={member.path} of=/dev/null bs=1M iflag=direct; done")
     (said,) = (each for each in found if each.startswith("the members of raid5x3 read "))
-    assert all(member.serial in each for each in found)
+    assert all(str(member.serial) in each for each in found)
     assert f"something else uses them (most at drive {member.serial}: " in said
 
 
