@@ -62,7 +62,7 @@ def register(config: pytest.Config, folder: Path | None, *, paged: bool) -> None
         config.pluginmanager.register(Attachments(folder, publishers), "ssdqual-attachments")
 
 
-@dataclass
+@dataclass(eq=False)
 class Attachments:
     """Hooks of a run that pytest-html or Allure reports, too."""
 

@@ -399,7 +399,7 @@ class SessionController:
         for each in self._recorders.values():
             with self._errors_stored():
                 if not each.is_finished:
-                    each.count(status)
+                    each.count(each.status(status) if self._fleet else status)
         with self._errors_stored():
             for bay, (sentence, is_finding) in self._fleet.left().items() if self._fleet else ():
                 gate.of(self._config).close(bay, sentence, is_finding=is_finding)

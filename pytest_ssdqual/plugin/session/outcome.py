@@ -185,7 +185,8 @@ def _is_of_plugin(item: pytest.Item, caught: pytest.ExceptionInfo[BaseException]
         return False
     modules = (str(entry.frame.f_globals.get("__name__")) for entry in caught.traceback)
     raised_in = [name for name in modules if not name.startswith("_pytest.")][-1:]
-    plugins = {getattr(each, "__name__", "") for each in item.config.pluginmanager.get_plugins()}
+    registered = item.config.pluginmanager.list_name_plugin()
+    plugins = {getattr(plugin, "__name__", "") for _, plugin in registered}
     return any(name in plugins and not name.endswith("conftest") for name in raised_in)
 
 

@@ -120,6 +120,7 @@ _NVME: Mapping[tuple[int, int], Meaning] = {
     (2, 0x87): UNWRITTEN,
     (2, 0x88): MISFIT,
     # Given by the driver to the requests of a controller that it resets or has given up.
+    (3, 0x00): PROVES_NOTHING,  # Internal Path Error: inside the controller
     (3, 0x70): CONSEQUENCE,
     (3, 0x71): CONSEQUENCE,
 }

@@ -58,6 +58,7 @@ HARDWARE = Meaning(Fault.HOST, "the host reported an error of its hardware", _HA
 #: In the order in which they are tried.
 SIGNATURES: tuple[Wording, ...] = (
     # Nothing, or what another message explains.
+    Wording(CONSEQUENCE, r"Timeout on hotplug command", "pciehp_hpc.c: of the port, not of a drive"),
     Wording(CONSEQUENCE, r"severity=Correct|\[12\] (Replay Timer )?Timeout", "drivers/pci/pcie/aer.c"),
     Wording(CONSEQUENCE, r"^md/|^md: |^md[0-9]+: ", "drivers/md/md.c, raid1.c, raid5.c, raid10.c"),
     Wording(CONSEQUENCE, r"(blocked|blocked in I/O wait) for more than [0-9]+ seconds", "kernel/hung_task.c"),
@@ -77,7 +78,7 @@ SIGNATURES: tuple[Wording, ...] = (
         Meaning(Fault.PERSON, "another program changed its namespaces", fault_codes.LET_FINISH),
         r"rescanning namespaces", "drivers/nvme/host/core.c, nvme_handle_aen_notice",
     ),
-    Wording(RESET_BY_HAND, r"nvme[0-9]+: resetting controller", "drivers/nvme/host/ioctl.c, NVME_IOCTL_RESET"),
+    Wording(RESET_BY_HAND, r"nvme[0-9]+: resetting controller$", "drivers/nvme/host/ioctl.c, NVME_IOCTL_RESET"),
     Wording(RESET_BY_HAND, r"CSTS=0x1[014589cd]\b", "drivers/nvme/host/pci.c, NVMe base: CSTS.NSSRO"),
     Wording(fault_codes.ACTIVATING, r"[Ff](irm)?w(are)? activation", "drivers/nvme/host/core.c, nvme_fw_act_work"),
     Wording(fault_codes.RESERVED, r"[Rr]eservation conflict", "drivers/scsi/scsi_error.c"),
@@ -127,6 +128,10 @@ SIGNATURES: tuple[Wording, ...] = (
         no_device=True,
     ),
     # Proof by the drive itself.
+    Wording(
+        Meaning(Fault.DRIVE, "it reported a persistent internal error"),
+        r"resetting controller due to (persistent internal error|AER)", "drivers/nvme/host/core.c, event 03h",
+    ),
     Wording(fault_codes.SILENT, r"CSTS=0xffffffff", "drivers/nvme/host/pci.c: reads of a lost device are all ones"),
     Wording(
         Meaning(Fault.DRIVE, "its controller reported a fatal status"),
@@ -203,7 +208,8 @@ SIGNATURES: tuple[Wording, ...] = (
     Wording(
         fault_codes.GIVEN_UP,
         r"[Dd]evice not ready; aborting|[Rr]emoving after|Disabling device after reset"
-        r"|[0-9]: (disable device|disabled)$|[Oo]fflined|offline device|dead device|after .*; giving up|reset failed",
+        r"|[0-9]: (disable device|disabled)$|[Oo]fflined|offline device|dead device|after .*; giving up"
+        r"|\breset failed, giving up",
         "drivers/nvme/host/pci.c, drivers/ata/libata-core.c, drivers/scsi/scsi_error.c, drivers/pci/pci.c",
     ),
     Wording(fault_codes.SILENT, r"controller is down", "drivers/nvme/host/pci.c, nvme_warn_reset"),

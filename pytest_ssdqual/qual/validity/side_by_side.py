@@ -294,8 +294,8 @@ Rule = Callable[[SideBySide], Cause | None]
 #: `bench/attribution_side_by_side.py` (Laplace's rule of succession; 7,711 broken promises), so a rule that decided
 #: nothing there has 0.5.
 RULES: Mapping[Rule, float] = {
-    _one_drive: 0.5,
     _host: 0.99,
+    _one_drive: 0.5,
     _together: 0.99,
     _place: 0.99,
     _most_break_it: 0.99,

@@ -95,4 +95,4 @@ def test_the_mark_needs_a_measurement_that_a_figure_can_be_about(inner: Inner) -
             pass
         """
     )
-    assert "needs one of the fixtures" in inner.refused("--ssd-devices=lab:3")
+    assert "needs one of the fixtures" in inner.run("--ssd-devices=lab:3").stderr.str()

@@ -427,7 +427,7 @@ def test_a_cause_that_is_not_the_drives_takes_a_failure_back_and_an_unknown_one_
     outcomes = {
         culprit: attributed(failed, Cause(culprit, 0.9, "why"), Accountable.DRIVE).outcome for culprit in Culprit
     }
-    kept = {Culprit.DRIVE, Culprit.DRIVES, Culprit.UNKNOWN}
+    kept = {Culprit.DRIVE, Culprit.DRIVES, Culprit.PRODUCT, Culprit.UNKNOWN}
     assert {culprit for culprit, outcome in outcomes.items() if outcome is Outcome.FAIL} == kept
     assert all(
         attributed(failed, Cause(culprit, 0.9, "why"), Accountable.SYSTEM).outcome is Outcome.FAIL

@@ -13,7 +13,7 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 from pytest_ssdqual.qual.methods import toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
-from pytest_ssdqual.qual.spec.claims import Claim, Published
+from pytest_ssdqual.qual.spec.claims import LEAST_MEANT, Claim, Published
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, QUANTITIES
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -93,7 +93,8 @@ def test_a_measured_percentile_is_promised_with_a_margin(tmp_path: Path) -> None
 def test_every_quantity_is_read_back_to_four_digits(
     tmp_path_factory: pytest.TempPathFactory, claim: Claim, value: float
 ) -> None:
-    value = max(value, {"ns": 1.0, "B/s": 1e5}.get(claim.unit.value, value))
+    least = max(LEAST_MEANT.get(claim.unit, 0.0), {"ns": 1.0, "B/s": 1e5}.get(claim.unit.value, 0.0))
+    value = max(value, least)
     kept = Kept([replace(ONE, value=value, claim=claim)])
     found = published(written(tmp_path_factory.mktemp("run"), kept), claim)
     assert found.value == pytest.approx(value, rel=6e-4, abs=0.5 if claim.unit.value in ("ns", "B/s") else 1e-9)

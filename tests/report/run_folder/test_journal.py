@@ -27,7 +27,7 @@ from pytest_ssdqual.rig.machine.machine import Completed, RigError
 from pytest_ssdqual.rig.measure.session import Logbook
 
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | st.integers(-(10**99), 10**99) | st.floats(-1e99, 1e99) | st.text(),
     lambda each: st.lists(each, max_size=3) | st.dictionaries(st.text(), each, max_size=3),
     max_leaves=8,
 )

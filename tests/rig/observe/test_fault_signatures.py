@@ -19,6 +19,7 @@ AWKS = (["mawk"], ["gawk", "--posix"], ["gawk"], ["busybox", "awk"], ["original-
 #: Messages as Linux prints them, with the fault that each means.
 EXAMPLES: dict[Fault, tuple[str, ...]] = {
     Fault.CONSEQUENCE: (
+        "pcieport 0000:00:1c.0: pciehp: Timeout on hotplug command 0x1038 (issued 65284 msec ago)",
         "nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Transmitter ID)",
         "nvme 0000:01:00.0:    [12] Timeout               ",
         "md/raid:md100: Disk failure on nvme0n1, disabling device.",
@@ -96,6 +97,7 @@ EXAMPLES: dict[Fault, tuple[str, ...]] = {
         "tsc: Marking TSC unstable due to clocksource watchdog",
     ),
     Fault.DRIVE: (
+        "nvme nvme0: resetting controller due to persistent internal error",
         "nvme nvme0: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10",
         "ata3.00: status: { DRDY DF ERR }",
         "nvme0n1: Write(0x1) @ LBA 2048, 8 blocks, Internal Error (sct 0x0 / sc 0x6) ",
