@@ -48,7 +48,6 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
         raise RigError(f"{geometry} needs {geometry.width} drives, this run has {len(setup.held.drives)}")
     members = setup.failures.usable(geometry, setup.held.drives)
     setup.progress(f"{geometry}: purge", 5)
-    setup.held.require(members)
     setup.logbook.note("purging", geometry=str(geometry), members=[drive.identity for drive in members])
     purged = purge_all(setup, members)
     array = _assemble(setup, geometry, members)
@@ -62,7 +61,7 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
 
 
 def purge_all(setup: Setup, members: Sequence[Drive]) -> dict[str, Purged]:
-    """Purge the drives; return the methods by identity. ``held`` has been asked, and is asked again afterwards.
+    """Purge the drives; return the methods by identity. ``held`` is asked immediately before, and again afterwards.
 
     A drive that is lost meanwhile is attributed as under a load, with the kernel's messages: ``DriveFailed``, or an
     error that names it. Any other error accuses no drive: a purge sends commands that a drive may refuse.
@@ -70,7 +69,8 @@ def purge_all(setup: Setup, members: Sequence[Drive]) -> dict[str, Purged]:
     geometry, size_bytes = Geometry(RaidLevel.DRIVE, len(members)), sum(drive.size_bytes for drive in members)
     bare = Array(geometry, members[0].path, tuple(members), "", size_bytes, "none needed")
     latest = replace(setup.readings)
-    drive_failure.reading_before(setup, bare)
+    drive_failure.reading_before(setup, bare, is_measured=False)
+    setup.held.require(members)  # a reading takes seconds, on a slow machine a minute
     try:
         purged = purge.purge(setup.held.leased, members, best=setup.protocol.purge == "format")
         setup.held.require_purged(members)

@@ -106,6 +106,8 @@ def reading_before(setup: Setup, array: Array, *, is_measured: bool = True) -> E
     before = _reading_before(setup, array)
     if is_measured and environment.self_tests(array, before):
         before = _after_self_tests(setup, array, before)
+        if array.geometry.is_side_by_side:
+            setup.held.require(array.members)  # the wait took minutes, in which anybody may have begun to use them
     setup.readings.array, setup.readings.before, setup.readings.after = array, before, None
     return before
 

@@ -173,7 +173,7 @@ def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_
         return done
 
     array = Array(Geometry.parse(name), "/dev/md100", DRIVES[:2], "", 1 << 28, "zeroed")
-    monkeypatch.setattr(drive_failure, "reading_before", lambda setup, array: None)
+    monkeypatch.setattr(drive_failure, "reading_before", lambda setup, array, is_measured=True: None)
     monkeypatch.setattr(purge, "purge", doing("purge", {}))
     monkeypatch.setattr(zero, "zero", doing("zero", True))
     monkeypatch.setattr(label, "write_drives", doing("label"))
