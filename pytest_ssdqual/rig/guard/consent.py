@@ -192,7 +192,7 @@ def _mark(topology: Topology, disk: Node, known_uuids: Collection[str]) -> str:
     own = {disk.kname, *disk.partitions}
     if not content or any(found.kname not in own for found in content):
         return ""
-    keys = sorted({found.key for found in content})
+    keys = sorted(found.key for found in content)
     return hashlib.sha256("\n".join(keys).encode("utf-8", "surrogateescape")).hexdigest()[:MARK_DIGITS]
 
 
@@ -231,14 +231,17 @@ def _signatures(disk: Node, node: Node, known_uuids: Collection[str]) -> Iterato
     kinds = dict.fromkeys(filter(None, (table, node.fstype, *probed)))
     if _is_own(node, tuple(kinds), known_uuids):
         return
-    uuids = {signature.kind: signature.uuid for signature in node.signatures}
+    # Of both sources: udev's database may be stale.
+    uuids: dict[str, set[str]] = {}
+    for signature in node.signatures:
+        uuids.setdefault(signature.kind, set()).add(signature.uuid or "")
     if node.fstype and node.uuid:
-        uuids[node.fstype] = node.uuid
+        uuids.setdefault(node.fstype, set()).add(node.uuid)
     for kind in kinds:
         what = "partition table" if kind in tables else "signature"
-        yield _Found(node.kname, Risk.CONTENT, f"a {what} ({kind}){where}", f"{kind} {uuids.get(kind, '')}")
+        yield _Found(node.kname, Risk.CONTENT, f"a {what} ({kind}){where}", f"{kind} {' '.join(sorted(uuids.get(kind, ())))}")
     if node.partition_of and not kinds:
-        yield _Found(node.kname, Risk.CONTENT, f"the partition {node.path}", "a partition")
+        yield _Found(node.kname, Risk.CONTENT, f"the partition {node.path}", f"partition {node.size_bytes}")
 
 
 def _is_own(node: Node, kinds: Sequence[str], known_uuids: Collection[str]) -> bool:
