@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pytest
@@ -97,10 +96,6 @@ def acme(inner: Inner) -> str:
     inner.pytester.makepyfile(test_methods=SUITE)
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     return "--ssd-spec=acme.toml"
-
-
-#: Some tests of the suite have no limit: they are measured only if that is asked for.
-MEASURE_ALL = ("-o", "ssd_measure_unpromised=true")
 
 
 def ids(result: pytest.RunResult) -> list[str]:

@@ -239,7 +239,9 @@ def _signatures(disk: Node, node: Node, known_uuids: Collection[str]) -> Iterato
         uuids.setdefault(node.fstype, set()).add(node.uuid)
     for kind in kinds:
         what = "partition table" if kind in tables else "signature"
-        yield _Found(node.kname, Risk.CONTENT, f"a {what} ({kind}){where}", f"{kind} {' '.join(sorted(uuids.get(kind, ())))}")
+        yield _Found(
+            node.kname, Risk.CONTENT, f"a {what} ({kind}){where}", f"{kind} {' '.join(sorted(uuids.get(kind, ())))}"
+        )
     if node.partition_of and not kinds:
         yield _Found(node.kname, Risk.CONTENT, f"the partition {node.path}", f"partition {node.size_bytes}")
 

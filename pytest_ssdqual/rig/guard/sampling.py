@@ -32,6 +32,11 @@ DEADLINE_S = 110.0
 SCRIPT, PERL, PYTHON = map(scripts.text, ("sample.sh", "sample.pl", "sample.py"))
 
 
+#: Most characters of the devices in one command: ssh carries a command as one argument, of at most 128 KiB, and 36
+#: drives of 30 TB have more.
+LONGEST_CHARACTERS = 60_000
+
+
 @dataclass(frozen=True, slots=True)
 class SampledPage:
     """A page of the first MiB that is not blank; of its bytes the first and the last 16, in hexadecimal digits."""
@@ -73,6 +78,12 @@ def take(
     if not sizes:
         return {}
     given = [word for path, size in sizes.items() for word in (path, str(size), _stretches(size))]
+    if len(sizes) > 1 and sum(map(len, given)) > LONGEST_CHARACTERS:
+        devices, half = list(sizes.items()), len(sizes) // 2
+        first, second = (
+            take(machine, dict(part), spend_s, least=least, seed=seed) for part in (devices[:half], devices[half:])
+        )
+        return first | second
     seed = secrets.randbits(SEED_BITS) if seed is None else seed
     argv = ["sh", "-c", SCRIPT, "sample", PERL, PYTHON, str(round(100 * spend_s)), str(least), str(seed), *given]
     done = machine.run(argv, check=False, repeatable=True, deadline_s=DEADLINE_S)
