@@ -272,6 +272,16 @@ def test_a_device_that_is_shorter_than_told_is_an_error(tmp_path: Path) -> None:
     assert found.errors[0][1] == "short read"
 
 
+def test_many_devices_are_sampled_in_several_commands(
+    sample: Callable[..., dict[str, DeviceSample]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ssh carries a command as one argument of at most 128 KiB."""
+    monkeypatch.setattr(sampling, "LONGEST_CHARACTERS", 100)
+    blank, used = file(tmp_path), file(tmp_path, at_0=b"content")
+    samples = sample(blank, used)
+    assert [bool(samples[str(path)].pages) for path in (blank, used)] == [False, True]
+
+
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[str]:
     """A loop device with logical blocks of 4096 bytes."""
