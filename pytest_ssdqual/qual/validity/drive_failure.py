@@ -102,10 +102,11 @@ class FailureAttribution:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """One kernel message and its meaning."""
+    """One kernel message, its meaning, and its place among all of them."""
 
     line: KernelLine
     meaning: Meaning
+    place: int
 
 
 #: Origins of reasons that are nobody's defect, in the order in which they explain a loss.
@@ -164,11 +165,16 @@ class _Suspect:
 def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelLine]) -> FailureAttribution:
     """Attribute a measurement that ended with ``error``, by the kernel's messages during it, in their order."""
     lines = tuple(kernel)
-    words = tuple(map(_Word, lines, fault_signatures.meanings([line.text for line in lines])))
+    meanings = fault_signatures.meanings([line.text for line in lines])
+    words = tuple(map(_Word, lines, meanings, range(len(lines))))
     named = [tuple(word for word in words if _names(word.line.text, drive.names)) for drive in drives]
     shared = tuple(word for word in words if not any(word in own for own in named))
-    found = (_suspect(error, drive, own, shared) for drive, own in zip(drives, named, strict=True))
-    suspects = [suspect for suspect in found if suspect]
+    is_alone = sum(map(_is_lost, drives, named)) <= 1
+    explaining = [_explaining(own, shared) if is_alone else (own, shared) for own in named]
+    weighed = (
+        _suspect(error, drive, own, *earlier) for drive, own, earlier in zip(drives, named, explaining, strict=True)
+    )
+    suspects = [suspect for suspect in weighed if suspect]
     is_of_host = any(word.meaning.fault in (Fault.HOST, Fault.PATH) for word in words)
     if proven := [suspect for suspect in suspects if suspect.fault in _OWN]:
         # One more that is gone is named, too; several may be the path's.
@@ -179,7 +185,29 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
         ]
         accused = [*proven, *gone] if len(gone) == 1 and not is_of_host else proven
         return FailureAttribution(FailureOrigin.DRIVE, tuple(suspect.failed for suspect in accused))
+    if OF_HOST.search(error) and not any(map(_is_lost, drives, named)):
+        # A drive that recovered does not kill fio, and a host that has no memory does.
+        suspects = []
     return _unproven(suspects) if suspects else _without_suspects(error, shared)
+
+
+def _is_lost(drive: DriveTrace, own: Sequence[_Word]) -> bool:
+    """Return whether the drive did not come back: a request that failed or was late is no loss by itself."""
+    is_given_up = any(word.meaning.fault is Fault.GIVEN_UP for word in own)
+    return drive.present is False or drive.is_faulty or is_given_up
+
+
+def _explaining(own: Sequence[_Word], shared: Sequence[_Word]) -> tuple[Sequence[_Word], Sequence[_Word]]:
+    """Return the words that can explain the loss of one drive: those before it stopped answering.
+
+    The recovery of one hung drive goes on to its adapter (scsi_error.c resets device, target, bus and host), and its
+    removal may stall the host. Of several drives at once, what they share is the likelier cause whenever it is said.
+    """
+    silent = (Fault.SILENT, Fault.GIVEN_UP)
+    begin = next((word.place for word in own if word.meaning.fault in silent), None)
+    if begin is None:
+        return own, shared
+    return [word for word in own if word.place < begin], [word for word in shared if word.place < begin]
 
 
 def _unproven(suspects: Sequence[_Suspect]) -> FailureAttribution:
@@ -192,9 +220,8 @@ def _unproven(suspects: Sequence[_Suspect]) -> FailureAttribution:
     def of(fault: Fault) -> list[_Suspect]:
         return [suspect for suspect in struck if suspect.fault is fault]
 
-    for fault in (Fault.HOST, Fault.PATH):
-        if explained := [suspect for suspect in suspects if suspect.fault is fault]:
-            return _explained(explained)
+    if explained := of(Fault.HOST) or of(Fault.PATH):
+        return _explained(explained)
     lost = [suspect for suspect in struck if suspect.is_lost]
     linked = of(Fault.LINK)
     if len(lost) + len(linked) > 1:
@@ -238,8 +265,13 @@ def _without_suspects(error: str, shared: Sequence[_Word]) -> FailureAttribution
     return FailureAttribution(FailureOrigin.UNKNOWN)
 
 
-def _suspect(error: str, drive: DriveTrace, own: Sequence[_Word], shared: Sequence[_Word]) -> _Suspect | None:
-    """Return the drive with what decides about it; None if nothing was observed that the error can come from."""
+def _suspect(
+    error: str, drive: DriveTrace, own: Sequence[_Word], earlier: Sequence[_Word], shared: Sequence[_Word]
+) -> _Suspect | None:
+    """Return the drive with what decides about it; None if nothing was observed that the error can come from.
+
+    ``earlier`` of its ``own`` words and ``shared`` ones can explain its loss.
+    """
     is_of_drives = OF_DRIVES.search(error) is not None
     stated = ERRNO.match(error)
     errno = (
@@ -250,7 +282,7 @@ def _suspect(error: str, drive: DriveTrace, own: Sequence[_Word], shared: Sequen
     lost = _losses(error, drive, own)
     if findings:
         decisive = proof[0] if proof else fault_codes.HARDWARE_DEFECT
-    elif reason := _reason(drive, own, shared, has_lost=bool(lost)):
+    elif reason := _reason(drive, own, earlier, shared, has_lost=bool(lost)):
         decisive = reason
     elif errno.fault in (Fault.REFUSED, Fault.UNKNOWN):
         decisive = errno
@@ -284,7 +316,9 @@ def _losses(error: str, drive: DriveTrace, own: Sequence[_Word]) -> list[str]:
     return lost
 
 
-def _reason(drive: DriveTrace, own: Sequence[_Word], shared: Sequence[_Word], *, has_lost: bool) -> Meaning | None:
+def _reason(
+    drive: DriveTrace, own: Sequence[_Word], earlier: Sequence[_Word], shared: Sequence[_Word], *, has_lost: bool
+) -> Meaning | None:
     """Return the reason that decides about a drive without a defect of its own; None if there is none but its loss.
 
     A person, the host and a path explain every loss. A refusal explains failed requests and not a drive that is gone.
@@ -301,7 +335,7 @@ def _reason(drive: DriveTrace, own: Sequence[_Word], shared: Sequence[_Word], *,
     if reason := first(own, Fault.PERSON) or refusal:
         return reason
     loss = first(own, Fault.GIVEN_UP, Fault.SILENT)
-    everyone = (*own, *shared) if has_lost else tuple(own)
+    everyone = (*earlier, *shared) if has_lost else tuple(earlier)
     if reason := first(everyone, Fault.HOST) or first(everyone, Fault.PATH):
         return reason
     if reason := first(own[:given_up], Fault.LINK) or (first(shared, Fault.LINK) if has_lost else None):
