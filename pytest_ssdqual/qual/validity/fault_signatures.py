@@ -21,6 +21,9 @@ PASSTHROUGH = re.compile(r"\bcdw10=")
 BLOCK_STATUS = re.compile(r"^(?:(?:blk_update|print)_req(?:uest|_error): )?([\w/ -]+) error, dev (\S+),")
 SENSE_KEY = re.compile(r"^(.*?)Sense Key ?: ([\w ()]+?)(?: \[|$)")
 ADDITIONAL_SENSE = re.compile(r"^(.*?)Add\. Sense: (.*)")
+#: A record of firmware; all of its messages begin with the same number (ghes.c, cper.c).
+RECORD = re.compile(r"^(\{\d+\})\[Hardware Error\]: ")
+OF_PCIE = "section_type: PCIe error"
 #: Number of messages behind a sense key among which its additional sense is expected.
 SENSE_SPAN = 8
 
@@ -266,4 +269,13 @@ def _meaning(messages: Sequence[str], index: int) -> Meaning:
     if request := BLOCK_STATUS.search(text):
         return fault_codes.of_block_status(request[1], request[2])
     row = signature_of(text)
-    return row.meaning if row else CONSEQUENCE
+    meaning = row.meaning if row else CONSEQUENCE
+    if meaning is HARDWARE and _is_of_link(messages, text):
+        return LINK_EVENT
+    return meaning
+
+
+def _is_of_link(messages: Sequence[str], text: str) -> bool:
+    """Return whether a record of firmware is about a PCIe device: the collector leaves out those of other devices."""
+    record = RECORD.match(text)
+    return record is not None and any(other.startswith(record[1]) and OF_PCIE in other for other in messages)

@@ -327,7 +327,46 @@ FURTHER = {
     "errno of NVMe without a log": Case(UNKNOWN, (), state=PRESENT, error=NO_DATA, word="error-log"),
 }  # fmt: skip
 
-CASES = {**REPORTED, **OF_GUEST, **DEFECTIVE, **FURTHER}
+#: What the recovery and the removal of one drive bring about explains nothing; nor does what a drive recovered from.
+IN_ORDER = {
+    "recovery of one hung drive up to its adapter": Case(
+        DRIVE,
+        (
+            "sd 6:0:1:0: attempting task abort!scmd(0x00000000aa)",
+            "sd 6:0:1:0: [sdc] tag#4 attempting target reset! scmd(0x00000000aa)",
+            "mpt3sas_cm1: sending diag reset !!",
+            "sd 6:0:1:0: Device offlined - not ready after error recovery",
+        ),
+        drive="sdc", state=GONE, error=EIO.format("sdc"),
+    ),
+    "host stalls when it removes the drive": Case(
+        DRIVE,
+        (TIMEOUT, RESET, ALL_ONES, "nvme nvme0: Disabling device after reset failure: -19",
+         "rcu: INFO: rcu_preempt self-detected stall on CPU"),
+        state=GONE,
+    ),
+    "machine check before the loss": Case(
+        HOST,
+        ("mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 8: fe00004000801080", TIMEOUT, RESET, ALL_ONES),
+        state=GONE,
+    ),
+    "fio killed beside an abort that ended well": Case(
+        HOST, (TIMEOUT, "Out of memory: Killed process 1234 (fio) total-vm:884736kB"), state=PRESENT, error=KILLED,
+        word="memory",
+    ),
+    "PCIe error by firmware's record": Case(
+        LINK,
+        (
+            "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 5",
+            "{1}[Hardware Error]: event severity: recoverable",
+            "{1}[Hardware Error]:   section_type: PCIe error",
+            "{1}[Hardware Error]:   device_id: 0000:01:00.0",
+        ),
+        state=GONE,
+    ),
+}  # fmt: skip
+
+CASES = {**REPORTED, **OF_GUEST, **DEFECTIVE, **FURTHER, **IN_ORDER}
 
 
 def after(case: Case, drive: DriveTrace) -> DriveTrace:
