@@ -20,25 +20,25 @@ from pytest_ssdqual.qual.spec.protocol_rules import (
     ArraySettings,
     ExploreRule,
     IntegrityRule,
-    InterleaveRule,
     LoadRule,
     LoopRule,
     MemberRule,
     RebuildRule,
     SaturationRule,
-    SequentialRule,
     SteadyRule,
     VerdictRule,
+    VisitRule,
     WriteCacheRule,
 )
-from pytest_ssdqual.qual.spec.toml import TABLE, BlockSize, Seconds, Strict
+from pytest_ssdqual.qual.spec.toml import TABLE, BlockSize, Percentage, Seconds, Strict
 
 #: Default of ``ExploreRule.measurement_s`` in a protocol of fixed length, at most.
 LONGEST_PROBE_S = 60.0
 
 
-#: Attempts of a sequential measurement: one more than needed, in case the rig fails.
-SEQUENTIAL_ATTEMPTS = 2
+#: Attempts of a measurement of bare drives for prediction: one more than needed, in case the rig
+#: fails.
+MEMBER_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class Protocol:
     precondition_limit_s: float
     #: Ramp: head of every measurement that is not counted.
     ramp_s: float
-    #: Counted time, cut into ``steady.window`` rounds of equal length. In a sequential protocol the first look, used
-    #: only to judge conditioning.
+    #: Counted time, cut into ``steady.window`` rounds of equal length. In a protocol with visits, that
+    #: of a cell.
     window_s: float
     #: Measurements of each workload; the repeats are judged together.
     repeats: int
@@ -85,6 +85,11 @@ class Protocol:
     write_cache: WriteCacheRule = AS_FOUND
     #: User capacities to write before the array may be found steady (STEC: past the raw capacity).
     precondition_capacities: float = 0.0
+    #: User capacities after which conditioning is given up; 0 if only the time limit counts.
+    precondition_limit_capacities: float = 0.0
+    #: Steady means that the last half capacity differs from the half before by at most so many per
+    #: cent; 0 for the rule ``steady`` over rounds.
+    drift_percent: float = 0.0
     #: True if the bare drives are filled and conditioned, side by side and once for each class of workloads, and arrays
     #: are assembled of them; False if each array is filled and conditioned through md.
     conditions_drives: bool = False
@@ -99,9 +104,7 @@ class Protocol:
     explore: ExploreRule = field(default_factory=ExploreRule)
     verdict: VerdictRule = field(default_factory=VerdictRule)
     #: None if every measurement takes the same time, ``window_s``.
-    sequential: SequentialRule | None = None
-    #: None if workloads do not take turns; only of a sequential protocol.
-    interleave: InterleaveRule | None = None
+    visits: VisitRule | None = None
 
     @property
     def round_s(self) -> float:
@@ -111,11 +114,16 @@ class Protocol:
     @property
     def of_members(self) -> Protocol:
         """The protocol by which bare drives are measured before arrays: once, for a fixed time."""
-        rule, attempts = self.members, max(self.attempts, SEQUENTIAL_ATTEMPTS)
+        rule = self.members
         return replace(
-            self, sequential=None, window_s=rule.window_s, tail_window_s=None, ramp_s=rule.ramp_s, repeats=1,
-            attempts=attempts,
-        )  # fmt: skip
+            self,
+            visits=None,
+            window_s=rule.window_s,
+            tail_window_s=None,
+            ramp_s=rule.ramp_s,
+            repeats=1,
+            attempts=max(self.attempts, MEMBER_ATTEMPTS),
+        )
 
     def window_of(self, *, tail: bool) -> float:
         """Counted time of a measurement in seconds; ``tail`` if a percentile of its tail is judged."""
@@ -131,12 +139,20 @@ class PreconditionTable(Strict):
     step: Annotated[Seconds, Field(gt=0)]
     limit: Annotated[Seconds, Field(gt=0)]
     capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
+    limit_capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
+    drift_percent: Annotated[Percentage, Field(ge=0, le=50)] = 0.0
     of: Literal["drives", "arrays"] = "arrays"
 
     @model_validator(mode="after")
     def _one_step_at_least(self) -> Self:
         if self.limit < self.step:
             raise ValueError(f"the limit ({self.limit:g} s) is shorter than one step ({self.step:g} s)")
+        if self.drift_percent and self.capacities < 1:
+            raise ValueError("drift_percent compares two halves of a capacity, so capacities is 1 at least")
+        if 0 < self.limit_capacities < self.capacities:
+            raise ValueError(
+                f"limit_capacities ({self.limit_capacities:g}) is less than capacities ({self.capacities:g})"
+            )
         return self
 
 
@@ -155,9 +171,9 @@ class MeasureTable(Strict):
 
 
 class RampTable(Strict):
-    """Table ``measure`` of a protocol with the table ``sequential``."""
+    """Table ``measure`` of a protocol with the table ``visits``: of the bare drives and of loops."""
 
-    ramp: Annotated[Seconds, Field(ge=0)]
+    ramp: Annotated[Seconds, Field(ge=0)] = 5.0
     window: None = None
     tail_window: None = None
     repeats: None = None
@@ -166,10 +182,7 @@ class RampTable(Strict):
     @field_validator("window", "tail_window", "repeats", "attempts", mode="before")
     @classmethod
     def _left_out(cls, given: object) -> None:
-        raise ValueError(
-            "is of measurements of a fixed length; the table sequential measures until a verdict is certain, leave it "
-            "out"
-        )
+        raise ValueError("is of measurements of a fixed length; the table visits has cells instead, leave it out")
 
 
 class CommonDocument(Strict):
@@ -227,29 +240,21 @@ class ProtocolDocument(CommonDocument):
         return self
 
 
-class SequentialDocument(CommonDocument):
-    """A protocol in which a measurement runs until its verdict is certain."""
+class VisitsDocument(CommonDocument):
+    """A protocol that judges all points of a run as one experiment, in visits."""
 
-    measure: RampTable
-    sequential: Annotated[SequentialRule, TABLE, AfterValidator(SequentialRule.validated)]
-    interleave: Annotated[InterleaveRule, TABLE, AfterValidator(InterleaveRule.validated)] | None = None
+    measure: RampTable = RampTable()
+    visits: Annotated[VisitRule, TABLE]
 
     @model_validator(mode="after")
-    def _all_or_some(self) -> Self:
-        if self.interleave and self.acceptance and self.interleave.cell_s < LEAST_CELL_S:
+    def _long_enough(self) -> Self:
+        cell_s = self.visits.cell_s
+        if self.acceptance and cell_s < LEAST_CELL_S:
             raise ValueError(
-                f"interleave.cell ({self.interleave.cell_s:g} s) is {LEAST_CELL_S:g} s at least for acceptance, as its "
-                "first seconds are compared with the rest"
+                f"visits.cell ({cell_s:g} s) is {LEAST_CELL_S:g} s at least for acceptance, as its first "
+                "seconds are compared with the rest"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _rounds_of_a_second(self) -> Self:
-        self._require_rounds("sequential.first", self.sequential.first_s)
-        first, measurement = self.sequential.first_s, self.explore.measurement_s
-        if measurement is not None and measurement < first:
-            raise ValueError(f"explore.measurement ({measurement:g} s) is before the first look ({first:g} s)")
-        self._require_budget(self.measure.ramp + first)
+        self._require_budget(self.visits.ramp_s + (self.explore.measurement_s or cell_s))
         return self
 
 
@@ -263,15 +268,11 @@ class ProtocolError(toml.DocumentError):
 def load(path_or_name: str | Path) -> Protocol:
     """Read a protocol: the path of a TOML file, or the name of a shipped one. ``ProtocolError`` with every error."""
     name, content = toml.read(path_or_name, FOLDER, ProtocolError)
-    if "sequential" in content:
-        looks = toml.checked(SequentialDocument, name, content, ProtocolError)
-        rule = looks.sequential
-        return replace(
-            _protocol(name, looks, (looks.measure.ramp, rule.first_s, 1, SEQUENTIAL_ATTEMPTS)),
-            tail_window_s=min(rule.limit_s, max(rule.first_s, rule.observe_s)),
-            sequential=rule,
-            interleave=looks.interleave,
-        )
+    if "visits" in content:
+        document = toml.checked(VisitsDocument, name, content, ProtocolError)
+        rule = document.visits
+        times_of_cells = (document.measure.ramp, rule.cell_s, 1, MEMBER_ATTEMPTS)
+        return replace(_protocol(name, document, times_of_cells), visits=rule)
     fixed = toml.checked(ProtocolDocument, name, content, ProtocolError)
     times = fixed.measure
     found = _protocol(name, fixed, (times.ramp, times.window, times.repeats, times.attempts))
@@ -288,6 +289,8 @@ def _protocol(name: str, read: CommonDocument, measure: tuple[float, float, int,
         precondition_s=read.precondition.step,
         precondition_limit_s=read.precondition.limit,
         precondition_capacities=read.precondition.capacities,
+        precondition_limit_capacities=read.precondition.limit_capacities,
+        drift_percent=read.precondition.drift_percent,
         conditions_drives=read.precondition.of == "drives",
         ramp_s=ramp_s,
         window_s=window_s,

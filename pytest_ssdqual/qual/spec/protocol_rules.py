@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from pytest_ssdqual.qual.raid.law import NEAR, Striping
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, Seconds, Throughput, quoted
-from pytest_ssdqual.qual.units import format_size, parse_duration, parse_size
+from pytest_ssdqual.qual.units import format_size, parse_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,80 +191,32 @@ class VerdictRule:
     family: Literal["none", "bonferroni"] = "none"
 
 
-#: Fewest reports at the first look; with fewer an interval would be a guess.
-FEWEST_REPORTS = 10
-
-
-def _whole_seconds(text: str) -> int:
-    seconds = parse_duration(text)
-    if seconds != int(seconds):
-        raise ValueError(f"fio reports after whole seconds, not every {seconds:g} s")
-    return int(seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class SequentialRule:
-    """Group-sequential measurement: looks at ``first_s``, then each ``growth`` times later, up to ``limit_s``.
-
-    Times count from the end of the ramp.
-    """
-
-    first_s: Annotated[Seconds, Field(alias="first", gt=0)] = 420.0
-    growth: Annotated[float, Field(ge=1.05, le=10)] = 1.1
-    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 5 * 3600.0
-    #: Interval between fio's reports.
-    report_s: Annotated[int, BeforeValidator(quoted(_whole_seconds)), Field(alias="report", ge=1)] = 5
-    #: Half width of the interval of IOPS, in per cent, at which a figure without a limit is precise enough.
-    precision_percent: Annotated[Percentage, Field(alias="precision", le=50)] = 1.0
-    #: Slowest expected period of a drive: within 1.6 times this every period of garbage collection has occurred, and
-    #: transients with up to twice this time constant are fitted.
-    slowest_s: Annotated[Seconds, Field(alias="slowest", gt=0)] = 2100.0
-    #: Longest plateau, of a cache or of spare blocks: until then figures far from their limit are not accepted.
-    plateau_s: Annotated[Seconds, Field(alias="plateau", ge=0)] = 2100.0
-    #: Minimum observation of the slowest I/Os and seconds, if a claim depends on them.
-    observe_s: Annotated[Seconds, Field(alias="observe", ge=0)] = 2100.0
-    #: Work lost in one pause for garbage collection that a short series may not contain yet, in seconds of full speed.
-    pause_s: Annotated[Seconds, Field(alias="pause", ge=0)] = 60.0
-
-    def validated(self) -> Self:
-        """Raise ``ValueError`` unless the first look is before the limit and has enough reports."""
-        if self.limit_s < self.first_s:
-            raise ValueError(f"the limit ({self.limit_s:g} s) is before the first look ({self.first_s:g} s)")
-        if self.first_s < FEWEST_REPORTS * self.report_s:
-            raise ValueError(
-                f"the first look ({self.first_s:g} s) would see fewer than {FEWEST_REPORTS} reports, one comes every "
-                f"{self.report_s:g} s"
-            )
-        return self
-
-
-#: Shortest cell for acceptance.
+#: Shortest cell for acceptance, seconds: its first ten are compared with the rest.
 LEAST_CELL_S = 20.0
+#: Cells of a workload in each visit.
+CellCounts = tuple[Annotated[int, Field(ge=1, le=1000)], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class InterleaveRule:
-    """Workloads of one array take turns: rounds of one cell each, until each is decided; see ``stats.interleaving``.
+class VisitRule:
+    """All points of a run as one experiment: arrays are visited in rounds, hours apart.
 
-    Reads and workloads that write have rounds of their own. What has too few workloads for rounds is measured without
-    a pause, by ``SequentialRule``.
+    A visit measures so many cells of each workload that is not decided, in random order. The first
+    look is after the second visit, or after the only one; then there is one after each visit. See
+    ``stats.visits``.
     """
 
+    #: Cells of each workload in each visit; as many visits as there are numbers.
+    cells: Annotated[CellCounts, Field(min_length=1, max_length=100)] = (2, 2, 2, 3, 5, 8)
     #: Counted time of a cell, and the ramp before it.
     cell_s: Annotated[Seconds, Field(alias="cell", ge=2)] = 60.0
     ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
-    #: Rounds at the first look, the factor to the next one, and the most.
-    first: Annotated[int, Field(ge=5, le=1000)] = 6
-    growth: Annotated[float, Field(ge=1.05, le=10)] = 1.25
-    rounds: Annotated[int, Field(ge=5, le=1000)] = 120
-    #: Least time from the first round to a look. Of few workloads the first rounds take minutes, in which levels that
-    #: wander hardly move.
-    span_s: Annotated[Seconds, Field(alias="span", ge=0)] = 3600.0
-    #: Fewest workloads that take turns.
-    workloads: Annotated[int, Field(ge=2, le=1000)] = 3
+    #: Writes to all bare drives before each array is assembled of them.
+    refresh_s: Annotated[Seconds, Field(alias="refresh", ge=0)] = 180.0
+    #: How far a drive may be from the rate at which it settled before an array is assembled of it.
+    refresh_percent: Annotated[Percentage, Field(gt=0, le=50)] = 3.0
 
-    def validated(self) -> Self:
-        """Raise ``ValueError`` unless the first look is before the last round."""
-        if self.rounds < self.first:
-            raise ValueError(f"the first look is after {self.first} rounds, and there are at most {self.rounds}")
-        return self
+    @property
+    def before_first_look(self) -> int:
+        """Return the number of visits before the first look."""
+        return min(2, len(self.cells))
