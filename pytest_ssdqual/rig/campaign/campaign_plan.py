@@ -201,9 +201,7 @@ class ArrayCondition:
             return ArrayCondition(done.geometry, done.fill, drives=bare)
         if isinstance(done, Assemble):
             is_fresh = self.is_fresh and done.geometry.is_side_by_side
-            return replace(
-                self, geometry=done.geometry, pattern=self.drives_pattern, is_fresh=is_fresh
-            )
+            return replace(self, geometry=done.geometry, pattern=self.drives_pattern, is_fresh=is_fresh)
         if isinstance(done, FailMembers):
             return replace(self, geometry=done.geometry)
         pattern = done.workload.pattern

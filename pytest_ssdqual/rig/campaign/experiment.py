@@ -108,10 +108,7 @@ class Experiment:
         """Return the cells to measure, by their points: each workload once, then each again."""
         count = rule_of(self.setup).cells[visit]
         points = [point for point in self._open if point[0] == geometry]
-        missing = {
-            point: count - sum(cell.visit == visit for cell in self._cells[point])
-            for point in points
-        }
+        missing = {point: count - sum(cell.visit == visit for cell in self._cells[point]) for point in points}
         todo: list[Point] = []
         for number in range(count):
             turn = [point for point in points if missing[point] > number]
