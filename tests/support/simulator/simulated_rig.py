@@ -77,7 +77,6 @@ from support.simulator.simulated_surroundings import Surroundings, traffic
 SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
 REAL_BODY = integrity.body_of
 REAL_RUN, REAL_FILL = fixed_time.run, array_lifecycle.fill_up
-REAL_RUN, REAL_START, REAL_FILL = fixed_time.run, sequential_verdict.start, array_lifecycle.fill_up
 REAL_CEILING = ceiling.measure
 FETCHES = (process.FETCH, process.FETCH_REST, process.READ_NEW)
 LSBLK_BYTES = 480_103_981_056
