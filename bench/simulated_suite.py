@@ -9,24 +9,25 @@ visits. A cell takes the mean of its minute out of the series.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from drive_kinds import KINDS, Approach, Series
+from conditioned_series import Conditioned, until_settled
+from drive_kinds import KINDS, LATE, Approach, Series
+from visited_points import OVERHEAD_S
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.stats.visits import HEAD_S, Point
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID
-
-Point = tuple[Geometry, Workload]
 
 DRIVES, WIDTHS = 8, range(3, 9)
 #: Seconds of one value of a series.
 STEP_S = 5
-#: fio's start and end beside ramp and window, and the assembly of an array.
-OVERHEAD_S, ASSEMBLY_S = 3.5, 20.0
+#: Seconds of one report of conditioning.
+REPORT_S = 60
 #: Of the changes of a drive's rate under random writes, the share that a mix with so many reads sees.
 FELT = {0: 1.0, 70: 0.6, 90: 0.3, 100: 0.05}
 
@@ -73,28 +74,7 @@ def paper_matrix() -> tuple[Point, ...]:
     return tuple((Geometry(RaidLevel.RAID5, width), each) for width in WIDTHS for each in INTEL_RAID)
 
 
-@dataclass(frozen=True, slots=True)
-class Drives:
-    """Eight drives from the first random write after their fill on."""
-
-    #: One row for each drive, in units of the settled rate.
-    rates: Series
-    capacity_s: float
-
-    @classmethod
-    def drawn(
-        cls, kind: str, rng: np.random.Generator, model: Model, hours: float, *, in_lockstep: bool
-    ) -> Drives:
-        """Draw drives of one model: one approach for all of them, and the noise of ``kind``."""
-        seconds = round(hours * 3600)
-        approach = Approach.drawn(rng).by_time(seconds, model.capacity_s)
-        noise = np.asarray([KINDS[kind](rng, seconds) for _ in range(1 if in_lockstep else DRIVES)])
-        rows = (noise * approach).reshape(len(noise), -1, STEP_S).mean(axis=2)
-        return cls(np.broadcast_to(rows, (DRIVES, rows.shape[1])), model.capacity_s)
-
-    def written(self) -> Series:
-        """Return the capacities that each drive has written after each step."""
-        return np.cumsum(self.rates, axis=1) * STEP_S / self.capacity_s
+MATRICES = {"raid5": default_matrix, "intel_s3500": paper_matrix}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +96,75 @@ class Arrays:
                 found[width, exponent] = np.concatenate(([0.0], np.cumsum(array))), float(truth.mean())
         return cls(found)
 
-    def cell(self, point: Point, start_s: float, seconds: float) -> float:
-        """Return the mean rate of a cell."""
+    def cell(self, point: Point, start_s: float, ramp_s: float, cell_s: float) -> list[float]:
+        """Return the mean rates of a cell's ramp, its first seconds and its rest."""
         geometry, workload = point
         integral, mean = self.integrals[geometry.width, -1 if workload.qd_per_drive < 4 else -4]
-        share = (self._at(integral, start_s + seconds) - self._at(integral, start_s)) / seconds / mean
-        return float(1 + FELT[round(100 * workload.read_fraction)] * (share - 1))
+        felt = FELT[round(100 * workload.read_fraction)]
+        moments = (start_s, start_s + ramp_s, start_s + ramp_s + HEAD_S, start_s + ramp_s + cell_s)
+        written = [self._at(integral, each) for each in moments]
+        return [
+            1 + felt * ((after - before) / (end_s - begin_s) / mean - 1) if end_s > begin_s else 0.0
+            for before, after, begin_s, end_s in zip(
+                written[:-1], written[1:], moments[:-1], moments[1:], strict=True
+            )
+        ]
 
     @staticmethod
     def _at(integral: Series, at_s: float) -> float:
         index = int(at_s / STEP_S)
         part = at_s / STEP_S - index
         return float(integral[index] + part * (integral[index + 1] - integral[index])) * STEP_S
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Points that are measured on eight drives of a model by a protocol."""
+
+    name: str
+    points: tuple[Point, ...]
+    model: Model
+    protocol: Protocol
+
+    def members_s(self) -> float:
+        """Return the time of the bare drives' measurements for predictions."""
+        rule = self.protocol.members
+        each_s = rule.window_s + rule.ramp_s + OVERHEAD_S
+        return len({workload for _, workload in self.points}) * each_s * bool(rule.window_s)
+
+    def longest_s(self) -> float:
+        """Return a time that all cells are certainly measured in, from conditioning on."""
+        rule = self.protocol.visits
+        assert rule
+        cells_s = sum(rule.cells) * len(self.points) * (rule.ramp_s + rule.cell_s + OVERHEAD_S)
+        arrays_s = len(rule.cells) * len(WIDTHS) * (rule.refresh_s + 60)
+        return 1.1 * (cells_s + arrays_s + self.protocol.precondition_limit_capacities * self.model.capacity_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Eight drives of one kind, and their arrays when conditioning has ended."""
+
+    conditioned: Conditioned
+    arrays: Arrays
+    #: Time and capacities before the first visit, of all drives side by side.
+    before_s: float
+    written: float
+
+    @classmethod
+    def of(cls, suite: Suite, kind: str, rng: np.random.Generator, *, in_lockstep: bool) -> Drawn:
+        """Draw drives of one model: one approach for all of them, and the noise of ``kind``."""
+        model, steps = suite.model, round(suite.longest_s() / REPORT_S)
+        seconds = steps * REPORT_S
+        noise = np.asarray([KINDS[kind](rng, seconds) for _ in range(1 if in_lockstep else DRIVES)])
+        rates = noise * Approach.drawn(rng).by_time(seconds, model.capacity_s)
+        reports = rates.reshape(len(rates), -1, REPORT_S).mean(axis=2) * model.random_write_iops * 4096
+        conditioned = until_settled(list(reports), REPORT_S, model.drive_bytes, suite.protocol)
+        begin = round(conditioned.seconds / STEP_S)
+        later = rates.reshape(len(rates), -1, STEP_S).mean(axis=2)[:, begin:]
+        return cls(
+            conditioned,
+            Arrays.of(np.broadcast_to(later, (DRIVES, later.shape[1])), is_late=kind in LATE),
+            model.fill_s + conditioned.seconds + suite.members_s(),
+            suite.protocol.fill_passes + conditioned.capacities,
+        )

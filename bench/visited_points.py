@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -47,6 +48,7 @@ Rates = Callable[[Point, float], Sequence[float]]
 Latencies = Callable[[Point, float, int], LatencyHistogram]
 
 
+@cache
 def limit_iops(point: Point) -> float:
     """Return the IOPS that a point's limit asks for: linear scaling by the level's cost model."""
     geometry, workload = point
@@ -89,10 +91,10 @@ class Experiment:
     latencies: Latencies | None = None
     #: No cell begins later.
     end_s: float = np.inf
-    #: Share of the time of cells that drives wrote, each.
     visits: int = 0
     now_s: float = 0.0
-    written: float = 0.0
+    #: Time in which each drive wrote; a drive that is no member idles.
+    written_s: float = 0.0
     measured: dict[Point, Measured] = field(default_factory=dict)
     _cells: dict[Point, list[Cell]] = field(default_factory=dict)
     _open: list[Point] = field(default_factory=list)
@@ -151,7 +153,7 @@ class Experiment:
     def _visit(self, geometry: Geometry, visit: int) -> None:
         rule, points = self.rule, [point for point in self._open if point[0] == geometry]
         self.now_s += rule.refresh_s + ASSEMBLY_S
-        self.written += rule.refresh_s
+        self.written_s += rule.refresh_s
         before: Run | None = None
         for _ in range(rule.cells[visit]):
             for index in self.rng.permutation(len(points)):
@@ -168,7 +170,7 @@ class Experiment:
         self._cells[point].append(visits.cell(run, before, visit))
         geometry, workload = point
         self.now_s += rule.ramp_s + rule.cell_s + OVERHEAD_S
-        self.written += (rule.ramp_s + rule.cell_s) * (1 - workload.read_fraction) * geometry.width / 8
+        self.written_s += (rule.ramp_s + rule.cell_s) * (1 - workload.read_fraction) * geometry.width / 8
         return run
 
     def _look(self, *, is_last: bool) -> None:
