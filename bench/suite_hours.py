@@ -90,9 +90,7 @@ def runs(suite: Suite, scenarios: Sequence[Scenario], task: tuple[str, bool, int
     return [run(suite, drawn, scenario, task, np.random.default_rng([*seed, 1])) for scenario in scenarios]
 
 
-def run(
-    suite: Suite, drawn: Drawn, scenario: Scenario, task: tuple[str, bool, int], rng: np.random.Generator
-) -> Ran:
+def run(suite: Suite, drawn: Drawn, scenario: Scenario, task: tuple[str, bool, int], rng: np.random.Generator) -> Ran:
     """Simulate one run."""
     rule = suite.protocol.visits
     assert rule
@@ -154,6 +152,12 @@ def percent(ran: Sequence[Ran], outcome: Outcome, *, of_sweeps: bool = False) ->
     return 100 * outcomes.count(outcome) / len(outcomes)
 
 
+HEAD = (
+    "% of claims", "kinds", "accepted (worst kind)", "rejected (worst kind)", "undecided (worst kind)",
+    "sweeps not passed, rejected", "runs not green",
+)  # fmt: skip
+
+
 def tables(ran: Sequence[Ran], scenarios: Sequence[Scenario]) -> Iterator[str]:
     """Yield the lines of the tables of one suite."""
     names = [each.name for each in scenarios]
@@ -163,17 +167,18 @@ def tables(ran: Sequence[Ran], scenarios: Sequence[Scenario]) -> Iterator[str]:
         cells = [_hours([each for each in of_group(ran, group) if each.scenario == name]) for name in names]
         yield f"| {group} | {' | '.join(cells)} |"
     yield ""
-    yield "| % of claims | kinds | accepted (worst kind) | rejected (worst kind) | undecided (worst kind) | sweeps not passed, rejected | runs not green |"
-    yield "|---|---|---|---|---|---|---|"
+    yield f"| {' | '.join(HEAD)} |"
+    yield "|---" * len(HEAD) + "|"
     for name in names:
         for group in GROUPS:
             found = [each for each in of_group(ran, group) if each.scenario == name]
             if found:
                 yield f"| {name} | {group} | {' | '.join(_rates(found))} |"
-    written, conditioned = (by_kind(ran, lambda some: fmean(getattr(each, key) for each in some))
-                            for key in ("drive_writes", "conditioned_hours"))  # fmt: skip
     yield ""
-    yield f"Drive writes {written[0]:.1f} (worst {written[1]:.1f}, {written[2]}); conditioning {conditioned[0]:.1f} h (worst {conditioned[1]:.1f}, {conditioned[2]})."
+    writes, worst, kind = by_kind(ran, lambda some: fmean(each.drive_writes for each in some))
+    yield f"Drive writes {writes:.1f} (worst {worst:.1f}, {kind})."
+    hours_of, worst, kind = by_kind(ran, lambda some: fmean(each.conditioned_hours for each in some))
+    yield f"Conditioning {hours_of:.1f} h (worst {worst:.1f}, {kind})."
 
 
 def _hours(ran: Sequence[Ran]) -> str:
@@ -233,7 +238,12 @@ def main() -> None:
     for suite in suites(given):
         begun_s = time.monotonic()
         ran = simulated(suite, given)
-        lines += [f"### {suite.name}, {suite.model.name}, {given.runs} runs of each kind", "", *tables(ran, SCENARIOS), ""]
+        lines += [
+            f"### {suite.name}, {suite.model.name}, {given.runs} runs of each kind",
+            "",
+            *tables(ran, SCENARIOS),
+            "",
+        ]
         print(f"{suite.name}: {time.monotonic() - begun_s:.0f} s", file=sys.stderr)
     text = "\n".join(lines)
     print(text)
