@@ -225,10 +225,9 @@ class Settling:
         return self.series.rates(min(0.5, self.series.capacities), count)
 
     def describe(self) -> str:
-        """Return a clause: ``not settled: 1.2 of 3 capacities``."""
+        """Return a clause: ``1.2 of 3 capacities written``."""
         written = self.series.capacities
         if self.drift is None:
-            return f"not settled: {written:.1f} of {self.least:g} capacities"
-        if not self.drift.settled:
-            return f"not settled after {written:.1f} capacities: {self.drift.describe()}"
-        return f"settled after {written:.1f} capacities"
+            return f"{written:.1f} of {self.least:g} capacities written"
+        after = f"after {written:.1f} capacities"
+        return f"{after} it is steady" if self.is_settled else f"{after} {self.drift.describe()}"

@@ -73,11 +73,12 @@ def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned 
         raw=course.raws,
         **course.facts(),
     )
+    about = f"did not settle within {course.seconds:g} s of {writes}"
     if len(unsettled) == len(array.targets):
         each = "; ".join(f"{name}: {why}" if name else why for name, why in unsettled.items())
-        raise InvalidMeasurement(f"{array.geometry} did not settle within {course.seconds:g} s of {writes}: {each}")
+        raise InvalidMeasurement(f"{array.geometry} {about}: {each}")
     if unsettled:
-        reasons = {name: f"did not settle under {writes}: {why}" for name, why in unsettled.items()}
+        reasons = {name: f"{about}: {why}" for name, why in unsettled.items()}
         setup.failures.leave_out(array.geometry, subject, reasons, setup.logbook)
     return Conditioned(writes, course.state(without=unsettled), rates)
 
@@ -205,7 +206,7 @@ class ByVolume:
         self.raws.append(run.raw)
         self.seconds += run.window_s
         unsettled = self.unsettled()
-        sentence = next(iter(unsettled.values()), "settled")
+        sentence = next((f"not settled: {why}" for why in unsettled.values()), "settled")
         live_stats.send_steadiness(self.setup.live, not unsettled, sentence, sentence)
 
     def _is_over(self) -> bool:
