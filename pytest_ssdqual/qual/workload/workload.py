@@ -249,6 +249,23 @@ class Workload:
         return PATTERNS[self.rw][0]
 
     @property
+    def is_skewed(self) -> bool:
+        """Return whether some blocks are written far more often than others."""
+        return self.writes and (self.zipf > 0 or self.region_percent < 100)
+
+    @property
+    def pattern(self) -> str:
+        """Return what a drive has to be conditioned for: ``random``, ``sequential``, or with its skew.
+
+        The drive places its data after the addresses that were written, so a skew counts only if it
+        writes: ``random_zipf120_reg50``.
+        """
+        addresses = "random" if self.is_random else "sequential"
+        zipf = f"_zipf{self.zipf}" if self.is_skewed and self.zipf else ""
+        region = f"_reg{self.region_percent}" if self.is_skewed and self.region_percent < 100 else ""
+        return f"{addresses}{zipf}{region}"
+
+    @property
     def has_streams(self) -> bool:
         """Return whether reads and writes are independent streams, whose mix is a result."""
         return "+" in self.rw

@@ -8,7 +8,7 @@ cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast
@@ -22,9 +22,9 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.campaign import campaign_plan
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     SHARING,
     CampaignPlan,
@@ -34,6 +34,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     preparation,
     takes_down,
 )
+from pytest_ssdqual.rig.campaign.experiment import Ending, Experiment
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.campaign.standing_array import StandingArray
 from pytest_ssdqual.rig.drives.failed import serial_of
@@ -46,13 +47,12 @@ from pytest_ssdqual.rig.measure import (
     load_calibration,
     rounds,
     saturation,
-    sequential_verdict,
+    visits,
 )
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
-from pytest_ssdqual.rig.measure.interleaved import Ended, Ending, InterleavedRounds, ends_all
 from pytest_ssdqual.rig.measure.probe import Probe
-from pytest_ssdqual.rig.measure.sequential_verdict import Enough
 from pytest_ssdqual.rig.measure.session import Setup
+from pytest_ssdqual.rig.measure.visits import Enough
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -77,19 +77,13 @@ class Campaign:
     cache: ResultCache = field(default_factory=ResultCache)
     #: Workloads with a test of a tail or an extreme, on any array: their windows are equally long.
     tails: Container[Workload] = frozenset()
-    #: Workloads with a test of the slowest second.
-    by_the_second: Container[Workload] = frozenset()
-    #: For a group-sequential protocol: decides at a look whether it may be the last.
-    enough: Enough = sequential_verdict.at_once
+    #: For a protocol with visits: decides at a look whether a point needs no further one.
+    enough: Enough = visits.at_once
     #: Raises a ``RigError`` if a step must not begin, with what its array needs before it.
     allowed: Callable[[CampaignStep, Sequence[Preparation]], None] = allow_all
     _standing: StandingArray = field(init=False)
     #: Number in the plan of the array that stands.
     _array_number: int | None = None
-    #: Steps that had their rounds; without a result they are measured without a pause.
-    _without_pause: set[CampaignStep] = field(default_factory=set)
-    #: Writes in rounds agreed with writes without a pause, the control.
-    _is_controlled: bool = False
     #: By workload and serial number; None where it could not be measured.
     _alone: dict[tuple[Workload, str], Measured | None] = field(default_factory=dict)
     #: By array and workload; in another boot of the machine they are measured again.
@@ -118,7 +112,7 @@ class Campaign:
         return self._standing.steady
 
     def measure(self, geometry: Geometry, workload: Workload) -> Measured:
-        """Return all repeats of one workload on one array; by a sequential protocol until ``enough``."""
+        """Return all repeats of one workload on one array; by a protocol with visits until ``enough``."""
         return cast(Measured, self._result(CampaignStep(StepKind.MEASURED, geometry, workload)))
 
     def sweep(self, geometries: Sequence[Geometry], workload: Workload) -> tuple[Measured, ...]:
@@ -302,6 +296,8 @@ class Campaign:
         def now() -> Result:
             self.allowed(step, ())  # before steps that only this one would need
             self._execute_due(step)
+            if experiment := self.plan.experiment(step):
+                return self._visited(step, experiment)
             return self._execute(step)
 
         return self.cache.result(step, step.key, now, partial(_is_of, step))
@@ -312,8 +308,8 @@ class Campaign:
 
     def _execute_all(self, steps: Iterable[CampaignStep]) -> None:
         for each in steps:
-            if self.cache.knows(each, each.key):
-                continue
+            if self.cache.knows(each, each.key) or self.plan.experiment(each):
+                continue  # what is visited comes together, when a test asks for it
             try:
                 self.cache.result(each, each.key, partial(self._execute, each), partial(_is_of, each))
             except RigError as error:
@@ -386,82 +382,54 @@ class Campaign:
             return fixed_time.measure(self._of_members(), array, step.what, step.kind.value)
         if step.kind is StepKind.ALONE:
             return drives_alone.measure(self._of_members(), array, step.what)
-        with self._standing.under_load(array, step.what):
-            return self._in_rounds(array, step) or self._measured(array, step.what)
+        return self._measured(array, step.what)
 
     def _of_members(self) -> Setup:
         return replace(self.setup, protocol=self.setup.protocol.of_members)
 
-    def _in_rounds(self, array: Array, step: CampaignStep) -> Measured | None:
-        """Return the step's result after rounds with the other workloads of its array, whose results are stored.
+    def _visited(self, asked: CampaignStep, steps: Sequence[CampaignStep]) -> Measured:
+        """Return the result of a step after the visits of all; their results and failures are kept."""
+        endings: dict[CampaignStep, Ending] = {}
 
-        None if the step has to be measured without a pause: by the protocol, because too few workloads are left for
-        rounds, or because its cells are no measure of it.
-        """
-        rule, asked = self.setup.protocol.interleave, step.what
-        if rule is None or not isinstance(asked, Workload) or not self._may_take_turns(step):
-            return None
-        steps = {asked: step, **{each.what: each for each in self._open(step) if isinstance(each.what, Workload)}}
-        if len(steps) < rule.workloads:
-            return None
-        endings: dict[Workload, Ending] = {}
-
-        def ended(workload: Workload, ending: Ending) -> None:
-            if endings.setdefault(workload, ending) is not ending:
-                return  # the control has its figure
+        def ended(step: CampaignStep, ending: Ending) -> None:
+            endings[step] = ending
+            if step == asked:
+                return  # the caller keeps it
             if isinstance(ending, Measured):
-                self.cache.put(steps[workload], ending)
-            elif ending and workload != asked:
-                self.cache.fail(steps[workload], ending)
+                self.cache.put(step, ending)
+            else:
+                self.cache.fail(step, ending)
 
-        # Whatever ends rounds early, the rest of this array has none.
-        self._without_pause.update(steps.values())
-        control = self._control(array, steps, ended)
-        if control or self._is_controlled or not asked.writes:
-            loaded_s = self._standing.known_of(array, asked).loaded_s
-            rounds = InterleavedRounds(self.setup, array, rule, self.enough, ended, loaded_s, control)
-            try:
-                rounds.measure(list(steps))
-            except RigError as error:
-                if error.ends_run or not isinstance(endings.get(asked), Measured):
-                    raise
-            self._is_controlled |= rounds.is_confirmed
-            readopt_array.count(self.setup, array, "measured")
-        found = endings.get(asked)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        known = [step for step in steps if step != asked and self._is_known(step)]
+        failed = {step for step in known if self.cache.failure(step)}
+        experiment = Experiment(
+            setup=self.setup,
+            steps=[step for step in steps if step not in failed],
+            ready=self._ready,
+            isolated=self._isolated,
+            ended=ended,
+            enough=self.enough,
+            earlier={step: self._earlier_cells(step) for step in steps},
+            decided={step: self._recalled(step) for step in known if step not in failed},
+        )
+        experiment.run()
+        if self._standing.array is not None:
+            readopt_array.count(self.setup, self._standing.array, "measured")
+        ending = endings[asked]
+        if isinstance(ending, Exception):
+            raise ending
+        return ending
 
-    def _open(self, step: CampaignStep) -> list[CampaignStep]:
-        """Return the other steps that may take turns with ``step``, and have no result."""
-        return [each for each in self.plan.alike(step) if not self._is_known(each) and self._may_take_turns(each)]
+    def _recalled(self, step: CampaignStep) -> Measured:
+        return cast(Measured, self._result(step))
 
-    def _may_take_turns(self, step: CampaignStep) -> bool:
-        return step not in self._without_pause and not self.cache.earlier.takes_no_turns(step.key)
-
-    def _control(self, array: Array, steps: Mapping[Workload, CampaignStep], ended: Ended) -> Measured | None:
-        """Return the control of workloads that take turns, measured without a pause; None if they need or have none."""
-        chosen = campaign_plan.control(steps)
-        if chosen is None or self._is_controlled:
-            return None
-        try:
-            found = self._measured(array, chosen)
-        except Exception as error:
-            if ends_all(error):
-                raise
-            ended(chosen, error)
-            return None
-        ended(chosen, found)
-        return found
+    def _earlier_cells(self, step: CampaignStep) -> Sequence[Cell]:
+        """Return the cells of an earlier session, if its workload of that name is this one."""
+        cells = self.cache.earlier.cells(step.key)
+        return [cell for cell in cells if cell.run.workload == step.what]
 
     def _measured(self, array: Array, workload: Workload) -> Measured:
-        rule = self.setup.protocol.sequential
-        if rule is None:
-            measured = fixed_time.measure(self.setup, array, workload, tail=workload in self.tails)
-        else:
-            rule = replace(rule, report_s=1) if workload in self.by_the_second else rule
-            shared = self._standing.known_of(array, workload)
-            measured = sequential_verdict.measure(self.setup, array, workload, rule, self.enough, shared=shared)
+        measured = fixed_time.measure(self.setup, array, workload, tail=workload in self.tails)
         readopt_array.count(self.setup, array, "measured")
         return measured
 

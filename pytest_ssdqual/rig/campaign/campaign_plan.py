@@ -3,9 +3,12 @@
 ``preparation`` decides when drives are filled and conditioned, and when an array is built, confirmed or degraded. The
 plan asks it for the condition that an array will be in, the campaign for the condition that the array is in.
 
-By most protocols the bare drives are filled and conditioned, all side by side and once for each class of workloads, and
-each array is assembled of them and confirmed. What changes the drives otherwise (saturations, loops, rebuilds,
-searches, integrity tests), and everything by a protocol that conditions arrays, is on an array with a fill of its own.
+By most protocols the bare drives are filled and conditioned, all side by side and once for each access pattern. Before
+each array is assembled of them, all of them are written to again, because some were idle. What changes the drives
+otherwise (saturations, loops, rebuilds, searches, integrity tests), and everything by a protocol that conditions
+arrays, is on an array with a fill of its own.
+
+By a protocol with visits, all measurements of one access pattern are one experiment: see ``experiment``.
 """
 
 from __future__ import annotations
@@ -86,10 +89,10 @@ class CampaignStep:
         return self.geometry.missing, self.kind is StepKind.REBUILD
 
     @property
-    def is_random(self) -> bool | None:
-        """Class of workloads that the array is preconditioned for; None if it is not."""
+    def pattern(self) -> str | None:
+        """Access pattern that the array is conditioned for; None if it is not."""
         is_conditioned = self.kind not in (StepKind.ARRAY, StepKind.INTEGRITY, StepKind.SATURATION)
-        return self.what.is_random if isinstance(self.what, Workload) and is_conditioned else None
+        return self.what.pattern if isinstance(self.what, Workload) and is_conditioned else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +124,20 @@ class Assemble:
 
 
 @dataclass(frozen=True, slots=True)
-class Confirm:
-    """Show on an assembled array that its drives are in the steady state of the workload's class, or condition on."""
+class Refresh:
+    """Write to the bare drives until each is as fast as it settled: an array of them follows."""
 
     geometry: Geometry
     workload: Workload
 
     @property
     def failure_key(self) -> object:
-        return self.geometry, self.workload.is_random, "confirmed"
+        return self.geometry, self.workload.pattern, "refreshed"
 
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """Bring the array, or the drives side by side, into the steady state of the workload's class."""
+    """Bring the array, or the drives side by side, into the steady state of the workload's pattern."""
 
     geometry: Geometry
     workload: Workload
@@ -142,7 +145,7 @@ class Precondition:
 
     @property
     def failure_key(self) -> object:
-        return self.geometry, self.workload.is_random, self.for_search
+        return self.geometry, self.workload.pattern, self.for_search
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ class FailMembers:
         return self.geometry, self.fill, self.for_search
 
 
-Preparation = Build | Assemble | Precondition | Confirm | FailMembers
+Preparation = Build | Assemble | Precondition | Refresh | FailMembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +170,18 @@ class ArrayCondition:
 
     geometry: Geometry
     fill: Fill
-    #: Class of workloads that it is in the steady state of: True random, False sequential, None neither.
-    is_random: bool | None = None
+    #: Access pattern that it is in the steady state of; None if it is in none.
+    pattern: str | None = None
     #: Something was done to it that no further measurement may build on.
     spent: bool = False
     #: That was a search, which may go on.
     searched: bool = False
     #: The drives side by side that were filled; None if an array of them was.
     drives: Geometry | None = None
-    #: Class of workloads that they are in the steady state of.
-    drives_random: bool | None = None
+    #: Access pattern that they are in the steady state of.
+    drives_pattern: str | None = None
+    #: All of them were just written to, so none has idled.
+    is_fresh: bool = False
 
     @property
     def is_assembled(self) -> bool:
@@ -195,18 +200,19 @@ class ArrayCondition:
             bare = done.geometry if done.geometry.is_side_by_side and not done.anew else None
             return ArrayCondition(done.geometry, done.fill, drives=bare)
         if isinstance(done, Assemble):
-            is_random = self.drives_random if done.geometry.is_side_by_side else None
-            return replace(self, geometry=done.geometry, is_random=is_random)
+            is_fresh = self.is_fresh and done.geometry.is_side_by_side
+            return replace(self, geometry=done.geometry, pattern=self.drives_pattern, is_fresh=is_fresh)
         if isinstance(done, FailMembers):
             return replace(self, geometry=done.geometry)
-        is_random = done.workload.is_random
-        of_drives = is_random if done.geometry == self.drives else self.drives_random
-        return replace(self, is_random=is_random, drives_random=of_drives)
+        pattern = done.workload.pattern
+        if done.geometry != self.drives:
+            return replace(self, pattern=pattern)
+        return replace(self, pattern=pattern, drives_pattern=pattern, is_fresh=True)
 
     def used_for(self, step: CampaignStep) -> ArrayCondition:
         """Return the condition after a step."""
         if step.kind in HARMLESS:
-            return self
+            return replace(self, is_fresh=self.is_fresh and step.what is None)
         return replace(self, spent=True, searched=step.kind is StepKind.SEARCH)
 
 
@@ -224,17 +230,17 @@ def preparation(
     if now and now.is_assembled:
         now = None
     if step.kind is StepKind.SEARCH and now and now.searched and now.geometry == target:
-        is_ready = now.is_random is step.is_random
+        is_ready = now.pattern == step.pattern
     elif anew or now is None or not now.leads_to(target, fill):
         is_ready = False
     else:
         # An array is conditioned with all its members, and degraded then: that is how it happens in the field.
-        is_ready = not now.geometry.missing or step.is_random in (None, now.is_random)
+        is_ready = not now.geometry.missing or step.pattern in (None, now.pattern)
     todo: list[Preparation] = []
     if now is None or not is_ready:
         todo.append(Build(whole, _fill_of(step, fill), anew))
         now = ArrayCondition(whole, fill)
-    if step.is_random not in (None, now.is_random) and isinstance(step.what, Workload):
+    if step.pattern not in (None, now.pattern) and isinstance(step.what, Workload):
         todo.append(Precondition(whole, step.what, step.kind is StepKind.SEARCH))
     if target.missing > now.geometry.missing and step.kind is not StepKind.CONDITIONED:
         todo.append(FailMembers(target, now.fill, step.kind is StepKind.SEARCH))
@@ -251,23 +257,32 @@ def _of_drives(
         yield build
         now = ArrayCondition(build.geometry, fill).after(build)
     bare, whole = now.drives or drives, target.healthy
-    workload = step.what if isinstance(step.what, Workload) and step.is_random is not None else None
-    if workload and workload.is_random is not now.drives_random:
+    workload = step.what if isinstance(step.what, Workload) and step.pattern is not None else None
+    if workload and workload.pattern != now.drives_pattern:
         if now.geometry != bare:
             yield Assemble(bare)
         conditioning = Precondition(bare, workload)
         yield conditioning
         now = replace(now, geometry=bare).after(conditioning)
-    is_confirmed = workload is None or now.is_random is workload.is_random
-    # An array is confirmed with all its members.
-    is_degraded = now.geometry.missing > (target.missing if is_confirmed else 0)
-    if now.geometry.healthy != whole or is_degraded:
-        yield Assemble(whole)
-        now = now.after(Assemble(whole))
-    if workload and workload.is_random is not now.is_random:
-        yield Confirm(whole, workload)
+    if now.geometry.healthy != whole or now.geometry.missing > target.missing:
+        for each in _from_drives(now, whole, bare, workload):
+            yield each
+            now = now.after(each)
     if target.missing > now.geometry.missing and step.kind is not StepKind.CONDITIONED:
         yield FailMembers(target, fill)
+
+
+def _from_drives(
+    now: ArrayCondition, whole: Geometry, bare: Geometry, workload: Workload | None
+) -> Iterator[Preparation]:
+    """Yield what makes ``whole`` of the bare drives, none of which has idled then."""
+    if workload and not now.is_fresh:
+        if now.geometry != bare:
+            yield Assemble(bare)
+        yield Refresh(bare, workload)
+        if whole == bare:
+            return
+    yield Assemble(whole)
 
 
 def _fill_of(step: CampaignStep, fill: Fill) -> Fill:
@@ -307,15 +322,6 @@ def _after(
     return (now or ArrayCondition(step.geometry, fill)).used_for(step)
 
 
-def control(workloads: Iterable[Workload]) -> Workload | None:
-    """Return the one that is measured without a pause as well, if these take turns; None if they only read.
-
-    It is the one that writes most, of that the one with the deepest queue. Reads leave a drive as it is.
-    """
-    most = min(workloads, key=lambda each: (each.read_fraction, -each.qd_per_drive))
-    return most if most.writes else None
-
-
 @dataclass(frozen=True, slots=True)
 class CampaignPlan:
     """All steps of a run without duplicates, in the order of execution."""
@@ -325,6 +331,8 @@ class CampaignPlan:
     fill: Fill = FRESH
     #: The drives side by side that it conditions; None if it conditions arrays.
     drives: Geometry | None = None
+    #: The protocol measures in visits.
+    has_visits: bool = False
     #: Of each step, the number of its array, counted from 0, and its place.
     _arrays: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
     _places: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
@@ -351,7 +359,8 @@ class CampaignPlan:
     @classmethod
     def of(cls, steps: Iterable[CampaignStep], protocol: Protocol) -> CampaignPlan:
         found = tuple(dict.fromkeys(steps))
-        return cls(found, Fill.of(protocol), conditioned_drives(found) if protocol.conditions_drives else None)
+        drives = conditioned_drives(found) if protocol.conditions_drives else None
+        return cls(found, Fill.of(protocol), drives, protocol.visits is not None)
 
     def prepared(self) -> Iterator[tuple[tuple[Preparation, ...], CampaignStep]]:
         """Yield each step after the preparation that it needs if all steps are executed in order."""
@@ -385,34 +394,25 @@ class CampaignPlan:
         """Return the steps with a result on one array; none without a number."""
         return () if number is None else self._with_result.get(number, ())
 
-    def alike(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
-        """Return the other measurements that may take turns with ``step``: random I/O of its array and its direction.
+    def experiment(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
+        """Return the measurements that are visited together with ``step``, in the order of the plan.
 
-        Sequential I/O begins at the first address with each process, so its cells would have the same minute of the
-        drives again. Of drives side by side one that gives no figure is left out of a measurement, not of others.
+        They are those of its access pattern on all arrays, itself included, also if it is not
+        planned. Empty for other steps, and by a protocol without visits.
         """
-        if step.kind is not StepKind.MEASURED or step.geometry.is_side_by_side:
+        if not self.has_visits or not _is_visited(step):
             return ()
-        if not isinstance(step.what, Workload) or not step.what.is_random:
-            return ()
-        return tuple(
-            each
-            for each in self.on_array(self._arrays.get(step))
-            if each != step
-            and (each.kind, each.geometry) == (step.kind, step.geometry)
-            and isinstance(each.what, Workload)
-            and each.what.is_random
-            and bool(each.what.writes) == bool(step.what.writes)
-        )
+        alike = [each for each in self.steps if _is_visited(each) and each.pattern == step.pattern]
+        return tuple(dict.fromkeys((*alike, step)))
 
     def members_before(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
         """Return the measurements of bare drives that come before ``step``, which is on an array.
 
         If drives are conditioned, those of its class: the other class needs another conditioning.
         """
-        if self.drives is None or step.is_random is None:
+        if self.drives is None or step.pattern is None:
             return self.of_members
-        return tuple(each for each in self.of_members if each.is_random is step.is_random)
+        return tuple(each for each in self.of_members if each.pattern == step.pattern)
 
     @property
     def bare(self) -> Geometry | None:
@@ -429,3 +429,9 @@ class CampaignPlan:
         if place is not None:
             return same_array[: bisect_left(same_array, place, key=self._places.__getitem__)]
         return tuple(each for each in same_array if each.loss < step.loss)
+
+
+def _is_visited(step: CampaignStep) -> bool:
+    """Return whether the step is a measurement of a workload; a workload with pauses has no cells."""
+    is_plain = isinstance(step.what, Workload) and not step.what.burst_s
+    return step.kind is StepKind.MEASURED and is_plain

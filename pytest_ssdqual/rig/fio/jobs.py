@@ -81,14 +81,21 @@ class _Area:
     size_bytes: int
     #: True if the target extends beyond it.
     is_part: bool
+    #: Where sequential I/O begins, as a share of the first half of each job's share.
+    begin: float = 0.0
 
 
 def streams(
-    workload: Workload, target: JobTarget, jobs: int, end: JobEnd, load: Load = USUAL_LOAD
+    workload: Workload,
+    target: JobTarget,
+    jobs: int,
+    end: JobEnd,
+    load: Load = USUAL_LOAD,
+    begin: float = 0.0,
 ) -> list[tuple[str, tuple[str, ...]]]:
     """Return the job sections, by name, that drive one target; two for independent readers and writers.
 
-    ``ValueError`` if the target is too small, or if fio cannot do the sizes.
+    ``begin``: see ``measurement``. ``ValueError`` if the target is too small, or if fio cannot do the sizes.
     """
     _require_possible(workload)
     if end.volume_bytes is not None:
@@ -98,7 +105,7 @@ def streams(
     is_whole = region == target.size_bytes
     name = target.path if is_whole else f"{workload.region_percent} % of {target.path}"
     begin_bytes, is_part = target.begin_bytes + workload.offset_bytes, target.is_part or not is_whole
-    area = _Area(f"{name} ({target.size_bytes} bytes)", begin_bytes, usable, is_part)
+    area = _Area(f"{name} ({target.size_bytes} bytes)", begin_bytes, usable, is_part, begin)
     patterns = workload.rw.split("+")
     names = ("reads", "writes") if workload.has_streams else ("",)
     return [
@@ -179,9 +186,11 @@ def _shares(workload: Workload, area: _Area, jobs: int, position: tuple[int, int
         raise ValueError(
             f"{area.target} is too small for {jobs * count} streams of {workload.largest_bytes} bytes{gaps}"
         )
-    if start := area.offset_bytes + number * jobs * share:
+    unit = max(PAGE_BYTES, workload.smallest_bytes)
+    skipped = int(area.begin * size / 2) // unit * unit
+    if start := area.offset_bytes + number * jobs * share + skipped:
         yield f"--offset={start}"
-    yield f"--size={size}"
+    yield f"--size={size - skipped}"
     yield f"--offset_increment={share}"
 
 
@@ -286,8 +295,12 @@ def measurement(
     *,
     volume_bytes: int | None = None,
     load: Load = USUAL_LOAD,
+    begin: float = 0.0,
 ) -> Job:
     """Job that runs ``workload`` for ``seconds``, ramp included.
+
+    ``begin``, 0 to 1, is where sequential I/O begins: a share of the first half of each job's part of the target, so
+    that measurements of a minute do not all see the same addresses.
 
     One target is an array (or a drive) of ``width`` members, driven by ``workload.jobs(width)`` jobs: one job cannot
     saturate many SSDs (fio#694). Several targets are drives side by side in one process, so that all start and end
@@ -308,7 +321,7 @@ def measurement(
     parts = load.parts(workload)
     job_s = _job_s(workload, seconds, status_interval_s)
     end = JobEnd(job_s, None if volume_bytes is None else volume_bytes / (len(targets) * jobs * parts))
-    sections = [_in_bursts(streams(workload, target, jobs, end, load), workload, seconds) for target in targets]
+    sections = [_in_bursts(streams(workload, target, jobs, end, load, begin), workload, seconds) for target in targets]
     if len(targets) == len(sections[0]) == 1:
         ((_, only),) = sections[0]
         options = (f"--name={workload}", *_file(targets[0]), *engine(load.engine), *load.placement(0), *only)

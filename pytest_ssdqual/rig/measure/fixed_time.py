@@ -53,6 +53,8 @@ class ProcessWindow:
     every_s: int = 1
     #: The process ends early when this much was written.
     volume_bytes: int | None = None
+    #: Where sequential I/O begins; see ``jobs.measurement``.
+    begin: float = 0.0
 
 
 def run(setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
@@ -122,7 +124,7 @@ def _job(setup: Setup, array: Array, workload: Workload, window: ProcessWindow) 
     try:
         return jobs.measurement(
             workload, array.targets, array.drives_per_target, window.ramp_s + window.window_s, window.every_s,
-            volume_bytes=window.volume_bytes, load=setup.load.of(array),
+            volume_bytes=window.volume_bytes, load=setup.load.of(array), begin=window.begin,
         )  # fmt: skip
     except ValueError as error:
         raise InvalidMeasurement(f"{workload} cannot be run on {array.geometry}: {error}") from error

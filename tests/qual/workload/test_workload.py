@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from support.builders.strategies import workloads
 
 from pytest_ssdqual.qual.records import from_plain, plain
@@ -137,3 +138,34 @@ def test_records_without_an_alignment_are_read() -> None:
     facts = plain(Workload("randread", "4k", 8))
     del facts["align"]
     assert from_plain(Workload, facts) == Workload("randread", "4k", 8)
+
+
+@pytest.mark.parametrize(
+    ("workload", "pattern"),
+    [
+        ("randwrite_4k_qd8", "random"),
+        ("randrw70_8k_rnd50_off512_qd1", "random"),
+        ("randread+randwrite_4k_qd8", "random"),
+        ("rw70_128k_gap128k_qd8", "sequential"),
+        ("randwrite_4k_zipf120_qd8", "random_zipf120"),
+        ("randrw70_4k_zipf80_reg50_qd8", "random_zipf80_reg50"),
+        ("randread+randwrite_4k_reg5_qd8", "random_reg5"),
+        ("write_128k_reg10_qd8", "sequential_reg10"),
+    ],
+)
+def test_pattern_is_what_a_drive_is_conditioned_for(workload: str, pattern: str) -> None:
+    found = Workload.parse(workload)
+    assert found.pattern == pattern
+    assert found.is_skewed == ("_" in pattern)
+
+
+@pytest.mark.parametrize("rest", ["_zipf120_qd8", "_reg10_qd8", "_zipf120_reg10_qd1"])
+def test_skewed_reads_change_nothing_on_a_drive_so_their_pattern_is_that_of_uniform_ones(rest: str) -> None:
+    reads = Workload.parse(f"randread_4k{rest}")
+    assert reads.pattern == "random"
+    assert not reads.is_skewed
+
+
+@given(workloads, st.integers(1, 64))
+def test_workloads_of_all_depths_share_a_pattern(workload: Workload, depth: int) -> None:
+    assert workload.at(depth).pattern == workload.pattern
