@@ -35,8 +35,7 @@ class Probe:
         metered = replace(setup, protocol=self.protocol, progress=self._metered(setup))
         if self.protocol.visits is None or self.enough is None:
             return fixed_time.measure(metered, array, workload, self.kind)
-        measured = visits.until_decided(metered, array, workload, self.enough)
-        return fixed_time.record_measured(metered, measured, self.kind)
+        return visits.until_decided(metered, array, workload, self.enough, self.kind)
 
     def _metered(self, setup: Setup) -> Callable[[str, float], None]:
         """Return the set-up's progress reports, which also count the drive time."""
