@@ -101,12 +101,16 @@ class PrintedPlan:
     @property
     def planned(self) -> Planned:
         """The plan as a progress event."""
-        starts: dict[str, float] = {}
+        names: list[str] = []
+        starts_s: list[float] = []
         passed_s = 0.0
         for array in self.arrays:
-            starts.setdefault(array_of(array.geometry), passed_s)
+            name = array_of(array.geometry)
+            if name not in names[-1:]:
+                names.append(name)
+                starts_s.append(passed_s)
             passed_s += array.seconds
-        return Planned(self.seconds, tuple(starts), tuple(starts.values()))
+        return Planned(self.seconds, tuple(names), tuple(starts_s))
 
 
 #: The plan is not split into bands of columns.
