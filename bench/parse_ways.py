@@ -35,9 +35,7 @@ def all_bytes(paths: Sequence[str]) -> list[float]:
 
 
 def ours(paths: Sequence[str]) -> list[float]:
-    """As a measurement of hours is read (``rig.measure.sequential_verdict``): of every interval that is kept, and of
-    all together.
-    """
+    """As a fill of hours is read: of every interval that is kept, and of all together."""
     from itertools import chain
 
     from pytest_ssdqual.qual.measured.histogram import LatencyHistogram

@@ -88,4 +88,4 @@ def _drives(measured: Measured) -> set[str]:
 
 def _why(failures: DriveFailures, geometry: Geometry, workload: Workload) -> dict[str, str]:
     steps = (CampaignStep(kind, geometry, workload) for kind in (StepKind.MEASURED, StepKind.SATURATION))
-    return failures.left_out_of((geometry, workload.is_random), *steps)
+    return failures.left_out_of((geometry, workload.pattern), *steps)

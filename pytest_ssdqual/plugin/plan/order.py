@@ -212,30 +212,30 @@ def _random_last(steps: Iterable[CampaignStep]) -> set[Geometry]:
     On these, random workloads come after sequential ones; otherwise the rig would have to condition them again.
     """
     chain = (StepKind.MEASURED, StepKind.REBUILD)
-    return {each.geometry.healthy for each in steps if each.kind in chain and each.geometry.missing and each.is_random}
+    return {
+        each.geometry.healthy for each in steps if each.kind in chain and each.geometry.missing and _is_random(each)
+    }
 
 
 def _on_conditioned_drives(steps: Iterable[CampaignStep]) -> Steps:
-    """Return the steps so that drives are conditioned once for each class of workloads.
+    """Return the steps so that drives are conditioned once for each access pattern.
 
-    What has a fill of its own comes before or after. Within a class the bare drives come first, and then the widest
-    arrays of all levels: each drive of a narrower one was under load until then, and one that idles is not used again.
-    Idle drives collect garbage and are faster for a while (bench/conditioned_drives.py: up to four times). Degraded
-    arrays come last, because their missing members idle. An array without a workload is built where it is measured
-    anyway.
+    What has a fill of its own comes before or after. Within a pattern the bare drives come first, and then the widest
+    arrays of all levels, so that few drives idle; before each array all of them are written to again. Degraded arrays
+    come last, because their missing members idle. An array without a workload is built where it is measured anyway.
     """
     found = tuple(steps)
-    classes: dict[Geometry, bool] = {}
+    patterns: dict[Geometry, str] = {}
     for each in found:
-        if each.is_random is not None and STAGES[each.kind] is Stage.MEASURED:
+        if each.pattern is not None and STAGES[each.kind] is Stage.MEASURED:
             of_array = each.geometry.healthy
-            classes[of_array] = classes.get(of_array, False) or each.is_random
+            patterns[of_array] = min(patterns.get(of_array, each.pattern), each.pattern, key=_of_pattern)
 
     def place(step: CampaignStep) -> tuple[object, ...]:
         stage, geometry = STAGES[step.kind], step.geometry
         if stage is not Stage.MEASURED:
             return (stage, *_place(step, turned=False))
-        is_random = classes.get(geometry.healthy, False) if step.is_random is None else step.is_random
+        pattern = step.pattern or patterns.get(geometry.healthy, "sequential")
         of_array = (
             not geometry.is_side_by_side,
             geometry.missing > 0,
@@ -243,9 +243,18 @@ def _on_conditioned_drives(steps: Iterable[CampaignStep]) -> Steps:
             geometry.level,
             geometry.missing,
         )
-        return (stage, not is_random, *of_array, _of_class(step))
+        return (stage, *_of_pattern(pattern), *of_array, _of_class(step))
 
     return tuple(sorted(found, key=place))
+
+
+def _of_pattern(pattern: str) -> tuple[bool, bool, str]:
+    """Sort key of an access pattern: uniform random first, then skewed ones, then sequential."""
+    return pattern.startswith("sequential"), pattern != "random", pattern
+
+
+def _is_random(step: CampaignStep) -> bool:
+    return step.pattern is not None and isinstance(step.what, Workload) and step.what.is_random
 
 
 def _place(step: CampaignStep, *, turned: bool) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from pytest_ssdqual.rig.drives.fencing import BUSY
 from pytest_ssdqual.rig.fio import engine_limits
 from pytest_ssdqual.rig.fio.intervals import IoDirection
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult
-from pytest_ssdqual.rig.fio.output import FioResult, Output, StatusReader, read
+from pytest_ssdqual.rig.fio.output import FioResult, Output, read
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
 
 #: Jobs of one target differ in speed, and the first that is done ends all: 95 to 100 % of the volume were written.
@@ -89,11 +89,7 @@ def accept(
     ``most`` is the reader's. ``RigError`` if nothing could be measured, ``InvalidMeasurement`` if the numbers must not
     be used.
     """
-    return accept_read(read(output, most), status, stderr, expectation)
-
-
-def accept_read(reader: StatusReader, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
-    """``accept`` for an output that was read while it grew."""
+    reader = read(output, most)
     _look_for_complaints([*stderr.splitlines(), *reader.messages()])
     _check_status(status, stderr, *reader.failure)
     result = reader.whole()
@@ -115,11 +111,7 @@ def accept_totals(
 
 def accept_ended(output: Output, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
     """``accept`` for a process that this program ended gently, at a time of its choice: any run time is right."""
-    return accept_read_ended(read(output), status, stderr, expectation)
-
-
-def accept_read_ended(reader: StatusReader, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
-    """``accept_ended`` for an output that was read while it grew."""
+    reader = read(output)
     _look_for_complaints(line for line in [*stderr.splitlines(), *reader.messages()] if not OWN_SIGNAL.fullmatch(line))
     if status != INTERRUPTED:
         _check_status(status, stderr, *reader.failure)

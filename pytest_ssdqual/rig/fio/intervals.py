@@ -61,17 +61,17 @@ class Snapshot:
         return replace(self, parts=())
 
 
-def parts(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> tuple[list[tuple[Interval, ...]], int]:
+def parts(snapshots: Sequence[Snapshot]) -> tuple[list[tuple[Interval, ...]], int]:
     """Return the intervals of each part, at the same times; and the start of the process, in ms by the machine's clock.
 
-    ``block_bytes`` is the one transfer size, if that is known; otherwise the last snapshot of an ended process has it.
+    The last snapshot of an ended process has the sizes of its transfers.
     ``ClockSet`` if that clock was set meanwhile, ``ValueError`` if counters ran backwards.
     """
     moments_ms, started_ms = _moments(snapshots)
     documents = _documents(snapshots, moments_ms)
     of_parts = zip(*(snapshot.parts for _, snapshot in documents), strict=True)
     moments = [moment_ms for moment_ms, _ in documents]
-    return [tuple(_intervals(moments, part, block_bytes)) for part in of_parts], started_ms
+    return [tuple(_intervals(moments, part)) for part in of_parts], started_ms
 
 
 def gained(before: Snapshot | None, after: Snapshot) -> Snapshot:
@@ -81,14 +81,14 @@ def gained(before: Snapshot | None, after: Snapshot) -> Snapshot:
     return replace(after, gains=tuple(_gain(old, new) for old, new in zip(earlier, after.parts, strict=True)))
 
 
-def reports(snapshots: Sequence[Snapshot], block_bytes: int | None = None) -> list[tuple[Spell, ...]]:
+def reports(snapshots: Sequence[Snapshot]) -> list[tuple[Spell, ...]]:
     """Return the extremes of each part between consecutive documents, also where counters were dropped.
 
     Errors as ``parts``. If time did not advance between two documents, the difference belongs to the next one.
     """
     moments_ms, _ = _moments(snapshots)
     last = snapshots[-1].parts
-    sizes = [(block_bytes or _size(part.read), block_bytes or _size(part.write)) for part in last]
+    sizes = [(_size(part.read), _size(part.write)) for part in last]
     spells: list[list[Spell]] = [[] for _ in last]
     pending: list[list[Gain]] = [[] for _ in last]
     before_ms = 0
@@ -191,10 +191,10 @@ def _documents(snapshots: Sequence[Snapshot], moments_ms: Sequence[int]) -> list
     return documents
 
 
-def _intervals(moments_ms: Sequence[int], counters: Sequence[Counters], block_bytes: int | None) -> Iterator[Interval]:
+def _intervals(moments_ms: Sequence[int], counters: Sequence[Counters]) -> Iterator[Interval]:
     """Yield the differences between the counters of one part."""
     before_ms, before, last = 0, Counters(_NOTHING, _NOTHING), counters[-1]
-    sizes = (block_bytes or _size(last.read), block_bytes or _size(last.write))
+    sizes = _size(last.read), _size(last.write)
     for moment_ms, after in zip(moments_ms, counters, strict=True):
         yield _between(before_ms, before, moment_ms, after, sizes)
         before_ms, before = moment_ms, after

@@ -19,10 +19,9 @@ from pytest_ssdqual.rig.fio.intervals import IoDirection, Snapshot
 from pytest_ssdqual.rig.fio.status_stream import DiskUse, OddShape, Splitter
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
-#: Limits of the documents that are stored of a long measurement: five hours of 5 s in cells of 10 s. A document of a
-#: drive with 500 bins takes 9 kB, so for many drives side by side fewer are stored, but enough for 80 batches of a
-#: useful resolution: for 24 drives 100 MB.
-MOST_DOCUMENTS, FEWEST_DOCUMENTS = 2000, 480
+#: Limit of the documents that are stored of a fill: a document of a drive with 500 bins takes 9 kB, so those of 24
+#: drives take 100 MB.
+MOST_DOCUMENTS = 480
 
 #: fio prints a line for each failed job. More lines than this add nothing.
 MOST_MESSAGES = 1000
@@ -146,18 +145,14 @@ class StatusReader:
         """All messages of fio, even behind a damaged document."""
         return (*self._messages, *self._splitter.rest)
 
-    def so_far(self, block_bytes: int | None = None) -> FioResult:
-        """Return the result while fio writes; an incomplete document is ignored. Raises as ``whole``.
-
-        If ``block_bytes``, the one size of all transfers, is given, bytes are computed from the timed I/Os; fio's own
-        count is of another moment as long as it runs.
-        """
+    def so_far(self) -> FioResult:
+        """Return the result while fio writes; an incomplete document is ignored. Raises as ``whole``."""
         try:
             if self._odd:
                 raise self._odd
             if not self._snapshots:
                 raise InvalidMeasurement(f"fio wrote no result{_quoted(self.messages())}")
-            return _result(self._snapshots, self._last, self.messages(), block_bytes)
+            return _result(self._snapshots, self._last, self.messages())
         except OddShape as error:
             version = status_stream.version(self._last)
             raise InvalidMeasurement(f"the output of {version} has an unknown shape: {error}") from error
@@ -199,15 +194,11 @@ class StatusReader:
         if number % self._every:
             stored[-1] = stored[-1].without_counters()
         stored.append(snapshot)
-        if self._most is not None and number // self._every >= self._most_of(len(snapshot.parts)):
+        if self._most is not None and number // self._every >= self._most:
             self._every *= 2
             for index, each in enumerate(stored[:-1]):
                 if (index + 1) % self._every:
                     stored[index] = each.without_counters()
-
-    def _most_of(self, parts: int) -> int:
-        most = self._most or 0
-        return max(min(most, FEWEST_DOCUMENTS), most // parts)
 
 
 #: A file as a whole, or in pieces: 12 minutes of 24 drives with a status every second are 2 GB.
@@ -230,10 +221,8 @@ def parse(output: Output) -> FioResult:
     return read(output).whole()
 
 
-def _result(
-    snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Sequence[str], block_bytes: int | None
-) -> FioResult:
-    parts, started_ms = counters.parts(snapshots, block_bytes)
+def _result(snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Sequence[str]) -> FioResult:
+    parts, started_ms = counters.parts(snapshots)
     ended, final = status_stream.ended(last), snapshots[-1].parts
     return FioResult(
         version=ended.version,
@@ -249,7 +238,7 @@ def _result(
         disks=ended.disks,
         messages=tuple(messages),
         parts=tuple(parts) if len(parts) > 1 else (),
-        reports=tuple(counters.reports(snapshots, block_bytes)),
+        reports=tuple(counters.reports(snapshots)),
     )
 
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.fio import engine_limits
 from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.fio.output import FEWEST_DOCUMENTS, StatusReader
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, StatusReader
 from pytest_ssdqual.rig.machine import run_files, scripts
 from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, Machine, RigError, Tethered
 
@@ -64,16 +64,10 @@ class FinishedProcess:
     completed: Completed
     #: The whole output, in as many gzip members as there were reads.
     packed: bytes
-    #: The part that had not been read while fio ran; None if nothing had.
-    packed_rest: bytes | None = None
 
     def pieces(self) -> Iterator[bytes]:
         """The whole output, see ``unpacked``."""
         return unpacked(self.packed)
-
-    def rest(self) -> Iterator[bytes]:
-        """The part of the output that had not been read while fio ran."""
-        return unpacked(self.packed if self.packed_rest is None else self.packed_rest)
 
 
 @dataclass(slots=True)
@@ -118,7 +112,7 @@ class RunningProcess:
 
     def _watch(self, deadline_s: float) -> None:
         """Read the output until the process has ended, or until the deadline; ``DeadlineExceeded`` if it stalls."""
-        reader = StatusReader(FEWEST_DOCUMENTS)
+        reader = StatusReader(MOST_DOCUMENTS)
         began = moved = time.monotonic()
         ended_ios = 0
         while (left_s := deadline_s - (time.monotonic() - began)) > 0 and self.rest(min(WATCH_EVERY_S, left_s)):
@@ -154,7 +148,7 @@ class RunningProcess:
         if not has_read:
             return FinishedProcess(completed, packed)
         self._packed.write(packed)
-        return FinishedProcess(completed, self._packed.getvalue(), packed)
+        return FinishedProcess(completed, self._packed.getvalue())
 
     def _with_limits(self, completed: Completed) -> Completed:
         """Add the limits that may have ended fio to its messages, if it reports that it failed."""

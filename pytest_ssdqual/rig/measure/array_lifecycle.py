@@ -16,7 +16,7 @@ from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
 from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio import jobs as jobfile
-from pytest_ssdqual.rig.fio.output import FEWEST_DOCUMENTS
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS
 from pytest_ssdqual.rig.guard import label, refusals
 from pytest_ssdqual.rig.guard.refusals import DrivesGone
 from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
@@ -212,7 +212,7 @@ def _filled(setup: Setup, array: Array, fill: Fill) -> str:
         raw = setup.logbook.keep(f"{array.geometry}-fill.json.gz", finished.packed)
         files.append(raw)
         done = finished.completed
-        acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=FEWEST_DOCUMENTS)
+        acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
     drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
     return raw
 

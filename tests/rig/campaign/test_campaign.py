@@ -16,9 +16,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, InterleaveRule, SequentialRule, SteadyRule
-from pytest_ssdqual.qual.stats.group_sequential import Decision
-from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, SteadyRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import JournalError
@@ -34,9 +32,7 @@ from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md import members as degraded
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
-from pytest_ssdqual.rig.measure import rounds, saturation, sequential_verdict
-from pytest_ssdqual.rig.measure.interleaved import InterleavedRounds
-from pytest_ssdqual.rig.measure.sequential_verdict import Enough
+from pytest_ssdqual.rig.measure import rounds, saturation
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume import readopt_array
@@ -387,37 +383,6 @@ def test_a_rhythm_is_named_where_it_keeps_a_window_from_being_steady(rig: Rig) -
         )
 
 
-def test_a_sequential_protocol_measures_until_enough_is_known(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    rule, asked = SequentialRule(), []
-    known: list[float] = []
-    clock = SimpleNamespace(now_s=0.0)
-
-    def measure(
-        setup: Setup, array: Array, workload: Workload, rule: SequentialRule, enough: Enough, *, shared: SharedEvidence
-    ) -> Measured:
-        asked.append((array.geometry, workload, rule, enough))
-        known.append(shared.loaded_s)
-        clock.now_s += 600
-        return Measured((strategies.run([1000] * 60, geometry="raid5x3", workload=workload),))
-
-    def enough(measured: Measured) -> Decision:
-        return Decision(done=True)
-
-    monkeypatch.setattr(sequential_verdict, "measure", measure)
-    here = campaign(rig, sequential=rule)
-    here.enough = enough
-    here._standing._ledger.clock = lambda: clock.now_s
-    assert here.measure(RAID5X3, READ) is here.measure(RAID5X3, READ)
-    assert asked == [(RAID5X3, READ, rule, enough)]
-    assert count(rig, f"fio {WRITE}") == 1  # conditioned as ever
-    # Where the slowest second is asked for, fio reports every second.
-    here.by_the_second = {Workload("randread", "8k", 8)}
-    here.measure(RAID5X3, Workload("randread", "8k", 8))
-    assert [each.report_s for _, _, each, _ in asked] == [5, 1]
-    # The load before is known to each measurement.
-    assert known == [0, 600]
-
-
 def test_repeats_are_judged_together(rig: Rig) -> None:
     measured = campaign(rig, repeats=3).measure(RAID5X3, READ)
     assert len(measured.runs) == 3
@@ -635,170 +600,3 @@ def test_a_rebuild_is_not_done_in_passing(rig: Rig, monkeypatch: pytest.MonkeyPa
     here.plan = CampaignPlan.of(sorted(steps, key=lambda step: step.geometry.width), here.setup.protocol)
     [here.measure(each, WRITE) for each in (RAID5X3, RAID5X4)]
     assert count(rig, "create") == 2
-
-
-# -- workloads that take turns
-
-
-MIXES = tuple(Workload("randrw", "4k", depth, read_percent=70) for depth in (1, 2, 4, 8))
-
-
-@dataclass
-class Turns:
-    """What was measured in rounds, and what without a pause."""
-
-    rounds: list[tuple[Workload, ...]] = field(default_factory=list)
-    alone: list[Workload] = field(default_factory=list)
-    controls: list[Workload | None] = field(default_factory=list)
-    #: Instead of a result.
-    endings: dict[Workload, Exception | None] = field(default_factory=dict)
-    refused: dict[Workload, Exception] = field(default_factory=dict)
-    #: The cells of the control agree.
-    agrees: bool = True
-    #: Raised behind the endings.
-    broken: RigError | None = None
-
-
-@pytest.fixture
-def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
-    turns = Turns()
-
-    def found(workload: Workload) -> Measured:
-        return Measured((strategies.run([1000] * 60, geometry="raid5x3", workload=workload),))
-
-    def in_rounds(self: InterleavedRounds, workloads: Sequence[Workload]) -> None:
-        turns.rounds.append(tuple(workloads))
-        turns.controls.append(self.control.workload if self.control else None)
-        self.is_confirmed = self.control is not None and turns.agrees
-        for each in workloads:
-            self.ended(each, turns.endings.get(each, found(each)) if turns.agrees else None)
-        if turns.broken:
-            raise turns.broken
-
-    def without_a_pause(setup: Setup, array: Array, workload: Workload, *_: object, **more: object) -> Measured:
-        turns.alone.append(workload)
-        if workload in turns.refused:
-            raise turns.refused[workload]
-        return found(workload)
-
-    monkeypatch.setattr(InterleavedRounds, "measure", in_rounds)
-    monkeypatch.setattr(sequential_verdict, "measure", without_a_pause)
-    return turns
-
-
-def taking_turns(rig: Rig, *workloads: Workload, geometry: Geometry = RAID5X3) -> Campaign:
-    return campaign(rig, {geometry: workloads}, sequential=SequentialRule(), interleave=InterleaveRule())
-
-
-def test_writing_workloads_of_an_array_take_turns_and_one_of_them_is_the_control(rig: Rig, turns: Turns) -> None:
-    here = taking_turns(rig, *MIXES)
-    found = [here.measure(RAID5X3, each) for each in MIXES]
-    assert [each.workload for each in found] == [*MIXES]
-    assert turns.rounds == [MIXES]
-    # The one that writes most, at the deepest queue; its figure is the one without a pause.
-    assert turns.alone == turns.controls == [MIXES[3]]
-
-
-def test_a_control_is_needed_once_for_each_class(rig: Rig, turns: Turns) -> None:
-    here = campaign(
-        rig, {RAID5X3: MIXES, RAID5X4: MIXES}, sequential=SequentialRule(), interleave=InterleaveRule()
-    )  # fmt: skip
-    for geometry in (RAID5X3, RAID5X4):
-        here.measure(geometry, MIXES[0])
-    assert turns.controls == [MIXES[3], None]
-
-
-def test_after_a_control_that_disagreed_the_next_array_has_its_own(rig: Rig, turns: Turns) -> None:
-    turns.agrees = False
-    here = campaign(
-        rig, {RAID5X3: MIXES, RAID5X4: MIXES}, sequential=SequentialRule(), interleave=InterleaveRule()
-    )  # fmt: skip
-    for geometry in (RAID5X3, RAID5X4):
-        for each in MIXES:
-            assert here.measure(geometry, each).workload == each
-    assert turns.controls == [MIXES[3], MIXES[3]]
-    # The control has its figure; the others are measured without a pause, once.
-    assert turns.alone == [MIXES[3], *MIXES[:3]] * 2
-
-
-def test_sequential_workloads_take_no_turns(rig: Rig, turns: Turns) -> None:
-    """Each process of theirs begins at the first address."""
-    streams = tuple(Workload("write", "128k", depth) for depth in (1, 2, 4))
-    here = taking_turns(rig, *streams)
-    for each in streams:
-        here.measure(RAID5X3, each)
-    assert (turns.rounds, turns.alone) == ([], [*streams])
-
-
-def test_what_was_decided_when_rounds_break_off_has_its_result(rig: Rig, turns: Turns) -> None:
-    turns.broken = RigError("S1 failed")
-    here = taking_turns(rig, *MIXES)
-    assert [here.measure(RAID5X3, each).workload for each in MIXES] == [*MIXES]
-    assert len(turns.rounds) == 1
-
-
-def test_a_lost_machine_ends_what_was_decided_too(rig: Rig, turns: Turns) -> None:
-    turns.broken = MachineLost("no answer")
-    with pytest.raises(MachineLost):
-        taking_turns(rig, *MIXES).measure(RAID5X3, MIXES[0])
-
-
-def test_reads_take_turns_among_themselves_without_a_control(rig: Rig, turns: Turns) -> None:
-    reads = tuple(Workload("randread", "4k", depth) for depth in (1, 2, 4))
-    here = taking_turns(rig, *reads, *MIXES[:2])
-    for each in (*reads, *MIXES[:2]):
-        here.measure(RAID5X3, each)
-    assert (turns.rounds, turns.controls) == ([reads], [None])
-    # Two that write are too few for rounds.
-    assert turns.alone == [*MIXES[:2]]
-
-
-def test_drives_side_by_side_take_no_turns(rig: Rig, turns: Turns) -> None:
-    shelf = Geometry(RaidLevel.DRIVE, 1)
-    here = taking_turns(rig, *MIXES, geometry=shelf)
-    for each in MIXES:
-        here.measure(shelf, each)
-    assert not turns.rounds
-    assert turns.alone == [*MIXES]
-
-
-def test_what_depends_on_its_neighbours_is_measured_without_a_pause(rig: Rig, turns: Turns) -> None:
-    turns.endings = {MIXES[0]: None, MIXES[1]: None}
-    here = taking_turns(rig, *MIXES)
-    assert [here.measure(RAID5X3, each).workload for each in MIXES] == [*MIXES]
-    assert len(turns.rounds) == 1
-    assert turns.alone == [MIXES[3], MIXES[0], MIXES[1]]
-
-
-def test_what_depended_on_its_neighbours_in_an_earlier_session_takes_no_turns(rig: Rig, turns: Turns) -> None:
-    class Earlier(NoEarlierResults):
-        def takes_no_turns(self, key: ResultKey) -> bool:
-            return key.what == str(MIXES[0])
-
-    here = taking_turns(rig, *MIXES)
-    here.cache.earlier = Earlier()
-    for each in MIXES:
-        here.measure(RAID5X3, each)
-    assert turns.rounds == [MIXES[1:]]
-    assert turns.alone == [MIXES[0], MIXES[3]]
-
-
-def test_cells_that_are_not_valid_are_an_error_of_their_workload(rig: Rig, turns: Turns) -> None:
-    turns.endings = {MIXES[1]: InvalidMeasurement("no I/O"), MIXES[0]: InvalidMeasurement("none here")}
-    here = taking_turns(rig, *MIXES)
-    for odd in MIXES[:2]:
-        with pytest.raises(InvalidMeasurement, match="no"):
-            here.measure(RAID5X3, odd)
-    assert here.measure(RAID5X3, MIXES[2]).workload == MIXES[2]
-    assert len(turns.rounds) == 1
-
-
-@pytest.mark.parametrize("error", [InvalidMeasurement("no control"), RigError("no control"), ValueError("no control")])
-def test_an_error_of_the_control_is_its_own(rig: Rig, turns: Turns, error: Exception) -> None:
-    """Without a control nothing takes turns, and the other workloads have their results."""
-    turns.refused = {MIXES[3]: error}
-    here = taking_turns(rig, *MIXES)
-    assert [here.measure(RAID5X3, each).workload for each in MIXES[:3]] == [*MIXES[:3]]
-    with pytest.raises(RigError, match="no control"):
-        here.measure(RAID5X3, MIXES[3])
-    assert (turns.rounds, turns.alone) == ([], [MIXES[3], *MIXES[:3]])

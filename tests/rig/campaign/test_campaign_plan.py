@@ -20,9 +20,8 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule, VisitRule
 from pytest_ssdqual.qual.stats import steady_state
-from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -37,7 +36,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
 from pytest_ssdqual.rig.machine.machine import MachineLost, RigError
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, confirmation, fixed_time, precondition, rounds, saturation
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, precondition, refresh, rounds, saturation
 from pytest_ssdqual.rig.measure import rebuild as rebuilding
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
@@ -71,27 +70,28 @@ class SimulatedArrays:
     did: list[CampaignStep] = field(default_factory=list)
     builds: list[tuple[Geometry, Fill]] = field(default_factory=list)
     standing: Geometry | None = None
-    is_random: bool | None = None
+    pattern: str | None = None
     is_fresh: bool = False
-    #: The conditioned drives that the array was assembled of, and their class.
+    #: The conditioned drives that the array was assembled of, and their pattern.
     bare: Geometry | None = None
-    drives_random: bool | None = None
-    #: Geometry and class of each conditioning.
-    conditionings: list[tuple[Geometry, bool]] = field(default_factory=list)
+    drives_pattern: str | None = None
+    #: No drive has idled since the last writes to all of them.
+    is_refreshed: bool = False
+    #: Geometry and pattern of each conditioning.
+    conditionings: list[tuple[Geometry, str]] = field(default_factory=list)
     #: Steps that fail, and the exception.
     broken: dict[CampaignStep, RigError] = field(default_factory=dict)
     unbuildable: set[Geometry] = field(default_factory=set)
     members_stay: bool = False
-    confirms: bool = True
 
     def build(self, setup: Setup, geometry: Geometry, fill: Fill) -> Array:
         assert self.standing is None or self.standing.is_side_by_side, "the drives have an array"
         self.bare = geometry if geometry.is_side_by_side else None
-        self.drives_random = None
+        self.drives_pattern = None
         self.builds.append((geometry, fill))
         if geometry in self.unbuildable:
             raise RigError("no room")
-        self.standing, self.is_random, self.is_fresh = geometry, None, True
+        self.standing, self.pattern, self.is_fresh = geometry, None, True
         return Array(geometry, "/dev/md100", (), f"u{len(self.builds)}", 1 << 29, "zeroed")
 
     def stop(self, setup: Setup, array: Array) -> None:
@@ -103,14 +103,15 @@ class SimulatedArrays:
         if geometry in self.unbuildable:
             self.builds.append((geometry, Fill(1, "128k")))
             raise RigError("no room")
-        self.standing, self.is_random = geometry, self.drives_random if geometry.is_side_by_side else None
+        assert geometry.is_side_by_side or self.drives_pattern is None or self.is_refreshed
+        self.standing, self.pattern = geometry, self.drives_pattern
+        self.is_refreshed = self.is_refreshed and geometry.is_side_by_side
         return Array(geometry, "/dev/md100", (), "u", 1 << 29, "assumed")
 
-    def confirm(self, setup: Setup, array: Array, writes: Workload, objection: object) -> SteadyState | None:
-        assert self.standing == array.geometry == array.geometry.healthy
-        assert self.drives_random == writes.is_random, "the drives are in the state of another class"
-        self.is_random = writes.is_random
-        return SETTLED if self.confirms else None
+    def refresh(self, setup: Setup, array: Array, conditioned: Conditioned) -> Conditioned:
+        assert self.standing == array.geometry == self.bare
+        self.is_refreshed = True
+        return conditioned
 
     def fail(self, setup: Setup, array: Array, missing: int) -> Array:
         assert missing > array.geometry.missing
@@ -119,16 +120,14 @@ class SimulatedArrays:
         self.standing = Geometry(array.geometry.level, array.geometry.width, missing)
         return replace(array, geometry=self.standing)
 
-    def precondition(
-        self, setup: Setup, array: Array, workload: Workload, *, again: bool = False, seen: object = None
-    ) -> Conditioned:
-        assert again == (self.bare not in (None, array.geometry))
+    def precondition(self, setup: Setup, array: Array, workload: Workload) -> Conditioned:
+        assert self.bare in (None, array.geometry)
         assert not array.geometry.missing, "an array is conditioned with all its members"
         assert self.standing == array.geometry
-        self.conditionings.append((array.geometry, workload.is_random))
-        self.is_random, self.is_fresh = workload.is_random, False
+        self.conditionings.append((array.geometry, workload.pattern))
+        self.pattern, self.is_fresh = workload.pattern, False
         if array.geometry == self.bare:
-            self.drives_random = workload.is_random
+            self.drives_pattern, self.is_refreshed = workload.pattern, True
         return Conditioned(WRITE, SETTLED)
 
     def execute(self, kind: StepKind, geometry: Geometry, what: Workload | Rounds) -> Measured:
@@ -137,7 +136,7 @@ class SimulatedArrays:
         assert self.standing == failed
         if kind in (StepKind.MEASURED, StepKind.REBUILD):
             assert isinstance(what, Workload)
-            assert self.is_random == what.is_random
+            assert self.pattern == what.pattern
             assert self.builds[-1][1] == Fill(1, "128k")
         else:
             assert self.is_fresh
@@ -161,7 +160,7 @@ class SimulatedArrays:
     def rebuild(self, setup: Setup, array: Array, workload: Workload) -> Rebuild:
         geometry = replace(array.geometry, rebuilding=True)
         found = Rebuild(geometry, 60.0, 1 << 28, self.execute(StepKind.REBUILD, geometry, workload), 0)
-        self.is_random = None
+        self.pattern = None
         return found
 
 
@@ -172,7 +171,7 @@ def arrays() -> Iterator[SimulatedArrays]:
         patch.setattr(array_lifecycle, "build", found.build)
         patch.setattr(array_lifecycle, "stop", found.stop)
         patch.setattr(array_lifecycle, "assemble", found.assemble)
-        patch.setattr(confirmation, "confirm", found.confirm)
+        patch.setattr(refresh, "refresh", found.refresh)
         patch.setattr(members, "fail_members", found.fail)
         patch.setattr(readopt_array, "count", lambda setup, array, moment: None)
         patch.setattr(precondition, "until_steady", found.precondition)
@@ -232,7 +231,7 @@ def test_plan_order_builds_what_the_plan_says(steps: list[CampaignStep], protoco
             ask(here, step)
     assert found.did == list(planned)
     assert found.builds == [(each.geometry, each.fill) for each in todo if isinstance(each, Build)]
-    conditionings = [(each.geometry, each.workload.is_random) for each in todo if isinstance(each, Precondition)]
+    conditionings = [(each.geometry, each.workload.pattern) for each in todo if isinstance(each, Precondition)]
     assert found.conditionings == conditionings
 
 
@@ -248,7 +247,7 @@ def test_drives_are_filled_once_and_conditioned_once_a_class(steps: list[Campaig
         for step in planned:
             ask(here, step)
     assert found.builds == [(widest, Fill(1, "128k"))]
-    assert sorted(found.conditionings) == sorted((widest, each) for each in {step.is_random for step in steps})
+    assert sorted(found.conditionings) == sorted((widest, each) for each in {str(step.pattern) for step in steps})
 
 
 def test_the_widest_array_comes_first() -> None:
@@ -270,13 +269,18 @@ def test_an_array_that_cannot_be_assembled_costs_no_conditioning() -> None:
     assert [each for each, _ in found.builds].count(HEALTHY) == 1
 
 
-def test_what_is_not_confirmed_is_conditioned_on() -> None:
-    step = CampaignStep(StepKind.MEASURED, OTHER, READ)
-    with arrays() as found:
-        found.confirms = False
-        ask(campaign(in_order([step], ON_DRIVES), ON_DRIVES), step)
-    assert found.conditionings == [(Geometry(RaidLevel.DRIVE, 3), True), (OTHER, True)]
-    assert found.did == [step]
+def test_measurements_of_one_pattern_are_one_experiment() -> None:
+    steps = [CampaignStep(StepKind.MEASURED, *each) for each in [(HEALTHY, READ), (OTHER, WRITE)]]
+    stream = CampaignStep(StepKind.MEASURED, OTHER, STREAM)
+    rebuild = CampaignStep(StepKind.REBUILD, REBUILDING, READ)
+    in_visits = replace(ON_DRIVES, visits=VisitRule())
+    plan = CampaignPlan.of([*steps, stream, rebuild], in_visits)
+    assert plan.experiment(steps[0]) == plan.experiment(steps[1]) == tuple(steps)
+    assert plan.experiment(stream) == (stream,)
+    assert plan.experiment(rebuild) == ()
+    unplanned = CampaignStep(StepKind.MEASURED, FAILED, READ)
+    assert plan.experiment(unplanned) == (*steps, unplanned)
+    assert CampaignPlan.of(steps, ON_DRIVES).experiment(steps[0]) == ()
 
 
 @given(st.lists(st.sampled_from(STEPS), min_size=1, unique=True), st.data())

@@ -346,19 +346,6 @@ def test_a_document_that_is_being_written_is_none_yet(version: str, cut: int) ->
     assert reader.seconds == parse(data).seconds > parse(running).seconds
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("case", ["randread", "randwrite", "randrw70", "side-by-side"])
-def test_bytes_of_what_still_runs_are_those_of_the_ios_that_were_timed(version: str, case: str) -> None:
-    """fio's own count of bytes is not of the same moment: that of the last document but one is off."""
-    data = captured(version, case).output
-    running = fed(data[: data.rindex(b"\n{") + 1], [])
-    size = captured(version, case).expectation.block_bytes
-    assert size
-    found = running.so_far(size)
-    assert all(each.read_bytes + each.write_bytes == each.ios * size for each in found.intervals)
-    assert any(each.read_bytes + each.write_bytes != each.ios * size for each in running.so_far().intervals)
-
-
 @given(st.integers(1, 40), st.integers(1, 8))
 def test_of_many_documents_only_so_many_are_kept_and_nothing_is_lost(count: int, most: int) -> None:
     documents = [document(1000 * n, {64: 5 * n, 128: n * n}) for n in range(1, count + 1)]
@@ -402,14 +389,13 @@ def test_spells_do_not_depend_on_how_many_documents_are_kept() -> None:
     assert len(spells[0]) == 199
 
 
-@pytest.mark.parametrize(("drives", "kept"), [(1, 2000), (3, 666), (24, 480)])
-def test_of_many_drives_fewer_documents_are_kept(drives: int, kept: int) -> None:
-    reader, names = StatusReader(MOST_DOCUMENTS), [f"drive-{number}" for number in range(drives)]
-    for number in range(1, 2 * kept):
+def test_of_many_drives_only_so_many_documents_are_kept() -> None:
+    reader, names = StatusReader(MOST_DOCUMENTS), [f"drive-{number}" for number in range(24)]
+    for number in range(1, 2 * MOST_DOCUMENTS):
         reader.feed(written([named(document(1000 * number, {64: number}), *names)]))
         held = len(reader.so_far().intervals) if number % 97 == 0 else 0
-        assert held <= kept + 1
-    assert kept / 2 <= len(reader.whole().intervals) <= kept + 1
+        assert held <= MOST_DOCUMENTS + 1
+    assert MOST_DOCUMENTS / 2 <= len(reader.whole().intervals) <= MOST_DOCUMENTS + 1
 
 
 def test_a_clock_that_was_set_is_found_between_documents_that_are_not_kept() -> None:

@@ -156,14 +156,8 @@ def test_what_was_read_while_it_ran_is_not_read_again_and_not_lost() -> None:
         assert b"".join(running.read_new()) == b""
         machine.output += b"}\n{3}\n"
         finished = running.end()
-    assert b"".join(finished.rest()) == b"}\n{3}\n"
     assert b"".join(finished.pieces()) == b"{1}\n{2}\n{3}\n"
     assert len(set(machine.paths)) == 1
-
-
-def test_one_that_was_never_read_while_it_ran_has_all_of_it_left() -> None:
-    finished = process.run(Machine(output=b"{1}\n"), JOB, 1)
-    assert b"".join(finished.rest()) == b"".join(finished.pieces()) == b"{1}\n"
 
 
 def test_a_rest_that_cannot_be_fetched_leaves_what_was_read() -> None:
@@ -172,7 +166,7 @@ def test_a_rest_that_cannot_be_fetched_leaves_what_was_read() -> None:
         list(running.read_new())
         machine.output = None
         finished = running.wait(1)
-    assert (list(finished.pieces()), list(finished.rest())) == ([b"{1}\n"], [])
+    assert list(finished.pieces()) == [b"{1}\n"]
 
 
 def test_what_arrives_damaged_or_endless_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +228,6 @@ def test_the_real_scripts_read_what_is_new_and_give_its_memory_back(tmp_path: Pa
         file.write(content[80_000:])
         finished = running.end()
     assert b"".join(finished.pieces()) == content
-    assert b"".join(finished.rest()) == content[80_000:]
     assert not path.exists()
     # The second time, what was read the first time is given back; whole pages, and what it takes to note that.
     assert machine.blocks[1] * 512 < 80_000 - 40_000

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import math
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -155,26 +154,6 @@ class UnderWay:
     #: Its output, when it has ended.
     output: bytes = b""
 
-    @classmethod
-    def of(
-        cls,
-        fio: Fio,
-        array: Array,
-        workload: Workload,
-        seconds: float,
-        report_s: int,
-        swing: tuple[float, float] | None = None,
-    ) -> UnderWay:
-        """As ``fio`` does it; the scatter depends on array and workload alone. ``swing``: period and share."""
-        draw = random.Random(f"{array.geometry} {workload}")  # noqa: S311
-        shares = [1 + draw.gauss(0, fio.noise) for _ in range(round(seconds / report_s))]
-        if swing:
-            turns = (2 * math.pi * number * report_s / swing[0] for number in range(len(shares)))
-            shares = [share + swing[1] * math.sin(turn) for share, turn in zip(shares, turns, strict=True)]
-        curve = [(number * report_s, float(report_s), share) for number, share in enumerate(shares)]
-        parts = [[in_buckets(each) for each in part] for part in fio.parts(array, workload, curve)]
-        return cls(fio_documents.documents(*parts, ahead=AHEAD), report_s, intervals=parts)
-
     @property
     def lasts_s(self) -> float:
         return min(len(self.documents) * self.report_s, self.dies_s)
@@ -225,7 +204,7 @@ class UnderWay:
         self.ended = True
         packed = gzip.compress(data[self.given :], mtime=0)
         done = replace(completed(["fio"], stderr=said), elapsed_s=self.others_s + self.now_s)
-        return FinishedProcess(done, b"".join([*self.parts, packed]), packed)
+        return FinishedProcess(done, b"".join([*self.parts, packed]))
 
     def __enter__(self) -> UnderWay:
         return self

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -41,9 +40,8 @@ from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import health, inspection, locking, survey, write_cache, write_counters
 from pytest_ssdqual.rig.fio import process
-from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
-from pytest_ssdqual.rig.fio.process import RunningProcess
 from pytest_ssdqual.rig.guard import lease, shared_paths
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts, local, ssh
@@ -58,7 +56,7 @@ from pytest_ssdqual.rig.machine.machine import (
 )
 from pytest_ssdqual.rig.md import ceiling, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, rebuild, sequential_verdict
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, rebuild
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure
@@ -78,7 +76,7 @@ from support.simulator.simulated_surroundings import Surroundings, traffic
 
 SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
 REAL_BODY = integrity.body_of
-REAL_RUN, REAL_START, REAL_FILL = fixed_time.run, sequential_verdict.start, array_lifecycle.fill_up
+REAL_RUN, REAL_FILL = fixed_time.run, array_lifecycle.fill_up
 REAL_CEILING = ceiling.measure
 FETCHES = (process.FETCH, process.FETCH_REST, process.READ_NEW)
 LSBLK_BYTES = 480_103_981_056
@@ -539,27 +537,6 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
         return REAL_RUN(setup, array, workload, kind, window)
 
 
-def simulated_start(setup: Setup, array: Array, workload: Workload, job: Job) -> RunningProcess:
-    """``sequential_verdict.start``, with a simulated process."""
-    machine = machine_of(setup)
-    machine.runs += 1
-    scene = machine.scene
-    fio = simulated_fio.Fio(scene.speeds(array), scene.scatter, machine.runs, scene.md_iops, restless(scene))
-    seconds = setup.protocol.ramp_s + (rule.limit_s if (rule := setup.protocol.sequential) else 0.0)
-
-    def under_way() -> UnderWay:
-        machine.begin_run()
-        running = UnderWay.of(fio, array, workload, seconds, rule.report_s if rule else 1)
-        running.dies_s = machine.scene.dies_s or running.dies_s
-        running.ran = partial(machine.surroundings.ran, array)
-        if workload.writes:
-            machine.write(array, round(seconds))
-        return struck(machine, array, running)
-
-    with machine.about_to_run(under_way):
-        return REAL_START(setup, array, workload, job)
-
-
 def restless(scene: Scene) -> tuple[str, ...]:
     """Drives with the trouble ``restless:SERIAL``."""
     return tuple(each.partition(":")[2] for each in scene.trouble if each.startswith("restless:"))
@@ -654,7 +631,6 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(ssh, "connect", connect_ssh)
     patch.setattr(lab, "start", start)
     patch.setattr(fixed_time, "run", simulated_run)
-    patch.setattr(sequential_verdict, "start", simulated_start)
     patch.setattr(array_lifecycle, "fill_up", simulated_fill)
     patch.setattr(members, "fail_members", simulated_fail)
     patch.setattr(rebuild, "rebuild", simulated_rebuild)
