@@ -169,13 +169,13 @@ class Explorer:
         """Probe a workload once; return None if it has no promise or the budget is used up."""
         if workload in self.log or not self.promised.limits(workload):
             return self.log.get(workload)
-        if not self.budget.allows(self.spent_s, len(self.log), dimensions.duration_s(self.probing)):
+        if not self.budget.allows(self.spent_s, len(self.log), dimensions.probe_s(self.probing)):
             self.is_cut = True
             return None
         found = self._probed(workload, EXPLORED, self.probing)
         if found.look is ProbedFigures.UNMEASURABLE:
             again = dimensions.longer(self.probing)
-            if self.budget.allows(self.spent_s + found.seconds, len(self.log), dimensions.duration_s(again)):
+            if self.budget.allows(self.spent_s + found.seconds, len(self.log), dimensions.probe_s(again)):
                 second = self._probed(workload, EXPLORED_LONGER, again)
                 found = replace(second, seconds=found.seconds + second.seconds)
             else:
@@ -415,7 +415,7 @@ class Explore:
         """Write a fio job file into the run folder; return its name."""
         targets, workload = self._targets(), suspect.workload
         protocol = dimensions.probing(self._run.protocol)
-        width, seconds = found.geometry.width, dimensions.duration_s(protocol)
+        width, seconds = found.geometry.width, dimensions.probe_s(protocol)
         drives = [each.identity for each in self._drives]
         load = self._campaign.setup.load.drives.of(drives, bare=found.geometry.is_side_by_side)
         job = jobs.measurement(workload, targets, width, seconds, load=load)

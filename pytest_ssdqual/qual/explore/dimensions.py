@@ -159,14 +159,18 @@ class Budget:
 
 
 def probing(protocol: Protocol) -> Protocol:
-    """Protocol of a probe: the given one, but a single short window, also of one with visits.
+    """Protocol of a probe: the given one, but a single short measurement of fixed length.
 
-    A probe only suggests, and the protocol itself measures a suspect again.
+    A probe only suggests; the protocol itself measures a suspect again.
     """
     # A round lasts at least a second.
-    longest_s = max(LONGEST_PROBE_S, protocol.steady.window)
-    window_s = protocol.explore.measurement_s or min(protocol.window_s, longest_s)
+    usual_s = min(protocol.window_s, max(LONGEST_PROBE_S, protocol.steady.window))
+    window_s = protocol.explore.measurement_s or usual_s
     return replace(protocol, visits=None, window_s=window_s, attempts=1, repeats=1)
+
+
+#: Length of the second attempt, in multiples of the first.
+LONGER = 5
 
 
 def longer(probing: Protocol) -> Protocol:
@@ -177,12 +181,8 @@ def longer(probing: Protocol) -> Protocol:
     return replace(probing, window_s=LONGER * probing.window_s)
 
 
-#: Length of the second attempt, in multiples of the first.
-LONGER = 5
-
-
-def duration_s(probing: Protocol) -> float:
-    """Return the time of one probe, its ramp included, seconds."""
+def probe_s(probing: Protocol) -> float:
+    """Time of one measurement, seconds."""
     return probing.ramp_s + probing.window_s
 
 

@@ -18,8 +18,8 @@ from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import TooFew
+from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.resume.rebuild_measurements import BUILDERS, Shelf
@@ -69,8 +69,7 @@ class NotedMeasurement:
     @property
     def basis(self) -> Basis:
         """Basis of its intervals at 95 %, as of verdicts."""
-        seconds = sum(run.window_s for run in self.runs)
-        return Basis(seconds=seconds, visited=self.visited)
+        return Basis(repeats=1 if self.visited else len(self.runs), visited=self.visited)
 
     def interval(self) -> tuple[float, float] | None:
         """Interval of ``rate`` as in verdicts (95 %, from the rounds of all repeats); None with too few rounds."""

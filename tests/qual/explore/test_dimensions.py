@@ -120,7 +120,7 @@ def test_a_fixed_protocol_probes_for_a_minute_once() -> None:
     probing = spaces.probing(intel)
     assert (intel.window_s, intel.repeats) == (600, 2)
     assert (probing.window_s, probing.repeats, probing.attempts, probing.ramp_s) == (60, 1, 1, 120)
-    assert spaces.duration_s(probing) == 180
+    assert spaces.probe_s(probing) == 180
     assert spaces.longer(probing).window_s == 300
     said = replace(intel, explore=ExploreRule(measurement_s=30))
     assert spaces.probing(said).window_s == 30

@@ -145,7 +145,9 @@ def chart(notes: Notes, noted: NotedMeasurement, judged: Judged, key: str) -> Ch
     if not found:
         return None
     part = "visit" if noted.visited else "repeat"
-    names = [f"{part} {index + 1}" for index in range(len(found))]
+    # A visit that is left out is the first one.
+    begin = 2 if noted.visited and noted.visited.left_out else 1
+    names = [f"{part} {number}" for number in range(begin, begin + len(found))]
     legends = names if len(found) > 1 else [measure.name]
     curves = [TimeCurve(name, legend, *series) for name, legend, series in zip(names, legends, found, strict=True)]
     title = f"{noted.geometry} {noted.workload}: {measure.name} over time"

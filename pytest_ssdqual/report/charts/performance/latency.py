@@ -54,11 +54,10 @@ def tail(notes: Notes, noted: NotedMeasurement) -> TailCurve | None:
     if not runs:
         return None
     rounds = tuple(chain.from_iterable(run.round_latency() for run in runs))
-    basis = noted.basis.uncut
     found: list[tuple[str, Estimate]] = []
     for name, q in QUANTILES:
         try:
-            estimate = quantile_of_rounds(rounds, q, basis)
+            estimate = quantile_of_rounds(rounds, q, noted.basis)
         except TooFew as reason:
             return TailCurve(noted, tuple(found), str(reason)) if found else None
         if estimate.unbounded:

@@ -112,6 +112,10 @@ def test_cells_are_drawn_by_visit() -> None:
         ("visit 1", "120.0 s"),
         ("visit 2", "240.0 s"),
     ]
+    later = notes(visited=plain(replace(visited, left_out="the first one was 9 % slower")))
+    shown = chart_of(later.story, later.judged[0])
+    assert shown is not None
+    assert {row[0] for row in shown.table.rows} == {"visit 2", "visit 3"}
     repeats = chart_of(apart.story, apart.judged[0])
     assert repeats is not None
     assert [row[0] for row in repeats.table.rows] == ["repeat 1", "repeat 2", "repeat 3"]
