@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.progress_events import PRIOR_S, Planned, array_of
+from pytest_ssdqual.qual.progress_events import Planned, array_of
 from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.report.run_folder.manifest import NONE
 from pytest_ssdqual.report.view.tables import Table, text_table
@@ -101,26 +101,18 @@ class PrintedPlan:
     @property
     def planned(self) -> Planned:
         """The plan as a progress event."""
-        starts: dict[str, float] = {}
+        names: list[str] = []
+        starts_s: list[float] = []
         passed_s = 0.0
         for array in self.arrays:
-            starts.setdefault(array_of(array.geometry), passed_s)
+            name = array_of(array.geometry)
+            if name not in names[-1:]:
+                names.append(name)
+                starts_s.append(passed_s)
             passed_s += array.seconds
-        starts |= {name: begin_s for name, begin_s, _ in self.measurements}
-        lengths_s = tuple(length_s for _, _, length_s in self.measurements)
-        return Planned(
-            self.seconds,
-            tuple(starts),
-            tuple(starts.values()),
-            # Durations that are expected vary, so a few of them show little, too.
-            prior_s=max([PRIOR_S, *(VARYING * length_s for length_s in lengths_s)]),
-            lengths_s=lengths_s,
-            measured=tuple(name for name, _, _ in self.measurements),
-        )
+        return Planned(self.seconds, tuple(names), tuple(starts_s))
 
 
-#: Expected durations that count as done exactly as planned: a measurement takes from a third to three times of it.
-VARYING = 2.0
 #: The plan is not split into bands of columns.
 UNLIMITED = 10_000
 HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")
