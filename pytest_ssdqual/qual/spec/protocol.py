@@ -30,7 +30,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import (
     VisitRule,
     WriteCacheRule,
 )
-from pytest_ssdqual.qual.spec.toml import TABLE, BlockSize, Percentage, Seconds, Strict
+from pytest_ssdqual.qual.spec.toml import TABLE, BlockSize, Seconds, Strict
 
 #: Default of ``ExploreRule.measurement_s`` in a protocol of fixed length, at most.
 LONGEST_PROBE_S = 60.0
@@ -140,7 +140,7 @@ class PreconditionTable(Strict):
     limit: Annotated[Seconds, Field(gt=0)]
     capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
     limit_capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
-    drift_percent: Annotated[Percentage, Field(ge=0, le=50)] = 0.0
+    drift_percent: Annotated[float, Field(ge=0, le=50)] = 0.0
     of: Literal["drives", "arrays"] = "arrays"
 
     @model_validator(mode="after")

@@ -194,7 +194,7 @@ class VerdictRule:
 #: Shortest cell for acceptance, seconds: its first ten are compared with the rest.
 LEAST_CELL_S = 20.0
 #: Cells of a workload in each visit.
-CellCounts = tuple[Annotated[int, Field(ge=1, le=1000)], ...]
+CellCounts = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(strict=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class VisitRule:
     #: Writes to all bare drives before each array is assembled of them.
     refresh_s: Annotated[Seconds, Field(alias="refresh", ge=0)] = 180.0
     #: How far a drive may be from the rate at which it settled before an array is assembled of it.
-    refresh_percent: Annotated[Percentage, Field(gt=0, le=50)] = 3.0
+    refresh_percent: Annotated[float, Field(gt=0, le=50)] = 3.0
 
     @property
     def before_first_look(self) -> int:
