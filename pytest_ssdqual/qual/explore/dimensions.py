@@ -159,19 +159,18 @@ class Budget:
 
 
 def probing(protocol: Protocol) -> Protocol:
-    """Protocol of a probe: the given one, but a single short measurement.
+    """Protocol of a probe: the given one, but a single short measurement of fixed length.
 
-    In a sequential protocol the looks end earlier, and no figure waits for the end of a plateau: a probe only suggests,
-    and the protocol itself measures a suspect again.
+    A probe only suggests; the protocol itself measures a suspect again.
     """
-    rule, looks = protocol.explore, protocol.sequential
-    if looks is not None:
-        limit_s = rule.measurement_s or 2 * looks.first_s
-        looks = replace(looks, limit_s=max(looks.first_s, limit_s), plateau_s=0.0)
-        return replace(protocol, sequential=looks, attempts=1, repeats=1)
     # A round lasts at least a second.
-    window_s = rule.measurement_s or min(protocol.window_s, max(LONGEST_PROBE_S, protocol.steady.window))
-    return replace(protocol, window_s=window_s, attempts=1, repeats=1)
+    usual_s = min(protocol.window_s, max(LONGEST_PROBE_S, protocol.steady.window))
+    window_s = protocol.explore.measurement_s or usual_s
+    return replace(protocol, visits=None, window_s=window_s, attempts=1, repeats=1)
+
+
+#: Length of the second attempt, in multiples of the first.
+LONGER = 5
 
 
 def longer(probing: Protocol) -> Protocol:
@@ -179,23 +178,12 @@ def longer(probing: Protocol) -> Protocol:
 
     The slowest workloads have too few I/Os in the first attempt, and uneven ones need longer rounds.
     """
-    if probing.sequential is None:
-        return replace(probing, window_s=LONGER * probing.window_s)
-    return replace(probing, sequential=replace(probing.sequential, limit_s=LONGER * probing.sequential.limit_s))
+    return replace(probing, window_s=LONGER * probing.window_s)
 
 
-#: Length of the second attempt, in multiples of the first.
-LONGER = 5
-
-
-def shortest_s(probing: Protocol) -> float:
-    """Least time of one measurement, seconds."""
-    return probing.ramp_s + (probing.window_s if probing.sequential is None else probing.sequential.first_s)
-
-
-def longest_s(probing: Protocol) -> float:
-    """Longest time of one measurement, seconds."""
-    return probing.ramp_s + (probing.window_s if probing.sequential is None else probing.sequential.limit_s)
+def probe_s(probing: Protocol) -> float:
+    """Time of one measurement, seconds."""
+    return probing.ramp_s + probing.window_s
 
 
 def _pattern(read_percent: int, *, is_random: bool) -> str:

@@ -1,7 +1,6 @@
-"""Measurements of one workload on one array: `Run` (one fio process) and `Measured` (its repeats).
+"""Measurements of one workload on one array: `Run` (one fio process) and `Measured` (its repeats, or its cells).
 
-A run consists of `interval.Interval`s and `interval.Spell`s. A `Look` marks a run as it was at one interim analysis
-of a sequential measurement.
+A run consists of `interval.Interval`s and `interval.Spell`s.
 """
 
 from __future__ import annotations
@@ -13,45 +12,14 @@ from typing import Annotated, ClassVar
 
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.interval import Interval, Spell, inside, merged
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.spec.claims import Scope
-from pytest_ssdqual.qual.stats.shared_evidence import NOTHING_KNOWN, SharedEvidence
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One planned interim analysis; its run is cut into blocks of equal length, all after the ramp."""
-
-    #: Counted from 1.
-    number: int
-    #: Number of planned looks.
-    of: int
-    #: Two-sided confidence of intervals at this look, so that all looks together hold at the protocol's.
-    level: float
-    #: Warm-up by the truncation rule, seconds after the ramp. Means leave it out; extremes and quantiles use the whole
-    #: series.
-    warmup_s: float
-    #: Blocks at the beginning that means ignore.
-    left_out: int = 0
-    #: Blocks behind those that are warm-up too, and only show whether a trend continues.
-    head: int = 0
-    #: See ``SequentialRule``.
-    slowest_s: float = 2100.0
-    pause_s: float = 60.0
-    #: Length of a spell, for which the slowest I/O and the slowest second are recorded, seconds.
-    spell_s: float = 10.0
-    #: What was known of the drives when the measurement began.
-    shared: Annotated[SharedEvidence, Added()] = NOTHING_KNOWN
-    #: The same as ``level``, for claims about the slowest I/Os and seconds: looks before ``SequentialRule.observe_s``
-    #: do not decide these, so fewer looks share the error. None: ``level``.
-    extremes_level: Annotated[float | None, Added()] = None
-
 
 #: Length of a spell and the fewest spells of a window; shorter windows have shorter spells, down to fio's shortest
 #: reporting interval. Long enough for the I/Os of one stall to be in one spell, short enough for most spells to be
@@ -86,7 +54,6 @@ class RunRecord:
     seen: ProcessEnvironment | None
     #: Name of fio's output in the run folder.
     raw: str
-    look: Look | None
     spell_length_s: Annotated[float | None, Added()] = None
 
 
@@ -114,15 +81,13 @@ class Run:
     seen: ProcessEnvironment | None = None
     #: For drives side by side, every member's own intervals, in the order of ``members``; empty for an array.
     parts: tuple[tuple[Interval, ...], ...] = ()
-    #: For a sequential measurement; its rounds are then blocks of one series, not independent rounds.
-    look: Look | None = None
     #: Extremes of fio's reports, which may be finer than the intervals, and for drives side by side those of every
     #: member. Empty if they are those of the intervals.
     reports: tuple[Spell, ...] = ()
     part_reports: tuple[tuple[Spell, ...], ...] = ()
     #: The spec promises something about heat: it is the product's, and no objection to the measurement.
     is_heat_promised: bool = False
-    #: Length of a spell, seconds; None: that of the look, or as the window's length has it.
+    #: Length of a spell, seconds; None: as the window's length has it.
     spell_length_s: float | None = None
 
     def __repr__(self) -> str:
@@ -236,8 +201,6 @@ class Run:
     @property
     def spell_s(self) -> float:
         """Length of a spell, seconds."""
-        if self.look:
-            return self.look.spell_s
         return self.spell_length_s or min(SPELL_S, max(SHORTEST_SPELL_S, self.window_s / FEWEST_SPELLS))
 
     @property
@@ -316,7 +279,6 @@ class Run:
             cpu_busy=self.cpu_busy,
             seen=self.seen,
             raw=self.raw,
-            look=self.look,
             spell_length_s=self.spell_length_s,
         )
 
@@ -340,8 +302,8 @@ class Measured:
     """One or more runs of the same workload on the same array, judged together: their rounds are pooled."""
 
     runs: tuple[Run, ...]
-    #: If the runs are cells of rounds with other workloads.
-    interleaved: Interleaved | None = None
+    #: If the runs are the cells of visits.
+    visited: Visited | None = None
 
     kind: ClassVar[Scope] = Scope.RUN
 
@@ -372,21 +334,14 @@ class Measured:
         return self.runs[0].drive
 
     @property
-    def look(self) -> Look | None:
-        """The look of a sequential measurement; None for one of fixed length."""
-        return self.runs[0].look
-
-    @property
     def has_stopping_rule(self) -> bool:
-        """Return whether looks, or looks at rounds, ended it; False for one of fixed length."""
-        return self.look is not None or self.interleaved is not None
+        """Return whether looks after its visits ended it; False for one of fixed length."""
+        return self.visited is not None
 
     @property
     def is_last(self) -> bool:
         """Return whether no further look is planned; measurements of fixed length have none."""
-        if self.interleaved:
-            return self.interleaved.is_last
-        return self.look is None or self.look.number == self.look.of
+        return self.visited is None or self.visited.is_last
 
     @property
     def observed_s(self) -> float:
@@ -408,7 +363,7 @@ class Measured:
         if not self.runs[0].parts:
             return (self,)
         members = zip(*(run.of_members() for run in self.runs), strict=True)
-        return tuple(Measured(runs, self.interleaved) for runs in members)
+        return tuple(Measured(runs, self.visited) for runs in members)
 
     def raw_files(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(run.raw for run in self.runs))
@@ -437,4 +392,4 @@ class Measured:
     def summary(self) -> dict[str, object]:
         """Return what the journal holds."""
         found: dict[str, object] = {"iops": self.iops, "runs": [run.record() for run in self.runs]}
-        return found | ({"interleaved": self.interleaved} if self.interleaved else {})
+        return found | ({"visited": self.visited} if self.visited else {})

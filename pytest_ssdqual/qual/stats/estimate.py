@@ -2,7 +2,7 @@
 
 Single I/Os and single seconds are not independent: a million I/Os share a dozen garbage-collection events, so an
 interval computed from the number of I/Os is far too narrow. The independent observation is the round. Intervals of
-quantiles are in `latency`, those of one continuous series in `batch_means`.
+quantiles are in `latency`, those of visits in `intervals`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Estimate:
     unit: Unit
     #: The interval is the resolution of a single reading; a longer measurement would not make it narrower.
     is_reading: bool = False
-    #: Two-sided confidence of the interval; in a sequential measurement, of all looks together.
+    #: Two-sided confidence of the interval; after visits, of all looks together.
     confidence: float = CONFIDENCE
     #: Condition under which the number holds, in words: ``rounds of 2 min``.
     basis: str = ""
@@ -84,8 +84,9 @@ def format_confidence(confidence: float) -> str:
     return f"{100 * confidence:.6g} %"
 
 
-#: By how much more often an interval for a share of the error rate fails at any of 41 looks than that share, for each
-#: factor of e: 1.32 times for 1/12, 1.62 for 1/180, 1.65 for 1/264 (``group_sequential.staying_inside``). Rounded up.
+#: By how much more often an interval for a share of the error rate fails at any of up to 41 looks than
+#: that share, for each factor of e: 1.32 times for 1/12, 1.62 for 1/180, 1.65 for 1/264
+#: (``group_sequential.staying_inside``). Rounded up.
 SHARED_LOOKS = 0.13
 
 

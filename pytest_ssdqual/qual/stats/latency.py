@@ -26,8 +26,8 @@ from statistics import stdev, variance
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of, buckets_of
 from pytest_ssdqual.qual.measured.interval import MAX_NS, Spell
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.stats.batch_means import ROUNDS, Basis, require_rounds
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, format_confidence, student_t
+from pytest_ssdqual.qual.stats.intervals import ROUNDS, Basis, require_rounds
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 
 
@@ -54,9 +54,6 @@ TAIL_IOS = 10
 #: fewer the drive may have any tail.
 TAIL_ROUNDS = 3
 
-#: Number of independent rounds that the blocks of a look amount to (``qual.stats.batch_means.MEANS``).
-LOOK_ROUNDS = 10
-
 
 def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS) -> Estimate:
     """Mean latency over all I/Os, nanoseconds, with an interval that covers its variation between rounds.
@@ -65,7 +62,7 @@ def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS) -> E
     fio's buckets. ``n`` counts I/Os. ``TooFew`` below two rounds or without I/Os.
     """
     require_rounds(len(rounds))
-    merged = LatencyHistogram.merged(basis.settled(rounds))
+    merged = LatencyHistogram.merged(rounds)
     if not merged:
         raise TooFew(f"a mean latency needs I/Os, there are none in {len(rounds)} rounds")
     found = basis.time_each([each.sum_ns for each in rounds], [each.total for each in rounds])
@@ -141,19 +138,13 @@ def _apart(rounds: Sequence[LatencyHistogram], q: float, basis: Basis) -> float:
     """Factor by which the quantile may be wrong, from the scatter of the rounds' own quantiles (Student's t of
     logarithms).
 
-    Used for independent rounds, and for intervals that share an error rate. The share of I/Os beyond a limit is skewed
-    over rounds whose levels differ: from five rounds that differ by 20 %, 16 % of the p99 exactly on their limit passed
-    without this, and 9 % with it. If rounds differ by more than the I/Os within them, no I/O lies outside all rounds,
-    and the share beyond the slowest seems certain. But the medians of five rounds enclose the true median in only 15
-    of 16 cases, so they are no evidence for more.
+    The share of I/Os beyond a limit is skewed over rounds whose levels differ: from five rounds
+    that differ by 20 %, 16 % of the p99 exactly on their limit passed without this, and 9 % with
+    it. If rounds differ by more than the I/Os within them, no I/O lies outside all rounds, and the
+    share beyond the slowest seems certain. But the medians of five rounds enclose the true median
+    in only 15 of 16 cases, so they are no evidence for more.
     """
-    if basis.confidence_level.share >= 1 and basis.look:
-        return 1.0
-    settled = basis.settled(rounds)
-    # The blocks of a look are not independent.
-    size = max(1, len(settled) // LOOK_ROUNDS) if basis.look else 1
-    pooled = (LatencyHistogram.merged(settled[at : at + size]) for at in range(len(settled) % size, len(settled), size))
-    own = [math.log(max(1, each.quantile(q).value_ns)) for each in pooled if each]
+    own = [math.log(max(1, each.quantile(q).value_ns)) for each in rounds if each]
     if len(own) < 2:
         return math.inf
     return math.exp(min(700.0, student_t(basis.level, len(own) - 1) * stdev(own) / math.sqrt(len(own))))
@@ -185,13 +176,12 @@ def _highest_share(slow: Sequence[int], totals: Sequence[int], basis: Basis) -> 
     """
     from scipy.special import gammaincinv
 
-    high, settled = basis.bounds(slow, totals).high, basis.settled(slow)
-    largest = max(settled)
-    if not largest or all(settled):
+    high, largest = basis.bounds(slow, totals).high, max(slow)
+    if not largest or all(slow):
         return high
-    counted, squares = sum(settled) + largest, sum(each**2 for each in settled) + largest**2
+    counted, squares = sum(slow) + largest, sum(each**2 for each in slow) + largest**2
     events = float(gammaincinv(counted**2 / squares, (1 + basis.level) / 2)) * squares / counted
-    return max(high, events / sum(basis.settled(totals)))
+    return max(high, events / sum(totals))
 
 
 def _slower_than(values: Sequence[int], rounds: Sequence[LatencyHistogram]) -> list[tuple[int, ...]]:
@@ -316,7 +306,7 @@ class Exceedance:
 
 def slower_than(limit_ns: float, measured: Measured, confidence_level: ConfidenceLevel) -> Exceedance:
     """Count the I/Os slower than ``limit_ns`` in everything behind the ramp. ``TooFew`` without time."""
-    spells, level = measured.spells, Basis.of_extremes(measured, confidence_level).level
+    spells, level = measured.spells, Basis.of(measured, confidence_level).level
     seconds = sum(run.seconds for run in measured.runs)
     if not spells or seconds <= 0:
         raise TooFew("the rate of slow I/Os needs a time of observation, there is none")
@@ -342,7 +332,7 @@ def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: flo
     """Latency that is exceeded ``per_hour`` times an hour, nanoseconds."""
     spells = measured.spells
     seconds = sum(run.seconds for run in measured.runs)
-    level = Basis.of_extremes(measured, confidence_level).level
+    level = Basis.of(measured, confidence_level).level
     lows, highs = _slowest_between(spells)
     found = return_level(lows, highs, seconds, per_hour, level)
     return replace(found, low=max(0.0, found.low))

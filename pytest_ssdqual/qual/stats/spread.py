@@ -18,8 +18,8 @@ from pytest_ssdqual.qual.detect.outliers import of_others
 from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats import latency
-from pytest_ssdqual.qual.stats.batch_means import ROUNDS, Basis
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable, TooFew, student_t
+from pytest_ssdqual.qual.stats.intervals import ROUNDS, Basis
 from pytest_ssdqual.qual.stats.latency import ExceedanceLevel, return_level
 from pytest_ssdqual.qual.units import Unit, format_duration
 
@@ -45,7 +45,7 @@ class SpellMaxima:
         spells = measured.spells
         if empty := sum(not each.max_ns for each in spells):
             raise TooFew(f"{empty} of {len(spells)} {_length(measured.spell_s)} have no I/O")
-        basis = Basis.of_extremes(measured, confidence_level)
+        basis = Basis.of(measured, confidence_level)
         return cls(tuple(each.max_ns for each in spells), measured.spell_s, basis)
 
     @property
@@ -145,7 +145,7 @@ def _slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: fl
     found = return_level(
         [-(each.slowest_high + edge) for each in measured.spells],
         [-max(0.0, each.slowest_low - edge) for each in measured.spells],
-        sum(run.seconds for run in measured.runs), per_hour, Basis.of_extremes(measured, confidence_level).level,
+        sum(run.seconds for run in measured.runs), per_hour, Basis.of(measured, confidence_level).level,
     )  # fmt: skip
     low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
     high = -found.low
@@ -159,7 +159,7 @@ def _fastest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: fl
     return return_level(
         [max(0.0, each.fastest_low - edge) for each in measured.spells],
         [each.fastest_high + edge for each in measured.spells],
-        sum(run.seconds for run in measured.runs), per_hour, Basis.of_extremes(measured, confidence_level).level,
+        sum(run.seconds for run in measured.runs), per_hour, Basis.of(measured, confidence_level).level,
     )  # fmt: skip
 
 
@@ -184,7 +184,7 @@ def of_writes(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate
         raise TooFew("a member was not written to")
     most, least = max(size), min(size)
     half = math.sqrt(1 / writes[size.index(most)] + 1 / writes[size.index(least)])
-    half *= student_t(Basis.whole(measured, confidence_level).level, max(1, sum(writes) - 1))
+    half *= student_t(Basis.of(measured, confidence_level).level, max(1, sum(writes) - 1))
     value = most / least
     return Estimate(
         value, max(1.0, value * math.exp(-half)), value * math.exp(half), len(size), Unit.RATIO,
@@ -209,7 +209,7 @@ def _rare(
     found: ExceedanceLevel, measured: Measured, confidence_level: ConfidenceLevel, per_hour: float, unit: Unit
 ) -> Estimate:
     spells = measured.spells
-    shortest = latency.shortest_s(per_hour, Basis.of_extremes(measured, confidence_level).level)
+    shortest = latency.shortest_s(per_hour, Basis.of(measured, confidence_level).level)
     seconds = sum(run.seconds for run in measured.runs)
     observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
     short = f"what happens {per_hour:g} times an hour takes {observed}" if seconds < shortest else ""

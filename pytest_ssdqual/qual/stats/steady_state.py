@@ -113,8 +113,6 @@ def _share(measured: float, allowed: float) -> float:
 class SettledSeries:
     """Description of how one target, an array or a drive, settled over the window."""
 
-    #: Warm-up after the ramp, seconds; 0 for a measurement of fixed length.
-    warmup_s: float
     #: Change of IOPS along the least-squares line, from one end to the other, per cent of the mean.
     drift_percent: float
     #: Lag-one autocorrelation of the rounds' IOPS, -1…1; near 0 for independent rounds.
@@ -128,7 +126,6 @@ def of(run: Run) -> SettledSeries:
     mean = fmean(rates)
     slope = linear_regression(range(len(rates)), rates).slope if len(rates) > 1 else 0.0
     return SettledSeries(
-        warmup_s=run.look.warmup_s if run.look else 0.0,
         drift_percent=100 * slope * len(rates) / mean if mean else 0.0,
         correlation=_lag_one_autocorrelation(rates),
         rhythm=rhythm.period(*series(run)),

@@ -9,20 +9,19 @@ from operator import attrgetter
 
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Measured
-from pytest_ssdqual.qual.stats.batch_means import Basis, of_repeats
 from pytest_ssdqual.qual.stats.estimate import (
     USUAL,
     ConfidenceLevel,
     Estimate,
     NotApplicable,
     mean_of_rounds,
-    student_t,
 )
+from pytest_ssdqual.qual.stats.intervals import Basis, of_repeats
 from pytest_ssdqual.qual.units import Unit
 
 
 def iops(measured: Measured, confidence_level: ConfidenceLevel = USUAL, *, has_own_repeats: bool = True) -> Estimate:
-    """IOPS of reads and writes: mean over the rounds of all repeats, or over the blocks of a look.
+    """IOPS of reads and writes: mean over the rounds of all repeats, or over all cells.
 
     ``has_own_repeats`` is False if the scatter between repeats is pooled over several measurements instead.
     """
@@ -63,25 +62,24 @@ def _rate(
     has_own_repeats: bool = True,
 ) -> Estimate:
     rates = measured.round_rates(count)
-    if not measured.look and not measured.interleaved:
+    if not measured.visited:
         run = measured.runs[0]
         least = run.workload.largest_bytes if unit is Unit.BYTES_PER_SECOND else 1
         found = of_rounds(rates, run.window_s / run.rounds, unit, confidence_level, least)
         return _of_repeats(found, rates, len(measured.runs), confidence_level) if has_own_repeats else found
     basis = Basis.of(measured, confidence_level)
-    length_s = basis.seconds / len(rates)
-    mean = basis.bounds([rate * length_s for rate in rates], [length_s] * len(rates), are_rates=True)
-    n = len(basis.settled(rates))
-    return Estimate(mean.value, mean.low, mean.high, n, unit, confidence=confidence_level.confidence)
+    mean = basis.bounds(rates, [1.0] * len(rates), are_rates=True)
+    return Estimate(
+        mean.value, mean.low, mean.high, len(rates), unit, confidence=confidence_level.confidence
+    )
 
 
 def _of_repeats(found: Estimate, rates: Sequence[float], repeats: int, confidence_level: ConfidenceLevel) -> Estimate:
-    """Return the estimate; of repeats that differ with the interval of their scatter (``batch_means.of_repeats``)."""
+    """Return the estimate; of repeats that differ with the interval of their scatter (``intervals.of_repeats``)."""
     scatter = of_repeats(rates, repeats)
     if scatter is None:
         return found
-    deviation, degrees = scatter
-    half = student_t(confidence_level.level(), degrees) * deviation / math.sqrt(len(rates))
+    half = scatter.half_width(confidence_level.level(), len(rates))
     low, high = min(found.low, found.value - half), max(found.high, found.value + half)
     return replace(found, low=low, high=high)
 

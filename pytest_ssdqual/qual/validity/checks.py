@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from statistics import median
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Run
@@ -140,7 +139,7 @@ def _amount(run: Run, fewest: int) -> Iterator[Check]:
 
 
 def _silence(run: Run, report_s: float | None) -> Check:
-    """Check the gaps between fio's reports, which come every ``report_s`` seconds; None: as the kind of run has it."""
+    """Check the gaps between fio's reports, which come every ``report_s`` seconds; None: every second."""
     counted = run.counted
     within = [(each.seconds, f"fio was silent for {each.seconds:.1f} s at {each.start_s:.1f} s") for each in counted]
     between = [
@@ -149,9 +148,7 @@ def _silence(run: Run, report_s: float | None) -> Check:
     ]
     silences = [*within, *between]
     longest_s = max(seconds for seconds, _ in silences)
-    # In a sequential measurement an interval has the length that the protocol configures, or is several reports in one.
-    usual_s = report_s or (median(each.seconds for each in counted) if run.look else 1.0)
-    allowed_s = usual_s + SILENCE_S - 1.0
+    allowed_s = (report_s or 1.0) + SILENCE_S - 1.0
     too_long = tuple(sentence for seconds, sentence in silences if seconds > allowed_s)
     return Check("longest_silence_s", longest_s, f"up to {allowed_s:g} s", too_long)
 

@@ -20,7 +20,6 @@ from pytest_ssdqual.qual.raid import scaling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, TIMES_PER_HOUR, Claim, Scope
 from pytest_ssdqual.qual.stats import curves, latency, spread, thermal, throughput
-from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import (
     CONFIDENCE,
     USUAL,
@@ -30,6 +29,7 @@ from pytest_ssdqual.qual.stats.estimate import (
     NotApplicable,
     ratio,
 )
+from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import checks
@@ -45,8 +45,8 @@ def estimate(
 ) -> Estimate:
     """Estimate the figure of ``claim``, with its interval, in the claim's unit.
 
-    ``confidence`` is the stated two-sided confidence; at a look of a sequential measurement the interval is as wide as
-    its boundary requires. ``share`` is the part of the error rate that the interval may use. A claim about rare events
+    ``confidence`` is the stated two-sided confidence; after visits the interval is as wide as all planned looks
+    together require. ``share`` is the part of the error rate that the interval may use. A claim about rare events
     is estimated at the level that is exceeded ``per_hour`` times an hour.
 
     The latency of a saturation is that of its response times.
@@ -136,7 +136,7 @@ def _write_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -
 
 def _quantile(q: float) -> Callable[[Measured, ConfidenceLevel], Estimate]:
     return lambda measured, confidence_level: latency.quantile_of_rounds(
-        measured.round_latency(), q, Basis.whole(measured, confidence_level)
+        measured.round_latency(), q, Basis.of(measured, confidence_level)
     )
 
 
@@ -250,8 +250,8 @@ def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scali
     workload, geometry = ordered[0].workload, ordered[0].geometry
     if geometry.has_parity and workload.writes and not workload.is_random:
         raise NotApplicable(f"no cost model for {workload} on {geometry.level}: it writes whole stripes")
-    # Cells of rounds are parts of one measurement, whose scatter is in its interval.
-    repeats = {each.geometry: [each.iops] if each.interleaved else [run.iops for run in each.runs] for each in ordered}
+    # Cells are parts of one measurement, whose scatter is in its interval.
+    repeats = {each.geometry: [each.iops] if each.visited else [run.iops for run in each.runs] for each in ordered}
 
     def of_each(confidence_level: ConfidenceLevel) -> dict[Geometry, Estimate]:
         alone = {each.geometry: iops(each, confidence_level, has_own_repeats=False) for each in ordered}
@@ -261,7 +261,7 @@ def of_scaling(sweep: Sweep, confidence_level: ConfidenceLevel = USUAL) -> scali
     return scaling.fit(
         of_each(confidence_level),
         workload.read_fraction,
-        of_each(confidence_level.among(len(ordered) - 1)),
+        of_each(confidence_level.among(len(ordered))),
         expected=sweep.expected,
     )
 

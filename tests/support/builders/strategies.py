@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -20,7 +21,8 @@ from pytest_ssdqual.qual.measured.environment import (
 )
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
-from pytest_ssdqual.qual.measured.run import Look, Measured, Run
+from pytest_ssdqual.qual.measured.run import SPELL_S, Measured, Run
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
@@ -150,8 +152,24 @@ def run(
     )
 
 
+def visited(cells: Sequence[int] = (2, 2), level: float = 0.99, scatter: float = 0.01) -> Visited:
+    """Visits of a point among many others, whose cells scatter like its own by ``scatter``."""
+    return Visited(
+        cells=tuple(cells),
+        of=22,
+        level=level,
+        between=scatter / math.sqrt(cells[0]) if len(cells) > 1 else 0.0,
+        between_degrees=20.0 if len(cells) > 1 else 0.0,
+        within=scatter,
+        within_degrees=40.0,
+    )
+
+
 def watched(
-    slowest: Sequence[LatencyHistogram | int], spell_s: float = 60.0, look: Look | None = None, usual_ns: int = 10**6
+    slowest: Sequence[LatencyHistogram | int],
+    spell_s: float = 60.0,
+    of_visits: Visited | None = None,
+    usual_ns: int = 10**6,
 ) -> Measured:
     """One report of fio for each spell, of a thousand I/Os of ``usual_ns`` and of one that is slower; or as given."""
     intervals = []
@@ -163,7 +181,8 @@ def watched(
     window_s = len(slowest) * spell_s
     count = max(1, min(5, len(slowest)))
     reads, parts = Workload("randread", "4k", 8), tuple(intervals)
-    return Measured((Run(reads, alone, ("S0",), parts, 0.0, window_s, count, "fio.json", look=look),))
+    found = Run(reads, alone, ("S0",), parts, 0.0, window_s, count, "fio.json")
+    return Measured((replace(found, spell_length_s=SPELL_S if of_visits else None),), of_visits)
 
 
 def seen(
