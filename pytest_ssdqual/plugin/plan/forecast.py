@@ -75,7 +75,7 @@ def predict(
         most_visits=len(visits.cells) if visits else 0,
         assumptions=tuple(prices.assumptions),
         too_short=tuple(prices.too_short.values()),
-        starts=priced.starts,
+        starts=tuple(priced.starts),
         longest_s=priced.longest_s,
     )
 
@@ -87,8 +87,8 @@ class PricedPlan:
     plan: CampaignPlan
     prices: Prices
     rows: dict[str, CostRow] = field(default_factory=dict)
-    #: Planned begin of each array and each visit, seconds.
-    starts: dict[str, float] = field(default_factory=dict)
+    #: Id of each array as often as it is built, the bare drives included, and its begin in seconds.
+    starts: list[tuple[str, float]] = field(default_factory=list)
     #: Least time of all until now.
     seconds: float = 0.0
     #: Most time of each step with its preparations, and of each experiment by its access pattern.
@@ -124,16 +124,14 @@ class PricedPlan:
         return self._experiments.get(step, ())
 
     def _prepare(self, preparation: Preparation, step: CampaignStep) -> None:
-        self.starts.setdefault(array_of(str(preparation.geometry)), self.seconds)
+        self._begin(preparation.geometry)
         row = self._row(_name_of(preparation, step))
         price = self.prices.of(preparation)
         row.condition += price
         self._pass(price, step)
 
     def _execute(self, step: CampaignStep) -> None:
-        self.starts.setdefault(array_of(str(step.geometry)), self.seconds)
-        if self._experiment(step):
-            self.starts.setdefault(visit_name(step.geometry, 0), self.seconds)
+        self._begin(step.geometry)
         row = self._row(_name(step))
         row.workloads += self.prices.workloads(step)
         price = self.prices.of(step)
@@ -155,14 +153,21 @@ class PricedPlan:
     def _later_visit(self, steps: Sequence[CampaignStep], number: int, *, is_least: bool) -> None:
         first = steps[0]
         bare = self.plan.drives or first.geometry
-        prepared, measured = self.prices.later_visit(bare, steps, number)
-        if is_least:
-            start_s = self.seconds + prepared.seconds
-            self.starts[visit_name(first.geometry, number)] = start_s
+        prepared, measured = (
+            StepPrice.of(cost, is_least=is_least) for cost in self.prices.later_visit(bare, steps, number)
+        )
         row = self._row(_name(first))
-        row.condition += StepPrice.of(prepared, is_least=is_least)
-        row.measure += StepPrice.of(measured, is_least=is_least)
-        self._pass(StepPrice.of(prepared + measured, is_least=is_least), first)
+        row.condition += prepared
+        row.measure += measured
+        for geometry, price in ((bare, prepared), (first.geometry, measured)):
+            if is_least:
+                self._begin(geometry)
+            self._pass(price, first)
+
+    def _begin(self, geometry: Geometry) -> None:
+        name = array_of(str(geometry))
+        if name not in [begun for begun, _ in self.starts[-1:]]:
+            self.starts.append((name, self.seconds))
 
     def _pass(self, price: StepPrice, step: CampaignStep) -> None:
         """Let the time of a price pass."""
@@ -172,11 +177,6 @@ class PricedPlan:
 
     def _row(self, name: str) -> CostRow:
         return self.rows.setdefault(name, CostRow())
-
-
-def visit_name(geometry: Geometry, number: int) -> str:
-    """Return the name of a visit as a step, ``number`` counted from 0: ``raid5x8: visit 2``."""
-    return f"{geometry}: visit {number + 1}"
 
 
 def _name_of(preparation: Preparation, step: CampaignStep) -> str:

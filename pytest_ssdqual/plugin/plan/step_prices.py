@@ -324,7 +324,7 @@ class Prices:
     def searched(self) -> int:
         """Number of workloads that fit into the time budget of a search."""
         rule, probing = self.protocol.explore, dimensions.probing(self.protocol)
-        return min(rule.workloads, int(rule.budget_s / (dimensions.shortest_s(probing) + OVERHEAD_S)))
+        return min(rule.workloads, int(rule.budget_s / (dimensions.probe_s(probing) + OVERHEAD_S)))
 
     def search(self, geometry: Geometry) -> StepCost:
         """Return the cost of a workload search: its whole budget; half of its I/Os are writes, at most at the
@@ -336,8 +336,7 @@ class Prices:
 
     def _note_short_probes(self, geometry: Geometry) -> None:
         """Note the promises about rare events that a probe is too short to pass."""
-        probing = dimensions.probing(self.protocol)
-        probe_s = dimensions.longest_s(probing) - probing.ramp_s
+        probe_s = dimensions.probing(self.protocol).window_s
         for each in self.spec.promises if self.spec.key != DEFAULT else ():
             if each.claim not in OF_RARE_EVENTS or each.level not in (None, geometry.level):
                 continue

@@ -86,7 +86,7 @@ class LivePageFeed:
                     return
                 case Begun(what, _) if before.step is None or before.step.what != what:
                     self.log(what, at_ms)
-                case Looked(sentence, _):
+                case Looked(sentence):
                     self.log(sentence, at_ms)
             if bay.has_worked:
                 self._publish_bay(bay, at_s, at_ms)

@@ -230,6 +230,8 @@ def _means(run: RunView) -> Iterator[str]:
         yield f"- budget: {words(str(run.budget))}"
     if run.write_caches:
         yield f"- write caches: {code(run.write_caches)}"
+    if run.history:
+        yield f"- drives before the measurements: {code(run.history)}"
     yield from (f"- machine: {code(machine)}" for machine in run.machines)
     yield f"- run folder: {code(str(run.folder), 4096)}"
     yield ""

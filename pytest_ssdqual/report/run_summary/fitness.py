@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
+from pytest_ssdqual.qual.stats import repeatability
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -69,6 +70,8 @@ class Counts:
     limited: int = 0
     #: Tests that were skipped without a figure.
     skipped: int = 0
+    #: Intervals of steady rates; see ``qual.stats.repeatability``.
+    steady_rates: int = 0
     #: Drives that failed, or that report a new defect.
     worsened: int = 0
     #: True if nothing but the health of the drives was judged, whatever was observed.
@@ -138,6 +141,7 @@ def count(
         lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),
         tests=len({*(each.test for each in judged), *(test for each in errors for test in each.tests)}),
         limited=sum(is_limited(each.evidence) for each in judged),
+        steady_rates=sum(each.evidence.claim in repeatability.STEADY_RATES for each in judged),
     )
 
 
@@ -291,6 +295,8 @@ def _limits(counts: Counts, manifest: Mapping[str, object], coverage: Coverage) 
         yield f"The health of {_drives(counts.unread)} was not read and is not judged."
     yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)
     yield from (f"{_capital(str(each))} (not promised)." for each in coverage.unpromised)
+    if counts.steady_rates:
+        yield repeatability.sentence()
     models = subject.texts(manifest.get("without_sheet"))
     if models or subject.text(subject.table(manifest.get("spec")), "name") == DEFAULT:
         of = f" of {named(models, MOST_NAMED)}" if models else ""

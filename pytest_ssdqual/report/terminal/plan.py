@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from pytest_ssdqual.qual.progress_events import Planned
 from pytest_ssdqual.qual.units import format_capacity, format_duration
@@ -70,8 +70,8 @@ class PrintedPlan:
     budget: tuple[str, ...] = ()
     #: State in which the drives' write caches will be put, ``on`` or ``off``; empty if they stay as they are.
     write_cache: str = ""
-    #: Begin of each array, and of each visit by its name as a step, in seconds.
-    starts: Mapping[str, float] = field(default_factory=dict)
+    #: Id of each array as often as it is built, the bare drives included, and its begin in seconds.
+    starts: tuple[tuple[str, float], ...] = ()
     #: Most time that a test may wait for its measurements.
     longest_s: float = 0.0
 
@@ -102,7 +102,8 @@ class PrintedPlan:
     @property
     def planned(self) -> Planned:
         """The plan as a progress event."""
-        return Planned(self.seconds, tuple(self.starts), tuple(self.starts.values()))
+        names, starts_s = (tuple(name for name, _ in self.starts), tuple(start_s for _, start_s in self.starts))
+        return Planned(self.seconds, names, starts_s)
 
 
 #: The plan is not split into bands of columns.

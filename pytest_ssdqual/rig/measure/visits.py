@@ -124,7 +124,7 @@ def note_look(setup: Setup, measured: Measured, decision: Decision) -> None:
         if not decision and visited.is_last:
             end = "its time is over"
         sentence = f"visit {visited.visits}: {decision.sentence}: {end}"
-        setup.looked(f"{geometry} {workload}: {sentence}", 0.0)
+        setup.looked(f"{geometry} {workload}: {sentence}")
 
 
 def _require_valid(run: Run, array: Array) -> None:

@@ -89,7 +89,7 @@ def test_those_who_watch_are_told_when_each_array_is_begun() -> None:
     rows = [("drivex4 saturation", 20, 30), ("drivex4", 5, 45), ("raid1x2", 26, 4), ("raid1x2-1failed", 0, 28)]
     arrays = tuple(PlannedArray(name, 1, condition_s, measure_s, 0) for name, condition_s, measure_s in rows)
     planned = PrintedPlan(arrays, 4, "all", acceptance=False).planned
-    assert (planned.seconds, planned.starts) == (158, {"drivex4": 0, "raid1x2": 100})
+    assert (planned.seconds, planned.arrays, planned.starts_s) == (158, ("drivex4", "raid1x2"), (0, 100))
     assert PrintedPlan((), 4, "all", acceptance=False).planned == Planned(0)
 
 
