@@ -1,4 +1,4 @@
-"""The measurements that the suites of the levels plan: depth 8 on every width, depth 1 on the narrowest and the widest."""
+"""Measurements that the suites of the levels plan: depth 8 on every width, depth 1 on the narrowest and the widest."""
 
 from __future__ import annotations
 
@@ -127,4 +127,4 @@ def test_paper_has_all_depths_on_all_widths_with_the_claims_of_the_level(inner: 
     assert places <= set(plan.points())
     of_all_depths = JUDGED - {Claim.P99_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME}
     assert all(of_all_depths <= plan.claims(*place) for place in places)
-    assert all(JUDGED <= plan.claims(*place) for place in places if place[1].endswith("qd8"))
+    assert all(plan.claims(*place) >= JUDGED for place in places if place[1].endswith("qd8"))

@@ -98,7 +98,11 @@ def test_a_workload_has_one_name_however_it_is_written(inner: Inner) -> None:
         ('"raid5", default="raid5"', "READS", "::test_it: * is wrong: default is a complete list*"),
         ('"raid5", width=4', "READS", "::test_it: * has no width"),
         ('"raid5", ends_only="x3"', "READS", "::test_it: * is wrong: ends_only is True or False, not 'x3'"),
-        ('"drive", ends_only=True', "READS", "::test_it: * is wrong: drives side by side have no narrowest and widest*"),
+        (
+            '"drive", ends_only=True',
+            "READS",
+            "::test_it: * is wrong: drives side by side have no narrowest *",
+        ),
         ('default="raid5", ends_only=True', "READS", "::test_it: * is wrong: default is a complete list*"),
         ('"raid5", widths=["many"]', "READS", "::test_it: * is wrong: *many*"),
         ('"raid10", widths=[5]', "READS", "::test_it: * is wrong: raid10 needs an even number of drives*not 5"),
