@@ -5,7 +5,7 @@
 A faultless array has stalls that come at random, a few a minute, whose lengths have a heavy tail (Pareto). Its return
 levels are known in closed form, so it is known to keep the default promises. A bad one has long stalls besides, so many
 an hour, at random or in bursts. Each is judged by the code that judges drives, at the looks of the protocol
-``sequential``, among all the claims of ``suites/raid5`` on eight drives.
+``sequential``, among 180 claims.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ RATES = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0)
 #: Spells with a bad stall an hour, on the limit and beyond it, if they come in bursts of so many spells each, within
 #: 2.4 times as many.
 BURST_RATES, BURSTS, SPREAD = (10.0, 15.0), (1, 2, 3, 5, 10), 2.4
-#: ``suites/raid5`` on eight drives: claims in all, of them spreads over time, and between widths.
+#: Claims in all, of them spreads over time, and between widths: more than the 76, 8 and 4 of ``suites/raid5`` on eight
+#: drives, so that each claim needs more confidence.
 CLAIMS, OVER_TIME, BETWEEN_WIDTHS = 180, 24, 4
 #: Spells of a run, and their length.
 SPELLS, SPELL_S = 1_800, 10.0

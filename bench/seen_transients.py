@@ -5,7 +5,7 @@
 The first table has what ``--count`` measurements of drives without any transient admit of one: the height at its
 beginning that the product's fit finds, in per cent of the mean. A bound by exchangeability is the largest of them, and
 the next measurement's transient is inside with probability n / (n + 1); its errors are not even counted in the first
-column. The second table has the hours of the 96 points of ``suites/raid5`` by ``sequential``, and the same if it were
+column. The second table has the hours of the 32 points of ``suites/raid5`` by ``sequential``, and the same if it were
 known from the first second on that there is no transient: no evidence can save more.
 """
 
