@@ -6,10 +6,11 @@ import pytest
 
 #: Each line is what ``pytest --markers`` prints.
 MARKERS = (
-    "ssd_array(level, widths=None, failed=0): the test needs arrays of this RAID level (raid0, raid1, raid5, raid6, "
-    "raid10), of every possible width up to the number of drives given, or of these widths, with this number of "
-    "failed members; drive: all drives side by side, each by itself; ssd_array(default=LIST): a method's arrays, e.g. "
-    "'drive,raid5x4,raid0', for which --ssd-arrays may name others",
+    "ssd_array(level, widths=None, failed=0, ends_only=False): the test needs arrays of this RAID level (raid0, raid1, "
+    "raid5, raid6, raid10), of every possible width up to the number of drives given, or of these widths, with this "
+    "number of failed members; ends_only: of these only the narrowest and the widest; drive: all drives side by side, "
+    "each by itself; ssd_array(default=LIST): a method's arrays, e.g. 'drive,raid5x4,raid0', for which --ssd-arrays "
+    "may name others",
     "ssd_workload(*workloads): run the test once for each of these pytest_ssdqual.Workload",
     "ssd_promise(*claims): the claims that the test judges with ssd_sla or ssd_lot, e.g. ssd_promise('p99_latency'); "
     "the plan computes drive time from them, so every test that judges needs this mark",
@@ -25,7 +26,7 @@ RECONNECT = "2 min"
 #: Live statistics come every 10 s at least, and return within minutes after a connection was lost.
 STALL = "15 min"
 #: Without --ssd-protocol: a protocol for acceptance on real drives, a quick one in the lab.
-DEFAULT_PROTOCOL, LAB_PROTOCOL = "sequential", "quick"
+DEFAULT_PROTOCOL, LAB_PROTOCOL = "acceptance", "quick"
 
 
 def declare(parser: pytest.Parser) -> None:
@@ -41,7 +42,7 @@ def declare(parser: pytest.Parser) -> None:
     group.addoption(
         "--ssd-protocol",
         metavar="PROTOCOL",
-        help="How to condition and measure: sequential, interleaved, intel, intel910, snia, stec; not for acceptance: "
+        help="How to condition and measure: acceptance, intel, intel910, snia, stec; not for acceptance: "
         f"toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
@@ -207,8 +208,8 @@ def _declare_budget(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-budget",
         metavar="DURATION",
-        help="Time that the whole run may take, e.g. 8h: sequential measurements end earlier, and what does not fit is "
-        "left out; both end as inconclusive errors, never as a pass; the plan says what the budget buys",
+        help="Time that the whole run may take, e.g. 8h: the worthiest measurements that fit into it; the tests of the "
+        "others, and of what is undecided when it is over, are errors, never a pass; the plan says what is left out",
     )
 
 

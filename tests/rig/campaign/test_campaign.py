@@ -36,7 +36,6 @@ from pytest_ssdqual.rig.measure import rounds, saturation
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume import readopt_array
-from pytest_ssdqual.rig.resume.checkpoint import NoEarlierResults, ResultKey
 
 RAID5X3, RAID5X4, RAID0X2 = Geometry(RaidLevel.RAID5, 3), Geometry(RaidLevel.RAID5, 4), Geometry(RaidLevel.RAID0, 2)
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
