@@ -120,21 +120,13 @@ def test_a_fixed_protocol_probes_for_a_minute_once() -> None:
     probing = spaces.probing(intel)
     assert (intel.window_s, intel.repeats) == (600, 2)
     assert (probing.window_s, probing.repeats, probing.attempts, probing.ramp_s) == (60, 1, 1, 120)
-    assert spaces.shortest_s(probing) == spaces.longest_s(probing) == 180
+    assert spaces.probe_s(probing) == 180
     assert spaces.longer(probing).window_s == 300
     said = replace(intel, explore=ExploreRule(measurement_s=30))
     assert spaces.probing(said).window_s == 30
     assert spaces.probing(protocols.load("quick")).window_s == 5
 
 
-def test_a_sequential_protocol_probes_by_its_first_looks_and_waits_for_no_plateau() -> None:
-    protocol = protocols.load("sequential")
-    probing = spaces.probing(protocol)
-    assert protocol.sequential
-    assert probing.sequential
-    assert probing.sequential.limit_s == 2 * protocol.sequential.first_s
-    assert (probing.sequential.plateau_s, probing.sequential.first_s) == (0.0, protocol.sequential.first_s)
-    assert spaces.shortest_s(probing) == protocol.ramp_s + protocol.sequential.first_s
-    longer = spaces.longer(probing)
-    assert longer.sequential
-    assert longer.sequential.limit_s == 5 * probing.sequential.limit_s
+def test_a_protocol_with_visits_probes_as_long_as_a_cell_and_without_visits() -> None:
+    probing = spaces.probing(protocols.load("acceptance"))
+    assert (probing.visits, probing.window_s, probing.repeats) == (None, 60, 1)
