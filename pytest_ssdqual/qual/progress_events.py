@@ -23,28 +23,17 @@ class Planned:
     """Expected duration of the plan."""
 
     seconds: float
-    #: What the plan knows the begin of: arrays by their ids (``raid5x4``), in the order in which they are built, and
-    #: measurements by the names of their steps (``raid5x4: randread_4k_qd8``).
+    #: Ids of arrays (``raid5x4``) in the order in which they are built; one that is visited again is there again.
     arrays: tuple[str, ...] = ()
     #: Begin of each, in seconds since the first.
     starts_s: tuple[float, ...] = ()
     #: The printed plan, from a process that cannot print it.
     lines: tuple[str, ...] = ()
-    #: Weight of the plan in the pace, in seconds; see ``PRIOR_S``.
-    prior_s: float = PRIOR_S
-    #: Expected duration of each measurement, in the order of ``measured``.
-    lengths_s: tuple[float, ...] = ()
-    #: The measurements whose duration is only expected, by the names of their steps.
-    measured: tuple[str, ...] = ()
 
-    @property
-    def starts(self) -> dict[str, float]:
-        """Begin of each array, by its id, and of each measurement, by the name of its step."""
-        return dict(zip(self.arrays, self.starts_s, strict=False))
-
-    def length_s(self, what: str) -> float:
-        """Expected duration of a measurement; 0 if it is fixed."""
-        return dict(zip(self.measured, self.lengths_s, strict=False)).get(what, 0.0)
+    def start_s(self, array: str, times: int) -> float | None:
+        """Return when an array begins that was begun so many times before; None if the plan does not know."""
+        starts = [begin_s for name, begin_s in zip(self.arrays, self.starts_s, strict=False) if name == array]
+        return starts[times] if times < len(starts) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +47,9 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """Result of an interim analysis, and the time by which it extends the measurement beyond the plan."""
+    """Result of a look at a measurement in visits."""
 
     sentence: str
-    more_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +101,7 @@ class BytesWritten:
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """Result of the steady-state rule, or of the last look."""
+    """Result of the steady-state rule."""
 
     reached: bool
     #: A sentence.
@@ -161,15 +149,13 @@ class BayProgress:
     step: ProgressStep | None = None
     #: The whole run, if it was planned.
     plan: Planned | None = None
-    #: Arrays and planned measurements that have been started, and the time of the first start.
+    #: Arrays of the plan that have been started, as often as they were, and the time of the first start.
     begun: tuple[str, ...] = ()
     began_s: float = 0.0
     #: Time that all before the last planned begin took, over its planned time; see ``PRIOR_S``.
     pace: float = 1.0
     #: Planned time of all finished steps.
     done_s: float = 0.0
-    #: Time added to the plan.
-    added_s: float = 0.0
     #: True once a step has started.
     has_worked: bool = False
     load: LoadBegun | None = None
@@ -191,9 +177,6 @@ class BayProgress:
                 return replace(ended, step=ProgressStep(what, expected_s, at_s), steadiness=found, has_worked=True)
             case Idle():
                 return self._ended(0.0)
-            case Looked(_, more_s):
-                step = self.step and replace(self.step, expected_s=self.step.expected_s + more_s)
-                return replace(self, step=step, added_s=self.added_s + more_s)
             case LoadBegun():
                 return replace(self, load=news, now=None)
             case Now():
@@ -205,19 +188,15 @@ class BayProgress:
         return self
 
     def left_s(self, now_s: float) -> float | None:
-        """Return the time left of the whole run, at the pace of the arrays and measurements that are finished.
+        """Return the time left of the whole run, at the pace of the arrays that are finished.
 
         0 if it is overdue, None if it is unknown or no step is running.
         """
         if self.plan is None or not math.isfinite(self.plan.seconds) or self.step is None:
             return None
         elapsed_s = now_s - self.step.began_s
-        if length_s := self.plan.length_s(self.step.what):
-            # What the plan expects of the step, or more if its next look is later than that.
-            rest_s = max(0.0, max(self.pace * length_s, self.step.expected_s) - elapsed_s)
-            return self.pace * max(0.0, self.plan.seconds - self.done_s - length_s) + rest_s
         of_step_s = min(elapsed_s, self.step.expected_s) if self.step.expected_s else elapsed_s
-        return self.pace * max(0.0, self.plan.seconds + self.added_s - self.done_s - of_step_s)
+        return self.pace * max(0.0, self.plan.seconds - self.done_s - of_step_s)
 
     def share_done(self, now_s: float) -> float | None:
         """Return the share of the whole run's time that has passed; None if that is unknown."""
@@ -226,26 +205,25 @@ class BayProgress:
 
     def _ended(self, took_s: float) -> BayProgress:
         # The planned time, not the actual one, so that the sum of all steps stays that of the plan.
-        planned_s = self.plan.length_s(self.step.what) if self.plan and self.step else 0.0
-        done_s = self.done_s + ((planned_s or self.step.expected_s or took_s) if self.step else 0.0)
+        done_s = self.done_s + ((self.step.expected_s or took_s) if self.step else 0.0)
         return replace(self, step=None, done_s=done_s, load=None, now=None)
 
     def _on_plan_at(self, what: str, at_s: float) -> BayProgress:
-        """Where an array or a planned measurement begins, count all planned time before it as done, also that of steps
-        that failed.
+        """Where an array begins, count all planned time before it as done, also that of steps that failed.
 
         There, and nowhere else, the plan knows how long everything before should have taken; so the pace is known.
         """
-        starts = self.plan.starts if self.plan else {}
-        place = what if what in starts else array_of(what)
-        if place in self.begun or place not in starts:
+        array = array_of(what)
+        if self.plan is None or array in self.begun[-1:]:
             return self
-        began_s, first = (self.began_s, self.begun[0]) if self.begun else (at_s, place)
-        prior_s = self.plan.prior_s if self.plan else PRIOR_S
-        pace = (at_s - began_s + prior_s) / (max(0.0, starts[place] - starts[first]) + prior_s)
+        start_s = self.plan.start_s(array, self.begun.count(array))
+        if start_s is None:
+            return self
+        began_s, first = (self.began_s, self.begun[0]) if self.begun else (at_s, array)
+        planned_s = max(0.0, start_s - (self.plan.start_s(first, 0) or 0.0))
+        pace = (at_s - began_s + PRIOR_S) / (planned_s + PRIOR_S)
         pace = min(max(pace, LEAST_PACE), MOST_PACE)
-        begun = (*self.begun, place)
-        return replace(self, done_s=starts[place], added_s=0.0, begun=begun, began_s=began_s, pace=pace)
+        return replace(self, done_s=start_s, begun=(*self.begun, array), began_s=began_s, pace=pace)
 
 
 #: Takes an event, the state of its bay before and after it, and its time.

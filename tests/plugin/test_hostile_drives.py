@@ -104,7 +104,7 @@ def test_log_lines_are_no_ci_commands(raw: str, width: int) -> None:
     write_lines(log, [TextLine(part) for part in wrap(raw, width)])
     progress = Progress(log, terminal=False, fresh_line=lambda: None)
     progress(raw, 5)
-    progress.take(Looked(raw, 5))
+    progress.take(Looked(raw))
     with pytest.raises(RigError) as caught:
         raise RigError(raw)
     log.lines += [

@@ -27,7 +27,7 @@ texts = st.text(max_size=20)
 ALL: st.SearchStrategy[News] = st.one_of(
     st.builds(Planned, times, st.lists(texts, max_size=3).map(tuple), st.lists(times, max_size=3).map(tuple)),
     st.builds(Begun, texts, times),
-    st.builds(Looked, texts, times),
+    st.builds(Looked, texts),
     st.builds(LoadBegun, texts, texts, texts, st.lists(texts, max_size=3).map(tuple), counts, counts, st.booleans()),
     st.builds(Now, times, st.lists(times, max_size=3).map(tuple), counts, counts, counts, st.booleans()),
     st.builds(BytesWritten, counts),
@@ -47,30 +47,26 @@ def test_devices_are_added_up() -> None:
     assert Now(1.0, (300.0, 150.5), 0).together == 450.5
 
 
-#: A fill of 100 s, then two measurements that are expected to take 1,000 s each.
-PLAN = Planned(
-    2100.0,
-    ("raid5x3", "raid5x3: reads", "raid5x3: writes"),
-    (0.0, 100.0, 1100.0),
-    prior_s=2000.0,
-    lengths_s=(1000.0, 1000.0),
-    measured=("raid5x3: reads", "raid5x3: writes"),
-)
+#: Two arrays that are visited twice, the second time in reversed order: 1,000 s each time.
+PLAN = Planned(4000.0, ("raid5x3", "raid5x4", "raid5x3"), (0.0, 1000.0, 3000.0))
 
 
-def test_a_measurement_counts_with_its_expected_duration_not_with_its_looks() -> None:
-    begun = BayProgress().after(PLAN, 0).after(Begun("raid5x3: fill", 100), 0)
-    reads = begun.after(Begun("raid5x3: reads", 450), 100)
-    assert begun.left_s(0) == reads.left_s(100) + 100 == 2100  # type: ignore[operator]
-    looked = reads.after(Looked("look 1 of 41", 45), 550)
-    assert looked.left_s(600) == 1500, "the look was expected"
-    late = looked.after(Looked("look 20 of 41", 1000), 1050)
-    assert late.left_s(1100) == 1000 + 495, "the next look is later than expected"
+def test_an_array_that_is_visited_again_corrects_what_is_left() -> None:
+    narrow = BayProgress().after(PLAN, 0).after(Begun("raid5x3: create", 1000), 0)
+    wide = narrow.after(Begun("raid5x4: create", 2000), 1000)
+    assert narrow.left_s(0) == 4000
+    assert wide.left_s(1000) == 3000
+    again, late = (wide.after(Begun("raid5x3: create", 1000), at_s) for at_s in (3000, 6060))
+    assert again.left_s(3000) == 1000
+    assert late.left_s(6060) == pytest.approx(2000), "twice as slow as planned, with a minute as planned"
 
 
-def test_what_measurements_took_corrects_what_is_left() -> None:
-    begun = BayProgress().after(PLAN, 0).after(Begun("raid5x3: fill", 100), 0).after(Begun("raid5x3: reads", 450), 100)
-    slow, quick = (begun.after(Begun("raid5x3: writes", 450), at_s) for at_s in (3100, 600))
-    # Half a plan of prior weight: 3,100 s instead of 1,100 s are a pace of 5,100 over 3,100.
-    assert slow.left_s(3100) == pytest.approx(1000 * 5100 / 3100)
-    assert quick.left_s(600) == pytest.approx(1000 * 2600 / 3100)
+def test_steps_of_the_same_visit_do_not_count_as_another() -> None:
+    visited = BayProgress().after(PLAN, 0).after(Begun("raid5x3: create", 100), 0)
+    refreshed = visited.after(Begun("drivex4: refresh", 100), 100).after(Begun("raid5x3: visit 1", 800), 200)
+    assert refreshed.left_s(200) == 3800
+
+
+def test_a_look_changes_no_time() -> None:
+    begun = BayProgress().after(PLAN, 0).after(Begun("raid5x3: create", 1000), 0)
+    assert begun.after(Looked("visit 2: decided"), 500) == begun

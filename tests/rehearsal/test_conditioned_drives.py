@@ -1,4 +1,4 @@
-"""Drives are filled and conditioned bare, once a class; arrays of every level are assembled of them and confirmed."""
+"""Drives are filled and conditioned bare, once a pattern; arrays of every level are assembled of them and visited."""
 
 from __future__ import annotations
 
@@ -74,9 +74,13 @@ def test_arrays_of_every_level_are_assembled_of_drives_that_were_conditioned_onc
         "raid0x2", "raid1x2", "raid5x3", "raid5x4", "raid6x4", "raid10x4",
     }  # fmt: skip
     assert {each.facts["consistency"] for each in arrays} == {"assumed", "none needed"}
-    confirmed = folder.records("conditioning_confirmed")
-    assert len(confirmed) == 8
-    assert all(each.facts["confirmed"] for each in confirmed), [each.facts["reason"] for each in confirmed]
+    visits = [(str(each.facts["geometry"]), each.facts["visit"]) for each in folder.records("cell")]
+    assert set(visits) == {
+        (str(each.facts["geometry"]), visit) for each in folder.records("measured") for visit in (0, 1)
+    }
+    refreshed = folder.records("refreshed")
+    assert refreshed, "drives idle beside narrow arrays"
+    assert all(len(cast("dict[str, float]", each.facts["rates"])) == 4 for each in refreshed)
     assert server.left() == []
 
 
@@ -97,5 +101,6 @@ def test_a_run_that_was_cancelled_on_an_array_goes_on_with_its_drives(server: Se
     for kind in ("purging", "filled", "conditioned", "conditioning_kept"):
         assert len(folder.records(kind)) == 1, kind
     assert [each.facts["geometry"] for each in folder.records("measured")] == ["raid5x4", "raid5x3"]
-    assert all(each.facts["confirmed"] for each in folder.records("conditioning_confirmed"))
+    cells = [(each.facts["geometry"], each.facts["visit"]) for each in folder.records("cell")]
+    assert sorted(cells) == sorted((width, visit) for width in ("raid5x3", "raid5x4") for visit in (0, 1))
     assert server.left() == []

@@ -192,8 +192,8 @@ def _even(found: PredictedArray, every: Sequence[MemberCurve]) -> Prediction:
 
 
 def _typical(measured: Measured) -> Run:
-    """Return the last run; of cells in rounds the one of median IOPS, because a single minute may be an exception."""
-    if not measured.interleaved:
+    """Return the last run; of cells the one of median IOPS, because a single minute may be an exception."""
+    if not measured.visited:
         return measured.runs[-1]
     return sorted(measured.runs, key=lambda run: run.iops)[len(measured.runs) // 2]
 

@@ -9,7 +9,9 @@ from pytest_ssdqual.qual.detect.outliers import of_others
 from pytest_ssdqual.qual.lots.lot import LotVerdict
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
-from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
+from pytest_ssdqual.qual.measured.predicted import PredictedRun
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.sweep import Curve, SeveralMeasured, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Published, Scope
 from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule
@@ -105,7 +107,11 @@ class EvidenceBuilder:
             points=self._points(estimators.of_kind(claim, judged, Curve)) if claim.scope is Scope.CURVE else (),
             figures={**_figures(judged, drive), **_standing_out(claim, judged)[0]},
             raw=judged.raw_files(),
-            remarks=(*(determination(loop) if loop else self._remarks(claim, judged)), *self._own_sheets(subject)),
+            remarks=(
+                *(determination(loop) if loop else self._remarks(claim, judged)),
+                *left_out_visits(judged),
+                *self._own_sheets(subject),
+            ),
         )
 
     def _own_sheets(self, subject: Subject) -> tuple[str, ...]:
@@ -177,6 +183,21 @@ def determination(result: RoundsResult) -> Iterable[str]:
         claim = Claim(name)
         yield f"{claim.label} of {workload}{which}: {state.describe(claim.unit)}, {rounds}"
     yield from map(str, result.recoveries())
+
+
+def left_out_visits(judged: Judgeable) -> Iterable[str]:
+    """Yield a sentence for each measurement whose first visit is left out."""
+    for measured in _measurements(judged):
+        if measured.visited and measured.visited.left_out:
+            yield f"{measured.subject}: the first visit is left out: {measured.visited.left_out}"
+
+
+def _measurements(judged: Judgeable) -> tuple[Measured, ...]:
+    if isinstance(judged, SeveralMeasured):
+        return judged.measurements
+    if isinstance(judged, PredictedRun):
+        return (judged.measured,)
+    return (judged,) if isinstance(judged, Measured) else ()
 
 
 def _value(estimate: Estimate) -> Figures:

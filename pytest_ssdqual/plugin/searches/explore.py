@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,7 +29,6 @@ from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import NotApplicable, TooFew
-from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_all, worst
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -171,13 +169,13 @@ class Explorer:
         """Probe a workload once; return None if it has no promise or the budget is used up."""
         if workload in self.log or not self.promised.limits(workload):
             return self.log.get(workload)
-        if not self.budget.allows(self.spent_s, len(self.log), dimensions.shortest_s(self.probing)):
+        if not self.budget.allows(self.spent_s, len(self.log), dimensions.probe_s(self.probing)):
             self.is_cut = True
             return None
         found = self._probed(workload, EXPLORED, self.probing)
         if found.look is ProbedFigures.UNMEASURABLE:
             again = dimensions.longer(self.probing)
-            if self.budget.allows(self.spent_s + found.seconds, len(self.log), dimensions.shortest_s(again)):
+            if self.budget.allows(self.spent_s + found.seconds, len(self.log), dimensions.probe_s(again)):
                 second = self._probed(workload, EXPLORED_LONGER, again)
                 found = replace(second, seconds=found.seconds + second.seconds)
             else:
@@ -188,7 +186,7 @@ class Explorer:
 
     def _probed(self, workload: Workload, kind: str, protocol: Protocol) -> Probed:
         spent: list[float] = []
-        probe = Probe(kind, protocol, partial(self._enough, workload), spent.append)
+        probe = Probe(kind, protocol, spent.append)
         try:
             measured = self.campaign.probe(self.promised.geometry, workload, probe)
         except InvalidMeasurement as error:
@@ -218,9 +216,9 @@ class Explorer:
         family = ErrorControl(corrected * self.protocol.explore.confirmations, BONFERRONI)
         asked = {(self.promised.geometry, workload): frozenset([claim])}
         spent: list[float] = []
-        # A probe that needed a longer window needs it again.
-        protocol = replace(self.protocol, window_s=max(self.protocol.window_s, self._windows_s[workload]))
-        probe = Probe(CONFIRMED, protocol, Promises(self.promised.spec, protocol, asked, family), spent.append)
+        protocol = self._confirming(workload)
+        enough = Promises(self.promised.spec, protocol, asked, family)
+        probe = Probe(CONFIRMED, protocol, spent.append, enough)
         try:
             measured = self.campaign.probe(self.promised.geometry, workload, probe)
             rule = protocol.verdict
@@ -231,6 +229,13 @@ class Explorer:
             self.confirming_s += sum(spent)
         verdict = next(each for each in verdicts if each.subject.drive == drive)
         return Suspect(workload, seen, is_simplest, measured=measured, verdicts=verdicts, verdict=verdict)
+
+    def _confirming(self, workload: Workload) -> Protocol:
+        """Return the protocol of a second measurement: one that needed a longer window needs it again."""
+        window_s = max(self.protocol.window_s, self._windows_s[workload])
+        rule = self.protocol.visits
+        visits = rule and replace(rule, cell_s=max(rule.cell_s, window_s))
+        return replace(self.protocol, window_s=window_s, visits=visits)
 
     def _simplest(self) -> Workload | None:
         """Return the simplest workload that looks broken and has not been confirmed or cleared."""
@@ -255,15 +260,6 @@ class Explorer:
     def _margin(self, workload: Workload) -> float | None:
         probed = self.log.get(workload)
         return probed.worst_verdict.margin_percent if probed and probed.worst_verdict is not None else None
-
-    def _enough(self, workload: Workload, measured: Measured) -> Decision:
-        """Stop a probe at the first failed promise, else when all verdicts are settled."""
-        verdicts = self.promised.judge(measured, self.probing).verdicts
-        broken = next((each for each in verdicts if each.outcome is Outcome.FAIL), None)
-        if broken:
-            return Decision(done=True, sentence=repr(broken))
-        asked = {(self.promised.geometry, workload): frozenset(self.promised.limits(workload))}
-        return Promises(self.promised.spec, self.probing, asked)(measured)
 
     def _ended(self) -> WorkloadSearch:
         return WorkloadSearch(
@@ -419,7 +415,7 @@ class Explore:
         """Write a fio job file into the run folder; return its name."""
         targets, workload = self._targets(), suspect.workload
         protocol = dimensions.probing(self._run.protocol)
-        width, seconds = found.geometry.width, dimensions.longest_s(protocol)
+        width, seconds = found.geometry.width, dimensions.probe_s(protocol)
         drives = [each.identity for each in self._drives]
         load = self._campaign.setup.load.drives.of(drives, bare=found.geometry.is_side_by_side)
         job = jobs.measurement(workload, targets, width, seconds, load=load)

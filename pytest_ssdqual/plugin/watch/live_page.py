@@ -35,7 +35,7 @@ LONGEST = 2000
 #: Seconds between two tallies.
 TALLY_S = 1.0
 #: Phases without a verdict: the page shows no limit for them.
-UNJUDGED = ("precondition", "confirm", "fill")
+UNJUDGED = ("precondition", "refresh", "fill")
 
 
 def opened(config: pytest.Config) -> LiveServer | None:
@@ -86,7 +86,7 @@ class LivePageFeed:
                     return
                 case Begun(what, _) if before.step is None or before.step.what != what:
                     self.log(what, at_ms)
-                case Looked(sentence, _):
+                case Looked(sentence):
                     self.log(sentence, at_ms)
             if bay.has_worked:
                 self._publish_bay(bay, at_s, at_ms)

@@ -141,9 +141,9 @@ def begun(take: Callable[[News], None]) -> Callable[[str, float], None]:
     return lambda what, seconds: take(Begun(what, seconds))
 
 
-def looked(take: Callable[[News], None]) -> Callable[[str, float], None]:
-    """Adapt ``take`` to the callback for interim analyses of ``rig.measure``."""
-    return lambda sentence, more_s: take(Looked(sentence, more_s))
+def looked(take: Callable[[News], None]) -> Callable[[str], None]:
+    """Adapt ``take`` to the callback for looks of ``rig.measure``."""
+    return lambda sentence: take(Looked(sentence))
 
 
 def _outcome(report: pytest.TestReport) -> str:

@@ -80,6 +80,8 @@ class FigureRow:
     #: Serial numbers of the drives that are the cause, separated by blanks.
     cause_drives: str = ""
     sentence: str = ""
+    #: Purge, fill and conditioning of the drives.
+    history: str = ""
 
 
 COLUMNS = tuple(each.name for each in fields(FigureRow))
@@ -136,6 +138,7 @@ def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
         cause=found.cause.culprit.value if found.cause else "",
         cause_drives=" ".join(found.cause.drives) if found.cause else "",
         sentence=found.sentence,
+        history=run.view.history,
     )
 
 

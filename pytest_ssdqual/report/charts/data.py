@@ -6,19 +6,20 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
-from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import TooFew
+from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.resume.rebuild_measurements import BUILDERS, Shelf
@@ -41,8 +42,8 @@ class NotedMeasurement:
     iops: float
     runs: tuple[RunRecord, ...]
     asked: Mapping[str, Any]
-    #: If the runs are cells of rounds with other workloads.
-    interleaved: Interleaved | None = None
+    #: If the runs are cells of visits.
+    visited: Visited | None = None
 
     @property
     def drives(self) -> int:
@@ -68,8 +69,7 @@ class NotedMeasurement:
     @property
     def basis(self) -> Basis:
         """Basis of its intervals at 95 %, as of verdicts."""
-        seconds = sum(run.window_s for run in self.runs)
-        return Basis(look=self.runs[0].look, seconds=seconds, interleaved=self.interleaved)
+        return Basis(repeats=1 if self.visited else len(self.runs), visited=self.visited)
 
     def interval(self) -> tuple[float, float] | None:
         """Interval of ``rate`` as in verdicts (95 %, from the rounds of all repeats); None with too few rounds."""
@@ -177,10 +177,10 @@ def noted(record: Record) -> NotedMeasurement:
     runs = tuple(from_plain(RunRecord, each) for each in strict_json.array(facts["runs"]))
     if not runs:
         raise ValueError("nothing was measured")
-    geometry, rounds = Geometry.parse(str(facts["geometry"])), facts.get("interleaved")
+    geometry, visited = Geometry.parse(str(facts["geometry"])), facts.get("visited")
     return NotedMeasurement(
         geometry, workload, record.time, strict_json.number(facts["iops"]), runs, plain(workload),
-        None if rounds is None else from_plain(Interleaved, rounds),
+        None if visited is None else from_plain(Visited, visited),
     )  # fmt: skip
 
 
@@ -246,12 +246,21 @@ def bytes_rate(interval: Interval) -> float | None:
     return (interval.read_bytes + interval.write_bytes) / interval.seconds if interval.seconds else None
 
 
-def joined(parts: Sequence[DrawnSeries], length_s: float) -> DrawnSeries:
-    """Return the series of cells one behind the other, each so long; the time is that of observation."""
-    return (
-        [index * length_s + at for index, (times, _) in enumerate(parts) for at in times],
-        [value for _, values in parts for value in values],
-    )
+def by_visit(cells: Sequence[DrawnSeries], visited: Visited, cell_s: float) -> list[DrawnSeries]:
+    """Return one series a visit, its cells of ``cell_s`` one behind the other.
+
+    The time is that of observation, with as much as a cell between two visits.
+    """
+    found, begin_s, remaining = list[DrawnSeries](), 0.0, iter(cells)
+    for count in visited.cells:
+        times, values = list[float](), list[float]()
+        for cell_times, cell_values in islice(remaining, count):
+            times += (begin_s + at for at in cell_times)
+            values += cell_values
+            begin_s += cell_s
+        found.append((times, values))
+        begin_s += cell_s
+    return found
 
 
 def noted_rounds(noted: NotedMeasurement, figures: Iterable[float | None]) -> DrawnSeries:

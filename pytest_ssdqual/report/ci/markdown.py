@@ -106,7 +106,7 @@ def words(own: str) -> str:
 def _head(run: RunView) -> Iterator[str]:
     verdict = run.verdict
     use = "" if verdict.acceptance else verdict.use
-    yield from _verdict(verdict.headline, verdict.sentence, use, map(words, verdict.remarks))
+    yield from _verdict(verdict.headline, verdict.sentence, use, map(words, verdict.lines))
     yield from _steps(overview(run).steps)
     for title, found in (
         ("Causes", (code(each.headline) for each in run.causes)),
@@ -230,6 +230,8 @@ def _means(run: RunView) -> Iterator[str]:
         yield f"- budget: {words(str(run.budget))}"
     if run.write_caches:
         yield f"- write caches: {code(run.write_caches)}"
+    if run.history:
+        yield f"- drives before the measurements: {code(run.history)}"
     yield from (f"- machine: {code(machine)}" for machine in run.machines)
     yield f"- run folder: {code(str(run.folder), 4096)}"
     yield ""

@@ -146,7 +146,7 @@ class Evidence:
     points: tuple[Part, ...] = ()
     #: Sentences about the whole group, such as the steady state of a loop.
     remarks: tuple[str, ...] = ()
-    #: Two-sided confidence; of a sequential measurement that of all interim analyses together.
+    #: Two-sided confidence; of a measurement in visits that of all looks together.
     confidence: float = CONFIDENCE
     #: True if the interval is only the resolution of a reading.
     is_reading: bool = False

@@ -40,7 +40,7 @@ def of_measured(measured: Measured) -> Figures:
         "littles_law_percent": None if outstanding is None else 100 * outstanding / asked,
         "cpu_busy_percent": 100 * max(busy) if busy else None,
         **_environment_figures(measured),
-        **_look(measured),
+        **_visits(measured),
     }
 
 
@@ -106,25 +106,18 @@ def of_rebuild(rebuild: Rebuild) -> Figures:
     }
 
 
-def _look(measured: Measured) -> Figures:
-    """Return the interim analysis that ended a sequential measurement: number, confidence level, warm-up."""
-    look, rounds = measured.look, measured.interleaved
-    if rounds:
-        return {
-            "rounds": rounds.rounds,
-            "most_rounds": rounds.of,
-            "workloads_in_rounds": rounds.workloads,
-            "look_confidence_percent": 100 * rounds.level,
-            "cell_scatter_percent": 100 * rounds.scatter,
-            "span_s": rounds.span_s,
-        }
-    if look is None:
+def _visits(measured: Measured) -> Figures:
+    """Return the progress of a measurement in visits, and the scatter that its intervals have."""
+    visited = measured.visited
+    if visited is None:
         return {}
     return {
-        "look": look.number,
-        "looks": look.of,
-        "look_confidence_percent": 100 * look.level,
-        "warmup_s": look.warmup_s,
+        "visits": visited.visits,
+        "cells": sum(visited.cells),
+        "most_cells": visited.of,
+        "look_confidence_percent": 100 * visited.level,
+        "scatter_between_visits_percent": 100 * visited.between,
+        "scatter_within_visits_percent": 100 * visited.within,
     }
 
 

@@ -21,7 +21,7 @@ from pytest_ssdqual.report.run_summary.errors import ErrorGroup
 from pytest_ssdqual.report.run_summary.fitness import PageVerdict, lost
 from pytest_ssdqual.report.run_summary.overview import Overview, error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import commands, promises, subject
+from pytest_ssdqual.report.view import commands, drive_history, promises, subject
 from pytest_ssdqual.report.view.commands import ShownCommand
 from pytest_ssdqual.report.view.failures import MOST, Context, Failure, failures
 from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix, matrix
@@ -181,6 +181,7 @@ class RunPage:
     #: Verdicts on lots, searches and integrity.
     verdicts: tuple[Judged, ...]
     arrays: Table
+    history: Table
     environment: Table
     kernel: Table
     documents: tuple[tuple[str, str], ...]
@@ -199,7 +200,7 @@ def compose(story: RunReader) -> RunPage:
         standing=run.verdict,
         protocol=run.document("protocol") or "unknown",
         overview=(first := overview(run)),
-        limits=tuple(each for each in run.verdict.remarks if each != lost(run.verdict.counts)),
+        limits=tuple(each for each in run.verdict.lines if each != lost(run.verdict.counts)),
         about=(*_about(run), *first.facts),
         remarks=subject.texts(story.manifest.get("remarks")),
         causes=run.causes,
@@ -221,6 +222,7 @@ def compose(story: RunReader) -> RunPage:
         worsened=run.worsened,
         verdicts=tuple(each for each in judged if _is_special(each)),
         arrays=subject.arrays(story),
+        history=drive_history.table(story),
         environment=subject.environment_checks(story),
         kernel=subject.kernel_messages(story),
         documents=subject.documents(run.manifest),

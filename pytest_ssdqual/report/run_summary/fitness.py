@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
+from pytest_ssdqual.qual.stats import repeatability
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -69,6 +70,8 @@ class Counts:
     limited: int = 0
     #: Tests that were skipped without a figure.
     skipped: int = 0
+    #: Intervals of steady rates; see ``qual.stats.repeatability``.
+    steady_rates: int = 0
     #: Drives that failed, or that report a new defect.
     worsened: int = 0
     #: True if nothing but the health of the drives was judged, whatever was observed.
@@ -99,6 +102,13 @@ class PageVerdict:
     coverage: Coverage = field(default_factory=Coverage)
     #: Those of the remarks that say why the run did not decide everything that it planned.
     gaps: tuple[str, ...] = ()
+    #: Sentence beside the intervals of steady rates; empty if there are none.
+    repeatability: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The remarks, and the repeatability."""
+        return (*self.remarks, *filter(None, [self.repeatability]))
 
     @property
     def properties(self) -> tuple[tuple[str, str], ...]:
@@ -138,6 +148,7 @@ def count(
         lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),
         tests=len({*(each.test for each in judged), *(test for each in errors for test in each.tests)}),
         limited=sum(is_limited(each.evidence) for each in judged),
+        steady_rates=sum(each.evidence.claim in repeatability.STEADY_RATES for each in judged),
     )
 
 
@@ -166,7 +177,8 @@ def stand(counts: Counts, manifest: Mapping[str, object], coverage: Coverage = N
     word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, coverage)
     sentence = _sentence(counts, gaps, coverage)
     remarks = (*(each for each in gaps if each[:-1] not in sentence), *_limits(counts, manifest, coverage))
-    return PageVerdict(fitness, word, sentence, use, remarks, counts, acceptance, coverage, gaps)
+    beside = repeatability.sentence() if counts.steady_rates else ""
+    return PageVerdict(fitness, word, sentence, use, remarks, counts, acceptance, coverage, gaps, beside)
 
 
 def _is_cut_short(manifest: Mapping[str, object]) -> bool:

@@ -40,11 +40,9 @@ def next_steps(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> tupl
 
 @cache
 def for_acceptance() -> str:
-    """Return the shipped protocol for acceptance that measures each workload until its verdict is certain, else the
-    first one.
-    """
+    """Return the shipped protocol for acceptance that judges a run as one experiment, else the first one."""
     found = [each for each in map(protocols.load, protocols.shipped()) if each.acceptance]
-    return min(found, key=lambda each: (each.sequential is None, each.interleave is not None)).name
+    return min(found, key=lambda each: each.visits is None).name
 
 
 def advice(run: RunView) -> str:

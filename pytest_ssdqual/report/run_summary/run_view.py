@@ -22,13 +22,21 @@ from pytest_ssdqual.report.run_summary.errors import (
 )
 from pytest_ssdqual.report.run_summary.fitness import PageVerdict, count, stand
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
-from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view import drive_history, subject
 from pytest_ssdqual.rig.drives.topology import NO_SMART
 
 #: Kinds of the records that tests leave, and of those about drives whose health worsened.
 OF_TESTS, WORSENED = (*JUDGED, ERROR, FAILED, PASSED, SKIPPED), "drive_worsened"
 #: Kinds of records that are read.
-KINDS = (*OF_TESTS, RESUMED, WORSENED, "write_cache", *coverage.KINDS, *time_budget.KINDS)
+KINDS = (
+    *OF_TESTS,
+    RESUMED,
+    WORSENED,
+    "write_cache",
+    *coverage.KINDS,
+    *time_budget.KINDS,
+    *drive_history.BEFORE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,8 @@ class RunView:
     budget: BudgetUse | None = None
     #: States of the drives' write caches as a phrase; empty if they were not recorded.
     write_caches: str = ""
+    #: Purge, fill and conditioning of the drives as a phrase; empty if they were not recorded.
+    history: str = ""
 
     @classmethod
     def read(cls, folder: Path) -> RunView:
@@ -77,7 +87,8 @@ class RunView:
         verdict = stand(counts, story.manifest, coverage.coverage(story, judged))
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
         caches = write_caches.states(story)
-        return cls(story.folder, story.manifest, verdict, judged, errors, skips, changed, budget, caches)
+        history = drive_history.phrase(story)
+        return cls(story.folder, story.manifest, verdict, judged, errors, skips, changed, budget, caches, history)
 
     @property
     def worsened(self) -> tuple[str, ...]:

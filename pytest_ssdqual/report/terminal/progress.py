@@ -158,9 +158,9 @@ class Progress:
         """Start a step of the only bay; this ends its previous step."""
         self.take(Begun(what, expected_s))
 
-    def looked(self, text: str, more_s: float) -> None:
-        """Print a permanent line about an interim analysis, which extends the step by ``more_s``."""
-        self.take(Looked(text, more_s))
+    def looked(self, text: str) -> None:
+        """Print a permanent line about a look."""
+        self.take(Looked(text))
 
     def take(self, news: News, name: str = "", at_s: float | None = None) -> None:
         """Apply an event of a bay, which happened at ``at_s`` by ``clock``, and redraw if it is due."""

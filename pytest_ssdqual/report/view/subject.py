@@ -261,17 +261,22 @@ def capacity(value: object) -> str:
     return format_capacity(value) if known else "unknown"  # type: ignore[arg-type]
 
 
-def _array(record: Record) -> TableRow:
-    facts = record.facts
-    purges = Counter(
+def purges(facts: Mapping[str, object]) -> str:
+    """Return how the members of an ``array_created`` record were purged, ``8 × NVMe Format``; empty if none was."""
+    methods = Counter(
         text(each, "method") if isinstance(each, Mapping) else str(each) for each in table(facts.get("purge")).values()
     )
+    return "; ".join(f"{number} × {method}" for method, number in methods.items())
+
+
+def _array(record: Record) -> TableRow:
+    facts = record.facts
     return (
         text(facts, "geometry"),
         f"{len(texts(facts.get('members')))}",
         capacity(facts.get("size_bytes")),
         text(facts, "consistency"),
-        "; ".join(f"{number} × {method}" for method, number in purges.items()),
+        purges(facts),
         ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in table(facts.get("settings")).items()),
     )
 

@@ -40,7 +40,7 @@ class Logbook(Interface):
 #: Is called with the current step and its estimated seconds.
 Progress = Callable[[str, float], None]
 #: Is called with the result of a look, and the seconds by which the measurement exceeds its plan.
-Looked = Callable[[str, float], None]
+Looked = Callable[[str], None]
 
 
 class BudgetSpent(RigError):

@@ -2,8 +2,8 @@
 
 A shell on the machine under test waits for a line with names and answers with the first line of each one's
 ``/sys/class/block/*/stat``. It uses builtins only, so no process is started there at a query
-(``bench/live_overhead.py`` measures the cost). fio's own documents are fetched independently, at an interim analysis
-and at the end, and every verdict is computed from them alone: live statistics are shown and discarded.
+(``bench/live_overhead.py`` measures the cost). fio's own documents are fetched independently at the end, and every
+verdict is computed from them alone: live statistics are shown and discarded.
 
 If anything fails, the statistics stop and the measurement goes on.
 """
@@ -169,10 +169,6 @@ class Live:
                 self._written += writes.written
                 self.report(BytesWritten(self._written))
 
-    def turn(self, course: Course) -> None:
-        """Set the position of the current process: it has reached another round."""
-        self._current = course
-
     def close(self) -> None:
         """End the process that answers."""
         talking, self._running = self._running, None
@@ -266,9 +262,3 @@ def expect(live: Live | None, course: Course) -> None:
     """Set the position of the next process."""
     if live:
         live.course = course
-
-
-def turned(live: Live | None, course: Course) -> None:
-    """Set the position of the running process."""
-    if live:
-        live.turn(course)

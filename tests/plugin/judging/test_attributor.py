@@ -10,8 +10,8 @@ from support.builders.sheet import PRODUCT, promise
 from support.builders.suite import suite
 
 from pytest_ssdqual.plugin.judging import attributor
-from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.visited import Visited
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -185,10 +185,10 @@ def test_a_pair_of_mirrors_is_compared_with_the_bare_drive_of_the_same_run(inner
     assert verdict["value"] == pytest.approx(1, abs=0.1)
 
 
-def test_an_odd_last_minute_of_rounds_is_not_asked_for_the_cause() -> None:
+def test_an_odd_last_cell_is_not_asked_for_the_cause() -> None:
     cells = Measured(
         tuple(strategies.run([rate] * 5) for rate in (1000, 1010, 990, 1005, 10)),
-        Interleaved(5, 5, 2, 0.95, 0.01, 5.0, 0.0, 3600.0),
+        Visited((2, 3), 22, 0.95, 0.01, 5.0, 0.01, 5.0),
     )
     assert attributor._typical(cells).iops == 1000
     assert attributor._typical(Measured(cells.runs)).iops == 10

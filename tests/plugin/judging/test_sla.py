@@ -13,13 +13,13 @@ from support.builders import strategies
 
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, determination
 from pytest_ssdqual.plugin.judging.sla import Inconclusive, Sla
-from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.left_out import LeftOutDrive
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -253,6 +253,15 @@ def test_a_sweep_that_bends_says_where_and_one_that_grows_too_well_that_its_base
     ]  # fmt: skip
 
 
+def test_a_first_visit_that_is_left_out_is_said(bench: JudgingBench) -> None:
+    bench.promises = promise("scaling_deviation", 'at_most = "10 %"', level="raid0")
+    visited = Visited((2,), 22, 0.95, 0.01, 5.0, 0.01, 5.0, left_out="9 % below the second")
+    whole = [array(*[1000 * n] * 5, geometry=f"raid0x{n}") for n in (2, 3, 4)]
+    cells = [replace(run, rounds=1) for run in (*whole[0].runs, *whole[0].runs)]
+    noted = bench.judge("scaling_deviation", Sweep((Measured(tuple(cells), visited), *whole[1:])))
+    assert noted.remarks == ("raid0x2 randread_4k_qd8: the first visit is left out: 9 % below the second",)
+
+
 def test_a_relation_measures_what_it_compares_with(bench: JudgingBench) -> None:
     figure = '[[figure]]\nworkload = "randwrite_4k_qd8"\narray = "raid5x4"\niops = 400\nsource = "a paper"\n'
     bench.promises = figure + promise("steady_iops", 'at_least = "40 %"', relative_to=str(READS))
@@ -416,8 +425,8 @@ def test_how_a_loop_became_steady_in_a_sentence_for_each_thing_tracked() -> None
     ]  # fmt: skip
 
 
-def test_what_rounds_did_not_decide_is_undecided_and_not_skipped(bench: JudgingBench) -> None:
+def test_what_visits_did_not_decide_is_undecided_and_not_skipped(bench: JudgingBench) -> None:
     bench.promises = promise("max_latency", 'at_most = "1 s"')
-    cells = Interleaved(1, 1, 2, 0.95, 0.01, 5.0, 0.0, 3600.0)
+    visited = Visited((1,), 1, 0.95, 0.01, 5.0, 0.01, 5.0)
     with pytest.raises(Inconclusive):
-        bench.judge("max_latency", replace(array(*[1000] * 5), interleaved=cells))
+        bench.judge("max_latency", replace(array(*[1000] * 5), visited=visited))

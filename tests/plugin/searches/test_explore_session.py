@@ -344,27 +344,27 @@ def test_a_search_starts_from_plain_reads(rig: Inner) -> None:
     assert "a search starts from plain reads of one size, not from randwrite_4k_qd1" in result.stdout.str()
 
 
-def test_a_sequential_protocol_looks_until_it_is_certain(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_protocol_with_visits_confirms_in_visits(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_WEAK", "qd_per_drive>=16 region_percent<100")
     (rig.pytester.path / "brief.toml").write_text(
         """
         acceptance = false
         purge = "discard"
         fill = { passes = 1, bs = "1m" }
-        precondition = { step = "50 s", limit = "500 s" }
+        precondition = { step = "5 s", limit = "60 s" }
         measure = { ramp = "1 s" }
-        sequential = { first = "100 s", limit = "1000 s", report = "5 s", plateau = "0 s", pause = "0 s" }
-        explore = { budget = "10 h", measurement = "200 s" }
+        visits = { cell = "20 s", ramp = "1 s", cells = [2, 2], refresh = "0 s" }
+        explore = { budget = "10 h", measurement = "10 s" }
         """
     )
     run(rig)
     case, found = rig.cases()[CASE], searched(rig)
     assert case.outcome == "failure", case.text
     assert "randread_4k_reg10_qd16: 74.8 IOPS" in case.message
-    looks = rig.records("looked")
-    assert max(record["at_s"] for record in looks) <= 200
-    # Clear ones end at the first look.
-    assert found["seconds"] == pytest.approx(101 * len(found["probed"]), rel=0.2)
+    assert found["seconds"] == pytest.approx(11 * len(found["probed"])), "a probe is one window"
+    (confirmed,) = rig.records("confirmed")
+    assert [each["window_s"] for each in confirmed["runs"]] == [20.0] * 4
+    assert confirmed["visited"]["cells"] == [2, 2]
 
 
 def test_where_findings_are_kept_if_nothing_is_said(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

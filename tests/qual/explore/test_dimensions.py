@@ -127,6 +127,11 @@ def test_a_fixed_protocol_probes_for_a_minute_once() -> None:
     assert spaces.probing(protocols.load("quick")).window_s == 5
 
 
-def test_a_protocol_with_visits_probes_as_long_as_a_cell_and_without_visits() -> None:
-    probing = spaces.probing(protocols.load("acceptance"))
-    assert (probing.visits, probing.window_s, probing.repeats) == (None, 60, 1)
+def test_a_probe_of_a_protocol_with_visits_is_one_window_of_a_cell() -> None:
+    protocol = protocols.load("acceptance")
+    probing = spaces.probing(protocol)
+    assert protocol.visits is not None
+    assert probing.visits is None
+    assert (probing.window_s, probing.repeats, probing.attempts) == (protocol.visits.cell_s, 1, 1)
+    said = replace(protocol, explore=ExploreRule(measurement_s=30))
+    assert spaces.probing(said).window_s == 30

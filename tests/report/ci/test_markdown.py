@@ -65,6 +65,12 @@ def test_a_summary_tells_how_many_tests_were_skipped(write_run: WriteRun, claime
     assert "skipped" not in markdown.text(write_run(judged(claimed(value=1000), "t")))
 
 
+def test_a_summary_tells_what_was_done_to_the_drives(write_run: WriteRun, claimed: Claimed) -> None:
+    filled = record("filled", geometry="drivex1", passes=1, bs="128k")
+    text = markdown.text(write_run(filled, judged(claimed(value=1000), "t")))
+    assert "\n- drives before the measurements: `fill: sequential, 128k, 1 capacity`\n" in text
+
+
 def test_the_verdict_comes_first_then_what_is_broken_then_the_table(write_run: WriteRun, claimed: Claimed) -> None:
     broken, kept = claimed(), claimed(Claim.STEADY_IOPS, value=9412, bound=9000)
     text = markdown.text(
@@ -92,7 +98,7 @@ def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun, claimed: Claimed) 
     assert text.startswith(
         "## Passed for 1 test, 1 of 1 drive, not for acceptance: The one promise judged passed.\n\nNot for acceptance: "
     )
-    assert "\nNext step: Run it again by a protocol for acceptance: `--ssd-protocol=sequential`\n" in text
+    assert "\nNext step: Run it again by a protocol for acceptance: `--ssd-protocol=acceptance`\n" in text
     assert "or acceptance" not in markdown.text(write_run(judged(claimed(**KEPT))))
 
 

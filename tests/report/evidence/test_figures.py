@@ -7,11 +7,11 @@ from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Look, Measured, Run
+from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import USUAL
 from pytest_ssdqual.qual.stats.latency import slower_than
@@ -62,26 +62,15 @@ def test_nothing_is_said_of_surroundings_that_nobody_saw() -> None:
     assert "checks_unknown" not in of_measured(_measured(None, 1_000_000, 8000))
 
 
-def test_of_a_sequential_measurement_its_look_is_told() -> None:
-    run = replace(strategies.run([1_000] * 40, rounds=40), look=Look(3, 14, 0.995, 45.0))
-    figures = dict(of_measured(Measured((run,))))
-    assert (figures["look"], figures["looks"], figures["warmup_s"]) == (3, 14, 45)
-    assert figures["look_confidence_percent"] == pytest.approx(99.5)
-    fixed = of_measured(Measured((strategies.run([1_000] * 5),)))
-    assert not {"look", "looks", "warmup_s"} & fixed.keys()
-
-
-def test_of_a_measurement_in_rounds_its_cells_are_told() -> None:
-    cells = tuple(strategies.run([1_000] * 60, rounds=1) for _ in range(8))
-    rounds = Interleaved(
-        8, 120, workloads=12, level=0.993, scatter=0.02, scatter_degrees=30.0, drift=0.0, span_s=6000.0
-    )
-    figures = dict(of_measured(Measured(cells, rounds)))
-    assert (figures["rounds"], figures["most_rounds"], figures["workloads_in_rounds"]) == (8, 120, 12)
+def test_figures_of_a_measurement_in_visits() -> None:
+    cells = tuple(strategies.run([1_000] * 60, rounds=1) for _ in range(4))
+    visited = Visited((2, 2), 22, 0.993, between=0.006, between_degrees=9.0, within=0.004, within_degrees=20.0)
+    figures = dict(of_measured(Measured(cells, visited)))
+    assert (figures["visits"], figures["cells"], figures["most_cells"]) == (2, 4, 22)
     assert figures["look_confidence_percent"] == pytest.approx(99.3)
-    assert figures["cell_scatter_percent"] == 2
-    assert figures["span_s"] == 6000
-    assert "look" not in figures
+    assert figures["scatter_between_visits_percent"] == pytest.approx(0.6)
+    assert figures["scatter_within_visits_percent"] == pytest.approx(0.4)
+    assert not {"visits", "cells", "look_confidence_percent"} & of_measured(Measured(cells)).keys()
 
 
 def test_figures_of_an_exceedance() -> None:

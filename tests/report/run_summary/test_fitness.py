@@ -3,8 +3,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.report_page import Claimed
 
-from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, stand
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.stats import repeatability
+from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, count, stand
 
 ENDED: dict[str, object] = {"ended": "then", "exit_status": 0, "acceptance": True}
 numbers = st.integers(0, 3)
@@ -111,3 +115,12 @@ def test_the_parts_of_what_is_inconclusive_add_up() -> None:
 def test_why_a_protocol_is_not_for_acceptance_names_it() -> None:
     use = stand(Counts(5), {**ENDED, "acceptance": False, "protocol": {"name": "quick"}}).use
     assert use == "Not for acceptance: the protocol quick is not made to accept or reject a drive."
+
+
+def test_intervals_of_steady_rates_come_with_their_repeatability_once(claimed: Claimed) -> None:
+    def lines(*claims: Claim) -> tuple[str, ...]:
+        found = [Judged(f"t{n}", "", claimed(claim, value=1000, bound=900)) for n, claim in enumerate(claims)]
+        return stand(count(found, ()), ENDED).lines
+
+    assert lines(Claim.STEADY_IOPS, Claim.THROUGHPUT) == (repeatability.sentence(),)
+    assert lines(Claim.P99_LATENCY) == ()

@@ -133,7 +133,7 @@ def steps(folder: Path) -> Sequence[str]:
     return [f"{each.text} {each.command}".strip() for each in first_screen(folder).steps]
 
 
-AGAIN = "Run it again by a protocol for acceptance: --ssd-protocol=sequential"
+AGAIN = "Run it again by a protocol for acceptance: --ssd-protocol=acceptance"
 
 
 def test_the_next_step_after_a_pass(write_run: WriteRun, claimed: Claimed) -> None:

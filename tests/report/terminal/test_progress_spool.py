@@ -31,31 +31,31 @@ def test_what_a_worker_tells_arrives_once_with_its_name_and_time(tmp_path: Path)
         ("gw1", LOAD, 8.5),
     ]
     assert polled(reader) == []
-    one.write(Looked("goes on", 9))
-    assert polled(reader) == [Looked("goes on", 9)]
+    one.write(Looked("goes on"))
+    assert polled(reader) == [Looked("goes on")]
 
 
 def test_days_take_a_few_kilobytes_and_leave_the_last_state(tmp_path: Path) -> None:
     writer = SpoolWriter(tmp_path, "gw0", limit_bytes=4096)
     writer.write(Begun("fill", 60))
     writer.write(LOAD)
-    writer.write(Looked("look 1", 5))
+    writer.write(Looked("look 1"))
     for second in range(5000):
         writer.write(Now(float(second), (300.0,), second))
     assert writer.path.stat().st_size <= 4096
     found = polled(SpoolReader(tmp_path))
-    assert found[:3] == [Begun("fill", 60), LOAD, Looked("look 1", 5)]
+    assert found[:3] == [Begun("fill", 60), LOAD, Looked("look 1")]
     assert found[-1] == Now(4999.0, (300.0,), 4999)
 
 
 def test_whoever_reads_on_gets_nothing_twice_when_it_begins_anew(tmp_path: Path) -> None:
     writer, reader = SpoolWriter(tmp_path, "gw0", limit_bytes=2048), SpoolReader(tmp_path)
-    writer.write(Looked("look 1", 5))
+    writer.write(Looked("look 1"))
     told: list[News] = []
     for second in range(300):
         writer.write(Now(float(second), (300.0,), second))
         told += polled(reader)
-    assert told == [Looked("look 1", 5), *(Now(float(second), (300.0,), second) for second in range(300))]
+    assert told == [Looked("look 1"), *(Now(float(second), (300.0,), second) for second in range(300))]
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:

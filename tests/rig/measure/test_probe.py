@@ -8,14 +8,15 @@ import pytest
 from support.builders import strategies
 from support.fakes.scripted import ScriptedMachine
 
-from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.explore import dimensions
+from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import fixed_time, sequential_verdict
-from pytest_ssdqual.rig.measure.probe import EXPLORED, Probe
+from pytest_ssdqual.rig.measure import fixed_time, visits
+from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, Probe
 from pytest_ssdqual.rig.measure.session import Setup
 
 READS = Workload("randread", "4k", 8)
@@ -55,10 +56,8 @@ def test_every_attempt_is_charged_and_it_is_not_on_record_as_what_tests_share(mo
 
     monkeypatch.setattr(fixed_time, "run", run)
     noted, told, spent = ProbeBook(), list[float](), list[float]()
-    protocol = replace(protocols.load("quick"), attempts=3)
-    measured = Probe(EXPLORED, protocol, sequential_verdict.at_once, spent.append).measure(
-        setup(noted, told), ARRAY, READS
-    )
+    protocol = replace(protocols.load("quick"), visits=None, attempts=3)
+    measured = Probe(EXPLORED, protocol, spent.append).measure(setup(noted, told), ARRAY, READS)
     assert measured.iops == 1000
     assert spent == told == [6.0, 6.0]
     assert noted.kinds.count(EXPLORED) == 1
@@ -71,7 +70,27 @@ def test_what_fails_was_charged_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(fixed_time, "run", run)
     spent = list[float]()
-    probe = Probe(EXPLORED, replace(protocols.load("quick"), attempts=1), sequential_verdict.at_once, spent.append)
+    probe = Probe(EXPLORED, dimensions.probing(protocols.load("quick")), spent.append)
     with pytest.raises(InvalidMeasurement, match="fio said no"):
         probe.measure(setup(ProbeBook(), []), ARRAY, READS)
     assert spent == [6.0]
+
+
+def test_a_suspect_is_measured_in_visits_by_a_protocol_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its drive time is that of all cells, as their progress reports it."""
+    result = Measured((strategies.run([1000] * 5, geometry="raid0x2", workload=READS),))
+    protocol = protocols.load("acceptance")
+
+    def until_decided(
+        setup: Setup, array: Array, workload: Workload, enough: visits.Enough, kind: str = "measured"
+    ) -> Measured:
+        assert (setup.protocol, workload, enough, kind) == (protocol, READS, visits.at_once, CONFIRMED)
+        setup.progress("visit 1", 130.0)
+        setup.progress("visit 2", 130.0)
+        return result
+
+    monkeypatch.setattr(visits, "until_decided", until_decided)
+    told, spent = list[float](), list[float]()
+    probe = Probe(CONFIRMED, protocol, spent.append, visits.at_once)
+    assert probe.measure(setup(ProbeBook(), told), ARRAY, READS) is result
+    assert spent == told == [130.0, 130.0]

@@ -184,16 +184,6 @@ def test_a_load_begins_with_its_first_round() -> None:
     assert watcher.told[0] == replace(LOAD, round=1, rounds=5, exact=True)
 
 
-def test_a_turn_counts_for_what_runs() -> None:
-    watcher = Watcher(Script(written(0)))
-    with watcher.live.watching(LOAD, ["md127"], 4096):
-        live_stats.turned(watcher.live, Course(4, 14))
-        watcher.told.clear()
-        watcher.enough.clear()
-        assert watcher.enough.wait(20)
-    assert (watcher.figures[-1].round, watcher.figures[-1].rounds) == (5, 14)
-
-
 @pytest.mark.parametrize("trouble", [None, ["gibberish"], [""], OSError("gone"), ValueError("odd")])
 def test_trouble_stops_the_figures_and_nothing_else(trouble: list[str] | Exception | None) -> None:
     script = Script(trouble)

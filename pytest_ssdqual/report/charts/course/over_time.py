@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_RUNS = 4
+#: End of the caption of a measurement in visits.
+IN_VISITS = " The cells of a visit are drawn one behind the other; hours are between two visits."
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +144,12 @@ def chart(notes: Notes, noted: NotedMeasurement, judged: Judged, key: str) -> Ch
     found = [each for each in _curves(notes, noted, measure) if each[0]]
     if not found:
         return None
-    repeats = [f"repeat {index + 1}" for index in range(len(found))]
-    legends = repeats if len(found) > 1 else [measure.name]
-    curves = [TimeCurve(name, legend, *each) for name, legend, each in zip(repeats, legends, found, strict=True)]
+    part = "visit" if noted.visited else "repeat"
+    # A visit that is left out is the first one.
+    begin = 2 if noted.visited and noted.visited.left_out else 1
+    names = [f"{part} {number}" for number in range(begin, begin + len(found))]
+    legends = names if len(found) > 1 else [measure.name]
+    curves = [TimeCurve(name, legend, *series) for name, legend, series in zip(names, legends, found, strict=True)]
     title = f"{noted.geometry} {noted.workload}: {measure.name} over time"
     with drawing():
         plate = Plate.of(2.9)
@@ -153,24 +158,24 @@ def chart(notes: Notes, noted: NotedMeasurement, judged: Judged, key: str) -> Ch
         further = _stated(plate, evidence, measure, curves)
         draw_curves(plate, axes, curves, measure.unit, further)
         svg = plate.svg(key, title, f"{measure.name} of {len(curves)} runs over time, with the limit.")
-    cells = " Cells of rounds with other workloads are drawn one behind the other." if noted.interleaved else ""
-    caption = f"{sentence(evidence.sentence)}{gaps_and_points(curves)}{cells}"
+    caption = f"{sentence(evidence.sentence)}{gaps_and_points(curves)}{IN_VISITS if noted.visited else ''}"
     table = curve_table(curves, "run", measure.name, measure.unit)
     return Chart(key, title, caption, svg, table, noted.geometry.level.value)
 
 
 def _curves(notes: Notes, noted: NotedMeasurement, measure: PlottedFigure) -> list[DrawnSeries]:
-    """Return the first repeats by seconds or else by rounds, or all cells as one series; of drives side by side the
-    average drive.
+    """Return the first repeats, or all visits, by seconds or else by rounds.
+
+    Of drives side by side it is the average drive.
     """
-    most = None if noted.interleaved else MOST_RUNS
+    most = None if noted.visited else MOST_RUNS
     runs = data.runs_of(notes.story.folder, noted)[:most]
     if runs:
         found = [data.series(run, measure.of_interval) for run in runs]
     else:
         found = [data.noted_rounds(noted, measure.of_record(run, noted)) for run in noted.runs[:most]]
-    if noted.interleaved:
-        found = [data.joined(found, noted.runs[0].window_s)]
+    if noted.visited:
+        found = data.by_visit(found, noted.visited, noted.runs[0].window_s)
     drives = noted.drives if measure.adds else 1
     return [(xs, [y / drives for y in ys]) for xs, ys in found]
 

@@ -54,11 +54,10 @@ def tail(notes: Notes, noted: NotedMeasurement) -> TailCurve | None:
     if not runs:
         return None
     rounds = tuple(chain.from_iterable(run.round_latency() for run in runs))
-    basis = noted.basis.uncut
     found: list[tuple[str, Estimate]] = []
     for name, q in QUANTILES:
         try:
-            estimate = quantile_of_rounds(rounds, q, basis)
+            estimate = quantile_of_rounds(rounds, q, noted.basis)
         except TooFew as reason:
             return TailCurve(noted, tuple(found), str(reason)) if found else None
         if estimate.unbounded:
@@ -191,8 +190,11 @@ def maxima_chart(notes: Notes, sweep: DrawnSweep, depth: int, prefix: str = "max
 
 def maxima(notes: Notes, cell: NotedMeasurement) -> DrawnSeries:
     """Return the maxima of the first run, or of all cells, by fio's intervals; by rounds if its output is not there."""
-    runs, count = data.runs_of(notes.story.folder, cell), None if cell.interleaved else 1
+    runs, count = data.runs_of(notes.story.folder, cell), None if cell.visited else 1
     parts = [data.series(run, data.slowest_ns) for run in runs[:count]] or [
         data.noted_rounds(cell, run.round_max_latency_ns) for run in cell.runs[:count]
     ]
-    return data.joined(parts, cell.runs[0].window_s)
+    if not cell.visited:
+        return parts[0]
+    visits = data.by_visit(parts, cell.visited, cell.runs[0].window_s)
+    return [at for times, _ in visits for at in times], [value for _, values in visits for value in values]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -8,10 +7,9 @@ from typing import cast
 import pytest
 from support.builders import charted
 
-from pytest_ssdqual.qual.measured.interleaved import Interleaved
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.stats.estimate import student_t
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import chart_of, data
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
@@ -90,27 +88,49 @@ def test_maxima_of_every_second_are_read_from_the_output(noted: tuple[Notes, Not
     assert data.series(run, data.rate)[1] == pytest.approx([20_000] * 6, rel=0.01)
 
 
-def test_cells_of_rounds_are_drawn_one_behind_the_other() -> None:
-    """With the interval that the verdict has: of equal cells it is that of the pooled scatter."""
+def test_cells_are_drawn_by_visit() -> None:
+    """A visit is a line of its own, with a gap before it."""
     record = charted.measured("raid5x4", READ, 1000.0)
     (run,) = cast("list[dict[str, object]]", record.facts["runs"])
     cell = {**run, "window_s": 60.0, "round_iops": [1000.0], "round_max_latency_ns": [3e6]}
-    rounds = Interleaved(3, 120, workloads=12, level=0.99, scatter=0.1, scatter_degrees=9.0, drift=0.0, span_s=3600.0)
+    visited = Visited((2, 1), 22, 0.99, between=0.01, between_degrees=9.0, within=0.01, within_degrees=9.0)
 
     def notes(**more: object) -> Notes:
         facts = {**record.facts, "runs": [cell] * 3, **more}
         promise = charted.judged(Claim.STEADY_IOPS, "raid5x4", [READ], 1000, 900)
         return Notes.of(charted.story(replace(record, facts=facts), promise))
 
-    together, apart = notes(interleaved=plain(rounds)), notes()
-    assert latency.maxima(together, together.measured[0]) == ([60.0, 120.0, 180.0], [3e6] * 3)
+    together, apart = notes(visited=plain(visited)), notes()
+    assert latency.maxima(together, together.measured[0]) == ([60.0, 120.0, 240.0], [3e6] * 3)
     assert latency.maxima(apart, apart.measured[0]) == ([60.0], [3e6])
-    half = student_t(0.99, 11) * 0.1 * 1000 / math.sqrt(3)
-    assert together.measured[0].interval() == pytest.approx((1000 - half, 1000 + half))
     chart = chart_of(together.story, together.judged[0])
     assert chart is not None
-    assert "one behind the other" in chart.caption
-    assert [row[1] for row in chart.table.rows] == ["60.0 s", "120.0 s", "180.0 s"]
+    assert [row[:2] for row in chart.table.rows] == [
+        ("visit 1", "60.0 s"),
+        ("visit 1", "120.0 s"),
+        ("visit 2", "240.0 s"),
+    ]
+    later = notes(visited=plain(replace(visited, left_out="the first one was 9 % slower")))
+    shown = chart_of(later.story, later.judged[0])
+    assert shown is not None
+    assert {row[0] for row in shown.table.rows} == {"visit 2", "visit 3"}
+    repeats = chart_of(apart.story, apart.judged[0])
+    assert repeats is not None
+    assert [row[0] for row in repeats.table.rows] == ["repeat 1", "repeat 2", "repeat 3"]
+
+
+def test_the_interval_of_a_point_is_that_of_its_verdict() -> None:
+    record = charted.measured("raid5x4", READ, 1000.0)
+    (run,) = cast("list[dict[str, object]]", record.facts["runs"])
+    cells = [{**run, "window_s": 60.0, "round_iops": [1000.0]}] * 4
+    visited = Visited((2, 2), 22, 0.99, between=0.02, between_degrees=9.0, within=0.02, within_degrees=9.0)
+    wide, narrow = (
+        Notes.of(charted.story(replace(record, facts={**record.facts, "runs": cells, **more}))).measured[0].interval()
+        for more in ({"visited": plain(visited)}, {})
+    )
+    assert wide is not None
+    assert wide[0] < 990 < 1010 < wide[1]
+    assert narrow == (1000, 1000), "rounds without scatter"
 
 
 def test_limits_that_differ_say_what_they_are_of(tmp_path: Path) -> None:

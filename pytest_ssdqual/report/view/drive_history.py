@@ -1,0 +1,110 @@
+"""History of a run's drives: purge, fill, conditioning, and the order of the visits; pure.
+
+A steady rate depends on it: see ``qual.stats.repeatability``. What is damaged is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.subject import text
+from pytest_ssdqual.report.view.tables import Table, bounded
+
+#: Kinds of records of what was done before the measurements.
+BEFORE = ("array_created", "filled", "conditioned")
+MOST_ROWS = 100
+#: Characters of a time up to its minute: ``2026-11-21T12:00``.
+MINUTE = 16
+
+
+@dataclass(slots=True)
+class Event:
+    """One step of the history."""
+
+    record: Record
+    name: str
+    what: str
+    #: User capacities that it wrote to each drive; None if they are not counted.
+    capacities: float | None = None
+    #: Of a visit: its cells by workload, and the seconds of writes to all bare drives before it.
+    cells: Counter[str] = field(default_factory=Counter)
+    refreshed_s: float = 0.0
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        facts = self.record.facts
+        capacities = "" if self.capacities is None else f"{self.capacities:.3g}"
+        time = self.record.time[:MINUTE].replace("T", " ")
+        return time, self.name, text(facts, "geometry"), self._what(), capacities
+
+    def _what(self) -> str:
+        if not self.cells:
+            return self.what
+        count = sum(self.cells.values())
+        cells = f"{count:,} {'cell' if count == 1 else 'cells'} of {len(self.cells):,}"
+        cells += f" {'workload' if len(self.cells) == 1 else 'workloads'}"
+        if not self.refreshed_s:
+            return cells
+        return f"{cells}, after {format_duration(self.refreshed_s)} of writes to the bare drives"
+
+
+def table(story: RunReader) -> Table:
+    """Return the history as a table, in order of time."""
+    rows = [event.row for event in (*_before(story), *_visits(story))]
+    columns = ("Time", "Step", "Drives or array", "What", "Capacities written")
+    where = "records.jsonl has them"
+    return bounded(columns, rows, "History of the drives since their purge", MOST_ROWS, where)
+
+
+def phrase(story: RunReader) -> str:
+    """Return purge, fill and conditioning as a phrase; empty without any."""
+    steps = [f"{event.name}: {event.what}{_written(event)}" for event in _before(story)]
+    return "; ".join(dict.fromkeys(steps))
+
+
+def _written(event: Event) -> str:
+    if event.capacities is None:
+        return ""
+    return f", {event.capacities:.3g} {'capacity' if event.capacities == 1 else 'capacities'}"
+
+
+def _before(story: RunReader) -> Iterator[Event]:
+    for record in story.of(*BEFORE):
+        facts = record.facts
+        if record.kind == "filled":
+            yield Event(record, "fill", f"sequential, {text(facts, 'bs')}", _number(facts, "passes"))
+        elif record.kind == "conditioned":
+            yield Event(record, "conditioning", text(facts, "workload"), _number(facts, "capacities"))
+        elif purged := subject.purges(facts):
+            yield Event(record, "purge", purged)
+
+
+def _visits(story: RunReader) -> Iterator[Event]:
+    """Yield each visit of an array, in the order of their first cells."""
+    visits: dict[tuple[str, float], Event] = {}
+    refreshed_s = 0.0
+    for record in story.of("refreshed", "cell"):
+        facts = record.facts
+        if record.kind == "refreshed":
+            refreshed_s = _number(facts, "seconds") or 0.0
+            continue
+        number = _number(facts, "visit")
+        if number is None:
+            continue
+        place = text(facts, "geometry"), number
+        if place not in visits:
+            visits[place] = Event(record, f"visit {number + 1:g}", "", refreshed_s=refreshed_s)
+            refreshed_s = 0.0
+        visits[place].cells[text(facts, "workload")] += 1
+    yield from visits.values()
+
+
+def _number(facts: Mapping[str, object], name: str) -> float | None:
+    value = facts.get(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else None  # type: ignore[arg-type]
