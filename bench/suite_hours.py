@@ -214,6 +214,7 @@ def suites(given: argparse.Namespace) -> Iterator[Suite]:
     rule = settings.visits
     if given.cells:
         rule = replace(rule, cells=tuple(map(int, given.cells.split(","))))
+    rule = replace(rule, cell_s=given.cell or rule.cell_s)
     verdict = replace(settings.verdict, confidence=given.confidence or settings.verdict.confidence)
     for name in given.suites.split(","):
         for model in given.models.split(","):
@@ -230,6 +231,7 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=10, help="of each kind, own phases and in lockstep (%(default)s)")
     parser.add_argument("--cells", help="another [visits] cells than the protocol's")
+    parser.add_argument("--cell", type=float, help="another length of a cell, seconds")
     parser.add_argument("--confidence", type=float, help="another confidence of verdicts, as a share")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="two kinds, one run: seconds")
