@@ -112,8 +112,8 @@ def test_one_point_in_a_hundred_speaks_for_itself_by_chance(seed: int) -> None:
 
 def test_scatters_are_those_of_an_analysis_of_variance() -> None:
     between, within = scatters([98.0, 100, 102, 104], (2, 2))
-    assert (between.deviation, between.degrees) == (pytest.approx(stdev([99, 103])), 1)
-    assert (within.deviation, within.degrees) == (pytest.approx(math.sqrt(2)), 2)
+    assert (between.deviation, between.degrees) == pytest.approx((stdev([99, 103]), 1))
+    assert (within.deviation, within.degrees) == pytest.approx((math.sqrt(2), 2))
     assert usual_cells((2, 2)) == 2
     assert usual_cells((1, 3)) == pytest.approx(4 - 10 / 4)
 
