@@ -95,6 +95,13 @@ def test_a_hollow_promise_is_named_on_all_surfaces(inner: Inner) -> None:
     assert "not tested" in (folder / "report.html").read_text()
 
 
+def test_a_run_of_plain_asserts_says_why_it_is_not_green(inner: Inner) -> None:
+    write(inner)
+    inner.pytester.makepyfile(test_plain="import pytest\n\n@pytest.mark.ssd_array('drive')\ndef test_plain(): pass")
+    assert verdict_of(inner, NOTHING, "test_plain.py").verdict.fitness is Fitness.NO_VERDICT
+    assert "No promise was judged in this run" in inner.all_cases()["not green"].message
+
+
 @pytest.mark.parametrize(
     ("setting", "status", "named"),
     [
