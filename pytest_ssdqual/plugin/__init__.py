@@ -205,7 +205,8 @@ def pytest_runtest_makereport(
         from pytest_ssdqual.plugin.session import outcome
 
         run = item.config.stash[QUALIFICATION]
-        outcome.shape(item, call, report, junit=run.settings.junit_properties)
+        if outcome.is_concerned(item, call):
+            outcome.shape(item, call, report, junit=run.settings.junit_properties)
         if item.get_closest_marker("ssd_array"):
             applicability.classify(item, call, report, run.bay.drives)
     return report
