@@ -91,9 +91,12 @@ for exporter in nvmet:nvmet target_core_mod:target usb_f_mass_storage:usb_gadget
 done
 # An exporter that is built into the kernel has no directory in /sys/module.
 built_in=' (nvmet_register_transport|target_depend_item|fsg_common_create_luns)$'
-if [ -d "$config" ] && ! grep -q '/sys/kernel/config .* - configfs ' "$proc/self/mountinfo" &&
-    symbol=$(grep -m 1 -o -E "$built_in" "$proc/kallsyms"); then
-    tell blind exports "the kernel has${symbol%%_*} built in, and configfs is not mounted on $config"
+if [ -d "$config" ] && ! grep -q '/sys/kernel/config .* - configfs ' "$proc/self/mountinfo"; then
+    if symbol=$(grep -m 1 -o -E "$built_in" "$proc/kallsyms"); then
+        tell blind exports "the kernel has${symbol%%_*} built in, and configfs is not mounted on $config"
+    elif ! read -r line <"$proc/kallsyms"; then
+        tell blind exports "configfs is not mounted on $config, and $proc/kallsyms does not show what is built in"
+    fi
 fi 2>/dev/null
 for f in "$sys"/kernel/config/nvmet/subsystems/*/namespaces/*/device_path; do
     [ -r "$f" ] || continue

@@ -40,6 +40,7 @@ class Tree:
         (root / "proc/1/fd").mkdir()
         self.write("proc/mdstat", "Personalities :\n")
         self.write("proc/swaps", "Filename Type\n")
+        self.write("proc/kallsyms", "ffffffff81000000 T _text\n")
 
     def write(self, path: str, content: str | bytes) -> None:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -363,6 +364,10 @@ def test_exporter_that_is_built_in_needs_a_configfs(tree: Tree, shell: str) -> N
     tree.write("proc/kallsyms", symbols.format("__ksymtab_"))
     assert blind(tree.survey(shell)) == []
     tree.write("proc/kallsyms", symbols.format(""))
+    assert blind(tree.survey(shell)) == ["exports"]
+    tree.write("proc/kallsyms", "")
+    assert blind(tree.survey(shell)) == ["exports"]
+    (tree.root / "proc/kallsyms").unlink()
     assert blind(tree.survey(shell)) == ["exports"]
     tree.write("proc/self/mountinfo", "40 22 0:30 / /sys/kernel/config rw - configfs configfs rw\n")
     assert blind(tree.survey(shell)) == []
