@@ -6,7 +6,8 @@
 # Arguments: $1 and $2 the texts of probe.pl and probe.py; $3... nodes of drives that may be destroyed.
 # Output: records: the kind and then its fields, each ended by NUL. No shell variable, no file of sysfs read here and no
 #   name of a process has a NUL in it, so no value can end its field. `blind SOURCE WHY` is a source that cannot answer
-#   on this machine (topology.Source); a source that the kernel does not have is not blind. At last `end`.
+#   on this machine (topology.Source), `blind_drive SOURCE NODE WHY` one that cannot answer about this drive; a source
+#   that the kernel does not have is not blind. At last `end`.
 # Exit status: not used; an answer without `end` was cut short.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
@@ -308,7 +309,7 @@ if [ $# -gt 0 ]; then
         else
             for f; do
                 found=$(signs TYPE,UUID "$f") || ! head -c 4096 "$f" >/dev/null 2>&1 ||
-                    tell blind signatures "wipefs fails for $f, which can be read"
+                    tell blind_drive signatures "$f" "wipefs fails for $f, which can be read"
                 [ -z "$found" ] || printf '%s\n' "$found" | while read -r kind; do tell signature "$f" "$kind"; done
             done
         fi

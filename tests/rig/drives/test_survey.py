@@ -267,3 +267,45 @@ def test_the_probe_opens_exclusively_and_tells_the_error(interpreter: tuple[str,
     assert done.stdout == f"probe\0{odd}\0{0}\0probe\0/nowhere/at all\0{2}\0"
     assert "O_EXCL" in probe
     assert "O_RDONLY" in probe
+
+
+#: An interpreter whose pointers are narrow, where each node is a namespace: both by what stands before the probe.
+NARROW = {
+    "perl": ("length(pack('P', '')) == 8", "0", "BEGIN { *CORE::GLOBAL::ioctl = sub (*$$) { 1 } }\n"),
+    "python3": ('struct.calcsize("P") == 8', "False", "import fcntl\nfcntl.ioctl = lambda *words: 1\n"),
+}
+
+
+@pytest.mark.parametrize("is_nvme", [True, False])
+@pytest.mark.parametrize("interpreter", [("perl", "-e"), ("python3", "-I", "-S", "-c")])
+def test_a_probe_of_32_bits_is_blind_only_for_drives_that_it_would_ask(
+    interpreter: tuple[str, ...], tmp_path: Path, is_nvme: bool
+) -> None:
+    """Drives of SATA have no reservations, so that a machine with a narrow perl can test them."""
+    if not shutil.which(interpreter[0]):
+        pytest.skip(f"no {interpreter[0]} here")
+    width, narrow, devices = NARROW[interpreter[0]]
+    probe = PERL_PROBE if interpreter[0] == "perl" else PYTHON_PROBE
+    assert width in probe
+    probe = (devices if is_nvme else "") + probe.replace(width, narrow)
+    node = tmp_path / "node"
+    node.touch()
+    done = subprocess.run([*interpreter, probe, "drives", str(node)], capture_output=True, text=True, check=True)
+    why = f"a program of 32 bits cannot ask for the reservations of {node}"
+    blind = f"blind_drive\0reservations\0{node}\0{why}\0" if is_nvme else ""
+    assert done.stdout == f"probe\0{node}\0{0}\0{blind}"
+
+
+def test_a_drive_that_does_not_answer_for_its_reservations_is_told_once(tmp_path: Path) -> None:
+    """The probe goes on with the next drive."""
+    if not shutil.which("perl"):
+        pytest.skip("no perl here")
+    call = "$| = 1;\nmy $mode"
+    assert call in PERL_PROBE
+    ask = 'print "found" if defined reserve_in("/dev/sdx", \\*STDIN, 0);\nexit;\n'
+    done = subprocess.run(
+        ["perl", "-e", f"BEGIN {{ *CORE::GLOBAL::ioctl = sub (*$$) {{ $! = 5; undef }} }}\n{PERL_PROBE.replace(call, ask + call)}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.count("blind_drive") == 1
+    assert "found" not in done.stdout

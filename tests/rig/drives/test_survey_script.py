@@ -315,7 +315,7 @@ def test_exports_by_usb_and_rdma(tree: Tree, shell: str) -> None:
 
 
 def blind(records: survey_parse.Records) -> list[str]:
-    return [source for source, _ in records["blind"]]
+    return [source for source, *_ in (*records["blind"], *records["blind_drive"])]
 
 
 @every_shell
