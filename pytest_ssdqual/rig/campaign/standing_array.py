@@ -29,7 +29,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
 from pytest_ssdqual.rig.campaign.conditioning_series import ConditioningSeries
 from pytest_ssdqual.rig.campaign.load_ledger import LoadLedger
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
-from pytest_ssdqual.rig.drives.failed import serial_of
+from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL, serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -123,9 +123,9 @@ class StandingArray:
             self._ledger.forget(_serials(array))
 
     def _with_usable(self) -> Array:
-        """Return the array that stands, drives side by side without failed ones; ``DriveFailed`` if that is none."""
+        """Return the array that stands, drives side by side as far as they can be used; see ``usable``."""
         array = self.require()
-        if array.geometry.is_side_by_side and self.setup.failures.failed:
+        if array.geometry.is_side_by_side and self.setup.failures.has_unusable:
             usable = self.setup.failures.usable(array.geometry, self.setup.held.drives)
             self.array = array = array.without({serial_of(drive) for drive in array.members if drive not in usable})
         return array
@@ -182,7 +182,7 @@ class StandingArray:
         self.close()
         if not self._taken_over(step):
             build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill)
-            self.array = self._isolated(step.geometry, "fill", build)
+            self.array = self._isolated(step.geometry, FILL, build)
         array = self.require()
         self._ledger.forget(_serials(array))
         self.condition = ArrayCondition(step.geometry, step.fill).after(step)
@@ -214,7 +214,7 @@ class StandingArray:
         self.condition = replace(self.condition, is_random=None)
         if step.geometry == self.condition.drives:
             self.condition = replace(self.condition, drives_random=None)
-        work = partial(self._isolated, step.geometry, "conditioning", partial(self._settled, step))
+        work = partial(self._isolated, step.geometry, CONDITIONING, partial(self._settled, step))
         found = self._conditioned = self.cache.unless_failed(step.failure_key, work)
         self.steady = found.state if found else None
         self.condition = self.condition.after(step)
@@ -247,7 +247,7 @@ class StandingArray:
 
     def _require_settled(self, array: Array, step: Confirm) -> None:
         bare = self._bare.geometry if self._bare else None
-        left_out = self.setup.failures.left_out_of((bare, step.workload.is_random))
+        left_out = self.setup.failures.left_out_of((bare, step.workload.is_random), FILL, CONDITIONING)
         unsettled = {name: left_out[name] for name in map(serial_of, array.members) if name in left_out}
         if unsettled:
             reasons = "; ".join(f"{serial} {why}" for serial, why in unsettled.items())
