@@ -95,14 +95,15 @@ class Answers:
 
 def watched(answers: Sequence[str], geometry: str = "drivex2") -> tuple[OpenFile, ...]:
     server = Answers(answers)
-    machine = SimpleNamespace(line_process=lambda argv: server)
+    started: list[Sequence[str]] = []
+    machine = SimpleNamespace(line_process=lambda argv: started.append(argv) or server)
     drive = SimpleNamespace(sysfs_name="sda", path="/dev/sda")
     array = SimpleNamespace(geometry=Geometry.parse(geometry), members=(drive,))
     waits = {"first": 0.001, "period": 0.001, "stays": 0.001}
     with open_files.watched(machine, array, waits) as users:  # type: ignore[arg-type]
         if geometry.startswith("drive"):
             assert server.exhausted.wait(30)
-    assert server.closed or not geometry.startswith("drive")
+    assert (len(started), server.closed) == ((1, True) if geometry.startswith("drive") else (0, False))
     return users.of("sda")
 
 
