@@ -117,7 +117,9 @@ def test_a_configuration_lists_what_must_be_judged(inner: Inner, setting: str, s
     found = verdict_of(inner, status, "-o", setting).verdict
     assert (found.fitness is Fitness.FIT) is (status == OK)
     # What is not required is named all the same.
-    assert any("Throughput: its only test" in each for each in (found.sentence, *found.remarks)) or named
+    assert [str(promise) for promise in found.coverage.hollow] == ["throughput: its only test was not judged"]
+    assert any("Throughput: its only test" in each for each in (found.sentence, *found.remarks))
+    assert any(named in str(promise) for promise in found.coverage.missing) if named else not found.coverage.missing
     assert named in inner.all_cases()["not green"].message if named else "not green" not in inner.all_cases()
 
 
