@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 from support.fakes.scripted import ScriptedMachine
+from support.shells import SHELLS
 
 from pytest_ssdqual.rig.drives import answers, survey
 from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, DriveSilent, RigError
-
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 
 @pytest.mark.parametrize("shell", SHELLS)

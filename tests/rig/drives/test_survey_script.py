@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.mutations import fuzzed
+from support.shells import SHELLS
 
 from pytest_ssdqual.rig.drives import survey_parse
 from pytest_ssdqual.rig.drives.survey import FACTS, PERL_PROBE, PYTHON_PROBE
 
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 TOOLS = ("stat", "sort", "cat", "grep", "cut", "sed", "sleep")
 #: No name of the kernel has a NUL in it; everything else a drive may have put there.
 NAMES = st.binary(min_size=1, max_size=30).map(lambda name: name.replace(b"\0", b"\\"))
