@@ -125,7 +125,7 @@ def test_a_configuration_lists_what_must_be_judged(inner: Inner, setting: str, s
 
 def test_a_required_claim_that_is_none_is_refused(inner: Inner) -> None:
     write(inner)
-    assert "did you mean p99_latency?" in inner.refused(DUT, *COMMON, "-o", "ssd_required_claims=p99_latncy")
+    assert "did you mean 'p99_latency'?" in inner.refused(DUT, *COMMON, "-o", "ssd_required_claims=p99_latncy")
 
 
 def test_what_is_left_out_counts_over_the_sessions(inner: Inner) -> None:
