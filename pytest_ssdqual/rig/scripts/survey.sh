@@ -283,8 +283,9 @@ done
 for f in $suspects; do
     if ! still_hides "$f" || ! still_hides "$f"; then continue; fi
     name=unknown
-    { read -r name <"${f%/fd/*}/comm"; } 2>/dev/null
-    tell blind openers "files that processes have open cannot be looked at, such as those of $name"
+    p=${f%/fd/*}
+    { read -r name <"$p/comm"; } 2>/dev/null
+    tell blind openers "files that processes have open cannot be looked at, such as fd ${f##*/} of $name (pid ${p##*/})"
     break
 done
 # Processes may be hidden as a whole: by hidepid, a user namespace, or a /proc of other processes than one's own.
