@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.fakes.line_answers import Answers
 
 from pytest_ssdqual.qual.measured.environment import OpenFile
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -74,23 +74,6 @@ def test_the_script_reads_the_real_proc() -> None:
 @pytest.mark.parametrize("line", ["", "sda", "sda x generic a", "sda 1 other a", "0 0 0 0 0 0 24"])
 def test_what_is_malformed_is_left_out(line: str) -> None:
     assert open_files.parse([line]) == {}
-
-
-class Answers:
-    """A process that gives these answers, then none."""
-
-    def __init__(self, answers: Sequence[str]) -> None:
-        self.answers: Iterator[str] = iter(answers)
-        self.exhausted, self.closed = threading.Event(), False
-
-    def ask(self, text: str, answers: int, deadline_s: float) -> list[str] | None:
-        found = next(self.answers, None)
-        if found is None:
-            self.exhausted.set()
-        return None if found is None else [found]
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def watched(answers: Sequence[str], geometry: str = "drivex2") -> tuple[OpenFile, ...]:
