@@ -5,12 +5,13 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.strategies import estimates, geometries, run, side_by_side, watched, workloads
+from support.builders.strategies import estimates, geometries, run, side_by_side, visited, watched, workloads
 
 from pytest_ssdqual.qual.measured.judgeable import Subject
-from pytest_ssdqual.qual.measured.run import Look, Measured
+from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Sweep
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew, ratio
@@ -288,9 +289,9 @@ def test_all_is_well_exactly_if_the_worst_is(held: list[tuple[Estimate, float]])
 # What a maximum proves
 
 
-def slowest(limit_ms: float, *latency_ms: int, look: Look | None = None) -> Verdict:
+def slowest(limit_ms: float, *latency_ms: int, of_visits: Visited | None = None) -> Verdict:
     """Of a measurement with these slowest I/Os, one in each minute."""
-    measured = watched([each * 10**6 for each in latency_ms], look=look)
+    measured = watched([each * 10**6 for each in latency_ms], of_visits=of_visits)
     (found,) = judge_all("max_latency", measured, Limit(Direction.AT_MOST, limit_ms * 1e6, Unit.NANOSECONDS, "test"))
     return found
 
@@ -332,8 +333,8 @@ def test_what_was_not_watched_for_long_enough_says_for_how_long_it_takes() -> No
     assert slowest(10, *[20] * 10).outcome is Outcome.FAIL
 
 
-def test_the_look_of_a_maximum_is_as_sure_as_the_others() -> None:
-    look = slowest(50, *[20] * 40, look=Look(1, 10, 0.995, 0.0))
+def test_a_maximum_is_as_sure_as_all_looks_together_need() -> None:
+    look = slowest(50, *[20] * 40, of_visits=visited(level=0.995))
     assert "none slower in 40 min, so fewer than 7.95 times an hour (95 %)" in repr(look)
 
 
