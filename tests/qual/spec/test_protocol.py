@@ -236,6 +236,12 @@ def test_a_drift_needs_a_capacity_and_a_limit_beyond_it(tmp_path: Path, keys: st
     require_refused(tmp_path, GOOD.replace("[measure]", f"{keys}\n[measure]"), sentence)
 
 
+def test_drives_are_conditioned_for_visits_only(tmp_path: Path) -> None:
+    """A drive that idled while a narrow array was measured has to be refreshed, as the table visits says."""
+    table = 'of = "drives"\n[measure]'
+    require_refused(tmp_path, GOOD.replace("[measure]", table), 'precondition.of = "drives" needs the table visits')
+
+
 def test_a_search_has_a_budget(tmp_path: Path) -> None:
     assert load(tmp_path, GOOD).explore == ExploreRule()
     table = '[explore]\nbudget = "2 h"\nmeasurement = "30 s"\nworkloads = 50\nconfirmations = 1\n'
