@@ -29,8 +29,9 @@ class Event:
     record: Record
     name: str
     what: str
-    #: User capacities that it wrote to each drive; None if they are not counted.
-    capacities: float | None = None
+    #: User capacities that it wrote, ``1.5``, or of drives side by side the least and the most,
+    #: ``1.5…2.1``; empty if they are not counted.
+    capacities: str = ""
     #: Of a visit: its cells by workload, and the seconds of writes to all bare drives before it.
     cells: Counter[str] = field(default_factory=Counter)
     refreshed_s: float = 0.0
@@ -38,9 +39,8 @@ class Event:
     @property
     def row(self) -> tuple[str, ...]:
         facts = self.record.facts
-        capacities = "" if self.capacities is None else f"{self.capacities:.3g}"
         time = self.record.time[:MINUTE].replace("T", " ")
-        return time, self.name, text(facts, "geometry"), self._what(), capacities
+        return time, self.name, text(facts, "geometry"), self._what(), self.capacities
 
     def _what(self) -> str:
         if not self.cells:
@@ -68,18 +68,18 @@ def phrase(story: RunReader) -> str:
 
 
 def _written(event: Event) -> str:
-    if event.capacities is None:
+    if not event.capacities:
         return ""
-    return f", {event.capacities:.3g} {'capacity' if event.capacities == 1 else 'capacities'}"
+    return f", {event.capacities} {'capacity' if event.capacities == '1' else 'capacities'}"
 
 
 def _before(story: RunReader) -> Iterator[Event]:
     for record in story.of(*BEFORE):
         facts = record.facts
         if record.kind == "filled":
-            yield Event(record, "fill", f"sequential, {text(facts, 'bs')}", _number(facts, "passes"))
+            yield Event(record, "fill", f"sequential, {text(facts, 'bs')}", _range(facts.get("passes")))
         elif record.kind == "conditioned":
-            yield Event(record, "conditioning", text(facts, "workload"), _number(facts, "capacities"))
+            yield Event(record, "conditioning", text(facts, "workload"), _range(facts.get("capacities")))
         elif purged := subject.purges(facts):
             yield Event(record, "purge", purged)
 
@@ -91,9 +91,9 @@ def _visits(story: RunReader) -> Iterator[Event]:
     for record in story.of("refreshed", "cell"):
         facts = record.facts
         if record.kind == "refreshed":
-            refreshed_s = _number(facts, "seconds") or 0.0
+            refreshed_s = _number(facts.get("seconds")) or 0.0
             continue
-        number = _number(facts, "visit")
+        number = _number(facts.get("visit"))
         if number is None:
             continue
         place = text(facts, "geometry"), number
@@ -104,7 +104,16 @@ def _visits(story: RunReader) -> Iterator[Event]:
     yield from visits.values()
 
 
-def _number(facts: Mapping[str, object], name: str) -> float | None:
-    value = facts.get(name)
+def _number(value: object) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number else None  # type: ignore[arg-type]
+
+
+def _range(value: object) -> str:
+    """Return a number, or the least and the most of an object of numbers; empty for anything else."""
+    values = value.values() if isinstance(value, Mapping) else [value]
+    numbers = [number for each in values if (number := _number(each)) is not None]
+    if not numbers:
+        return ""
+    least, most = f"{min(numbers):.3g}", f"{max(numbers):.3g}"
+    return least if least == most else f"{least}…{most}"

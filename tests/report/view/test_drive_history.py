@@ -78,6 +78,11 @@ def test_a_damaged_cell_is_left_out(facts: dict[str, object]) -> None:
     assert rows([charted.record("cell", facts), charted.record("refreshed", {"seconds": []})]) == []
 
 
+def test_capacities_of_each_drive_are_a_range() -> None:
+    facts = {"geometry": "drivex3", "workload": WRITES, "capacities": {"S1": 1.52, "S2": 2.2, "S3": None}}
+    assert rows([charted.record("conditioned", facts)]) == [("conditioning", "drivex3", WRITES, "1.52…2.2")]
+
+
 def test_capacities_that_were_not_counted_are_empty() -> None:
     earlier = charted.record("conditioned", {"geometry": "raid5x3", "workload": WRITES})
     assert rows([earlier]) == [("conditioning", "raid5x3", WRITES, "")]
