@@ -21,7 +21,6 @@ import pytest_ssdqual.plugin.judging.sla
 import pytest_ssdqual.plugin.session.controller
 import pytest_ssdqual.plugin.session.outcome
 import pytest_ssdqual.qual.spec.toml  # noqa: F401
-from pytest_ssdqual.plugin.plan import stored_durations
 
 #: Whoever tests a suite tests that it is silent, too.
 INI = """
@@ -41,14 +40,9 @@ def python() -> Iterator[str]:
         yield path
 
 
-#: Simulated durations of all sessions in this process: a first plan of each would simulate them again, up to 36 s.
-DURATIONS: stored_durations.Stored = {}
-
-
 @pytest.fixture
 def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, python: str) -> Inner:
     monkeypatch.setattr(sys, "executable", python)
-    monkeypatch.setattr(stored_durations, "load", lambda config: DURATIONS)
     for name in [name for name in os.environ if name.startswith("SIMULATED_")]:
         monkeypatch.delenv(name)
     # Of the job that runs these tests: pytest prints its short summary in full width where CI is set.

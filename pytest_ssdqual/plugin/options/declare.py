@@ -25,7 +25,7 @@ RECONNECT = "2 min"
 #: Live statistics come every 10 s at least, and return within minutes after a connection was lost.
 STALL = "15 min"
 #: Without --ssd-protocol: a protocol for acceptance on real drives, a quick one in the lab.
-DEFAULT_PROTOCOL, LAB_PROTOCOL = "sequential", "quick"
+DEFAULT_PROTOCOL, LAB_PROTOCOL = "acceptance", "quick"
 
 
 def declare(parser: pytest.Parser) -> None:
@@ -41,7 +41,7 @@ def declare(parser: pytest.Parser) -> None:
     group.addoption(
         "--ssd-protocol",
         metavar="PROTOCOL",
-        help="How to condition and measure: sequential, interleaved, intel, intel910, snia, stec; not for acceptance: "
+        help="How to condition and measure: acceptance, intel, intel910, snia, stec; not for acceptance: "
         f"toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
     )
     group.addoption(
@@ -207,8 +207,8 @@ def _declare_budget(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-budget",
         metavar="DURATION",
-        help="Time that the whole run may take, e.g. 8h: sequential measurements end earlier, and what does not fit is "
-        "left out; both end as inconclusive errors, never as a pass; the plan says what the budget buys",
+        help="Time that the whole run may take, e.g. 8h: the worthiest measurements that fit into it; the tests of the "
+        "others, and of what is undecided when it is over, are errors, never a pass; the plan says what is left out",
     )
 
 

@@ -1,20 +1,18 @@
-"""Forecasts the cost of a plan: time, bytes written and array builds, from the prices of its steps.
+"""Forecasts the cost of a plan by arithmetic: time, bytes written and array builds.
 
-The range of a plan is that of the sum of all steps in each simulated run, not the sum of their ranges.
+    time = cells × (cell + ramp + overhead) + visits × (assembly + refresh) + volume ÷ rate
+
+A forecast is a range. The least is what the plan takes if the first look, after two visits, decides
+every point, and conditioning ends with the least volume; the most is what the protocol allows.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
-from pytest_ssdqual.plugin.plan import durations
-from pytest_ssdqual.plugin.plan.durations import Durations, Earlier, Sample
-from pytest_ssdqual.plugin.plan.planned_load import PlannedLoad
-from pytest_ssdqual.plugin.plan.step_prices import NOTHING, Prices, StepCost, StepPrice
-from pytest_ssdqual.plugin.plan.stopping import Promises
-from pytest_ssdqual.plugin.plan.stored_durations import Stored
+from pytest_ssdqual.plugin.plan.step_prices import FREE, Prices, StepPrice
+from pytest_ssdqual.qual.progress_events import array_of
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND
@@ -24,39 +22,29 @@ from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     CampaignPlan,
     CampaignStep,
-    Confirm,
-    Precondition,
     Preparation,
     StepKind,
-    control,
 )
-from pytest_ssdqual.rig.measure import precondition
 
 
 @dataclass(slots=True)
 class CostRow:
-    """Costs of the steps that are one row of the printed plan."""
+    """Prices of the steps that are one row of the printed plan."""
 
     workloads: int = 0
-    condition: StepCost = NOTHING
-    measure: StepCost = NOTHING
-    most: StepCost = NOTHING
-    is_loop: bool = False
-
-    def add(self, step: StepPrice) -> None:
-        """Add a step without its preparation."""
-        self.measure, self.most = self.measure + step.expected, self.most + step.most
+    condition: StepPrice = FREE
+    measure: StepPrice = FREE
 
     def printed(self, name: str) -> PlannedArray:
+        both = self.condition + self.measure
         return PlannedArray(
             geometry=name,
             workloads=self.workloads,
-            condition_s=self.condition.seconds,
-            measure_s=self.measure.seconds,
-            bytes_written=int(self.condition.bytes_written + self.measure.bytes_written),
-            more_s=self.most.seconds - self.measure.seconds,
-            more_bytes=int(self.most.bytes_written - self.measure.bytes_written),
-            is_loop=self.is_loop,
+            condition_s=self.condition.least.seconds,
+            measure_s=self.measure.least.seconds,
+            bytes_written=int(both.least.bytes_written),
+            most_s=both.most.seconds,
+            most_bytes=int(both.most.bytes_written),
         )
 
 
@@ -67,41 +55,28 @@ def predict(
     drives: int,
     drive_bytes: int,
     tails: Container[Workload] = frozenset(),
-    promises: Promises | None = None,
-    earlier: Earlier = durations.no_baseline,
-    ends_s: Mapping[tuple[Geometry, Workload], float] | None = None,
-    stored: Stored | None = None,
 ) -> PrintedPlan:
     """Return the plan with its costs, in the order of execution.
 
-    ``tails``: the workloads with tests of percentiles. ``promises``: what sequential measurements have to decide; None:
-    nothing but IOPS. ``earlier``: figures of a baseline. ``ends_s``: by when, after the ramp, a budget ends them.
-    ``stored``: durations that were simulated before; new ones are added.
+    ``tails``: the workloads with tests of percentiles.
     """
-    simulated = Durations(promises or Promises(spec, protocol, {}), earlier, {} if stored is None else stored)
-    prices = Prices(protocol, spec, drive_bytes, tails, simulated, ends_s or {})
-    found = PricedPlan.of(CampaignPlan.of(steps, protocol), prices)
-    looks, runs = protocol.sequential, durations.summed(found.samples)
-    turns = protocol.interleave if found.takes_turns else None
+    prices = Prices(protocol, spec, drive_bytes, tails)
+    priced = PricedPlan.of(CampaignPlan.of(steps, protocol), prices)
+    visits = protocol.visits if priced.has_visits else None
     return PrintedPlan(
-        tuple(row.printed(name) for name, row in found.rows.items()),
+        tuple(row.printed(name) for name, row in priced.rows.items()),
         drives=drives,
         protocol=protocol.name,
         acceptance=protocol.acceptance,
         write_cache="" if protocol.write_cache == AS_FOUND else protocol.write_cache,
         endurance_bytes=spec.endurance_bytes,
         drive_bytes=drive_bytes,
-        most_rounds=protocol.loop.max_rounds if any(row.is_loop for row in found.rows.values()) else 0,
-        first_s=min(looks.first_s, turns.first * turns.cell_s if turns else math.inf) if looks else 0.0,
-        limit_s=looks.limit_s if looks else 0.0,
-        cell_s=turns.cell_s if turns else 0.0,
-        low_s=durations.quantile(runs, durations.LOW),
-        high_s=durations.quantile(runs, durations.HIGH),
-        ninety_s=durations.quantile(runs, 0.9),
-        assumptions=(*simulated.assumptions(), *prices.assumptions),
+        least_visits=visits.before_first_look if visits else 0,
+        most_visits=len(visits.cells) if visits else 0,
+        assumptions=tuple(prices.assumptions),
         too_short=tuple(prices.too_short.values()),
-        measurements=tuple(found.measurements) if looks else (),
-        longest_s=found.longest_s,
+        starts=tuple(priced.starts),
+        longest_s=priced.longest_s,
     )
 
 
@@ -109,76 +84,99 @@ def predict(
 class PricedPlan:
     """The prices of all steps of a plan, in its order."""
 
+    plan: CampaignPlan
+    prices: Prices
     rows: dict[str, CostRow] = field(default_factory=dict)
-    #: Of each step and preparation.
-    samples: list[Sample] = field(default_factory=list)
-    #: Name of each measurement as a step, its expected begin and duration in seconds.
-    measurements: list[tuple[str, float, float]] = field(default_factory=list)
-    #: Duration of each step and preparation.
-    sample_of: dict[CampaignStep | Preparation, Sample] = field(default_factory=dict)
-    #: Expected duration of the longest step, with its preparation; of workloads that take turns: of all of them.
-    longest_s: float = 0.0
-    #: Workloads of an array take turns.
-    takes_turns: bool = False
-    _has_control: bool = False
-    _load: PlannedLoad = field(default_factory=PlannedLoad)
+    #: Id of each array as often as it is built, the bare drives included, and its begin in seconds.
+    starts: list[tuple[str, float]] = field(default_factory=list)
+    #: Least time of all until now.
+    seconds: float = 0.0
+    #: Most time of each step with its preparations, and of each experiment by its access pattern.
+    _most_s: dict[object, float] = field(default_factory=dict)
+    #: The experiment of each of its steps.
+    _experiments: dict[CampaignStep, tuple[CampaignStep, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: CampaignPlan, prices: Prices) -> PricedPlan:
-        found = cls()
+        priced = cls(plan, prices)
         for preparations, step in plan.prepared():
-            prepared_s = 0.0
+            experiment = priced._experiment(step)
             for each in preparations:
-                price = found._priced(each, prices.preparation(each))
-                prepared_s += price.expected.seconds
-                found._row(_name_of(each, step)).condition += price.expected
-            row, begin_s = found._row(_name(step)), found._load.now_s
-            loaded_s = found._load.loaded_s(step.what) if isinstance(step.what, Workload) else 0.0
-            turns = (step, *plan.alike(step))
-            together = len(turns) if prices.in_turn(len(turns)) else 1
-            if together > 1:
-                found.takes_turns = True
-                found._add_control(turns, prices, row, loaded_s)
-            price = found._priced(step, prices.step(step, loaded_s, len(turns)))
-            found.longest_s = max(found.longest_s, prepared_s + together * price.expected.seconds)
-            row.add(price)
-            row.workloads += prices.workloads(step)
-            row.is_loop = step.kind is StepKind.LOOP
-            if step.kind is StepKind.MEASURED:
-                found.measurements.append((f"{step.geometry}: {step.what}", begin_s, price.expected.seconds))
-        return found
+                priced._prepare(each, step)
+            priced._execute(step)
+            if experiment and step == experiment[-1]:
+                priced._visit_again(experiment)
+        return priced
+
+    @property
+    def has_visits(self) -> bool:
+        return bool(self._experiments)
+
+    @property
+    def longest_s(self) -> float:
+        """Most time of the longest step or experiment: as long may the test wait that asks for it."""
+        return max(self._most_s.values(), default=0.0)
+
+    def _experiment(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
+        if step not in self._experiments:
+            experiment = self.plan.experiment(step)
+            self._experiments.update(dict.fromkeys(experiment, experiment))
+        return self._experiments.get(step, ())
+
+    def _prepare(self, preparation: Preparation, step: CampaignStep) -> None:
+        self._begin(preparation.geometry)
+        row = self._row(_name_of(preparation, step))
+        price = self.prices.of(preparation)
+        row.condition += price
+        self._pass(price, step)
+
+    def _execute(self, step: CampaignStep) -> None:
+        self._begin(step.geometry)
+        row = self._row(_name(step))
+        row.workloads += self.prices.workloads(step)
+        price = self.prices.of(step)
+        row.measure += price
+        self._pass(price, step)
+
+    def _visit_again(self, experiment: Sequence[CampaignStep]) -> None:
+        """Add the visits after the first one, in which the order of arrays is reversed every other time."""
+        rule = self.prices.protocol.visits
+        by_array: dict[Geometry, list[CampaignStep]] = {}
+        for step in experiment:
+            by_array.setdefault(step.geometry, []).append(step)
+        for number in range(1, len(rule.cells) if rule else 0):
+            is_least = rule is not None and number < rule.before_first_look
+            arrays = list(by_array) if number % 2 == 0 else list(reversed(by_array))
+            for geometry in arrays:
+                self._later_visit(by_array[geometry], number, is_least=is_least)
+
+    def _later_visit(self, steps: Sequence[CampaignStep], number: int, *, is_least: bool) -> None:
+        first = steps[0]
+        bare = self.plan.drives or first.geometry
+        prepared, measured = (
+            StepPrice.of(cost, is_least=is_least) for cost in self.prices.later_visit(bare, steps, number)
+        )
+        row = self._row(_name(first))
+        row.condition += prepared
+        row.measure += measured
+        for geometry, price in ((bare, prepared), (first.geometry, measured)):
+            if is_least:
+                self._begin(geometry)
+            self._pass(price, first)
+
+    def _begin(self, geometry: Geometry) -> None:
+        name = array_of(str(geometry))
+        if name not in [begun for begun, _ in self.starts[-1:]]:
+            self.starts.append((name, self.seconds))
+
+    def _pass(self, price: StepPrice, step: CampaignStep) -> None:
+        """Let the time of a price pass."""
+        self.seconds += price.least.seconds
+        together = step.pattern if self._experiment(step) else step
+        self._most_s[together] = self._most_s.get(together, 0.0) + price.most.seconds
 
     def _row(self, name: str) -> CostRow:
         return self.rows.setdefault(name, CostRow())
-
-    def _add_control(self, turns: Sequence[CampaignStep], prices: Prices, row: CostRow, loaded_s: float) -> None:
-        """Add the measurement without a pause that the first rounds of workloads that write need."""
-        chosen = control(each.what for each in turns if isinstance(each.what, Workload))
-        if chosen and not self._has_control:
-            self._has_control = True
-            price = prices.measurement(turns[0].geometry, chosen, loaded_s)
-            row.add(price)
-            self.samples.append(price.sample)
-            self._load.load(chosen, price.expected.seconds)
-
-    def _priced(self, what: CampaignStep | Preparation, price: StepPrice) -> StepPrice:
-        sample, seconds = price.sample, price.expected.seconds
-        self.samples.append(sample)
-        self.sample_of.setdefault(what, sample)
-        if workload := loading(what):
-            self._load.load(workload, seconds)
-        else:
-            self._load.passed(seconds)
-        return price
-
-
-def loading(what: CampaignStep | Preparation) -> Workload | None:
-    """Return the load of a step or a preparation that the campaign's ledger records; None if it records none."""
-    if isinstance(what, Precondition | Confirm):
-        return precondition.conditioning(what.workload)
-    if isinstance(what, CampaignStep) and what.kind is StepKind.MEASURED and isinstance(what.what, Workload):
-        return what.what
-    return None
 
 
 def _name_of(preparation: Preparation, step: CampaignStep) -> str:

@@ -1,20 +1,16 @@
 """Prices of the steps of a plan: time and bytes written, from the protocol and the data sheet.
 
-Fixed times are the protocol's. What ends when something is known or steady is simulated (``durations``).
+A price is a range: the least that a step takes, and the most that the protocol lets it take. Nothing is simulated.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 
-from pytest_ssdqual.plugin.plan import durations, rates
-from pytest_ssdqual.plugin.plan.durations import Durations, Sample
-from pytest_ssdqual.plugin.plan.stopping import Promises
+from pytest_ssdqual.plugin.plan import rates
 from pytest_ssdqual.qual.explore import dimensions
-from pytest_ssdqual.qual.forecast.duration import SteadySteps, Turns
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.spec.claims import OF_RARE_EVENTS, TIMES_PER_HOUR, Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
@@ -29,16 +25,16 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     Assemble,
     Build,
     CampaignStep,
-    Confirm,
     Precondition,
     Preparation,
+    Refresh,
     StepKind,
 )
 from pytest_ssdqual.rig.md import resync
 from pytest_ssdqual.rig.measure import precondition
 
-#: Per measurement: starting fio and checking the array before and after (3.5 s in the lab under emulation). Per array:
-#: purge, creation and stop.
+#: Per measurement: starting fio and checking the array before and after (3.5 s in the lab under
+#: emulation). Per array: purge, creation and stop.
 OVERHEAD_S, BUILD_S = 3.5, 20.0
 #: Fill rate without a data sheet value: a slow SATA SSD, bytes per second and drive.
 FILL_BYTES_PER_S = 200e6
@@ -54,7 +50,7 @@ class StepCost:
     def __add__(self, other: StepCost) -> StepCost:
         return StepCost(self.seconds + other.seconds, self.bytes_written + other.bytes_written)
 
-    def times(self, count: int) -> StepCost:
+    def times(self, count: float) -> StepCost:
         return StepCost(self.seconds * count, self.bytes_written * count)
 
 
@@ -63,13 +59,10 @@ NOTHING = StepCost()
 
 @dataclass(frozen=True, slots=True)
 class StepPrice:
-    """Cost of a step, and how it varies."""
+    """Least and most cost of a step."""
 
-    expected: StepCost = NOTHING
-    #: At most; the expected cost unless the step goes on until something is known or steady.
+    least: StepCost = NOTHING
     most: StepCost = NOTHING
-    #: Duration in each simulated run; empty if it does not vary.
-    seconds: Sample = ()
 
     @classmethod
     def fixed(cls, cost: StepCost) -> StepPrice:
@@ -77,18 +70,15 @@ class StepPrice:
         return cls(cost, cost)
 
     @classmethod
-    def varying(cls, least: StepCost, beyond_s: Sample, bytes_per_s: float, most: StepCost | None = None) -> StepPrice:
-        """The price of a step that takes ``beyond_s`` longer than ``least``, and writes so much in that time."""
-        mean_s = fmean(beyond_s)
-        expected = least + StepCost(mean_s, mean_s * bytes_per_s)
-        is_fixed = len(set(beyond_s)) == 1
-        seconds = () if is_fixed else tuple(least.seconds + each for each in beyond_s)
-        return cls(expected, most or expected, seconds)
+    def of(cls, cost: StepCost, *, is_least: bool) -> StepPrice:
+        """The price of what is always done, or at most."""
+        return cls(cost if is_least else NOTHING, cost)
 
-    @property
-    def sample(self) -> Sample:
-        """Duration in each simulated run."""
-        return self.seconds or (self.expected.seconds,) * durations.RUNS
+    def __add__(self, other: StepPrice) -> StepPrice:
+        return StepPrice(self.least + other.least, self.most + other.most)
+
+
+FREE = StepPrice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,44 +88,41 @@ class Prices:
     protocol: Protocol
     spec: Spec
     drive_bytes: int
+    #: Workloads whose percentiles are judged: by protocols of fixed times, their windows may be longer.
     tails: Container[Workload] = frozenset()
-    durations: Durations | None = None
-    #: By when, after the ramp, a budget ends sequential measurements.
-    ends_s: Mapping[tuple[Geometry, Workload], float] = field(default_factory=dict)
     #: What was assumed because nothing is published, a sentence each.
     assumptions: dict[str, None] = field(default_factory=dict)
     #: What the protocol leaves too little time for at the published rates, a sentence each.
     too_short: dict[str, str] = field(default_factory=dict)
+    _known: dict[CampaignStep | Preparation, StepPrice] = field(default_factory=dict)
+    _rates: dict[tuple[Geometry, Workload], float | None] = field(default_factory=dict)
 
-    def step(self, step: CampaignStep, loaded_s: float = 0.0, workloads: int = 1) -> StepPrice:
-        """Return the price of a step without its preparation.
+    def of(self, what: CampaignStep | Preparation) -> StepPrice:
+        """Return the price of a preparation, or of a step without its preparation and its later visits."""
+        if what not in self._known:
+            priced = self._step(what) if isinstance(what, CampaignStep) else self._preparation(what)
+            self._known[what] = priced
+        return self._known[what]
 
-        Its drives were so long under load of its class, and so many workloads may take turns with it, itself included.
-        """
+    def _step(self, step: CampaignStep) -> StepPrice:
         geometry, what = step.geometry, step.what
         if isinstance(what, Rounds):
             return self.loop(geometry, what)
-        if step.kind is StepKind.MEASURED and what:
-            if self.in_turn(workloads):
-                return self.in_rounds(geometry, what, workloads)
-            return self.measurement(geometry, what, loaded_s)
-        cost = StepCost()
-        if step.kind in OF_MEMBERS and what:
-            cost = self.members(step.kind, geometry, what)
-        elif step.kind is StepKind.SATURATION and what:
-            cost = self.saturation(geometry, what)
-        elif step.kind is StepKind.REBUILD and what:
-            cost = self.rebuild(geometry, what)
-        elif step.kind is StepKind.SEARCH:
-            cost = self.search(geometry)
-        elif step.kind is StepKind.INTEGRITY:
-            cost = self.lives(geometry)
-        return StepPrice.fixed(cost)
-
-    def in_turn(self, workloads: int) -> bool:
-        """Return whether so many workloads of an array take turns."""
-        rule = self.protocol.interleave
-        return rule is not None and workloads >= rule.workloads
+        if step.kind is StepKind.INTEGRITY:
+            return StepPrice.fixed(self.lives())
+        if step.kind is StepKind.SEARCH:
+            return StepPrice.fixed(self.search(geometry))
+        if what is None:
+            return FREE
+        if step.kind is StepKind.MEASURED:
+            return self.measurement(geometry, what)
+        if step.kind in OF_MEMBERS:
+            return StepPrice.fixed(self.members(step.kind, geometry, what))
+        if step.kind is StepKind.SATURATION:
+            return StepPrice.fixed(self.saturation(geometry, what))
+        if step.kind is StepKind.REBUILD:
+            return StepPrice.fixed(self.rebuild(geometry, what))
+        return FREE
 
     def workloads(self, step: CampaignStep) -> int:
         """Return the number of workloads that a step measures."""
@@ -143,104 +130,119 @@ class Prices:
             return len(step.what.measured)
         return self.searched if step.kind is StepKind.SEARCH else int(step.what is not None)
 
-    def preparation(self, preparation: Preparation) -> StepPrice:
+    def _preparation(self, preparation: Preparation) -> StepPrice:
         """Return the price of a preparation; members fail at once."""
+        geometry = preparation.geometry
         if isinstance(preparation, Build):
-            return StepPrice.fixed(self.build(preparation.geometry, preparation.fill.passes))
+            return StepPrice.fixed(self.build(geometry, preparation.fill.passes))
         if isinstance(preparation, Precondition):
-            return self.precondition(preparation.geometry, preparation.workload)
+            return self.precondition(geometry, preparation.workload)
         if isinstance(preparation, Assemble):
-            return StepPrice.fixed(StepCost(0.0 if preparation.geometry.is_side_by_side else BUILD_S))
-        if isinstance(preparation, Confirm):
-            return StepPrice.fixed(self.confirmation(preparation.geometry, preparation.workload))
-        return StepPrice()
+            return StepPrice.fixed(StepCost(0.0 if geometry.is_side_by_side else BUILD_S))
+        if isinstance(preparation, Refresh):
+            return StepPrice.fixed(self.refresh(geometry, preparation.workload))
+        return FREE
 
     def build(self, geometry: Geometry, passes: int) -> StepCost:
         """Return the cost of purge, creation and sequential fills."""
-        return StepCost(BUILD_S + passes * self.drive_bytes / self._stream, passes * self.drive_bytes * geometry.width)
+        per_drive = passes * self.drive_bytes
+        return StepCost(BUILD_S + per_drive / self._stream, per_drive * geometry.width)
 
     def precondition(self, geometry: Geometry, workload: Workload) -> StepPrice:
-        """Return the price of conditioning for the class of ``workload``: the steps that write the protocol's volume,
-        and those until a settled drive is found steady.
+        """Return the price of conditioning for the pattern of ``workload``.
+
+        At least the steps that write the protocol's volume, at most those until conditioning is given up.
         """
         protocol = self.protocol
-        step_s, limit_s = protocol.precondition_s, protocol.precondition_limit_s
+        step_s, limit_s = protocol.precondition_s, max(protocol.precondition_limit_s, protocol.precondition_s)
         if not step_s:
-            return StepPrice()
+            return FREE
         writes = precondition.conditioning(workload)
-        rate = self.host_bytes_per_s(geometry, writes)
-        volume = protocol.precondition_capacities * self._capacity(geometry)
-        if volume and not rate:
-            rate = self._assumed_bytes_per_s(geometry, writes)
-        least = max(1, math.ceil(volume / rate / step_s)) if rate else 1
-        seconds = min(least * step_s, max(limit_s, step_s))
-        if least * step_s > max(limit_s, step_s):
-            takes, allowed = format_duration(least * step_s), format_duration(limit_s)
-            self.too_short[f"precondition {writes}"] = (
-                f"conditioning with {writes} is expected to end in errors: {protocol.precondition_capacities:g} × the "
-                f"capacity of {geometry} takes {takes} and the protocol allows {allowed}; raise precondition.limit or "
-                "lower precondition.capacities"
-            )
-        most = min(durations.MOST_STEPS, max(1, math.ceil(limit_s / step_s) - least + 1))
-        per_step = max(1, round(step_s / protocol.round_s))
-        found = SteadySteps(protocol.steady, step_s / per_step, step_s / per_step, per_step, most, _targets(geometry))
-        # The last step that the volume needs is the first that may be steady.
-        fewest = math.ceil(protocol.steady.window / per_step) if least > 1 else 1
-        beyond = tuple(max(0, steps - fewest) * step_s for steps in self._steps(found))
-        return StepPrice.varying(
-            StepCost(seconds, self.written(geometry, writes, seconds)), beyond, self.written(geometry, writes, 1.0)
+        capacity, rate = self._capacity(geometry), self._rate_of_conditioning(geometry, writes)
+        least_s = self._steps_s(protocol.precondition_capacities * capacity / rate)
+        most_s = limit_s
+        if limit_capacities := protocol.precondition_limit_capacities:
+            most_s = min(limit_s, self._steps_s(limit_capacities * capacity / rate))
+        if least_s > limit_s:
+            self._note_short_conditioning(geometry, writes, least_s)
+        per_s = self.written(geometry, writes, 1.0) or self._assumed_written(geometry, rate)
+        return StepPrice(*(StepCost(each_s, per_s * each_s) for each_s in (min(least_s, limit_s), most_s)))
+
+    def _steps_s(self, seconds: float) -> float:
+        """Return the time of the whole steps of conditioning, one at least, that take these seconds."""
+        step_s = self.protocol.precondition_s
+        return step_s * max(1, math.ceil(seconds / step_s - 1e-9))
+
+    def _rate_of_conditioning(self, geometry: Geometry, writes: Workload) -> float:
+        """Return bytes of the host per second."""
+        if rate := self.host_bytes_per_s(geometry, writes):
+            return rate
+        if self.protocol.precondition_capacities:
+            return self._assumed_bytes_per_s(geometry, writes)
+        return math.inf
+
+    def _assumed_written(self, geometry: Geometry, rate: float) -> float:
+        """Return bytes per second that are written at an assumed rate; 0 if nothing was assumed."""
+        return 0.0 if math.isinf(rate) or not geometry.is_side_by_side else rate
+
+    def _note_short_conditioning(self, geometry: Geometry, writes: Workload, least_s: float) -> None:
+        protocol = self.protocol
+        takes, allowed = format_duration(least_s), format_duration(protocol.precondition_limit_s)
+        self.too_short[f"precondition {writes}"] = (
+            f"conditioning with {writes} is expected to end in errors: {protocol.precondition_capacities:g} × the "
+            f"capacity of {geometry} takes {takes} and the protocol allows {allowed}; raise precondition.limit or "
+            "lower precondition.capacities"
         )
 
-    def confirmation(self, geometry: Geometry, workload: Workload) -> StepCost:
-        """Return the cost of the window that confirms the state of an assembled array."""
-        if not self.protocol.precondition_s:
-            return StepCost()
-        seconds = self.protocol.ramp_s + self.protocol.window_s
-        return StepCost(seconds + OVERHEAD_S, self.written(geometry, precondition.conditioning(workload), seconds))
+    def refresh(self, bare: Geometry, workload: Workload) -> StepCost:
+        """Return the cost of the writes to all bare drives before an array is assembled of them.
 
-    def measurement(self, geometry: Geometry, workload: Workload, loaded_s: float = 0.0) -> StepPrice:
-        """Return the price of all repeats of a measurement: until decided, or in windows until each is steady."""
-        protocol, looks, repeats = self.protocol, self.protocol.sequential, self.protocol.repeats
-        per_s = self.written(geometry, workload, 1.0)
-
-        def lasting(window_s: float) -> StepCost:
-            each_s = protocol.ramp_s + window_s
-            return StepCost(repeats * (each_s + OVERHEAD_S), self.written(geometry, workload, repeats * each_s))
-
-        if looks and self.durations:
-            end_s = self.ends_s.get((geometry, workload), looks.limit_s)
-            beyond = tuple(
-                min(each, end_s) - looks.first_s
-                for each in self.durations.sequential(geometry, workload, looks, loaded_s)
-            )
-            return StepPrice.varying(lasting(looks.first_s), beyond, per_s, lasting(end_s))
-        window_s = protocol.window_of(tail=workload in self.tails)
-        rounds = protocol.steady.window
-        found = SteadySteps(
-            protocol.steady, window_s / rounds, window_s / rounds, rounds, protocol.attempts, _targets(geometry)
-        )
-        each_s = protocol.ramp_s + window_s + OVERHEAD_S
-        beyond = durations.summed(
-            tuple((attempts - 1) * each_s for attempts in self._steps(found)) for _ in range(repeats)
-        )
-        return StepPrice.varying(lasting(window_s), beyond, per_s)
-
-    def in_rounds(self, geometry: Geometry, workload: Workload, workloads: int) -> StepPrice:
-        """Return the price of a workload that takes turns with others, until it is decided.
-
-        ValueError if nothing takes turns by the protocol.
+        Drives that had lost their rate take longer; how many do is unknown before.
         """
-        simulated = self.durations or Durations(Promises(self.spec, self.protocol, {}))
-        turns = Turns(self.protocol, simulated.promises.family, workloads, OVERHEAD_S)
-        rule, every_s = turns.rule, turns.every_s
-        written = self.written(geometry, workload, every_s - OVERHEAD_S)
-        rounds = simulated.rounds(geometry, workload, turns)
+        seconds = self.protocol.visits.refresh_s if self.protocol.visits else 0.0
+        if not seconds:
+            return NOTHING
+        return StepCost(seconds + OVERHEAD_S, self.written(bare, precondition.conditioning(workload), seconds))
 
-        def lasting(count: int) -> StepCost:
-            return StepCost(count * every_s, count * written)
+    def measurement(self, geometry: Geometry, workload: Workload) -> StepPrice:
+        """Return the price of a measurement: the cells of its first visit, or all repeats of its window.
 
-        beyond = tuple((each - rule.first) * every_s for each in rounds)
-        return StepPrice.varying(lasting(rule.first), beyond, written / every_s, lasting(rule.rounds))
+        A window that is not steady is measured again, as often as the protocol allows.
+        """
+        protocol = self.protocol
+        if protocol.visits and not workload.burst_s:
+            return StepPrice.fixed(self.cells(geometry, workload, protocol.visits.cells[0]))
+        window_s = protocol.window_of(tail=workload in self.tails)
+        all_repeats = self._processes(geometry, workload, protocol.ramp_s + window_s, protocol.repeats)
+        return StepPrice(all_repeats, all_repeats.times(protocol.attempts))
+
+    def cells(self, geometry: Geometry, workload: Workload, count: int) -> StepCost:
+        """Return the cost of so many cells; ``ValueError`` by a protocol without visits."""
+        rule = self.protocol.visits
+        if rule is None:
+            raise ValueError(f"the protocol {self.protocol.name} has no visits")
+        return self._processes(geometry, workload, rule.ramp_s + rule.cell_s, count)
+
+    def later_visit(self, bare: Geometry, steps: Sequence[CampaignStep], number: int) -> tuple[StepCost, StepCost]:
+        """Return what visit ``number``, counted from 0, of the array of ``steps`` costs: its preparation and its cells.
+
+        ``ValueError`` by a protocol without visits.
+        """
+        rule = self.protocol.visits
+        if rule is None:
+            raise ValueError(f"the protocol {self.protocol.name} has no visits")
+        geometry, workloads = steps[0].geometry, [each.what for each in steps if isinstance(each.what, Workload)]
+        prepared = self.of(Assemble(geometry)).least
+        if self.protocol.conditions_drives:
+            prepared += self.of(Refresh(bare, workloads[0])).least
+        measured = NOTHING
+        for workload in workloads:
+            measured += self.cells(geometry, workload, rule.cells[number])
+        return prepared, measured
+
+    def _processes(self, geometry: Geometry, workload: Workload, seconds: float, count: int) -> StepCost:
+        """Return the cost of so many processes of fio, each so long."""
+        return StepCost(count * (seconds + OVERHEAD_S), self.written(geometry, workload, count * seconds))
 
     def members(self, kind: StepKind, geometry: Geometry, workload: Workload) -> StepCost:
         """Return the cost of one workload on the bare drives: side by side, or on one after another."""
@@ -260,27 +262,21 @@ class Prices:
 
     def loop(self, geometry: Geometry, loop: Rounds) -> StepPrice:
         """Return the price of rounds until the tracked figures are steady, or until the protocol's last round."""
-        rule, most = self.protocol.loop, max(self.protocol.loop.max_rounds, self.protocol.steady.window)
+        rule, window = self.protocol.loop, self.protocol.steady.window
         self._note_short_cells(geometry, loop)
-        lengths_s = [(workload, cells * rule.cell_s) for workload, cells in loop.processes]
-        round_s = sum(each_s + OVERHEAD_S for _, each_s in lengths_s)
-        once = StepCost(round_s, sum(self.written(geometry, each, each_s) for each, each_s in lengths_s))
+        once = NOTHING
+        for workload, cells in loop.processes:
+            once += self._processes(geometry, workload, cells * rule.cell_s, 1)
         once_after = self._stimuli(geometry, loop)
         if not loop.tracked:
             return StepPrice.fixed(once_after)
-        figures = len(loop.tracked) * _targets(geometry)
-        found = SteadySteps(self.protocol.steady, rule.cell_s, round_s, 1, most, figures)
-        rounds = self._steps(found)
-        least = min(self.protocol.steady.window, most)
-        beyond = tuple((each - least) * round_s for each in rounds)
-        per_s = once.bytes_written / round_s
-        return StepPrice.varying(once.times(least) + once_after, beyond, per_s, once.times(most) + once_after)
+        most = max(rule.max_rounds, window)
+        return StepPrice(once.times(min(window, most)) + once_after, once.times(most) + once_after)
 
     def _stimuli(self, geometry: Geometry, loop: Rounds) -> StepCost:
         """Return the cost of what follows the rounds."""
-        cost = NOTHING
+        cost, cell_s = NOTHING, self.protocol.loop.cell_s
         for each in loop.after:
-            cell_s = self.protocol.loop.cell_s
             seconds, processes = each.cells * cell_s, each.processes(cell_s)
             written = self.written(geometry, each.workload, seconds * each.workload.busy_share)
             cost += StepCost(seconds + processes * OVERHEAD_S, written)
@@ -308,42 +304,27 @@ class Prices:
         """
         rule = self.protocol.rebuild
         rate = min(self._stream, rule.max_bytes_per_s or resync.USUAL_MOST_BYTES_PER_S)
-        if self.drive_bytes / rate > rule.limit_s:
+        copy_s = self.drive_bytes / rate
+        if copy_s > rule.limit_s:
             self.too_short["rebuild"] = (
                 f"rebuilds will end in errors: {format_capacity(self.drive_bytes)} of a member take "
-                f"{format_duration(self.drive_bytes / rate)} and the protocol allows {format_duration(rule.limit_s)}; "
+                f"{format_duration(copy_s)} and the protocol allows {format_duration(rule.limit_s)}; "
                 "raise rebuild.max_rate or rebuild.limit"
             )
-        seconds = min(self.drive_bytes / rate, rule.limit_s)
+        seconds = min(copy_s, rule.limit_s)
         written = self.written(geometry, workload, seconds) + geometry.missing * self.drive_bytes
-        return StepCost(seconds + self.drive_bytes / rate + OVERHEAD_S, written)
+        return StepCost(seconds + copy_s + OVERHEAD_S, written)
 
-    def lives(self, geometry: Geometry) -> StepCost:
+    def lives(self) -> StepCost:
         """Return the cost of an integrity test: its whole time limit, a tenth of which rebuilds members."""
         seconds = self.protocol.integrity.limit_s
         return StepCost(seconds, 0.1 * seconds * self._stream)
-
-    def host_bytes_per_s(self, geometry: Geometry, workload: Workload) -> float | None:
-        """Return bytes per second of reads and writes, by the data sheet, at the nearest depth that it has; None if it
-        has no value.
-        """
-        drives = geometry.width if geometry.is_side_by_side else 1
-        if throughput := self.spec.published(Claim.THROUGHPUT, geometry, workload):
-            return throughput.value * drives
-        iops = self.spec.published(Claim.STEADY_IOPS, geometry, workload)
-        expected = iops.value if iops else self.spec.expected_iops(geometry, workload)
-        if expected is not None:
-            return expected * workload.block_bytes * drives
-        if not workload.is_random and not workload.reads and self.spec.product.sequential_write_bytes_per_s:
-            return float(self.spec.product.sequential_write_bytes_per_s * geometry.data_drives)
-        near = rates.nearest(self.spec, geometry, workload)
-        return near * workload.block_bytes * drives if near and workload.block_bytes else None
 
     @property
     def searched(self) -> int:
         """Number of workloads that fit into the time budget of a search."""
         rule, probing = self.protocol.explore, dimensions.probing(self.protocol)
-        return min(rule.workloads, int(rule.budget_s / (dimensions.shortest_s(probing) + OVERHEAD_S)))
+        return min(rule.workloads, int(rule.budget_s / (dimensions.probe_s(probing) + OVERHEAD_S)))
 
     def search(self, geometry: Geometry) -> StepCost:
         """Return the cost of a workload search: its whole budget; half of its I/Os are writes, at most at the
@@ -355,8 +336,7 @@ class Prices:
 
     def _note_short_probes(self, geometry: Geometry) -> None:
         """Note the promises about rare events that a probe is too short to pass."""
-        probing = dimensions.probing(self.protocol)
-        probe_s = dimensions.longest_s(probing) - probing.ramp_s
+        probe_s = dimensions.probing(self.protocol).window_s
         for each in self.spec.promises if self.spec.key != DEFAULT else ():
             if each.claim not in OF_RARE_EVENTS or each.level not in (None, geometry.level):
                 continue
@@ -369,8 +349,27 @@ class Prices:
                     "something else about the same workloads"
                 )
 
-    def _steps(self, asked: SteadySteps) -> tuple[int, ...]:
-        return self.durations.steps(asked) if self.durations else (1,)
+    def host_bytes_per_s(self, geometry: Geometry, workload: Workload) -> float | None:
+        """Return bytes per second of reads and writes, by the data sheet, at the nearest depth that it has; None if it
+        has no value.
+        """
+        key = geometry, workload
+        if key not in self._rates:
+            self._rates[key] = self._published_bytes_per_s(geometry, workload)
+        return self._rates[key]
+
+    def _published_bytes_per_s(self, geometry: Geometry, workload: Workload) -> float | None:
+        drives = geometry.width if geometry.is_side_by_side else 1
+        if throughput := self.spec.published(Claim.THROUGHPUT, geometry, workload):
+            return throughput.value * drives
+        iops = self.spec.published(Claim.STEADY_IOPS, geometry, workload)
+        expected = iops.value if iops else self.spec.expected_iops(geometry, workload)
+        if expected is not None:
+            return expected * workload.block_bytes * drives
+        if not workload.is_random and not workload.reads and self.spec.product.sequential_write_bytes_per_s:
+            return float(self.spec.product.sequential_write_bytes_per_s * geometry.data_drives)
+        near = rates.nearest(self.spec, geometry, workload)
+        return near * workload.block_bytes * drives if near and workload.block_bytes else None
 
     def _assumed_bytes_per_s(self, geometry: Geometry, writes: Workload) -> float:
         """Return bytes per second of conditioning writes if the sheet has no rate at all."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,20 +12,23 @@ from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_EXTREMES, OF_SECONDS, OF_TAIL, Claim, Limit, Scope
+from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_EXTREMES, OF_TAIL, Claim, Scope
 from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec, shipped
-from pytest_ssdqual.qual.stats import group_sequential, sweep_precision
-from pytest_ssdqual.qual.stats.group_sequential import Decision, Question, Side
+from pytest_ssdqual.qual.stats import group_sequential
+from pytest_ssdqual.qual.stats.estimate import NotApplicable, TooFew
+from pytest_ssdqual.qual.stats.group_sequential import Decision, Question
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl
+from pytest_ssdqual.qual.verdict.verdict import judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Scopes of claims that a single measurement can decide.
 OF_ONE = (Scope.RUN, Scope.MEMBERS)
 
-#: Claims about several widths that depend on the IOPS of each.
-OF_WIDTHS = frozenset((Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION, Claim.LATENCY_GROWTH_BETWEEN_WIDTHS))
+#: Half width of the interval of IOPS, in per cent, where no limit says how precise they have to be.
+#: The same drives differ by 2 to 3 % from fill to fill, so a finer figure says nothing more.
+PRECISION_PERCENT = 2.0
 
 #: The claims that tests declare for each measurement.
 ClaimsByMeasurement = Mapping[tuple[Geometry, Workload], frozenset[Claim]]
@@ -83,16 +86,6 @@ def tails(wanted: ClaimsByMeasurement, spec: Spec) -> frozenset[Workload]:
     )
 
 
-def by_the_second(wanted: ClaimsByMeasurement) -> frozenset[Workload]:
-    """Return the workloads with a test of single seconds: fio has to report every second."""
-    return frozenset(workload for (_, workload), claims in wanted.items() if claims & OF_SECONDS)
-
-
-def nothing_known(geometry: Geometry, workload: Workload) -> Measured | None:
-    """No other measurement is known."""
-    return None
-
-
 def as_measured(sweep: Sweep) -> Sweep:
     """Return the sweep without predictions."""
     return sweep
@@ -100,98 +93,76 @@ def as_measured(sweep: Sweep) -> Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """Answers ``rig.measure.sequential_verdict`` at each look: may the measurement stop?"""
+    """Decides at a look whether a point needs no further visit: a ``rig.measure.visits.Enough``.
+
+    That is when its own claims are decided, and each sweep that it belongs to by the widths that
+    are known.
+    """
 
     spec: Spec
     protocol: Protocol
     asked: ClaimsByMeasurement
     family: ErrorControl = ALONE
-    #: Returns the result of a measurement of this run, or None.
-    known: Callable[[Geometry, Workload], Measured | None] = nothing_known
     #: Returns a sweep with what its arrays are predicted to do, as it will be judged.
     predicted: Callable[[Sweep], Sweep] = as_measured
 
-    def __call__(self, measured: Measured) -> Decision:
-        """Decide whether the verdict on every declared claim is settled; see ``qual.stats.group_sequential``.
-
-        Where a sweep is not decided by the widths known so far, this one becomes as precise as the protocol asks.
-        """
+    def __call__(self, measured: Measured, others: Sequence[Measured] = ()) -> Decision:
+        """Decide for one point; ``others`` are the latest results of the others."""
         question = self.question(measured.geometry, measured.workload)
-        decision = self._decide(measured, question)
-        rule, percent = self.protocol.sequential, question.precision_percent
-        is_coarse = rule and percent is not None and percent > rule.precision_percent
-        if decision.done and rule and is_coarse and not self._decides_sweeps(measured):
-            decision = self._decide(
-                measured, replace(question, precision_percent=rule.precision_percent, precision_side=Side.BOTH)
-            )
-        return decision
+        decision = group_sequential.decide(measured, question, self.protocol.verdict, self.family)
+        undecided = next(self._undecided_sweeps(measured, others), "") if decision else ""
+        return Decision(done=False, sentence=undecided) if undecided else decision
 
     def question(self, geometry: Geometry, workload: Workload) -> Question:
-        """Return what a measurement has to decide.
+        """Return what a measurement has to decide by itself.
 
-        Claims without a limit for a single measurement (relations, workload sets, figures without a promise,
-        references) need IOPS as precise as the protocol requires, claims about widths a part of their tolerance.
-        Extremes are observed for a time, whatever the IOPS are.
+        Claims that need another measurement (relations, workload sets, an earlier run) and figures
+        without a limit need precise IOPS, and so does a reference, of which nothing is claimed.
+        Claims about several widths have no precision of their own.
         """
-        # A measurement without declared claims is the reference of a promise. A longer one makes no counter
-        # surer, and there is none before the process has ended.
+        # More time makes no counter surer, and there is none before the process has ended.
         claims = self.asked.get((geometry, workload), frozenset()) - OF_COUNTERS
         limits = {
             claim: limit
             for claim in sorted(claims)
             if claim.scope in OF_ONE and (limit := self.spec.limit(claim, geometry, workload))
         }
-        sweeps = self._of_sweeps(geometry, workload)
-        others = claims - limits.keys() - sweeps.keys() - OF_EXTREMES
-        finest = self.protocol.sequential.precision_percent if self.protocol.sequential else 0.0
-        precision, side = None, Side.BOTH
-        if others or not (limits or sweeps):
-            precision = finest
-        elif sweeps:
-            precision, side = self._of_width(geometry, workload, sweeps, finest)
-        return Question(limits, precision, side, is_observed=bool(claims & OF_EXTREMES))
+        of_sweeps = {claim for claim in claims if claim.scope is Scope.SWEEP}
+        is_precise = bool(claims - limits.keys() - of_sweeps) or not claims
+        return Question(limits, PRECISION_PERCENT if is_precise else None)
 
-    def _of_width(
-        self, geometry: Geometry, workload: Workload, limits: Mapping[Claim, Limit], finest_percent: float
-    ) -> tuple[float, Side]:
-        """Return how precise a width has to be for its sweeps at first, per cent, and on which side.
+    def _undecided_sweeps(self, measured: Measured, others: Sequence[Measured]) -> Iterator[str]:
+        """Yield a sentence about each sweep of this point that the widths known so far leave undecided."""
+        asked = self.asked.get((measured.geometry, measured.workload), frozenset())
+        alike = [each for each in others if _is_alike(each, measured)]
+        for claim in sorted(claim for claim in asked if claim.scope is Scope.SWEEP):
+            widths = [each for each in alike if claim in self.asked.get((each.geometry, each.workload), ())]
+            if not widths:
+                continue
+            sweep = self.predicted(Sweep(tuple(sorted((*widths, measured), key=_geometry_of))))
+            if not self._is_decided(claim, sweep):
+                yield f"{claim.label} of {len(widths) + 1} widths is undecided"
 
-        Widths fall short of the narrowest one. That wide arrays keep up depends on the lower ends of their intervals,
-        and on the upper end of the narrowest one's.
-        """
-        others = self._alike(geometry, workload)
-        is_narrowest = bool(others) and geometry < min(others)
-        percent = sweep_precision.coarse_percent(limits, finest_percent, len(others), is_narrowest=is_narrowest)
-        return percent, Side.ABOVE if is_narrowest else Side.BELOW
-
-    def _decide(self, measured: Measured, question: Question) -> Decision:
-        return group_sequential.decide(measured, question, self.protocol.sequential, self.protocol.verdict, self.family)
-
-    def _of_sweeps(self, geometry: Geometry, workload: Workload) -> dict[Claim, Limit]:
-        """Return the limits of the claims about several widths that depend on the IOPS of this one."""
-        claims = self.asked.get((geometry, workload), frozenset())
-        limits = {claim: self.spec.limit(claim, geometry, workload) for claim in sorted(claims & OF_WIDTHS)}
-        return {claim: limit for claim, limit in limits.items() if limit}
-
-    def _decides_sweeps(self, measured: Measured) -> bool:
-        """Return whether the sweeps are decided by the widths known so far; True while there is no other."""
-        geometry, workload = measured.geometry, measured.workload
-        limits = self._of_sweeps(geometry, workload)
-        alike = self._alike(geometry, workload)
-        others = [found for each in alike if (found := self.known(each, workload))]
-        if not others:
+    def _is_decided(self, claim: Claim, sweep: Sweep) -> bool:
+        """Return whether a claim about several widths is decided; True if more time would not help."""
+        subject, rule = sweep.subject, self.protocol.verdict
+        limit = self.spec.limit(claim, subject.geometry, subject.workload)
+        if limit is None:
             return True
-        sweep = self.predicted(Sweep((*others, measured)))
-        return sweep_precision.is_decided(sweep, limits, self.protocol.verdict, self.family)
+        try:
+            verdicts = judge_all(claim, sweep, limit, rule.confidence, rule.indifference_percent, self.family)
+        except TooFew:
+            return False
+        except NotApplicable:
+            return True
+        return all(verdict.is_settled for verdict in verdicts)
 
-    def _alike(self, geometry: Geometry, workload: Workload) -> list[Geometry]:
-        """Return the other widths of the sweeps of this one."""
-        limits = self._of_sweeps(geometry, workload)
-        return [
-            each
-            for each, of_each in self.asked
-            if of_each == workload
-            and (each.level, each.missing, each.rebuilding) == (geometry.level, geometry.missing, geometry.rebuilding)
-            and each != geometry
-            and self.asked[each, of_each] >= limits.keys()
-        ]
+
+def _is_alike(other: Measured, measured: Measured) -> bool:
+    """Return whether the two are widths of one sweep."""
+    one, two = other.geometry, measured.geometry
+    return (other.workload, one.level, one.missing) == (measured.workload, two.level, two.missing)
+
+
+def _geometry_of(measured: Measured) -> Geometry:
+    return measured.geometry

@@ -19,7 +19,7 @@ from pytest_ssdqual.plugin.fleet.worker import BayWorker, Worker
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments, other_plugins
 from pytest_ssdqual.plugin.options.settings import notify_stall_s
-from pytest_ssdqual.plugin.plan import marks, needs, order, stored_durations, unpromised
+from pytest_ssdqual.plugin.plan import marks, needs, order, unpromised
 from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
 from pytest_ssdqual.plugin.session.outcome import OutermostHooks
@@ -142,7 +142,6 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     run = config.stash[RUN]
     plugins = config.pluginmanager
     plugins.register(OutermostHooks(plugins.get_plugin("ssdqual-attachments")), "ssdqual-outermost")
-    run.stored = stored_durations.load(config)
     run.plan(items)
     _require_time(run, items)
     config.stash[SKIPPED] = _skipped(items)
@@ -247,7 +246,6 @@ def tell_plan(config: pytest.Config) -> list[str]:
     run = config.stash[RUN]
     found = run.forecast()
     compared = run.comparison() if found and config.option.collectonly and config.get_verbosity() > 0 else ()
-    stored_durations.save(config, run.stored)
     skipped = config.stash.get(SKIPPED, []) if config.option.collectonly else []
     without_limit = run.unpromised.sentence
     if found is None and not skipped and not without_limit:

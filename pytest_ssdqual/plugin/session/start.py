@@ -78,11 +78,6 @@ class BayStart:
         protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
         sheets.load(settings.specs)
         baseline, resumed = _baseline_of(settings), resume.asked_for(config, settings)
-        if protocol.interleave and resume.budget_s(settings, resumed):
-            raise pytest.UsageError(
-                f"--ssd-budget ends measurements one by one, but by the protocol {protocol.name} the workloads of an "
-                "array take turns: choose --ssd-protocol=sequential"
-            )
         return cls(config, settings, name, protocol, baseline, resumed)
 
     def planned(self) -> BayRun:

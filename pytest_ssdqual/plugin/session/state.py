@@ -9,17 +9,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
-from pytest_ssdqual.plugin.plan import budget, durations, forecast, order, stopping, unpromised
-from pytest_ssdqual.plugin.plan.budget import Ends, KeptBudget
-from pytest_ssdqual.plugin.plan.durations import Durations
+from pytest_ssdqual.plugin.plan import budget, forecast, order, stopping, unpromised
+from pytest_ssdqual.plugin.plan.budget import KeptBudget
 from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.plugin.plan.stopping import ClaimsByMeasurement, Promises
-from pytest_ssdqual.plugin.plan.stored_durations import Stored
 from pytest_ssdqual.plugin.plan.unpromised import Unpromised
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
@@ -65,8 +64,6 @@ class BayRun:
     steps: Steps = ()
     #: The plan of the same tests by another protocol.
     steps_by: Callable[[Protocol], Steps] = lambda protocol: ()
-    #: Durations that were simulated for the plan.
-    stored: Stored = field(default_factory=dict)
     #: The tests without a limit.
     unpromised: Unpromised = field(default_factory=Unpromised)
     #: Claims that all tests declare for each measurement, and those of them that the run measures for.
@@ -151,24 +148,17 @@ class BayRun:
     def _keep_to(self, budget_s: float, spent_s: float) -> None:
         """Fit the plan into what is left of the budget; the time of earlier sessions is spent."""
         found = self.qualification
-        prices = Prices(
-            found.protocol, found.spec, self._drive_bytes, stopping.tails(self.asked, found.spec),
-            Durations(self._promises_by(found.protocol), self._earlier, self.stored),
-        )  # fmt: skip
-        fitted = budget.fit(max(0.0, budget_s - spent_s), order.missing(self.steps, found.memory), prices)
+        missing = order.missing(self.steps, found.memory)
+        prices = Prices(found.protocol, found.spec, self._drive_bytes, stopping.tails(self.asked, found.spec))
+        fitted = budget.fit(max(0.0, budget_s - spent_s), missing, prices)
         is_worker = self.channel is None and found.journal is not None
         if not (fitted.measured or found.resumed or is_worker) and fitted.left_out:
-            least_s = budget.least_of(self.steps, prices)
-            unit_s = 60 if least_s < 3600 else 360  # a time that its text does not round down
-            least = format_duration(unit_s * math.ceil(least_s / unit_s))
-            raise pytest.UsageError(
-                f"--ssd-budget={format_duration(budget_s)} suffices for none of {len(fitted.left_out)} measurements: "
-                f"the first one of the plan needs {least}, with what has to be done before it"
-            )
+            self._refuse_budget(budget_s, missing, prices)
         fitted = replace(fitted, seconds=budget_s)
-        self.steps = tuple(each for each in self.steps if each not in fitted.left_out)
+        left_out = set(fitted.left_out)
+        self.steps = tuple(each for each in self.steps if each not in left_out)
         over_s = time.monotonic() + budget_s - spent_s
-        self.budget = KeptBudget(fitted, found.protocol, prices, time.monotonic, over_s)
+        self.budget = KeptBudget(fitted, prices, time.monotonic, over_s)
         if found.resumed:
             of_budget = (each for each in found.resumed.past.records if each.kind == budget.SPENT)
             self.budget.ended |= {str(each.facts.get("step")) for each in of_budget}
@@ -176,20 +166,29 @@ class BayRun:
             self.budget.note = found.journal.note
             found.journal.note("budget", spent_s=spent_s, **fitted.to_record())
 
+    def _refuse_budget(self, budget_s: float, missing: Steps, prices: Prices) -> NoReturn:
+        least_s = budget.least_of(missing, prices)
+        unit_s = 60 if least_s < 3600 else 360  # a time that its text does not round down
+        least = format_duration(unit_s * math.ceil(least_s / unit_s))
+        raise pytest.UsageError(
+            f"--ssd-budget={format_duration(budget_s)} suffices for none of {len(missing)} measurements: the shortest "
+            f"one needs {least}, with what has to be done before it"
+        )
+
     def forecast(self) -> PrintedPlan | None:
         """Return the plan with its costs; None if there is nothing to measure."""
         found, kept = self.qualification, self.budget
         wanted = order.missing(self.steps, found.memory)
         if not wanted and not (kept and kept.fitted.left_out):
             return None
-        printed = self._predict(wanted, found.protocol, kept.fitted.ends_s if kept else None)
-        if kept:
-            simulated = Durations(self._promises_by(found.protocol), self._earlier, self.stored)
-            printed = replace(printed, budget=tuple(budget.lines(kept.fitted, simulated)))
+        printed = self._predict(wanted, found.protocol)
         self.planned_s = printed.seconds
-        unused = stopping.unused(self.declared, found.spec, found.sources)
         return replace(
-            printed, is_expected=found.expected is not None, unused=unused, without_limit=self.unpromised.sentence
+            printed,
+            is_expected=found.expected is not None,
+            unused=stopping.unused(self.declared, found.spec, found.sources),
+            without_limit=self.unpromised.sentence,
+            budget=tuple(kept.fitted.lines()) if kept else (),
         )
 
     def comparison(self) -> tuple[PrintedPlan, ...]:
@@ -199,21 +198,10 @@ class BayRun:
         of_acceptance = {each.name: each for each in shipped if each.acceptance} | {found.protocol.name: found.protocol}
         return tuple(self._predict(self.steps_by(each), each) for each in of_acceptance.values())
 
-    def _predict(self, steps: Steps, protocol: Protocol, ends_s: Ends | None = None) -> PrintedPlan:
+    def _predict(self, steps: Steps, protocol: Protocol) -> PrintedPlan:
         found = self.qualification
-        return forecast.predict(
-            steps, protocol, found.spec, len(found.bay.drives), self._drive_bytes,
-            stopping.tails(self.asked, found.spec), self._promises_by(protocol), self._earlier, ends_s or {},
-            self.stored,
-        )  # fmt: skip
-
-    def _promises_by(self, protocol: Protocol) -> Promises:
-        return Promises(self.qualification.spec, protocol, self.asked, self.family)
-
-    @property
-    def _earlier(self) -> durations.Earlier:
-        baseline = self.qualification.baseline
-        return baseline.noted_iops if baseline else durations.no_baseline
+        tails = stopping.tails(self.asked, found.spec)
+        return forecast.predict(steps, protocol, found.spec, len(found.bay.drives), self._drive_bytes, tails)
 
     @property
     def _drive_bytes(self) -> int:
@@ -266,7 +254,6 @@ class BayRun:
                 CampaignPlan.of(self.steps, found.protocol),
                 ResultCache(journal.path, earlier=found.memory),
                 tails=stopping.tails(self.asked, found.spec),
-                by_the_second=stopping.by_the_second(self.declared),
             )
             self._rule(campaign)
             stack.callback(self._health_after, channel, setup.failures)
@@ -282,12 +269,12 @@ class BayRun:
             campaign.enough = self.budget.until_spent(campaign.enough)
 
     def _promises(self, campaign: Campaign) -> Promises:
-        """Return what decides when a sequential measurement of this campaign may stop."""
+        """Return what decides whether a point of this campaign needs another visit."""
         found = self.qualification
         # Of a resumed run a prediction might have to measure a bare drive again, while something else is measured.
         attributor = None if found.resumed else self.attributor(lambda: campaign)
         predicted = attributor.expected if attributor else stopping.as_measured
-        return replace(self._promises_by(found.protocol), known=campaign.known, predicted=predicted)
+        return Promises(found.spec, found.protocol, self.asked, self.family, predicted)
 
     def _setup(
         self, channel: Channel, stack: ExitStack, progress: Progress, looked: Looked | None, live: Live | None

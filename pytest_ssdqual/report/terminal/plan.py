@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.progress_events import Planned, array_of
+from pytest_ssdqual.qual.progress_events import Planned
 from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.report.run_folder.manifest import NONE
 from pytest_ssdqual.report.view.tables import Table, text_table
@@ -19,24 +19,31 @@ class PlannedArray:
     geometry: str
     #: Number of workloads that will be measured on it.
     workloads: int
+    #: Least times.
     condition_s: float
     measure_s: float
-    #: Bytes that the run writes to all members, parity and copies included.
+    #: Bytes that the run writes to all members in the least time, parity and copies included.
     bytes_written: int
-    #: Time beyond the expected one, at most, of a loop until it is steady or of a sequential measurement until it is
-    #: decided.
-    more_s: float = 0.0
-    more_bytes: int = 0
-    is_loop: bool = False
+    #: Time and bytes of all that the protocol allows; 0: as the least.
+    most_s: float = 0.0
+    most_bytes: int = 0
 
     @property
     def seconds(self) -> float:
         return self.condition_s + self.measure_s
 
+    @property
+    def at_most_s(self) -> float:
+        return max(self.seconds, self.most_s)
+
+    @property
+    def at_most_bytes(self) -> int:
+        return max(self.bytes_written, self.most_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class PrintedPlan:
-    """The whole plan, in the order of execution."""
+    """The whole plan, in the order of execution. Times without a comment are the least ones."""
 
     arrays: tuple[PlannedArray, ...]
     drives: int
@@ -46,20 +53,11 @@ class PrintedPlan:
     endurance_bytes: int | None = None
     #: Capacity of the smallest drive; 0 if unknown.
     drive_bytes: int = 0
-    #: Maximum number of rounds of the loops; 0 without loops.
-    most_rounds: int = 0
-    #: Earliest and latest end of a measurement of a sequential protocol.
-    first_s: float = 0.0
-    limit_s: float = 0.0
-    #: Length of a cell if workloads of an array take turns, else 0.
-    cell_s: float = 0.0
+    #: Visits of each array before the first look, and of all rounds; 0 if nothing is visited.
+    least_visits: int = 0
+    most_visits: int = 0
     #: False if only a pattern determined the number of drives.
     is_expected: bool = True
-    #: Nine of ten simulated runs take a time from the first to the second; nine of ten at most the third. 0: as
-    #: expected.
-    low_s: float = 0.0
-    high_s: float = 0.0
-    ninety_s: float = 0.0
     #: What the forecast assumes because nothing is published, a part of a sentence each.
     assumptions: tuple[str, ...] = ()
     #: What will be too short to be judged, a sentence each.
@@ -72,9 +70,9 @@ class PrintedPlan:
     budget: tuple[str, ...] = ()
     #: State in which the drives' write caches will be put, ``on`` or ``off``; empty if they stay as they are.
     write_cache: str = ""
-    #: Each measurement that ends when it is decided: its name as a step, its expected begin and duration in seconds.
-    measurements: tuple[tuple[str, float, float], ...] = ()
-    #: Expected duration of the longest step, with its preparation.
+    #: Id of each array as often as it is built, the bare drives included, and its begin in seconds.
+    starts: tuple[tuple[str, float], ...] = ()
+    #: Most time that a test may wait for its measurements.
     longest_s: float = 0.0
 
     @property
@@ -82,40 +80,35 @@ class PrintedPlan:
         return sum(array.seconds for array in self.arrays)
 
     @property
+    def at_most_s(self) -> float:
+        return sum(array.at_most_s for array in self.arrays)
+
+    @property
     def bytes_written(self) -> int:
         return sum(array.bytes_written for array in self.arrays)
 
     @property
-    def bytes_per_drive(self) -> float:
-        return self.bytes_written / max(1, self.drives)
+    def at_most_bytes(self) -> int:
+        return sum(array.at_most_bytes for array in self.arrays)
 
     @property
-    def drive_writes(self) -> float:
-        """Bytes written to a drive in multiples of its capacity."""
-        return self.bytes_per_drive / self.drive_bytes if self.drive_bytes else 0.0
-
-    @property
-    def endurance_percent(self) -> float:
-        return 100 * self.bytes_per_drive / self.endurance_bytes if self.endurance_bytes else 0.0
+    def drive_writes(self) -> tuple[float, float]:
+        """Bytes written to a drive in multiples of its capacity, at least and at most; 0 if that is unknown."""
+        capacity = self.drive_bytes * self.drives
+        if not capacity:
+            return 0.0, 0.0
+        return self.bytes_written / capacity, self.at_most_bytes / capacity
 
     @property
     def planned(self) -> Planned:
         """The plan as a progress event."""
-        names: list[str] = []
-        starts_s: list[float] = []
-        passed_s = 0.0
-        for array in self.arrays:
-            name = array_of(array.geometry)
-            if name not in names[-1:]:
-                names.append(name)
-                starts_s.append(passed_s)
-            passed_s += array.seconds
-        return Planned(self.seconds, tuple(names), tuple(starts_s))
+        names, starts_s = (tuple(name for name, _ in self.starts), tuple(start_s for _, start_s in self.starts))
+        return Planned(self.seconds, names, starts_s)
 
 
 #: The plan is not split into bands of columns.
 UNLIMITED = 10_000
-HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "written")
+HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "at most", "written", "at most")
 
 
 def plan_lines(plan: PrintedPlan) -> list[str]:
@@ -125,15 +118,8 @@ def plan_lines(plan: PrintedPlan) -> list[str]:
     if not plan.arrays:
         return ["ssdqual: no array is needed by the tests selected, nothing will be written"]
     rows = [_row(array.geometry, array) for array in plan.arrays]
-    total = PlannedArray(
-        "",
-        sum(array.workloads for array in plan.arrays),
-        sum(array.condition_s for array in plan.arrays),
-        sum(array.measure_s for array in plan.arrays),
-        plan.bytes_written,
-    )
     if len(rows) > 1:
-        rows.append(_row("total", total))
+        rows.append(_row("total", _total(plan)))
     return [
         f"ssdqual: the plan for {plan.drives} drive{'s' if plan.drives > 1 else ''}, protocol {plan.protocol}"
         + ("" if plan.acceptance else " (not for acceptance)"),
@@ -142,8 +128,20 @@ def plan_lines(plan: PrintedPlan) -> list[str]:
     ]
 
 
+def _total(plan: PrintedPlan) -> PlannedArray:
+    return PlannedArray(
+        "",
+        sum(array.workloads for array in plan.arrays),
+        sum(array.condition_s for array in plan.arrays),
+        sum(array.measure_s for array in plan.arrays),
+        plan.bytes_written,
+        plan.at_most_s,
+        plan.at_most_bytes,
+    )
+
+
 #: Columns of the comparison of protocols.
-COMPARED = ("protocol", "expected", "nine of ten simulated", "drive writes", "of rated endurance")
+COMPARED = ("protocol", "at least", "at most", "drive writes", "of rated endurance")
 
 
 def comparison_lines(plans: Sequence[PrintedPlan]) -> list[str]:
@@ -152,9 +150,9 @@ def comparison_lines(plans: Sequence[PrintedPlan]) -> list[str]:
         (
             plan.protocol,
             _duration(plan.seconds),
-            _duration(plan.ninety_s or plan.seconds),
-            f"{plan.drive_writes:.1f}" if plan.drive_bytes else "-",
-            f"{plan.endurance_percent:.2g} %" if plan.endurance_bytes else "unknown",
+            _duration(plan.at_most_s),
+            _range(*plan.drive_writes, ".1f") if plan.drive_bytes else "-",
+            _of_endurance(plan) or "unknown",
         )
         for plan in plans
     ]
@@ -171,21 +169,16 @@ def _row(name: str, array: PlannedArray) -> tuple[str, ...]:
         _duration(array.condition_s),
         _duration(array.measure_s),
         _duration(array.seconds),
+        _duration(array.at_most_s),
         format_capacity(array.bytes_written) if array.bytes_written else "-",
+        format_capacity(array.at_most_bytes) if array.at_most_bytes else "-",
     )
 
 
 def _remarks(plan: PrintedPlan) -> Iterator[str]:
     if not plan.is_expected:
         yield f"{NONE}: --ssd-expect={plan.drives} would detect a missing one"
-    if plan.low_s < plan.high_s:
-        low, high = format_duration(round(plan.low_s)), format_duration(round(plan.high_s))
-        yield (
-            f"times are expected ones, from simulations; all took {low} to {high} in nine of ten of them, longer on "
-            "drives with cycles of 20 min and more"
-        )
-    else:
-        yield "times are estimates: conditioning goes on until the array is steady"
+    yield _of_times(plan)
     if plan.write_cache:
         yield (
             f"write caches are switched {plan.write_cache} where the drives let them be, and restored when the run ends"
@@ -197,34 +190,41 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
     yield from plan.budget
     for assumed in plan.assumptions:
         yield f"assumed: {assumed}"
-    if more := _more(array for array in plan.arrays if array.is_loop):
-        yield f"loops go on until they are steady, {plan.most_rounds} rounds at most: that is up to {more} more"
-    if plan.cell_s:
-        yield (
-            f"the random workloads of an array take turns, {format_duration(plan.cell_s)} each, so their verdicts come "
-            "after hours and close together"
-        )
-    if more := _more(array for array in plan.arrays if not array.is_loop):
-        yield (
-            f"each workload is measured until its verdicts are certain, {format_duration(plan.first_s)} at least and "
-            f"{format_duration(plan.limit_s)} at most: that is up to {more} more"
-        )
-    if plan.endurance_bytes and plan.drives:
-        yield (
-            f"about {format_capacity(round(plan.bytes_per_drive))} per drive, {plan.endurance_percent:.2g} % of its "
-            f"rated endurance of "
-            f"{format_capacity(plan.endurance_bytes)}"
-        )
+    if percent := _of_endurance(plan):
+        per_drive = [round(each / plan.drives) for each in (plan.bytes_written, plan.at_most_bytes)]
+        written = " to ".join(dict.fromkeys(map(format_capacity, per_drive)))
+        yield f"about {written} per drive, {percent} of its rated endurance of {_rated(plan)}"
     yield "all data on the drives will be destroyed"
 
 
-def _more(arrays: Iterable[PlannedArray]) -> str:
-    """Return time and bytes beyond the plan; empty if there are none."""
-    found = list(arrays)
-    seconds, written = sum(array.more_s for array in found), sum(array.more_bytes for array in found)
-    if not seconds:
+def _of_times(plan: PrintedPlan) -> str:
+    """Return what the least and the most times are."""
+    if plan.seconds == plan.at_most_s:
+        return "times are estimates"
+    least, most = _duration(plan.seconds), _duration(plan.at_most_s)
+    if not plan.most_visits:
+        return f"{least} if drives are steady at once; at most {most}, when the protocol gives up"
+    visits = {1: "one visit", 2: "two visits"}.get(plan.least_visits, f"{plan.least_visits} visits")
+    return (
+        f"{least} if drives settle at once and {visits} of each array decide everything; at most {most}: "
+        f"what is undecided is visited again, {plan.most_visits} times in all"
+    )
+
+
+def _of_endurance(plan: PrintedPlan) -> str:
+    """Return the bytes written in per cent of the rated endurance; empty if that is unknown."""
+    if not plan.endurance_bytes or not plan.drives:
         return ""
-    return f"{_duration(seconds)} and {format_capacity(written)}" if written else _duration(seconds)
+    rated = plan.endurance_bytes * plan.drives / 100
+    return f"{_range(plan.bytes_written / rated, plan.at_most_bytes / rated, '.2g')} %"
+
+
+def _rated(plan: PrintedPlan) -> str:
+    return format_capacity(plan.endurance_bytes or 0)
+
+
+def _range(least: float, most: float, form: str) -> str:
+    return " to ".join(dict.fromkeys(f"{each:{form}}" for each in (least, most)))
 
 
 def _duration(seconds: float) -> str:

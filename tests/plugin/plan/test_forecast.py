@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.plugin.plan import forecast, order, step_prices
 from pytest_ssdqual.plugin.plan.order import Steps
-from pytest_ssdqual.plugin.plan.stopping import Promises
 from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
-from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.promises import Promise
-from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule, SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule, VisitRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
@@ -53,10 +50,12 @@ def test_figures_of_the_plan_are_the_protocols_and_the_data_sheets() -> None:
     found = forecast.predict(planned(wanted), intel, sheet, 4, 480_000_000_000)
     (array,) = found.arrays
     rate = sheet.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S
-    least_s = step_prices.BUILD_S + 480e9 / rate + 7200
-    # Some drives need another step of two hours until they are found steady, and some windows are repeated.
-    assert least_s <= array.condition_s < least_s + 3600
-    assert 2 * 2 * (720 + step_prices.OVERHEAD_S) <= array.measure_s < 1.2 * 2 * 2 * (720 + step_prices.OVERHEAD_S)
+    fill_s = step_prices.BUILD_S + 480e9 / rate
+    assert array.condition_s == pytest.approx(fill_s + intel.precondition_s)
+    once_s = 2 * 2 * (720 + step_prices.OVERHEAD_S)
+    assert array.measure_s == once_s
+    # Conditioning until it is given up, and each window again.
+    assert array.at_most_s == pytest.approx(fill_s + intel.precondition_limit_s + 2 * once_s)
     assert array.bytes_written >= 4 * 480e9  # a fill writes all members, parity too
     assert found.endurance_bytes == sheet.endurance_bytes
 
@@ -97,126 +96,109 @@ def test_tails_are_planned_with_their_own_windows() -> None:
     (longer,) = forecast.predict(planned({geometry: [READS, WRITES]}), quick, bare, 4, 1, tails).arrays
     assert quick.tail_window_s
     assert longer.measure_s - plain.measure_s == quick.tail_window_s - quick.window_s
-    assert longer.more_s == plain.more_s == 0
+    assert longer.at_most_s - plain.at_most_s == quick.attempts * (quick.tail_window_s - quick.window_s)
+
+
+RULE = VisitRule(cells=(2, 2, 3), cell_s=60.0, ramp_s=5.0, refresh_s=180.0)
+OURS = replace(protocol.load("acceptance"), visits=RULE)
+CELL_S = 60 + 5 + step_prices.OVERHEAD_S
+REFRESHED_S = 180 + step_prices.OVERHEAD_S + step_prices.BUILD_S
+RAID5X3, RAID5X4 = Geometry(RaidLevel.RAID5, 3), Geometry(RaidLevel.RAID5, 4)
+SHEET = spec.load("intel-dc-s3500-480gb")
+
+
+def visited(measured: Mapping[Geometry, Sequence[Workload]], settings: protocol.Protocol = OURS) -> PrintedPlan:
+    steps = order.in_order(planned(measured), of_drives=True)
+    return forecast.predict(steps, settings, SHEET, 4, 480 * GB)
 
 
 def test_drives_that_arrays_share_are_filled_and_conditioned_once() -> None:
-    ours, sheet = protocol.load("sequential"), spec.load("intel-dc-s3500-480gb")
-    widths = [Geometry(RaidLevel.RAID5, width) for width in (3, 4)]
-    steps = planned({each: [WRITES] for each in widths})
-    found = {each.geometry: each for each in forecast.predict(steps, ours, sheet, 4, 480 * GB).arrays}
-    rate = sheet.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S
-    writes = sheet.expected_iops(Geometry(RaidLevel.DRIVE, 4), WRITES)
+    found = {each.geometry: each for each in visited({RAID5X3: [WRITES], RAID5X4: [WRITES]}).arrays}
+    rate = SHEET.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S
+    writes = SHEET.expected_iops(Geometry(RaidLevel.DRIVE, 4), WRITES)
     assert writes
-    filling_s, step_s = 2 * 480e9 / rate, ours.precondition_s
-    conditioning_s = step_s * math.ceil(480e9 / (writes * 4096) / step_s)
+    step_s, capacity_s = OURS.precondition_s, 480e9 / (writes * 4096)
     drives = found["drivex4 conditioning"]
-    # Four drives side by side may take a few steps more until all are steady.
-    least_s = step_prices.BUILD_S + filling_s + conditioning_s
-    assert least_s <= drives.condition_s < least_s + 4 * step_s
-    for geometry in widths:
-        confirmed_s = ours.ramp_s + ours.window_s + step_prices.OVERHEAD_S
-        assert found[str(geometry)].condition_s == step_prices.BUILD_S + confirmed_s
+    filled_s = step_prices.BUILD_S + 480e9 / rate
+    conditioned_s = step_s * math.ceil(capacity_s / step_s)
+    # The drives of the widest array have just been written to; those of the next one have not.
+    refreshed_s = 180 + step_prices.OVERHEAD_S
+    assert drives.condition_s == pytest.approx(filled_s + conditioned_s + refreshed_s)
+    most_s = step_s * math.ceil(OURS.precondition_limit_capacities * capacity_s / step_s)
+    assert drives.at_most_s == pytest.approx(filled_s + most_s + refreshed_s)
 
 
-LOOKS = SequentialRule(first_s=480, limit_s=18_000)
-OURS = replace(protocol.load("sequential"), sequential=LOOKS, window_s=LOOKS.first_s, ramp_s=30)
-RAID0X4 = Geometry(RaidLevel.RAID0, 4)
+def test_each_array_is_visited_twice_at_least_and_in_all_rounds_at_most() -> None:
+    plan = visited({RAID5X3: [WRITES, READS], RAID5X4: [WRITES]})
+    rows = {each.geometry: each for each in plan.arrays}
+    for name, workloads in (("raid5x3", 2), ("raid5x4", 1)):
+        row = rows[name]
+        assert row.condition_s == pytest.approx(step_prices.BUILD_S + REFRESHED_S)
+        assert row.measure_s == pytest.approx(workloads * (2 + 2) * CELL_S)
+        assert row.at_most_s - row.seconds == pytest.approx(REFRESHED_S + workloads * 3 * CELL_S)
+    assert (plan.least_visits, plan.most_visits) == (2, 3)
+    assert plan.seconds == pytest.approx(sum(each.seconds for each in plan.arrays))
 
 
-def predicted(margin: float, *workloads: Workload) -> PrintedPlan:
-    """The plan of workloads whose published IOPS are so far above their limit."""
-    sheet = spec.load("intel-dc-s3500-480gb")
-    sheet = replace(sheet, promises=(Promise(claim=Claim.STEADY_IOPS, min_percent_of_spec=100 / margin),))
-    asked = {(RAID0X4, each): frozenset({Claim.STEADY_IOPS}) for each in workloads}
-    return forecast.predict(
-        planned({RAID0X4: workloads}), OURS, sheet, 4, 480 * GB, promises=Promises(sheet, OURS, asked)
-    )
+def test_the_second_round_of_visits_is_in_reversed_order() -> None:
+    plan = visited({RAID5X3: [WRITES], RAID5X4: [WRITES]})
+    names, starts_s = zip(*plan.starts, strict=True)
+    assert names == ("drivex4", "raid5x4", "drivex4", "raid5x3", "drivex4", "raid5x3", "drivex4", "raid5x4")
+    last, before = starts_s[-1], starts_s[-3]
+    assert plan.seconds - last == pytest.approx(2 * CELL_S)
+    assert last - before == pytest.approx(2 * CELL_S + REFRESHED_S)
+    assert plan.planned.start_s("raid5x4", 1) == last
 
 
-def test_a_sequential_measurement_is_planned_by_its_margin() -> None:
-    (_, far), (_, near) = (predicted(margin, WRITES.at(32)).arrays for margin in (1.1, 1.02))
-    first_s, last_s = (30 + each + step_prices.OVERHEAD_S for each in (480, 18_000))
-    assert first_s < far.measure_s < 0.5 * near.measure_s < last_s
-    assert far.measure_s + far.more_s == near.measure_s + near.more_s == pytest.approx(last_s)
-    assert (far.condition_s, far.is_loop) == (near.condition_s, False)
-    iops = spec.load("intel-dc-s3500-480gb").expected_iops(RAID0X4, WRITES.at(32))
+def test_one_visit_is_the_least_where_a_protocol_has_one() -> None:
+    plan = visited({RAID5X3: [WRITES]}, replace(OURS, visits=replace(RULE, cells=(2,))))
+    row = plan.arrays[-1]
+    assert row.measure_s == pytest.approx(2 * CELL_S)
+    assert row.at_most_s == row.seconds
+    assert (plan.least_visits, plan.most_visits) == (1, 1)
+
+
+def test_each_access_pattern_is_an_experiment_with_a_conditioning_of_its_own() -> None:
+    sequential = Workload("write", "128k", 8)
+    rows = {each.geometry: each for each in visited({RAID5X3: [WRITES, sequential]}).arrays}
+    alone = {each.geometry: each for each in visited({RAID5X3: [WRITES]}).arrays}
+    both, one = rows["raid5x3"], alone["raid5x3"]
+    assert both.measure_s == pytest.approx(2 * one.measure_s)
+    assert both.condition_s == pytest.approx(2 * one.condition_s)
+    assert rows["drivex3 conditioning"].condition_s > alone["drivex3 conditioning"].condition_s
+
+
+def test_a_test_waits_for_its_whole_experiment() -> None:
+    plan = visited({RAID5X3: [WRITES], RAID5X4: [WRITES]})
+    assert plan.longest_s == pytest.approx(plan.at_most_s)
+
+
+def test_cells_and_refreshes_write() -> None:
+    reads, writes = (visited({RAID5X4: [each.at(32)]}).arrays[-1] for each in (READS, WRITES))
+    iops = SHEET.expected_iops(RAID5X4, WRITES.at(32))
     assert iops
-    written = near.bytes_written - far.bytes_written
-    assert written == pytest.approx(iops * 4096 * (near.measure_s - far.measure_s), abs=2)
+    assert writes.bytes_written - reads.bytes_written == pytest.approx(iops * 4096 * 2 * 4 * 65, abs=2)
+    bare = SHEET.expected_iops(Geometry(RaidLevel.DRIVE, 4), WRITES)
+    assert bare
+    assert reads.bytes_written == pytest.approx(4 * bare * 4096 * 180, abs=2)
 
 
-def test_a_plan_has_the_range_of_its_sum() -> None:
-    """Of several measurements that vary by chance the sum varies less, in proportion, than each of them."""
-    one, several = predicted(1.1, READS.at(32)), predicted(1.1, READS.at(32), WRITES.at(32))
-    assert one.low_s < one.seconds < one.high_s
-    assert one.low_s <= one.ninety_s <= one.high_s
-    both = 2 * (one.high_s - one.low_s)
-    assert several.high_s - several.low_s < both
-    assert predicted(1.1, READS.at(32)) == one, "a forecast is the same each time"
-
-
-def test_workloads_that_take_turns_cost_the_time_of_their_cells() -> None:
-    ours, sheet = protocol.load("interleaved"), spec.load("intel-dc-s3500-480gb")
-    rule = ours.interleave
-    assert rule
-    ours = replace(ours, interleave=replace(rule, growth=2.0, rounds=24))
-    sheet = replace(sheet, promises=(Promise(claim=Claim.STEADY_IOPS, min_percent_of_spec=80),))
-
-    def plan(*depths: int) -> PrintedPlan:
-        workloads = [WRITES.at(depth) for depth in depths]
-        asked = {(RAID0X4, each): frozenset({Claim.STEADY_IOPS}) for each in workloads}
-        promises = Promises(sheet, ours, asked)
-        steps = planned({RAID0X4: workloads})
-        return forecast.predict(steps, ours, sheet, 4, 480 * GB, promises=promises)
-
-    def array(*depths: int) -> PlannedArray:
-        return plan(*depths).arrays[-1]
-
-    assert (plan(32).cell_s, plan(32).first_s) == (0, 420)
-    assert (plan(8, 16, 32).cell_s, plan(8, 16, 32).first_s) == (60, 360)
-    two, three = array(16, 32), array(8, 16, 32)
-    cell_s = rule.cell_s + rule.ramp_s + step_prices.OVERHEAD_S
-    # Too few for rounds: without a pause, with the first look after seven minutes.
-    assert two.measure_s >= 2 * (420 + ours.ramp_s + step_prices.OVERHEAD_S)
-    # No look before the rounds span an hour: after 24 rounds of three cells. One workload is measured without a pause,
-    # too.
-    alone = array(32)
-    assert three.measure_s == pytest.approx(3 * 24 * cell_s + alone.measure_s, rel=0.02)
-    assert (array(1, 2, 4, 8, 16, 32).measure_s - alone.measure_s) / 6 < 24 * cell_s
-    assert three.more_s == pytest.approx(alone.more_s, rel=0.02)
-
-
-def test_a_baseline_says_what_will_be_measured() -> None:
-    sheet = spec.load("intel-dc-s3500-480gb")
-    asked = {(RAID0X4, READS.at(32)): frozenset({Claim.STEADY_IOPS})}
-    promises, limit = Promises(sheet, OURS, asked), sheet.limit(Claim.STEADY_IOPS, RAID0X4, READS.at(32))
-    assert limit
-    steps = planned({RAID0X4: [READS.at(32)]})
-    near, far = (
-        forecast.predict(
-            steps, OURS, sheet, 4, 480 * GB, promises=promises, earlier=lambda *_, times=times: times * limit.bound
-        )
-        .arrays[-1]
-        .measure_s
-        for times in (1.01, 1.1)
-    )
-    assert near > 1.5 * far
+def test_a_published_protocol_has_no_visits() -> None:
+    plan = forecast.predict(planned({RAID5X4: [READS]}), protocol.load("intel"), SHEET, 4, 480 * GB)
+    assert (plan.least_visits, plan.most_visits) == (0, 0)
+    assert plan.starts == (("raid5x4", 0.0),)
 
 
 def test_what_no_sheet_has_is_assumed_and_said() -> None:
-    bare = spec.default()
-    asked = {(RAID0X4, READS): frozenset({Claim.P99_LATENCY, Claim.STEADY_IOPS})}
-    plan = forecast.predict(planned({RAID0X4: [READS]}), OURS, bare, 4, 480 * GB, promises=Promises(bare, OURS, asked))
-    latency, conditioning = plan.assumptions
-    assert latency == "p99 latency 1.4 to 4 times better than its limit, as no figure is known (1 limit)"
-    assert conditioning == "30,000 random writes per second of a drive, for conditioning: none is published"
+    steps = order.in_order(planned({RAID5X4: [READS]}), of_drives=True)
+    plan = forecast.predict(steps, OURS, spec.default(), 4, 480 * GB)
+    assert plan.assumptions == ("30,000 random writes per second of a drive, for conditioning: none is published",)
     # A drive of 480 GB needs an hour for one capacity of random writes at that rate.
     assert plan.arrays[0].condition_s > 480e9 / (30_000 * 4096)
+    assert plan.arrays[0].bytes_written > 2 * 4 * 480e9, "the fill and the conditioning"
 
 
 LOOP = Rounds("rounds", (READS, WRITES), (Tracked(WRITES, "steady_iops"),), fill_bs="1m", fill_passes=2)
-RAID5X4 = Geometry(RaidLevel.RAID5, 4)
 
 
 def rows(wanted: Steps, sheet: str = "ssdqual-sm300", drive_bytes: int = GB) -> dict[str, PlannedArray]:
@@ -230,10 +212,10 @@ def test_a_loop_lasts_from_one_window_to_its_last_round() -> None:
     round_s = 2 * (quick.loop.cell_s + step_prices.OVERHEAD_S)
     assert row.condition_s == step_prices.BUILD_S + 2 * GB / step_prices.FILL_BYTES_PER_S
     assert row.measure_s == pytest.approx(5 * round_s)
-    assert row.more_s == pytest.approx(20 * round_s)
-    assert row.is_loop
+    assert row.at_most_s - row.seconds == pytest.approx(20 * round_s)
     # 300 writes a second of 4 KiB, each with its parity, in a cell of every round.
-    assert row.more_bytes == pytest.approx(20 * 300 * quick.loop.cell_s * 4096 * 2, abs=1)
+    more_bytes = row.at_most_bytes - row.bytes_written
+    assert more_bytes == pytest.approx(20 * 300 * quick.loop.cell_s * 4096 * 2, abs=1)
     assert row.bytes_written == pytest.approx(2 * 4 * GB + 5 * 300 * quick.loop.cell_s * 4096 * 2, abs=1)
 
 
@@ -330,7 +312,10 @@ def test_a_protocol_that_wants_volumes_written_conditions_for_longer() -> None:
     fill_s = 480 * GB / (sheet.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S)
     steps_s = row.condition_s - step_prices.BUILD_S - fill_s
     least_s = stec.precondition_capacities * 4 * 480 * GB / rate
-    assert least_s <= steps_s < least_s + 3 * stec.precondition_s
+    assert least_s <= steps_s < least_s + stec.precondition_s
+    assert row.at_most_s - row.seconds == pytest.approx(
+        stec.precondition_limit_s - steps_s + (stec.attempts - 1) * row.measure_s
+    )
 
 
 @given(
