@@ -6,7 +6,7 @@ A steady rate depends on it: see ``qual.stats.repeatability``. What is damaged i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.units import format_duration
@@ -18,6 +18,8 @@ from pytest_ssdqual.report.view.tables import Table, bounded
 #: Kinds of records of what was done before the measurements.
 BEFORE = ("array_created", "filled", "conditioned")
 MOST_ROWS = 100
+#: Kind of the measurement that cells of visits belong to.
+MEASURED = "measured"
 #: Characters of a time up to its minute: ``2026-11-21T12:00``.
 MINUTE = 16
 
@@ -29,8 +31,7 @@ class Event:
     record: Record
     name: str
     what: str
-    #: User capacities that it wrote, ``1.5``, or of drives side by side the least and the most,
-    #: ``1.5…2.1``; empty if they are not counted.
+    #: User capacities that it wrote, ``1.5``, of drives side by side the least; empty if they are not counted.
     capacities: str = ""
     #: Of a visit: its cells by workload, and the seconds of writes to all bare drives before it.
     cells: Counter[str] = field(default_factory=Counter)
@@ -77,9 +78,9 @@ def _before(story: RunReader) -> Iterator[Event]:
     for record in story.of(*BEFORE):
         facts = record.facts
         if record.kind == "filled":
-            yield Event(record, "fill", f"sequential, {text(facts, 'bs')}", _range(facts.get("passes")))
+            yield Event(record, "fill", f"sequential, {text(facts, 'bs')}", _counted(facts.get("passes")))
         elif record.kind == "conditioned":
-            yield Event(record, "conditioning", text(facts, "workload"), _range(facts.get("capacities")))
+            yield Event(record, "conditioning", text(facts, "workload"), _counted(facts.get("capacities")))
         elif purged := subject.purges(facts):
             yield Event(record, "purge", purged)
 
@@ -94,8 +95,8 @@ def _visits(story: RunReader) -> Iterator[Event]:
             refreshed_s = _number(facts.get("seconds")) or 0.0
             continue
         number = _number(facts.get("visit"))
-        if number is None:
-            continue
+        if number is None or facts.get("of") != MEASURED:
+            continue  # damaged, or of a search on drives of its own
         place = text(facts, "geometry"), number
         if place not in visits:
             visits[place] = Event(record, f"visit {number + 1:g}", "", refreshed_s=refreshed_s)
@@ -109,11 +110,6 @@ def _number(value: object) -> float | None:
     return float(value) if is_number else None  # type: ignore[arg-type]
 
 
-def _range(value: object) -> str:
-    """Return a number, or the least and the most of an object of numbers; empty for anything else."""
-    values = value.values() if isinstance(value, Mapping) else [value]
-    numbers = [number for each in values if (number := _number(each)) is not None]
-    if not numbers:
-        return ""
-    least, most = f"{min(numbers):.3g}", f"{max(numbers):.3g}"
-    return least if least == most else f"{least}…{most}"
+def _counted(value: object) -> str:
+    number = _number(value)
+    return "" if number is None else f"{number:.3g}"
