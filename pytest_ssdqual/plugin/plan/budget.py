@@ -18,6 +18,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.rig.campaign.campaign_plan import (
+    OF_MEMBERS,
     CampaignPlan,
     CampaignStep,
     Preparation,
@@ -66,7 +67,8 @@ class Fitted:
     def lines(self) -> Iterator[str]:
         """Yield what the budget buys, a sentence each."""
         within = f", in {format_duration(round(self.least_s))} at least" if self.measured else ""
-        yield f"{self.called}: {self.measured} of {self.measured + len(self.left_out)} measurements{within}"
+        of = self.measured + sum(map(_is_measurement, self.left_out))
+        yield f"{self.called}: {self.measured} of {of} measurements{within}"
         if self.groups:
             yield f"left out: {self.groups}; their tests are errors"
         yield "what is undecided when the budget is over ends as inconclusive"
@@ -79,15 +81,31 @@ def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted
     for worth, group in groups.items():
         wanted = sorted(group, key=lambda step: prices.of(step).least.seconds) if worth is Worth.OTHERS else group
         numbers = range(len(wanted) + 1)
-        too_long = bisect_left(numbers, True, key=lambda n: _least_s(steps, [*kept, *wanted[:n]], prices) > seconds)
-        kept += wanted[: max(0, too_long - 1)]
-    left_out = tuple(step for step in steps if step not in set(kept))
-    return Fitted(seconds, left_out, len(kept), _least_s(steps, kept, prices), _sentence(groups, set(left_out)))
+        too_many = bisect_left(numbers, True, key=lambda n: _least_s(steps, [*kept, *wanted[:n]], prices) > seconds)
+        kept += wanted[: max(0, too_many - 1)]
+    picked = set(kept)
+    left_out = tuple(step for step in steps if step not in picked)
+    return Fitted(
+        seconds,
+        left_out,
+        measured=sum(map(_is_measurement, kept)),
+        least_s=_least_s(steps, kept, prices),
+        groups=_sentence(groups, set(left_out)),
+    )
+
+
+def _is_measurement(step: CampaignStep) -> bool:
+    """Return whether tests judge the step: no array alone, and no reference of arrays."""
+    return step.kind not in (StepKind.ARRAY, *OF_MEMBERS)
 
 
 def least_of(steps: Sequence[CampaignStep], prices: Prices) -> float:
-    """Return the seconds of the smallest budget by which a measurement can be made."""
-    return min(_least_s(steps, [step], prices) for step in steps)
+    """Return the seconds of the smallest budget by which a measurement can be made; an array needs its references."""
+    members = [step for step in steps if step.kind in OF_MEMBERS]
+    measured = [step for step in steps if _is_measurement(step)] or steps
+    return min(
+        _least_s(steps, [step] if step.geometry.is_side_by_side else [*members, step], prices) for step in measured
+    )
 
 
 def _least_s(steps: Sequence[CampaignStep], kept: Iterable[CampaignStep], prices: Prices) -> float:

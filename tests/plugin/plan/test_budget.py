@@ -73,11 +73,15 @@ def test_measurements_are_picked_in_the_order_of_their_worth() -> None:
     assert picked == [{ANCHOR}, outermost, {*outermost, DEEP[4]}, {*outermost, DEEP[4], SHALLOW}]
 
 
-def test_members_come_before_arrays() -> None:
+def test_members_come_before_arrays_and_are_no_measurements() -> None:
     member = CampaignStep(StepKind.MEMBER, BARE, READS.at(16))
     steps = order.in_order([member, *DEEP.values()], of_drives=True)
-    found = fitted(20 + 38.5 + 1, steps)
-    assert set(steps) - set(found.left_out) == {member}
+    least_s = 20 + 38.5 + POINT_S + ARRAY_S
+    assert budget.least_of(steps, prices()) == pytest.approx(least_s)
+    found = fitted(least_s + 1, steps)
+    assert set(steps) - set(found.left_out) == {member, DEEP[5]}
+    assert found.measured == 1
+    assert fitted(least_s - 1, steps).measured == 0
 
 
 def test_degraded_arrays_and_sequential_transfers_are_worth_the_least() -> None:
