@@ -28,7 +28,7 @@ def explain(junit: Path) -> list[str]:
         "the failure is the point: the sixth of the eight drives is slow",
         "RAID 5 of 3 and of 5 drives does without it and passed; RAID 5 of 8 drives failed, with this verdict:",
         f"  {message}",
-        "script/demo --full judges all widths, mixes and queue depths",
+        "script/demo --full judges all widths and mixes, at queue depth 8 and 1",
     ]
 
 

@@ -156,7 +156,7 @@ def ssd_runs(
 
 @pytest.fixture
 def ssd_sweep(_ssd_campaign: Campaign, _ssd_widths: ArrayFamily, ssd_workload: Workload) -> Sweep:
-    """The workload measured on every width of the level, narrowest first.
+    """The workload measured on every width of the mark ``ssd_array``, narrowest first.
 
     Needs the marks ``ssd_array`` and ``ssd_workload``. It uses results of ``ssd_run``.
     """

@@ -10,7 +10,8 @@ import pytest
 
 from pytest_ssdqual import INTEL_RAID
 
-pytestmark = [pytest.mark.ssd_array("raid10"), pytest.mark.ssd_workload(*INTEL_RAID)]
+DEEPEST = [each for each in INTEL_RAID if each.qd_per_drive == 8]
+pytestmark = [pytest.mark.ssd_array("raid10"), pytest.mark.ssd_workload(*DEEPEST)]
 
 
 @pytest.mark.ssd_promise("scaling_slope")

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.unhurried, pytest.mark.nightly]
 
 #: The command of the card, and where it is typed.
 COMMAND, HOME = "pytest --ssd-devices='/dev/sd[b-i]' suites/raid5 --junitxml=raid5.xml", "/root/qualify"
-#: Of 270 tests one, whose array needs all drives: minutes.
+#: Of 83 tests one, whose array needs all drives: minutes.
 INI = """
 [pytest]
 ssd_protocol = brief.toml

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -48,6 +50,19 @@ def test_demo_checks_the_outcome(checkout: Path, status: int) -> None:
     assert returned == 0  # that of the check
     assert "--ssd-devices=lab:8,slow=6 suites/inspection suites/raid5 --junitxml=demo.xml -v" in pytest_line
     assert check == "script/demo_outcome.py demo.xml ssdqual-runs"
+
+
+def test_demo_selects_one_workload_on_three_widths() -> None:
+    (chosen,) = re.findall(r"^chosen='(.*)'$", (ROOT / "script" / "demo").read_text(), re.MULTILINE)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "SIMULATED_"))}
+    environment["PYTHONPATH"] = str(ROOT / "tests")
+    argv = [sys.executable, "-m", "pytest", "-p", "support.simulator.simulated_rig", "-p", "no:cacheprovider"]
+    argv += ["--collect-only", "-q", "--ssd-devices=lab:8", "suites/inspection", "suites/raid5", "-k", chosen]
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    found = [line.partition("::")[2] for line in done.stdout.splitlines() if line.startswith("suites/raid5/")]
+    assert found == [
+        f"test_steady_state_iops_match_the_data_sheet[raid5x{width}-randread_4k_qd8]" for width in (3, 5, 8)
+    ], done.stderr
 
 
 @pytest.mark.parametrize("status", [2, 3, 4, 5])

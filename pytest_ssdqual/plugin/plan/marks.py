@@ -57,9 +57,13 @@ class Widths:
     level: RaidLevel
     widths: tuple[int, ...] | None = None
     missing: int = 0
+    #: Only the narrowest and the widest of those that the drives can form.
+    ends_only: bool = False
 
     def __post_init__(self) -> None:
         _require_tolerated(self.level, self.missing)
+        if self.ends_only and self.level is RaidLevel.DRIVE and self.widths is None:
+            raise ValueError("drives side by side have no narrowest and widest array; remove ends_only")
         for width in self.widths or ():
             Geometry(self.level, width, self.missing)
 
@@ -113,6 +117,8 @@ def geometries(
         found = found or [ImpossibleArray(str(asked), _too_few(asked, drives))]
         if asked.widths is None and FACTS[asked.level].step > 1 and found and isinstance(found[0], Geometry):
             found += _left_over(asked, drives)
+        if asked.ends_only:
+            found = _ends(found)
     if not rebuilding:
         return found
     return [
@@ -130,7 +136,7 @@ def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | Impossibl
         return ImpossibleArray(name, "drives side by side have no widths to compare")
     built = tuple(each for each in _wanted(asked, drives) if each.width <= drives)
     if len(built) > 1:
-        return ArrayFamily(name, built)
+        return ArrayFamily(name, (min(built), max(built)) if asked.ends_only else built)
     facts = FACTS[asked.level]
     second = max(facts.usual_minimum, asked.missing + 1) + facts.step
     return ImpossibleArray(name, f"needs two widths of {asked.level} ({second} drives), {drives} given")
@@ -145,6 +151,14 @@ def _wanted(asked: Widths, drives: int) -> list[Geometry]:
         return [Geometry(asked.level, drives)] if drives else []
     widths = range(facts.usual_minimum, drives + 1, facts.step)
     return [Geometry(asked.level, width, asked.missing) for width in widths if facts.may_lose(width) >= asked.missing]
+
+
+def _ends(found: Sequence[Geometry | ImpossibleArray]) -> list[Geometry | ImpossibleArray]:
+    """Return the narrowest and the widest array, and the last of those that the drives cannot form."""
+    built = [each for each in found if isinstance(each, Geometry)]
+    impossible = [each for each in found if isinstance(each, ImpossibleArray)]
+    ends = dict.fromkeys((min(built), max(built))) if built else {}
+    return [*ends, *impossible[-1:]]
 
 
 def _one(asked: ArrayRequest, drives: int) -> Geometry | ImpossibleArray:
@@ -193,7 +207,7 @@ NO_DRIVES = (
     "needs drives: add --ssd-devices='/dev/sd[b-i]' (all data on them will be DESTROYED), "
     "or --ssd-devices=lab:8 to rehearse with emulated ones"
 )
-ARRAY = "ssd_array(level, widths=None, failed=0)"
+ARRAY = "ssd_array(level, widths=None, failed=0, ends_only=False)"
 #: Similarity (``difflib``) above which an unknown mark is taken for one of ours: ``sdd_array`` has 0.89.
 LIKE = 0.8
 #: Parameter of tests with the mark ``ssd_rounds``.
@@ -331,7 +345,7 @@ def _asks_later(item: pytest.Item) -> bool:
 
 
 def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> Sequence[Widths | ArrayRequest]:
-    unknown = sorted(set(mark.kwargs) - {"widths", "failed", "default"})
+    unknown = sorted(set(mark.kwargs) - {"widths", "failed", "ends_only", "default"})
     if unknown:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} has no {', '.join(unknown)}")
     try:
@@ -344,7 +358,10 @@ def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> S
         level = _level(mark.args[0])
         widths = mark.kwargs.get("widths")
         wanted = None if widths is None else tuple(int(width) for width in widths)
-        return (Widths(level, wanted, int(mark.kwargs.get("failed", 0))),)
+        ends_only = mark.kwargs.get("ends_only", False)
+        if not isinstance(ends_only, bool):
+            raise TypeError(f"ends_only is True or False, not {ends_only!r}")  # noqa: TRY301
+        return (Widths(level, wanted, int(mark.kwargs.get("failed", 0)), ends_only),)
     except (AttributeError, TypeError, ValueError) as error:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} is wrong: {error}") from error
 

@@ -35,7 +35,7 @@ LONGEST = 2000
 #: Seconds between two tallies.
 TALLY_S = 1.0
 #: Phases without a verdict: the page shows no limit for them.
-UNJUDGED = ("precondition", "confirm", "fill")
+UNJUDGED = ("precondition", "refresh", "fill")
 
 
 def opened(config: pytest.Config) -> LiveServer | None:

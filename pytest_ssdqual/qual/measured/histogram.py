@@ -48,15 +48,6 @@ def bucket_of(value_ns: int) -> Bucket:
     return Bucket(low_ns, value_ns, low_ns + (1 << shift))
 
 
-def buckets_of(values_ns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return ``low_ns`` of the bucket of each value below 2**53, and the bucket's width; 0 has the bucket 0."""
-    import numpy as np
-
-    # frexp's exponent is the bit length; a float has 53 bits, 104 days of nanoseconds.
-    shifts = np.maximum(0, np.frexp(values_ns.astype(float))[1].astype(np.int64) - 1 - _PLAT_BITS)
-    return values_ns >> shifts << shifts, np.left_shift(1, shifts)
-
-
 def packed_buckets(values_ns: Iterable[int]) -> bytes:
     """Pack the middles of buckets for ``LatencyHistogram.in_buckets``; ValueError unless they rise."""
     try:

@@ -1,13 +1,15 @@
-"""Scaling of IOPS over the widths of a level, relative to the level's cost model rather than to N; and where it bends.
+"""Scaling of IOPS over the widths of a level, by the level's cost model rather than by N; and where it bends.
 
-The narrowest array sets the line: its IOPS per effective drive (N/P, ``geometry.effective_drives``). A RAID 5 of eight
-that writes twice as fast as one of three is therefore perfect, not a quarter short.
+A RAID 5 of eight that writes twice as fast as one of three is perfect, not a quarter short: what
+counts are IOPS per effective drive (N/P, ``geometry.effective_drives``). All widths have the same
+weight, and none is a baseline: each is compared with the mean of the others, and the slope is that
+of a line through all of them. So one width that is too fast does not break what the others do.
 
-Intervals are combined by the method of variance estimates recovery (Zou & Donner 2008): of a difference of logarithms d
-= log X_N - log X_0 the lower end is d - √((x_N - l_N)² + (u_0 - x_0)²), and the upper one likewise. They need not be
-symmetric, and the baseline's error, which all widths share, is in each comparison once.
+Intervals are combined by the method of variance estimates recovery (Zou & Donner 2008): of a sum of
+independent figures, the lower end is its value less the root of the squared distances of their lower
+ends, and the upper one likewise. They need not be symmetric.
 
-`describe_bend` names the width at which scaling falls below a limit, and the likely cause: host CPU, a drive, unknown.
+`describe_bend` names the width that is out of line, and the likely cause: host CPU, a drive, unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, median
 from types import MappingProxyType
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
@@ -24,8 +26,11 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, student_t
 from pytest_ssdqual.qual.units import Unit
 
-#: Efficiency above which the narrowest array was probably measured too low.
+#: Efficiency above which a width was probably measured too high.
 SUPERLINEAR = 1.05
+#: Ratio of the most effective drives to the fewest from which a slope can be told. Mirrors that write
+#: have the same at every width.
+LEAST_GROWTH = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +41,14 @@ class ScalingPoint:
     iops: Estimate
     #: Drives' worth of host I/O, by the cost model or by the prediction at this depth.
     effective_drives: float
-    #: IOPS per effective drive over that of the narrowest array; 1 by definition for that one.
+    #: IOPS per effective drive over the mean of those of the other widths.
     efficiency: Estimate
     #: Upper end of the efficiency, of intervals that hold simultaneously for all widths.
     ceiling: float
+
+    @property
+    def per_drive(self) -> Estimate:
+        return _times(self.iops, 1 / self.effective_drives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +56,42 @@ class Scaling:
     """A sweep over widths of one level, narrowest first."""
 
     points: tuple[ScalingPoint, ...]
-    #: Least-squares line through the origin of efficiency over effective drives; 1 is linear.
+    #: IOPS per added effective drive over IOPS per effective drive; 1 is linear.
     slope: Estimate
-    #: Shortfall of the worst array, in per cent of the line; negative if all are above.
+    #: Shortfall of the worst array, in per cent of the mean of the others; negative if none falls
+    #: short.
     deviation: Estimate
     #: The array with the worst deviation.
     worst: Geometry
 
-    def warnings(self) -> tuple[str, ...]:
-        """One sentence for each array whose interval is above linear, which makes the baseline doubtful without
-        breaking a promise.
+    @property
+    def too_fast(self) -> ScalingPoint | None:
+        """The only array that is faster than the median of the others, if there is one.
+
+        Of two arrays nobody can tell. Where several are, the others are too slow.
         """
-        return tuple(
-            f"{point.geometry} does {point.efficiency} of what {self.points[0].geometry} does per effective drive: "
-            "better than linear, so the narrowest array was probably measured too low"
-            for point in self.points
-            if point.efficiency.low > SUPERLINEAR
-        )
+        rates = [point.per_drive.value for point in self.points]
+        fast = [
+            point
+            for index, point in enumerate(self.points)
+            if rates[index] > SUPERLINEAR * median([*rates[:index], *rates[index + 1 :]])
+        ]
+        return fast[0] if len(fast) == 1 and len(self.points) > 2 else None
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return a sentence if an array is surely too fast: probably it was not measured as settled.
+
+        It breaks no promise, but the others are compared with it.
+        """
+        point = self.too_fast
+        if point is None or point.efficiency.low <= SUPERLINEAR:
+            return ()
+        return (f"{_named(point)}, better than linear: it was probably measured too high",)
+
+
+def _named(point: ScalingPoint) -> str:
+    times = f"{point.efficiency.value:.3g} times"
+    return f"{point.geometry} does {times} what the other widths do per effective drive"
 
 
 def fit(
@@ -83,8 +111,8 @@ def fit(
     model, for drives that are always busy. At low depth drives are delays, and arrays grow with N, not with N/P.
 
     A single run of each width shows the variation of IOPS within it, not that of rebuilding the array, other members or
-    another fill; see ``with_repeats``. A baseline whose interval reaches zero gives no upper bound. ``NotApplicable``
-    with fewer than two widths, several levels or states (healthy, degraded), or a baseline that is zero.
+    another fill; see ``with_repeats``. Widths whose intervals reach zero give no upper bound. ``NotApplicable`` with
+    fewer than two widths, several levels or states (healthy, degraded), or if all but one do nothing.
     """
     widths = sorted(iops)
     if len(widths) < 2 or len({(each.level, each.missing, each.rebuilding) for each in widths}) > 1:
@@ -94,18 +122,20 @@ def fit(
     if expected.keys() >= set(widths):
         first = drives[widths[0]] / expected[widths[0]]
         drives = {each: first * expected[each] for each in widths}
-    points, simultaneous = _points(iops, drives), _points(together or iops, drives)
-    worst = min(points[1:], key=lambda point: point.efficiency.value)
+    simultaneous = [each.efficiency.high for each in _points(together or iops, drives)]
+    points = tuple(
+        replace(point, ceiling=high) for point, high in zip(_points(iops, drives), simultaneous, strict=True)
+    )
+    worst = min(points, key=lambda point: point.efficiency.value)
     deviation = Estimate(
         value=100 * (1 - worst.efficiency.value),
-        low=100 * (1 - min(point.ceiling for point in simultaneous[1:])),
-        high=100 * (1 - min(point.efficiency.low for point in points[1:])),
+        low=100 * (1 - min(simultaneous)),
+        high=100 * (1 - min(point.efficiency.low for point in points)),
         n=min(point.iops.n for point in points),
         unit=Unit.PERCENT,
         confidence=worst.efficiency.confidence,
     )
-    bounded = (replace(point, ceiling=each.ceiling) for point, each in zip(points, simultaneous, strict=True))
-    return Scaling(tuple(bounded), _slope(points), deviation, worst.geometry)
+    return Scaling(points, _slope(points), deviation, worst.geometry)
 
 
 def with_repeats(
@@ -133,58 +163,79 @@ def with_repeats(
 
 def _points(iops: Mapping[Geometry, Estimate], drives_of: Mapping[Geometry, float]) -> tuple[ScalingPoint, ...]:
     widths = sorted(iops)
-    first = widths[0]
-    baseline, unit_drives = iops[first], drives_of[first]
-    if baseline.value <= 0:
-        raise NotApplicable(f"{first} is no baseline: {baseline}")
-    none = Estimate(1.0, 1.0, 1.0, baseline.n, Unit.RATIO, confidence=baseline.confidence)
-    points = [ScalingPoint(first, baseline, unit_drives, none, 1.0)]
-    for geometry in widths[1:]:
-        drives = drives_of[geometry]
-        found, share = _quotient(iops[geometry], baseline), unit_drives / drives
-        efficiency = replace(found, value=found.value * share, low=found.low * share, high=found.high * share)
-        points.append(ScalingPoint(geometry, iops[geometry], drives, efficiency, efficiency.high))
+    rates = [_times(iops[width], 1 / drives_of[width]) for width in widths]
+    points = []
+    for index, width in enumerate(widths):
+        efficiency = _over_mean(rates[index], [*rates[:index], *rates[index + 1 :]])
+        points.append(ScalingPoint(width, iops[width], drives_of[width], efficiency, efficiency.high))
     return tuple(points)
 
 
-def _quotient(estimate: Estimate, reference: Estimate) -> Estimate:
-    """Ratio of two independent estimates; ``reference.value`` above zero."""
+def _times(estimate: Estimate, factor: float) -> Estimate:
+    value, low, high = (factor * each for each in (estimate.value, estimate.low, estimate.high))
+    return replace(estimate, value=value, low=low, high=high)
 
-    def steps(one: float, other: float) -> float:
-        return math.log(one / other) if other > 0 else math.inf
 
-    def end(factor: float, own: float, of_reference: float) -> float:
-        return value * math.exp(factor * math.hypot(own, of_reference)) if value else 0.0
+def _over_mean(one: Estimate, others: Sequence[Estimate]) -> Estimate:
+    """Return an estimate over the mean of several, all independent; distances are of logarithms.
 
-    value = estimate.value / reference.value
-    up, down = steps(reference.high, reference.value), steps(reference.value, reference.low)
-    low = end(-1, steps(estimate.value, estimate.low) if value else 0.0, up)
-    high = math.inf
-    if reference.low > 0:
-        high = end(1, steps(estimate.high, estimate.value), down) if value else estimate.high / reference.low
-    n, confidence = min(estimate.n, reference.n), min(estimate.confidence, reference.confidence)
+    ``NotApplicable`` if these do nothing.
+    """
+    mean = fmean(each.value for each in others)
+    if mean <= 0:
+        raise NotApplicable("there is nothing to compare with: the other widths do no I/O")
+    down = math.hypot(*(each.value - each.low for each in others)) / len(others)
+    up = math.hypot(*(each.high - each.value for each in others)) / len(others)
+    fastest = math.log1p(up / mean)
+    slowest = -math.log1p(-down / mean) if down < mean else math.inf
+    value = one.value / mean
+    low, high = 0.0, math.inf
+    if one.low > 0:
+        low = value * math.exp(-math.hypot(math.log(one.value / one.low), fastest))
+    if math.isfinite(slowest):
+        rise = math.log(one.high / one.value) if value else 0.0
+        high = value * math.exp(math.hypot(rise, slowest)) if value else one.high / (mean - down)
+    n = min(one.n, *(each.n for each in others))
+    confidence = min(one.confidence, *(each.confidence for each in others))
     return Estimate(value, low, high, n, Unit.RATIO, confidence=confidence)
 
 
 def _slope(points: Sequence[ScalingPoint]) -> Estimate:
-    """Least-squares slope of y = efficiency × x against x, through the origin: Σxy/Σx², so wide arrays weigh most.
+    """Return the slope of IOPS over effective drives x, in IOPS per effective drive.
 
-    With y of the narrowest equal to its x by definition, this is x_0²/Σx² + Σ a_N·X_N / X_0 with a_N = x_0·x_N/Σx²: a
-    sum of independent figures over the baseline.
+    Least squares with an intercept and weights 1/x², as errors are alike relative to IOPS: a line
+    of y, the IOPS per effective drive, over z = 1/x, whose end at z = 0 is the slope. With the mean
+    of y, the slope of a line through the origin with the same weights, it is a linear combination
+    of the widths' y over another; its interval is that of the combination with the derivatives.
+
+    Where effective drives hardly grow (``LEAST_GROWTH``), the efficiency of the widest array.
     """
-    baseline, squares = points[0], sum(point.effective_drives**2 for point in points)
-    shares = [(baseline.effective_drives * each.effective_drives / squares, each.iops) for each in points[1:]]
-    value = sum(share * each.value for share, each in shares)
-    wide = Estimate(
-        value=value,
-        low=value - math.hypot(*(share * (each.value - each.low) for share, each in shares)),
-        high=value + math.hypot(*(share * (each.high - each.value) for share, each in shares)),
-        n=min(point.iops.n for point in points),
-        unit=Unit.IOPS,
+    drives = [point.effective_drives for point in points]
+    if max(drives) < LEAST_GROWTH * min(drives):
+        return points[-1].efficiency
+    rates = [point.per_drive for point in points]
+    inverse = [1 / each for each in drives]
+    middle, mean = fmean(inverse), fmean(rate.value for rate in rates)
+    power = math.fsum((each - middle) ** 2 for each in inverse)
+    ends = [1 / len(points) - middle * (each - middle) / power for each in inverse]
+    value = math.fsum(end * rate.value for end, rate in zip(ends, rates, strict=True)) / mean
+    derivatives = [(end - value / len(points)) / mean for end in ends]
+    down = [
+        each * (rate.value - rate.low if each > 0 else rate.value - rate.high)
+        for each, rate in zip(derivatives, rates, strict=True)
+    ]
+    up = [
+        each * (rate.high - rate.value if each > 0 else rate.low - rate.value)
+        for each, rate in zip(derivatives, rates, strict=True)
+    ]
+    return Estimate(
+        value,
+        value - math.hypot(*down),
+        value + math.hypot(*up),
+        min(point.iops.n for point in points),
+        Unit.RATIO,
         confidence=min(point.iops.confidence for point in points),
     )
-    found, own = _quotient(wide, baseline.iops), baseline.effective_drives**2 / squares
-    return replace(found, value=own + found.value, low=own + found.low, high=own + found.high)
 
 
 #: Share of busy CPU time from which the host is a possible cause.
@@ -202,30 +253,48 @@ SUSPECTS = 3
 
 
 def describe_bend(sweep: Sequence[Measured], found: Scaling, least: float) -> str:
-    """Remark that names the width where efficiency falls below ``least``, and the likely cause; "" if none does.
+    """Remark that names the width that is out of line, and the likely cause; "" if none is.
 
-    The width is the narrowest whose interval is below, else the narrowest whose value is. Causes, in this order: the
-    host if its CPUs were busy; a drive that was too warm or badly connected; a resource that all drives share if wider
-    arrays do no more; the drives that were new at that width, if every wider array, which has them too, is also below.
+    That is the only width that is too fast, else the narrowest whose interval is below ``least`` of
+    the mean of all narrower ones, else the narrowest whose value is, else the worst. Causes, in this
+    order: the host if its CPUs were busy; a drive that was too warm or badly connected; a resource
+    that all drives share if wider arrays do no more; the drives that were new at that width, if
+    every wider array, which has them too, is also below.
     """
-    points = found.points[1:]
-    surely = [point for point in points if point.ceiling < least]
-    bent = surely or [point for point in points if point.efficiency.value < least]
-    if not bent:
-        return ""
-    first, wider = bent[0], [point for point in points if point.geometry > bent[0].geometry]
+    if found.too_fast:
+        return f"{found.too_fast.geometry} is out of line: {_named(found.too_fast)}"
+    first, is_sure = _bend(found.points, least)
+    if first is None:
+        slowest = next(point for point in found.points if point.geometry == found.worst)
+        is_short = slowest.efficiency.value < least
+        return f"{found.worst} is out of line: {_named(slowest)}" if is_short else ""
+    before = [point.per_drive for point in found.points if point.geometry < first.geometry]
+    wider = [point for point in found.points if point.geometry > first.geometry]
     runs = next(each.runs for each in sweep if each.geometry == first.geometry)
-    before = {serial for each in sweep if each.geometry < first.geometry for run in each.runs for serial in run.members}
-    new = sorted({serial for run in runs for serial in run.members} - before)
+    known = {serial for each in sweep if each.geometry < first.geometry for run in each.runs for serial in run.members}
+    new = sorted({serial for run in runs for serial in run.members} - known)
+    lasts = all(_over_mean(point.per_drive, before).value < least for point in wider)
     if cause := next(_causes(runs, new), ""):
         by = f": {cause}"
     elif wider and _is_flat(first, wider[-1]):
         by = ", and wider arrays do no more: something that all drives share is the bottleneck"
-    elif new and len(new) <= SUSPECTS and all(point.efficiency.value < least for point in wider):
+    elif new and len(new) <= SUSPECTS and lasts:
         by = f", the first with {'drive' if len(new) == 1 else 'drives'} {' and '.join(new)}"
     else:
         by = "; the cause is unknown"
-    return f"the bend {'begins' if surely else 'seems to begin'} at {first.geometry}{by}"
+    return f"the bend {'begins' if is_sure else 'seems to begin'} at {first.geometry}{by}"
+
+
+def _bend(points: Sequence[ScalingPoint], least: float) -> tuple[ScalingPoint | None, bool]:
+    """Return the narrowest width that does less than ``least`` of all narrower ones, and whether surely."""
+    falls = [
+        (point, _over_mean(point.per_drive, [each.per_drive for each in points[:index]]))
+        for index, point in enumerate(points)
+        if index
+    ]
+    surely = [point for point, share in falls if share.high < least]
+    bent = surely or [point for point, share in falls if share.value < least]
+    return (bent[0] if bent else None), bool(surely)
 
 
 def _causes(runs: Sequence[Run], new: Sequence[str]) -> Iterator[str]:

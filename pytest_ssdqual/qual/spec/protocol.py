@@ -239,6 +239,15 @@ class ProtocolDocument(CommonDocument):
         self._require_budget(self.measure.ramp + window_s)
         return self
 
+    @model_validator(mode="after")
+    def _of_arrays(self) -> Self:
+        if self.precondition.of == "drives":
+            raise ValueError(
+                'precondition.of = "drives" needs the table visits, whose "refresh" comes before each array: '
+                "drives that were idle are faster for a while"
+            )
+        return self
+
 
 class VisitsDocument(CommonDocument):
     """A protocol that judges all points of a run as one experiment, in visits."""

@@ -44,6 +44,13 @@ MOST_CORRELATED = 0.8
 #: by more than 5 % in 1 of 20 cases after one or two capacities and a drift test, in none after three
 #: (data of SSD-iq, PVLDB 18). Drives with hot spots stay on a plateau for five and more.
 SKEWED_CAPACITIES = 3.0
+#: Longest step of writes, in capacities: so much may be written in vain after a drive has settled.
+#: Sequential writes begin at the first address with each process, so one writes a whole capacity.
+RANDOM_STEP, SEQUENTIAL_STEP = 1 / 8, 1.0
+#: A step that is to reach a volume is longer by this factor than the last rate needs…
+MARGIN = 1.02
+#: …and so many steps are one, as a short one behind a long one would cost as much.
+LAST_STEPS = 1.5
 #: Relative tolerance: "at most 1 %" must not fail in the last bit of a float.
 _ROUNDING = 1e-9
 
@@ -168,3 +175,59 @@ class WrittenSeries:
         before, after = self._bytes[index - 1], self._bytes[index]
         share = (at_byte - before) / (after - before)
         return self._seconds[index - 1] + share * (self._seconds[index] - self._seconds[index - 1])
+
+
+@dataclass(slots=True)
+class Settling:
+    """Conditioning of one drive by volume."""
+
+    series: WrittenSeries
+    #: Capacities before it may be found settled, and after which it is given up.
+    least: float
+    most: float
+    drift_percent: float
+    #: Longest step, in capacities.
+    step: float = RANDOM_STEP
+    #: None before ``least`` was written.
+    drift: Drift | None = None
+    #: Bytes per second in the latest process.
+    pace: float = 0.0
+
+    @property
+    def is_settled(self) -> bool:
+        return self.drift is not None and self.drift.settled
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it has settled or is given up."""
+        return self.is_settled or self.series.capacities >= self.most
+
+    def add(self, intervals: Sequence[Interval]) -> None:
+        """Add what one process wrote."""
+        before_bytes = self.series.written_bytes
+        self.series.add(intervals)
+        seconds = sum(each.seconds for each in intervals)
+        self.pace = (self.series.written_bytes - before_bytes) / seconds if seconds else 0.0
+        if self.series.capacities >= self.least:
+            self.drift = self.series.drift(self.drift_percent, was_settled=self.is_settled)
+
+    def needed_s(self) -> float:
+        """Return the length of the next process for this drive, at its latest rate; 0 if it has settled."""
+        if self.is_settled:
+            return 0.0
+        missing = (self.least if self.drift is None else self.most) - self.series.capacities
+        is_short = self.drift is None and missing < LAST_STEPS * self.step
+        step = MARGIN * missing if is_short else min(self.step, MARGIN * missing)
+        return step * self.series.capacity_bytes / self.pace if self.pace else math.inf
+
+    def rates(self, count: int) -> tuple[float, ...]:
+        """Return the bytes per second of ``count`` parts of its last half capacity, or of less if that is all."""
+        return self.series.rates(min(0.5, self.series.capacities), count)
+
+    def describe(self) -> str:
+        """Return a clause: ``1.2 of 3 capacities written``."""
+        written = self.series.capacities
+        if self.drift is None:
+            return f"{written:.1f} of {self.least:g} capacities written"
+        after = f"after {written:.1f} capacities"
+        return f"{after} it is steady" if self.is_settled else f"{after} {self.drift.describe()}"

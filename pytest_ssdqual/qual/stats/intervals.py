@@ -114,9 +114,7 @@ class Basis:
         half = found.half_width(self.level, count)
         return Bounds(value, value - half, value + half)
 
-    def _of_visits(
-        self, visited: Visited, value: float, residuals: Sequence[float], *, are_rates: bool
-    ) -> Bounds:
+    def _of_visits(self, visited: Visited, value: float, residuals: Sequence[float], *, are_rates: bool) -> Bounds:
         scale = abs(value)
         half = half_of_rates(visited, scale, residuals if are_rates else (), self.level)
         below, above = visited.below * scale, visited.above * scale
@@ -141,9 +139,7 @@ class Basis:
         return Bounds(1 / rate.value, 1 / rate.high, high)
 
 
-def half_of_rates(
-    visited: Visited, scale: float, residuals: Sequence[float], level: float
-) -> float:
+def half_of_rates(visited: Visited, scale: float, residuals: Sequence[float], level: float) -> float:
     """Return the half width of the mean of cells: the larger of those by visits and by cells.
 
     Scatters are those of the mix, times ``scale``, unless ``residuals``, one for each cell, show
@@ -176,9 +172,7 @@ def scatters(values: Sequence[float], cells: Sequence[int]) -> tuple[Scatter, Sc
     between = math.fsum(len(visit) * (fmean(visit) - total) ** 2 for visit in visits)
     of_cells, of_visits = len(values) - len(visits), len(visits) - 1
     return (
-        Scatter(math.sqrt(between / of_visits / usual_cells(cells)), of_visits)
-        if of_visits
-        else NONE,
+        Scatter(math.sqrt(between / of_visits / usual_cells(cells)), of_visits) if of_visits else NONE,
         Scatter(math.sqrt(within / of_cells), of_cells) if of_cells else NONE,
     )
 

@@ -10,12 +10,16 @@ spell on average, a spell has none with probability exp(-λ); the exact interval
 gives one of λ = -ln(1 - share). With many spells and few clusters it approaches that of a count (Garwood 1936, by
 quantiles of chi-square); without any cluster its upper end is 3 in the observed time, at 95 % (the "rule of three",
 Hanley & Lippman-Hand 1983). If every spell has some, it has no upper end.
+
+Rare stalls belong to drives. So the upper end of a level may come from all spells of a run's drives
+(`Exposure`), unless those of the target itself exceed their common rate (`pooled_end`). The lower
+end is the target's own, so what is slow elsewhere never fails it.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,8 +27,7 @@ from itertools import accumulate
 from operator import attrgetter
 from statistics import stdev, variance
 
-from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of, buckets_of
-from pytest_ssdqual.qual.measured.interval import MAX_NS, Spell
+from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, format_confidence, student_t
 from pytest_ssdqual.qual.stats.intervals import ROUNDS, Basis, require_rounds
@@ -268,6 +271,58 @@ def return_level(
     return ExceedanceLevel(min(max(value, low), high), low, high)
 
 
+#: Probability of so many of the slowest spells in one target by chance, up to which it is its own.
+OWN_RATE = 0.05
+
+
+def pooled_end(
+    own: Sequence[float], pool: Sequence[float], share: float, spells: int, allowed: float, level: float
+) -> float:
+    """Return the least value that the spells of a whole run prove to be exceeded rarely enough.
+
+    ``own`` are the maxima of the target's spells, ``pool`` the largest of the run's, falling;
+    ``share`` is that of the target's drives in all exposure, ``allowed`` the number of clusters
+    that the target's rate would be in it. No value counts beyond which the target has more spells
+    than its share: exact conditional test of two Poisson rates (Przyborowski & Wilenski 1940,
+    Biometrika 31, 313-323). Infinite if nothing is proved.
+    """
+    from scipy.special import betainc
+
+    proved, mine = math.inf, sorted(own)
+    for value in dict.fromkeys(pool):
+        beyond = pool.index(value)
+        above = len(mine) - bisect_right(mine, value)
+        chance = float(betainc(above, beyond - above + 1, share)) if above else 1.0
+        if chance < OWN_RATE or clusters(beyond, spells, level).high > allowed:
+            break
+        proved = value
+    return proved
+
+
+def with_exposure(
+    found: ExceedanceLevel,
+    own: Sequence[float],
+    pool: Sequence[float],
+    measured: Measured,
+    per_hour: float,
+    level: float,
+) -> ExceedanceLevel:
+    """Return the level with the upper end that the exposure of all drives gives it, if it is less.
+
+    ``own`` and ``pool``: see ``pooled_end``; in the unit of ``found``.
+    """
+    exposure = measured.visited.exposure if measured.visited else None
+    if exposure is None:
+        return found
+    width = measured.geometry.width
+    drive_s = width * sum(run.seconds for run in measured.runs)
+    allowed = per_hour * exposure.drive_s / width / 3600
+    share = min(1.0, drive_s / exposure.drive_s)
+    high = min(found.high, pooled_end(own, pool, share, exposure.spells, allowed, level))
+    value = min(found.value, high)
+    return ExceedanceLevel(value, min(found.low, value), high)
+
+
 def shortest_s(per_hour: float, level: float) -> float:
     """Seconds of observation without any event that prove a rate below ``per_hour``."""
     return -math.log(1 - level) / per_hour * 3600
@@ -311,7 +366,7 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
     if not spells or seconds <= 0:
         raise TooFew("the rate of slow I/Os needs a time of observation, there is none")
     latency = measured.latency
-    lows, highs = _slowest_between(spells)
+    lows, highs = _between([spell.max_ns for spell in spells])
     hits, possible = ([each > limit_ns for each in ends] for ends in (lows, highs))
     hit, possible_hit, hours = sum(hits), sum(possible), seconds / 3600
     return Exceedance(
@@ -329,25 +384,30 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
 
 
 def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
-    """Latency that is exceeded ``per_hour`` times an hour, nanoseconds."""
-    spells = measured.spells
+    """Latency that is exceeded ``per_hour`` times an hour, nanoseconds; from its own spells only."""
     seconds = sum(run.seconds for run in measured.runs)
     level = Basis.of(measured, confidence_level).level
-    lows, highs = _slowest_between(spells)
+    lows, highs = _between([spell.max_ns for spell in measured.spells])
     found = return_level(lows, highs, seconds, per_hour, level)
     return replace(found, low=max(0.0, found.low))
+
+
+def slowest_among_all(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
+    """Return the same with what all drives of the run have shown; see ``pooled_end``."""
+    found = slowest(measured, confidence_level, per_hour)
+    exposure = measured.visited.exposure if measured.visited else None
+    _, own = _between([spell.max_ns for spell in measured.spells])
+    _, pool = _between(exposure.slowest_ns if exposure else ())
+    level = Basis.of(measured, confidence_level).level
+    return with_exposure(found, own, pool, measured, per_hour, level)
 
 
 def _surely_above(latency: LatencyHistogram, limit_ns: float) -> int:
     return sum(count for value_ns, count in latency.bins if bucket_of(value_ns).low_ns > limit_ns)
 
 
-def _slowest_between(spells: Sequence[Spell]) -> tuple[list[float], list[float]]:
-    """Return what the slowest I/O of each spell took at least, and at most: the ends of its bucket."""
-    import numpy as np
-
-    # As ``bucket_of`` for each, in a fiftieth of its time: a plan of a suite asks for a million buckets.
-    slowest_ns = np.fromiter(map(MAX_NS, spells), np.int64, len(spells))
-    lows, widths = buckets_of(slowest_ns)
-    highs = np.where(slowest_ns >= LAST_BUCKET_NS, math.inf, lows + widths - 1)
-    return lows.astype(float).tolist(), highs.tolist()
+def _between(latencies_ns: Sequence[int]) -> tuple[list[float], list[float]]:
+    """Return what each I/O took at least, and at most: the ends of its bucket."""
+    buckets = [bucket_of(latency_ns) for latency_ns in latencies_ns]
+    lows = [float(bucket.low_ns) for bucket in buckets]
+    return lows, [math.inf if bucket.is_last else bucket.high_ns - 1.0 for bucket in buckets]

@@ -15,9 +15,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 REPEATABILITY_PERCENT = (2, 3)
 
 #: Claims about steady rates.
-STEADY_RATES = frozenset(
-    {Claim.STEADY_IOPS, Claim.READ_IOPS, Claim.WRITE_IOPS, Claim.THROUGHPUT, Claim.SETTLED_IOPS}
-)
+STEADY_RATES = frozenset({Claim.STEADY_IOPS, Claim.READ_IOPS, Claim.WRITE_IOPS, Claim.THROUGHPUT, Claim.SETTLED_IOPS})
 
 
 def sentence() -> str:

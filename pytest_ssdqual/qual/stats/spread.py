@@ -26,6 +26,9 @@ from pytest_ssdqual.qual.units import Unit, format_duration
 #: Number of batches: few and long, so that neighbours are nearly independent (Schmeiser 1982: ten to thirty).
 POOLED = 10
 
+#: The upper end of fio's bucket of a latency, as a multiple of its middle.
+BUCKET = 129 / 128
+
 #: Relative difference below which two lengths are equal: no maximum shows it.
 ALIKE = 0.01
 
@@ -38,6 +41,8 @@ class SpellMaxima:
     #: Length of a spell.
     seconds: float
     basis: Basis = ROUNDS
+    #: Number of batches of neighbours; cells of visits are their own.
+    batches: int = POOLED
 
     @classmethod
     def of(cls, measured: Measured, confidence_level: ConfidenceLevel) -> SpellMaxima:
@@ -46,12 +51,13 @@ class SpellMaxima:
         if empty := sum(not each.max_ns for each in spells):
             raise TooFew(f"{empty} of {len(spells)} {_length(measured.spell_s)} have no I/O")
         basis = Basis.of(measured, confidence_level)
-        return cls(tuple(each.max_ns for each in spells), measured.spell_s, basis)
+        batches = len(measured.runs) if measured.visited else POOLED
+        return cls(tuple(each.max_ns for each in spells), measured.spell_s, basis, batches)
 
     @property
     def logs(self) -> list[float]:
         """Means of the logarithms of the maxima, in batches of neighbouring spells that are nearly independent."""
-        size = max(1, len(self.maxima_ns) // POOLED)
+        size = max(1, len(self.maxima_ns) // self.batches)
         return [fmean(map(math.log, each)) for each in _groups(self.maxima_ns, size)]
 
     @property
@@ -62,7 +68,7 @@ class SpellMaxima:
     def longer(self, times: int) -> SpellMaxima:
         """Return the maxima of spells that are ``times`` as long."""
         maxima = tuple(map(max, _groups(self.maxima_ns, times)))
-        return SpellMaxima(maxima, self.seconds * times, self.basis)
+        return SpellMaxima(maxima, self.seconds * times, self.basis, self.batches)
 
 
 def max_latency(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
@@ -70,15 +76,17 @@ def max_latency(measured: Measured, confidence_level: ConfidenceLevel, per_hour:
     spells = measured.spells
     if not any(each.max_ns for each in spells):
         raise TooFew("a maximum latency needs I/Os, there are none")
-    found = latency.slowest(measured, confidence_level, per_hour)
-    return _rare(found, measured, confidence_level, per_hour, Unit.NANOSECONDS)
+    found = latency.slowest_among_all(measured, confidence_level, per_hour)
+    is_proved = math.isfinite(found.high)
+    return _rare(found, measured, confidence_level, per_hour, Unit.NANOSECONDS, is_proved=is_proved)
 
 
 def over_time(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Estimate:
     """Latency that is exceeded ``per_hour`` times an hour, over the median of the spells' slowest I/Os: 1 is even.
 
     Numerator and denominator use half of the error rate each: the level by counts of spells, the median by order
-    statistics. ``TooFew`` below three spells, or if a spell has no I/O.
+    statistics. The upper end may come from the multiples of their own medians of all drives of the
+    run (``latency.pooled_end``). ``TooFew`` below three spells, or if a spell has no I/O.
     """
     half = confidence_level.among(2)
     slowest = SpellMaxima.of(measured, half)
@@ -90,7 +98,19 @@ def over_time(measured: Measured, confidence_level: ConfidenceLevel, per_hour: f
         low=max(1.0, worst.low / usual.high),
         high=max(1.0, worst.high / usual.low),
     )
-    found = _rare(ratio, measured, half, per_hour, Unit.RATIO)
+    exposure = measured.visited.exposure if measured.visited else None
+    # A multiple of a median is as uncertain as the median, and the bucket of the maximum.
+    further = BUCKET * usual.value / usual.low
+    ratio = latency.with_exposure(
+        ratio,
+        [further * each / usual.value for each in slowest.maxima_ns],
+        [further * each for each in exposure.times_median] if exposure else [],
+        measured,
+        per_hour,
+        slowest.basis.level,
+    )
+    is_proved = math.isfinite(ratio.high)
+    found = _rare(ratio, measured, half, per_hour, Unit.RATIO, is_proved=is_proved)
     return replace(found, basis=f"{_length(slowest.seconds)}, {found.basis}")
 
 
@@ -206,13 +226,20 @@ def _median(slowest: SpellMaxima) -> ExceedanceLevel:
 
 
 def _rare(
-    found: ExceedanceLevel, measured: Measured, confidence_level: ConfidenceLevel, per_hour: float, unit: Unit
+    found: ExceedanceLevel,
+    measured: Measured,
+    confidence_level: ConfidenceLevel,
+    per_hour: float,
+    unit: Unit,
+    *,
+    is_proved: bool = False,
 ) -> Estimate:
+    """Return the estimate; unless its bad end is proved, with what that would take."""
     spells = measured.spells
     shortest = latency.shortest_s(per_hour, Basis.of(measured, confidence_level).level)
     seconds = sum(run.seconds for run in measured.runs)
     observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
-    short = f"what happens {per_hour:g} times an hour takes {observed}" if seconds < shortest else ""
+    short = f"what happens {per_hour:g} times an hour takes {observed}" if seconds < shortest and not is_proved else ""
     return Estimate(
         found.value, found.low, found.high, len(spells), unit, confidence=confidence_level.confidence,
         basis=f"exceeded {per_hour:g} times an hour", unbounded=short,

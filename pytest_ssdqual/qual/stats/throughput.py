@@ -69,9 +69,7 @@ def _rate(
         return _of_repeats(found, rates, len(measured.runs), confidence_level) if has_own_repeats else found
     basis = Basis.of(measured, confidence_level)
     mean = basis.bounds(rates, [1.0] * len(rates), are_rates=True)
-    return Estimate(
-        mean.value, mean.low, mean.high, len(rates), unit, confidence=confidence_level.confidence
-    )
+    return Estimate(mean.value, mean.low, mean.high, len(rates), unit, confidence=confidence_level.confidence)
 
 
 def _of_repeats(found: Estimate, rates: Sequence[float], repeats: int, confidence_level: ConfidenceLevel) -> Estimate:

@@ -210,9 +210,7 @@ class Mix:
             self.carried_over * from_others,
             self.after_head,
         )
-        return math.fsum(max(0.0, -each) for each in shifts), math.fsum(
-            max(0.0, each) for each in shifts
-        )
+        return math.fsum(max(0.0, -each) for each in shifts), math.fsum(max(0.0, each) for each in shifts)
 
 
 def _by_mix(cells: Mapping[Point, Sequence[Cell]]) -> dict[float, Mix]:
@@ -284,10 +282,7 @@ def _drift(series: Iterable[Series]) -> float:
             numbers = of_visit.setdefault(each.geometry, {})
             for number, rates in each.visits.items():
                 numbers.setdefault(number, []).append(fmean(rates))
-    groups = [
-        [(float(number), fmean(rates)) for number, rates in numbers.items()]
-        for numbers in of_visit.values()
-    ]
+    groups = [[(float(number), fmean(rates)) for number, rates in numbers.items()] for numbers in of_visit.values()]
     return _sure_slope(groups)
 
 

@@ -121,7 +121,7 @@ def _remarks(run: RunView, idle: Mapping[str, str]) -> Iterator[str]:
     if skipped := run.verdict.counts.skipped:
         tests = "1 test was" if skipped == 1 else f"{skipped:,} tests were"
         yield f"{tests} skipped; the report of the run has the reasons."
-    yield from (each for each in run.verdict.remarks if each not in run.verdict.gaps)
+    yield from (each for each in run.verdict.lines if each not in run.verdict.gaps)
 
 
 def _claim(row: MatrixRow, *, is_certified: bool) -> CertifiedClaim:

@@ -106,7 +106,7 @@ def words(own: str) -> str:
 def _head(run: RunView) -> Iterator[str]:
     verdict = run.verdict
     use = "" if verdict.acceptance else verdict.use
-    yield from _verdict(verdict.headline, verdict.sentence, use, map(words, verdict.remarks))
+    yield from _verdict(verdict.headline, verdict.sentence, use, map(words, verdict.lines))
     yield from _steps(overview(run).steps)
     for title, found in (
         ("Causes", (code(each.headline) for each in run.causes)),

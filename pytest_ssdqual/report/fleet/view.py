@@ -333,7 +333,8 @@ def together(seen: FleetView) -> Together:
     acceptance = bool(seen.begun) and not unsure
     sentence = _sentence(len(seen.bays), of[Fitness.FIT], of[Fitness.NOT_FIT])
     covered = reduce(add, (bay.standing.coverage for bay in seen.bays if bay.standing), Coverage())
-    remarks = (*gaps, *_each(seen))
+    beside = dict.fromkeys(bay.standing.repeatability for bay in seen.bays if bay.standing)
+    remarks = (*gaps, *_each(seen), *filter(None, beside))
     has_failed = any(bay.standing.counts.failed for bay in seen.bays if bay.standing)
     use = _use(fitness, acceptance, unsure, has_failed=has_failed)
     return Together(fitness, word_of(fitness, acceptance), sentence, use, acceptance, covered, of, remarks)

@@ -200,7 +200,7 @@ def compose(story: RunReader) -> RunPage:
         standing=run.verdict,
         protocol=run.document("protocol") or "unknown",
         overview=(first := overview(run)),
-        limits=tuple(each for each in run.verdict.remarks if each != lost(run.verdict.counts)),
+        limits=tuple(each for each in run.verdict.lines if each != lost(run.verdict.counts)),
         about=(*_about(run), *first.facts),
         remarks=subject.texts(story.manifest.get("remarks")),
         causes=run.causes,

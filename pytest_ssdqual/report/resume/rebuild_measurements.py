@@ -20,14 +20,15 @@ from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.explore.search import ProbedFigures
-from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
 from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
+from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import safe_files
@@ -81,7 +82,7 @@ class Shelf:
     def run(self, noted: RunRecord, workload: Workload) -> Run:
         """Return the run of this record from fio's output; ``Forgotten`` without it."""
         raw, geometry = noted.raw, noted.geometry
-        reader = StatusReader(output.MOST_DOCUMENTS if noted.look else None)
+        reader = StatusReader()
         try:
             with self.require(raw) as packed, gzip.open(packed) as file:
                 most_bytes = PIECE_BYTES + MOST_UNPACKED_TIMES * os.fstat(packed.fileno()).st_size
@@ -108,11 +109,12 @@ class Shelf:
             parts=parts,
             reports=read.of_target,
             part_reports=part_reports,
-            look=noted.look,
             spell_length_s=noted.spell_length_s,
         )
 
 
+#: What a damaged record or file may raise.
+DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
 #: A record and the files it names → the value; ``KeyError``, ``TypeError`` or ``ValueError`` if it cannot be.
 Builder = Callable[[Mapping[str, Any], Shelf], object]
 
@@ -120,8 +122,18 @@ Builder = Callable[[Mapping[str, Any], Shelf], object]
 def _measured(facts: Mapping[str, Any], shelf: Shelf) -> Measured:
     workload = from_plain(Workload, facts["asked"])
     runs = tuple(_condensed(shelf, noted, workload) for noted in facts["runs"])
-    in_rounds = facts.get("interleaved")
-    return Measured(runs, None if in_rounds is None else from_plain(Interleaved, in_rounds))
+    visited = facts.get("visited")
+    return Measured(runs, None if visited is None else from_plain(Visited, visited))
+
+
+def _cell(facts: Mapping[str, Any], shelf: Shelf) -> Cell:
+    head, written_before = facts["head"], facts["written_before"]
+    return Cell(
+        run=_condensed(shelf, facts["run"], from_plain(Workload, facts["asked"])),
+        visit=strict_json.count(facts, "visit"),
+        head=None if head is None else strict_json.number(head),
+        written_before=None if written_before is None else strict_json.number(written_before),
+    )
 
 
 def _alone(facts: Mapping[str, Any], shelf: Shelf) -> DrivesAlone:
@@ -217,8 +229,8 @@ class Recollection:
     #: Called with each recorded measurement that must be repeated, and the reason.
     forgotten: Callable[[ResultKey, str], None] = lambda key, why: None
     _noted: dict[ResultKey, Mapping[str, Any]] = field(default_factory=dict)
-    #: Array and workload of measurements that take no turns.
-    _barred: frozenset[tuple[object, object]] = frozenset()
+    #: Records of cells, in order of time.
+    _cells: dict[ResultKey, list[Mapping[str, Any]]] = field(default_factory=dict)
     #: Keys of the searches that have ended. They are made again, of measurements that are recalled.
     _searched: frozenset[ResultKey] = frozenset()
 
@@ -238,8 +250,9 @@ class Recollection:
         ran = (each.facts for each in records if each.kind == "ran" and {"raw", "sha256"} <= set(each.facts))
         digests = {str(facts["raw"]): str(facts["sha256"]) for facts in ran}
         memory = cls(Shelf(folder, {**sums, **digests}), forgotten)
-        barred = (each.facts for each in records if each.kind == "takes_no_turns")
-        memory._barred = frozenset((facts.get("geometry"), facts.get("workload")) for facts in barred)
+        for record in records:
+            for key in _cells(record):
+                memory._cells.setdefault(key, []).append(record.facts)
         memory._searched = frozenset(key for each in records for key in _searches(each))
         memory._noted = {key: dict(each.facts) for each in records for key in _keys(each)}
         for key, facts in list(memory._noted.items()):
@@ -269,13 +282,22 @@ class Recollection:
         _, build = BUILDERS[key.kind]
         try:
             return build(self._noted[key], self.shelf)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
-            self._forget(key, str(error) if isinstance(error, ValueError) else f"its record is damaged: {error!r}")
+        except DAMAGED as error:
+            self._forget(key, _why(error))
             return None
 
-    def takes_no_turns(self, key: ResultKey) -> bool:
-        """See ``EarlierResults.takes_no_turns``."""
-        return (str(key.geometry), key.what) in self._barred
+    def cells(self, key: ResultKey) -> Sequence[Cell]:
+        """See ``EarlierResults.cells``; damaged ones are reported and dropped.
+
+        After one of the drives side by side was left out, earlier cells are of other drives.
+        """
+        found: list[Cell] = []
+        for facts in self._cells.get(key, ()):
+            try:
+                found.append(_cell(facts, self.shelf))
+            except DAMAGED as error:
+                self.forgotten(key, f"one of its cells: {_why(error)}")
+        return [each for each in found if each.run.members == found[-1].run.members]
 
     def left_array(self) -> Checkpoint | None:
         """See ``EarlierResults.left_array``; reads the file now, as leftovers may have been stopped since."""
@@ -285,6 +307,18 @@ class Recollection:
     def _forget(self, key: ResultKey, why: str) -> None:
         del self._noted[key]
         self.forgotten(key, why)
+
+
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, ValueError) else f"its record is damaged: {error!r}"
+
+
+def _cells(record: Record) -> Iterable[ResultKey]:
+    """Yield the measurement in visits that a record is a cell of, if any."""
+    facts = record.facts
+    if record.kind == "cell":
+        with suppress(KeyError, ValueError):
+            yield ResultKey(str(facts["of"]), Geometry.parse(str(facts["geometry"])), str(facts["workload"]))
 
 
 def _keys(record: Record) -> Iterable[ResultKey]:

@@ -102,6 +102,13 @@ class PageVerdict:
     coverage: Coverage = field(default_factory=Coverage)
     #: Those of the remarks that say why the run did not decide everything that it planned.
     gaps: tuple[str, ...] = ()
+    #: Sentence beside the intervals of steady rates; empty if there are none.
+    repeatability: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The remarks, and the repeatability."""
+        return (*self.remarks, *filter(None, [self.repeatability]))
 
     @property
     def properties(self) -> tuple[tuple[str, str], ...]:
@@ -170,7 +177,8 @@ def stand(counts: Counts, manifest: Mapping[str, object], coverage: Coverage = N
     word, use = word_of(fitness, acceptance), _use(fitness, counts, manifest, coverage)
     sentence = _sentence(counts, gaps, coverage)
     remarks = (*(each for each in gaps if each[:-1] not in sentence), *_limits(counts, manifest, coverage))
-    return PageVerdict(fitness, word, sentence, use, remarks, counts, acceptance, coverage, gaps)
+    beside = repeatability.sentence() if counts.steady_rates else ""
+    return PageVerdict(fitness, word, sentence, use, remarks, counts, acceptance, coverage, gaps, beside)
 
 
 def _is_cut_short(manifest: Mapping[str, object]) -> bool:
@@ -295,8 +303,6 @@ def _limits(counts: Counts, manifest: Mapping[str, object], coverage: Coverage) 
         yield f"The health of {_drives(counts.unread)} was not read and is not judged."
     yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)
     yield from (f"{_capital(str(each))} (not promised)." for each in coverage.unpromised)
-    if counts.steady_rates:
-        yield repeatability.sentence()
     models = subject.texts(manifest.get("without_sheet"))
     if models or subject.text(subject.table(manifest.get("spec")), "name") == DEFAULT:
         of = f" of {named(models, MOST_NAMED)}" if models else ""

@@ -231,6 +231,8 @@ def conclusion(verdict: PageVerdict, width: int) -> Iterator[TextLine]:
     judged = "" if verdict.fitness is Fitness.FIT else f"Judged: {verdict.coverage}."
     for remark in filter(None, (judged, *verdict.remarks)):
         yield from paragraph(remark, width, ("yellow",), first=INDENT, rest=INDENT * 2)
+    if verdict.repeatability:
+        yield from paragraph(verdict.repeatability, width, first=INDENT, rest=INDENT * 2)
 
 
 def write_lines(writer: TerminalWriter, lines: Iterable[TextLine]) -> None:

@@ -5,35 +5,30 @@ Nothing is measured here. A preparation that failed is not tried again: it would
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Fill
-from pytest_ssdqual.qual.stats.shared_evidence import SharedEvidence
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     ArrayCondition,
     Assemble,
     Build,
     CampaignStep,
-    Confirm,
     FailMembers,
     Precondition,
     Preparation,
+    Refresh,
 )
-from pytest_ssdqual.rig.campaign.conditioning_series import ConditioningSeries
-from pytest_ssdqual.rig.campaign.load_ledger import LoadLedger
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, confirmation, precondition
+from pytest_ssdqual.rig.measure import array_lifecycle, precondition, refresh
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
@@ -50,7 +45,7 @@ class StandingArray:
     cache: ResultCache
     array: Array | None = None
     condition: ArrayCondition | None = None
-    #: Steady state of the class that the array is conditioned for; None if the protocol does not condition.
+    #: Steady state of the pattern that the array is conditioned for; None if the protocol does not condition.
     steady: SteadyState | None = None
     #: Conditioning by an earlier session; confirmed before anything is measured.
     _inherited: Conditioned | None = None
@@ -59,9 +54,6 @@ class StandingArray:
     #: The drives side by side that arrays are assembled of, and how they settled; None if the array has its own fill.
     _bare: Array | None = None
     _conditioned: Conditioned | None = None
-    _series: ConditioningSeries = field(default_factory=ConditioningSeries)
-    #: Load of each drive until now.
-    _ledger: LoadLedger = field(default_factory=LoadLedger)
 
     def prepare(self, todo: Sequence[Preparation]) -> None:
         """Execute the preparations. If one of them has failed before, raise its failure and execute none."""
@@ -74,8 +66,8 @@ class StandingArray:
                 self._or_undone(each, partial(self._assemble, each), self._back_to_drives)
             elif isinstance(each, Precondition):
                 self._precondition(each)
-            elif isinstance(each, Confirm):
-                self._confirm(each)
+            elif isinstance(each, Refresh):
+                self._refresh(each)
             else:
                 # The drives of an assembled array keep their condition.
                 undo = self._back_to_drives if self._bare else self.close
@@ -90,37 +82,21 @@ class StandingArray:
     def use_for(self, step: CampaignStep) -> Array:
         """Record the condition that ``step`` leaves; return the array for the step.
 
-        Drives side by side come without those that are left out of the step.
+        Drives side by side come without those that are left out of the step. ``InvalidMeasurement`` if no other is
+        left, or if one that has not settled is a member of the array.
         """
         array = self._with_usable()
-        left_out = self.setup.failures.left_out_of((step.geometry, step.is_random), step)
-        if left_out and all(serial_of(drive) in left_out for drive in array.members):
-            reasons = "; ".join(f"{serial} {why}" for serial, why in left_out.items())
-            raise InvalidMeasurement(f"no drive is left for {step}: {reasons}")
+        subjects = [(each, step.pattern) for each in (step.geometry, self._bare and self._bare.geometry)]
+        left_out = self.setup.failures.left_out_of(*subjects, step)
+        reasons = {name: left_out[name] for name in map(serial_of, array.members) if name in left_out}
+        is_array = not array.geometry.is_side_by_side
+        if reasons and (is_array or len(reasons) == len(array.members)):
+            each = "; ".join(f"{serial} {why}" for serial, why in reasons.items())
+            raise InvalidMeasurement(
+                f"{step} is not measured: {each}" if is_array else f"no drive is left for {step}: {each}"
+            )
         self.condition = self.condition and self.condition.used_for(step)
-        return array.without(left_out)
-
-    def known_of(self, array: Array, workload: Workload) -> SharedEvidence:
-        """Return what the load of these drives until now has shown about them.
-
-        Conditioning only writes, so it has shown nothing about pauses and rhythms of reads.
-        """
-        loaded_s, protocol = self._ledger.loaded_s(_serials(array), workload), self.setup.protocol
-        is_its = self._conditioned is not None and self._conditioned.writes.is_random is workload.is_random
-        if protocol.sequential is None or not is_its or not workload.writes:
-            return SharedEvidence(loaded_s)
-        drives = _serials(array)
-        known = self._series.excursions(drives, protocol.sequential, protocol.verdict.confidence)
-        return SharedEvidence(loaded_s, known)
-
-    @contextlib.contextmanager
-    def under_load(self, array: Array, workload: Workload) -> Iterator[None]:
-        """Record the load of the block; a load after which the connection is another one may have had a pause."""
-        generation = self.setup.machine.generation
-        with self._ledger.load(_serials(array), workload):
-            yield
-        if self.setup.machine.generation != generation:
-            self._ledger.forget(_serials(array))
+        return array.without(reasons)
 
     def _with_usable(self) -> Array:
         """Return the array that stands, drives side by side without failed ones; ``DriveFailed`` if that is none."""
@@ -134,7 +110,7 @@ class StandingArray:
         """Stop the array; the drives stay leased. If that fails, the next call tries again."""
         array, condition = self.array, self.condition
         self.condition = self.steady = self._inherited = self._bare = None
-        self._conditioned, self._series = None, ConditioningSeries()
+        self._conditioned = None
         if array:
             array_lifecycle.stop(self.setup, array)
             self.array = None
@@ -158,7 +134,7 @@ class StandingArray:
 
     def _require_not_failed(self, step: Preparation) -> None:
         failure = self.cache.failure(step.failure_key)
-        is_built = isinstance(step, Precondition | Confirm)
+        is_built = isinstance(step, Precondition | Refresh)
         if failure and not is_built and not isinstance(failure, UnforeseenAgain):
             raise RigError(f"{step.geometry} was not built: {failure}")
         if failure:
@@ -184,7 +160,6 @@ class StandingArray:
             build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill)
             self.array = self._isolated(step.geometry, "fill", build)
         array = self.require()
-        self._ledger.forget(_serials(array))
         self.condition = ArrayCondition(step.geometry, step.fill).after(step)
         self._bare = array if step.geometry.is_side_by_side and not step.anew else None
         readopt_array.count(self.setup, array, "built")
@@ -210,69 +185,46 @@ class StandingArray:
     def _precondition(self, step: Precondition) -> None:
         if self.condition is None:
             raise RigError("no array stands")
-        # The writes of one class undo the state that the other one needs.
-        self.condition = replace(self.condition, is_random=None)
+        # The writes of one pattern undo the state that another one needs.
+        self.condition = replace(self.condition, pattern=None)
         if step.geometry == self.condition.drives:
-            self.condition = replace(self.condition, drives_random=None)
+            self.condition = replace(self.condition, drives_pattern=None)
         work = partial(self._isolated, step.geometry, "conditioning", partial(self._settled, step))
-        found = self._conditioned = self.cache.unless_failed(step.failure_key, work)
-        self.steady = found.state if found else None
-        self.condition = self.condition.after(step)
+        self._keep(step, self.cache.unless_failed(step.failure_key, work))
 
-    def _confirm(self, step: Confirm) -> None:
-        self.steady = self.cache.unless_failed(step.failure_key, partial(self._confirmed, step))
+    def _refresh(self, step: Refresh) -> None:
+        # Drives that do not become as fast as they settled are left out of the pattern.
+        subject = step.geometry, step.workload.pattern
+        work = partial(self._isolated, step.geometry, subject, partial(self._refreshed, subject))
+        self._keep(step, self.cache.unless_failed(step.failure_key, work))
+
+    def _keep(self, step: Precondition | Refresh, conditioned: Conditioned | None) -> None:
+        self._conditioned = conditioned
+        self.steady = conditioned.state if conditioned else None
         self.condition = self.condition and self.condition.after(step)
 
-    def _confirmed(self, step: Confirm) -> SteadyState | None:
-        """Confirm the state of the assembled array's drives, or condition on; return the steady state.
-
-        ``InvalidMeasurement`` if it does not settle, or if one of its drives has not settled alone.
-        """
-        array, conditioned = self.require(), self._conditioned
+    def _refreshed(self, subject: tuple[Geometry, str]) -> Conditioned | None:
+        """Refresh the bare drives but those that have not settled; None if the protocol conditions nothing."""
+        conditioned, array = self._conditioned, self._with_usable()
         if conditioned is None:
-            return None  # by this protocol nothing is conditioned
-        self._require_settled(array, step)
-        rule = self.setup.protocol.steady
-        writes = precondition.conditioning(step.workload)
-        objection: confirmation.Objection = confirmation.unchecked
-        if writes == conditioned.writes:
-            settings = self.setup.protocol.array
-            objection = confirmation.as_members_allow(array, conditioned, settings, rule.range_percent)
-        with self.under_load(array, writes):
-            state = confirmation.confirm(self.setup, array, writes, objection)
-            if state is None and (again := precondition.until_steady(self.setup, array, step.workload, again=True)):
-                state = again.state
+            return None
+        left_out = self.setup.failures.left_out_of(subject)
+        found = refresh.refresh(self.setup, array.without(left_out), conditioned)
         readopt_array.count(self.setup, array, "conditioned")
-        return state
+        return found
 
-    def _require_settled(self, array: Array, step: Confirm) -> None:
-        bare = self._bare.geometry if self._bare else None
-        left_out = self.setup.failures.left_out_of((bare, step.workload.is_random))
-        unsettled = {name: left_out[name] for name in map(serial_of, array.members) if name in left_out}
-        if unsettled:
-            reasons = "; ".join(f"{serial} {why}" for serial, why in unsettled.items())
-            raise InvalidMeasurement(f"{step.geometry} is not measured: {reasons}")
-
-    def _isolated(self, geometry: Geometry, subject: str, work: Callable[[], T]) -> T:
+    def _isolated(self, geometry: Geometry, subject: Hashable, work: Callable[[], T]) -> T:
         return self.setup.failures.isolated(geometry, subject, work, self.setup.logbook)
 
     def _settled(self, step: Precondition) -> Conditioned | None:
         array, inherited, self._inherited = self._with_usable(), self._inherited, None
-        is_its = inherited is not None and inherited.writes.is_random == step.workload.is_random
+        is_its = inherited is not None and inherited.writes.pattern == step.workload.pattern
         found = readopt_array.confirm(self.setup, array, inherited) if inherited and is_its else None
         if found is None:
-            series = self._series = ConditioningSeries()
-            seen = series.add if array.geometry.is_side_by_side else None
-            with self.under_load(array, precondition.conditioning(step.workload)):
-                found = precondition.until_steady(self.setup, array, step.workload, seen=seen)
+            found = precondition.until_steady(self.setup, array, step.workload)
         readopt_array.count(self.setup, array, "conditioned")
         return found
 
     def _fail_members(self, step: FailMembers) -> None:
         self.array = members.fail_members(self.setup, self.require(), step.geometry.missing)
         self.condition = self.condition and self.condition.after(step)
-
-
-def _serials(array: Array) -> list[str]:
-    """Return the names of its members in the ledger of loads."""
-    return [serial_of(drive) for drive in array.members]

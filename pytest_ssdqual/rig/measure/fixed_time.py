@@ -36,7 +36,7 @@ MARGIN_OF_GROWTH, MOST_GROWTH = 1.2, 10.0
 #: Seconds in which a drive may appear again that was gone: SCSI error handling, or a reset of an HBA or controller.
 REAPPEARS_S = 5.0
 #: Kinds of processes that only condition: what disturbs a drive meanwhile does not stay.
-PREPARATIONS = ("precondition", "confirm")
+PREPARATIONS = ("precondition", "refresh")
 #: Repetitions of one step because something disturbed it.
 MOST_DISTURBED = 5
 T = TypeVar("T")

@@ -1,16 +1,27 @@
-"""Conditioning: writes in steps, until the steady-state rule holds and the protocol's volume was written."""
+"""Conditioning: writes in steps, until each drive has settled and the protocol's volume was written.
+
+By a protocol with ``drift_percent`` the volume is the clock: see ``stats.drift``. By the published
+ones it is rounds of equal time, and the SNIA rule over them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from statistics import fmean
+from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.measured.run import Run
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.stats.drift import (
+    RANDOM_STEP,
+    SEQUENTIAL_STEP,
+    SKEWED_CAPACITIES,
+    Settling,
+    WrittenSeries,
+)
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import serial_of
@@ -28,143 +39,296 @@ CONDITIONING_DEPTH = 8
 #: Smallest conditioning write. Flash maps pages of 4 KiB, so smaller writes bring a drive into no other state; but one
 #: capacity of 512-byte writes takes 21 hours on a drive of 7.68 TB at 200,000 IOPS, and exceeds limits on larger ones.
 SMALLEST_CONDITIONING_BYTES = 4096
+#: Shortest step, seconds: fio's start and the checks around it take 3 s.
+SHORTEST_STEP_S = 10.0
+#: fio's reports in a capacity at a usual rate: six of each stretch of the drift test, and 24 drives
+#: side by side have 3,000 of 33 kB in a step that is five times as slow.
+REPORTS, USUAL_BYTES_PER_S = 120, 1e9
 
 
-def until_steady(
-    setup: Setup, array: Array, workload: Workload, *, again: bool = False, seen: Callable[[Run], None] | None = None
-) -> Conditioned | None:
-    """Write in steps until steady: random writes before random workloads, sequential ones before sequential workloads.
+def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned | None:
+    """Write in steps until steady, with the writes of the workload's access pattern.
 
-    ``again``: the protocol's volume was written before. ``seen`` gets the run of each step. None if the protocol has no
-    such step. ``InvalidMeasurement`` if the array does not settle within the limit. Of drives side by side, those that
-    do not are left out of this class of workloads.
+    None if the protocol has no such step. ``InvalidMeasurement`` if the array does not settle within the limit. Of
+    drives side by side, those that do not are left out of this pattern.
     """
-    protocol, rule = setup.protocol, setup.protocol.steady
+    protocol = setup.protocol
     if not protocol.precondition_s:
         return None
     writes = conditioning(workload)
-    least_bytes = 0 if again else int(protocol.precondition_capacities * array.size_bytes)
-    subject = array.geometry, workload.is_random
+    subject = array.geometry, workload.pattern
     setup.failures.undecided.pop(subject, None)
-    steps, state = _written(setup, array, writes, least_bytes, seen)
-    rates = _settled_rates(array, steps, rule)
+    course: _Course = ByVolume(setup, array, writes) if protocol.drift_percent else InRounds(setup, array, writes)
+    course.write()
+    unsettled = course.unsettled()
+    rates = course.rates() if array.geometry.is_side_by_side else {}
     setup.logbook.note(
         "conditioned",
         geometry=str(array.geometry),
         workload=str(writes),
-        random=workload.is_random,
-        seconds=steps.seconds,
-        bytes_written=steps.bytes_written,
-        least_bytes=least_bytes,
-        round_iops=steps.rates[0] if len(steps.rates) == 1 else steps.rates,
-        steady=asdict(state),
+        pattern=workload.pattern,
+        seconds=course.seconds,
+        steady=asdict(course.state()),
         rates=rates,
-        raw=steps.raws,
+        raw=course.raws,
+        **course.facts(),
     )
-    unsettled = _unsettled(array, steps, rule)
-    if 0 < len(unsettled) < len(array.targets):
-        about = f"did not settle within {steps.seconds:g} s of {writes}"
-        reasons = {serial: f"{about}: {why}" for serial, why in unsettled.items()}
+    about = f"did not settle within {course.seconds:g} s of {writes}"
+    if len(unsettled) == len(array.targets):
+        each = "; ".join(f"{name}: {why}" if name else why for name, why in unsettled.items())
+        raise InvalidMeasurement(f"{array.geometry} {about}: {each}")
+    if unsettled:
+        reasons = {name: f"{about}: {why}" for name, why in unsettled.items()}
         setup.failures.leave_out(array.geometry, subject, reasons, setup.logbook)
-        of_each = zip(array.members, steps.rates, strict=True)
-        settled = [rates[-rule.window :] for drive, rates in of_each if serial_of(drive) not in unsettled]
-        state = least_steady(settled, rule)
-    _require_conditioned(array, writes, state, steps, least_bytes, unsettled)
-    return Conditioned(writes, state, rates)
-
-
-def _written(
-    setup: Setup, array: Array, writes: Workload, least_bytes: int, seen: Callable[[Run], None] | None
-) -> tuple[_Steps, SteadyState]:
-    """Write until all targets are steady and ``least_bytes`` are written, or until the protocol's limit."""
-    protocol, rule, step_s = setup.protocol, setup.protocol.steady, setup.protocol.precondition_s
-    # Two hours of conditioning do not need a histogram of every second; a few points per round suffice.
-    window = ProcessWindow(0.0, step_s, max(1, round(step_s / protocol.round_s)), max(1, int(protocol.round_s / 12)))
-    steps = _Steps([[] for _ in array.targets])
-    while True:
-        setup.progress(f"{array.geometry}: precondition with {writes}", step_s)
-        live_stats.expect(setup.live, _course(protocol, window, len(steps.rates[0])))
-        run = fixed_time.prepared(setup, array, lambda: fixed_time.run(setup, array, writes, "precondition", window))
-        steps.add(run, step_s)
-        if seen:
-            seen(run)
-        if len(steps.rates[0]) < rule.window:
-            continue  # steps shorter than the window: the rule needs one whole window, whatever the limit
-        state = least_steady([rates[-rule.window :] for rates in steps.rates], rule)
-        live_stats.send_state(setup.live, state)
-        if (state.reached and steps.bytes_written >= least_bytes) or steps.seconds >= protocol.precondition_limit_s:
-            return steps, state
-
-
-def _settled_rates(array: Array, steps: _Steps, rule: SteadyRule) -> dict[str, float]:
-    """Return the IOPS of each drive side by side in the last window, by serial number; empty for an array."""
-    if not array.geometry.is_side_by_side:
-        return {}
-    each = zip(array.members, steps.rates, strict=True)
-    return {serial_of(drive): fmean(rates[-rule.window :]) for drive, rates in each}
-
-
-def _unsettled(array: Array, steps: _Steps, rule: SteadyRule) -> dict[str, str]:
-    """Return how far drives side by side are from steady, by serial number; empty for an array."""
-    if not array.geometry.is_side_by_side:
-        return {}
-    states = [steady_state.judge(rates[-rule.window :], rule) for rates in steps.rates]
-    found = zip(array.members, states, strict=True)
-    return {serial_of(drive): state.describe() for drive, state in found if not state.reached}
-
-
-def _course(protocol: Protocol, window: ProcessWindow, before: int) -> Course:
-    """Position of a preconditioning step: rounds until the limit; a step that exceeds the limit extends it."""
-    steps = max(1, math.ceil(protocol.precondition_limit_s / window.window_s))
-    most = max(steps * window.rounds, before + window.rounds)
-    return Course(before, most, window.window_s / window.rounds)
-
-
-@dataclass(slots=True)
-class _Steps:
-    """Results of the steps of one preconditioning so far."""
-
-    #: IOPS of each round, for each target.
-    rates: list[list[float]]
-    #: IOPS of all targets together, one value a report.
-    series: list[float] = field(default_factory=list)
-    report_s: float = 1.0
-    raws: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-    bytes_written: int = 0
-
-    def add(self, run: Run, seconds: float) -> None:
-        for rates, member in zip(self.rates, run.of_members(), strict=True):
-            rates += member.round_iops()
-        values, self.report_s = steady_state.series(run)
-        self.series += values
-        self.raws.append(run.raw)
-        self.seconds += seconds
-        self.bytes_written += run.bytes_written
+    return Conditioned(writes, course.state(without=unsettled), rates)
 
 
 def conditioning(workload: Workload) -> Workload:
     """The writes that bring an array into the state in which ``workload`` is to be measured.
 
-    They have its class and its size, for a mix of sizes the most frequent one, but never less than 4 KiB.
+    They have its access pattern and its size, for a mix of sizes the most frequent one, but never less than 4 KiB.
+
+    Skewed writes on bare drives have other favourite blocks than those on an array of them: each
+    drive gets a share of the array's. Their number and their weight are about the same.
     """
     most_frequent, _ = max(workload.sizes, key=lambda size_and_share: size_and_share[1])
     size = max(most_frequent, SMALLEST_CONDITIONING_BYTES)
-    return Workload("randwrite" if workload.is_random else "write", str(size), CONDITIONING_DEPTH)
+    writes = Workload("randwrite" if workload.is_random else "write", str(size), CONDITIONING_DEPTH)
+    if not workload.is_skewed:
+        return writes
+    return replace(writes, zipf=workload.zipf, region_percent=workload.region_percent)
 
 
-def _require_conditioned(
-    array: Array, writes: Workload, state: SteadyState, steps: _Steps, least_bytes: int, unsettled: Mapping[str, str]
-) -> None:
-    if not state.reached:
-        each = "; ".join(f"{serial}: {why}" for serial, why in unsettled.items()) or state.describe()
-        raise InvalidMeasurement(
-            f"{array.geometry} did not settle within {steps.seconds:g} s of {writes}: {each}"
-            f"{steady_state.repeats(steps.series, steps.report_s)}"
-        )
-    if steps.bytes_written < least_bytes:
-        raise InvalidMeasurement(
-            f"only {steps.bytes_written / array.size_bytes:.2f} capacities of {array.geometry} were written in "
-            f"{steps.seconds:g} s of {writes}, the protocol requires {least_bytes / array.size_bytes:g}: raise "
-            "precondition.limit"
-        )
+def least_capacities(demanded: float, writes: Workload) -> float:
+    """Return the capacities that are written before a drive may be found settled; ``demanded`` by the protocol."""
+    return max(demanded, SKEWED_CAPACITIES) if writes.is_skewed else demanded
+
+
+class _Course(Interface):
+    """Writes to one array, or to drives side by side, by one rule."""
+
+    raws: list[str]
+    seconds: float
+
+    def write(self) -> None:
+        """Write until all targets have settled, or until the protocol's limit."""
+        ...
+
+    def unsettled(self) -> Mapping[str, str]:
+        """Return why targets have not settled, by serial number; an array's is empty."""
+        ...
+
+    def rates(self) -> Mapping[str, float]:
+        """Return the settled IOPS of each target."""
+        ...
+
+    def state(self, without: Collection[str] = ()) -> SteadyState:
+        """Return the state of the least steady target, of all but some."""
+        ...
+
+    def facts(self) -> Mapping[str, object]:
+        """Return what else is recorded."""
+        ...
+
+
+@dataclass(slots=True)
+class ByVolume:
+    """Conditioning by volume, each drive by its own bytes.
+
+    They are fio's counts. Writes are direct and in whole blocks, to bare drives, so that the kernel
+    neither keeps back nor adds any; what a process wrote that was disturbed is not counted.
+    """
+
+    setup: Setup
+    array: Array
+    writes: Workload
+    raws: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    #: By the names of the targets.
+    targets: dict[str, Settling] = field(init=False)
+
+    def __post_init__(self) -> None:
+        protocol = self.setup.protocol
+        least = least_capacities(protocol.precondition_capacities, self.writes)
+        limit = protocol.precondition_limit_capacities
+        most = max(limit, least) if limit else math.inf
+        step = RANDOM_STEP if self.writes.is_random else SEQUENTIAL_STEP
+        self.targets = {
+            name: Settling(WrittenSeries(target.size_bytes), least, most, protocol.drift_percent, step)
+            for name, target in zip(_names(self.array), self.array.targets, strict=True)
+        }
+
+    def write(self) -> None:
+        while not self._is_over():
+            window = self._window()
+            self.setup.progress(f"{self.array.geometry}: precondition with {self.writes}", window.window_s)
+            live_stats.expect(self.setup.live, self._position())
+            run = partial(fixed_time.run, self.setup, self.array, self.writes, "precondition", window)
+            self._add(fixed_time.prepared(self.setup, self.array, run))
+
+    def unsettled(self) -> Mapping[str, str]:
+        return {name: target.describe() for name, target in self.targets.items() if not target.is_settled}
+
+    def rates(self) -> Mapping[str, float]:
+        return {name: target.rates(1)[0] / self.writes.block_bytes for name, target in self.targets.items()}
+
+    def state(self, without: Collection[str] = ()) -> SteadyState:
+        """Return the SNIA rule's figures over the last half capacity; whether it is reached, the drift test says."""
+        rule, block = self.setup.protocol.steady, self.writes.block_bytes
+        counted = [target for name, target in self.targets.items() if name not in without]
+        state = least_steady([[rate / block for rate in target.rates(rule.window)] for target in counted], rule)
+        return replace(state, reached=all(target.is_settled for target in counted))
+
+    def facts(self) -> Mapping[str, object]:
+        every = self.targets.values()
+        return {
+            "capacities": self._capacities,
+            "bytes_written": sum(int(each.series.written_bytes) for each in every),
+            "least_bytes": sum(int(each.least * each.series.capacity_bytes) for each in every),
+            "round_iops": self._rounds(),
+            "drift": {name: asdict(each.drift) for name, each in self.targets.items() if each.drift},
+        }
+
+    @property
+    def _capacities(self) -> float:
+        return min(each.series.capacities for each in self.targets.values())
+
+    def _rounds(self) -> list[list[float]]:
+        """Return the IOPS of each target over equal parts of its volume: the last ones are those of ``state``."""
+        parts, block = 2 * self.setup.protocol.steady.window, self.writes.block_bytes
+        count = int(self._capacities * parts)
+        series = [each.series for each in self.targets.values() if count]
+        return [[rate / block for rate in each.rates(count / parts, count)] for each in series]
+
+    def _add(self, run: Run) -> None:
+        for target, member in zip(self.targets.values(), run.of_members(), strict=True):
+            target.add(member.intervals)
+        self.raws.append(run.raw)
+        self.seconds += run.window_s
+        unsettled = self.unsettled()
+        sentence = next((f"not settled: {why}" for why in unsettled.values()), "settled")
+        live_stats.send_steadiness(self.setup.live, not unsettled, sentence, sentence)
+
+    def _is_over(self) -> bool:
+        is_late = self.seconds >= self.setup.protocol.precondition_limit_s
+        return is_late or all(each.is_over for each in self.targets.values())
+
+    def _window(self) -> ProcessWindow:
+        """Return the next process. The first one ends by volume, since no rate is known; the fastest drive ends it."""
+        every = list(self.targets.values())
+        smallest = min(each.series.capacity_bytes for each in every)
+        every_s = max(1, round(smallest / (REPORTS * USUAL_BYTES_PER_S)))
+        longest_s = self.setup.protocol.precondition_s
+        if not self.writes.is_random:
+            longest_s = max(longest_s, self.setup.protocol.precondition_limit_s - self.seconds)
+        if not self.raws:
+            volume = int(every[0].step * smallest) * len(every)
+            return ProcessWindow(0.0, longest_s, 1, every_s, volume)
+        needed_s = max(each.needed_s() for each in every)
+        return ProcessWindow(0.0, min(longest_s, max(SHORTEST_STEP_S, needed_s)), 1, every_s)
+
+    def _position(self) -> Course:
+        """Return the eighths of the least volume that were written."""
+        written = self._capacities
+        least = max(each.least for each in self.targets.values())
+        return Course(int(8 * written), math.ceil(8 * max(least, written + RANDOM_STEP)))
+
+
+@dataclass(slots=True)
+class InRounds:
+    """Conditioning in rounds of equal time, until the SNIA rule holds over the last of them."""
+
+    setup: Setup
+    array: Array
+    writes: Workload
+    raws: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    #: IOPS of each round, for each target.
+    rounds: list[list[float]] = field(init=False)
+    #: IOPS of all targets together, one value a report.
+    _together: list[float] = field(default_factory=list)
+    _report_s: float = 1.0
+    _bytes_written: int = 0
+
+    def __post_init__(self) -> None:
+        self.rounds = [[] for _ in self.array.targets]
+
+    def write(self) -> None:
+        setup, protocol = self.setup, self.setup.protocol
+        step_s, count = protocol.precondition_s, max(1, round(protocol.precondition_s / protocol.round_s))
+        # Two hours of conditioning do not need a histogram of every second; a few points per round suffice.
+        window = ProcessWindow(0.0, step_s, count, max(1, int(protocol.round_s / 12)))
+        run = partial(fixed_time.run, setup, self.array, self.writes, "precondition", window)
+        while not self._is_over():
+            setup.progress(f"{self.array.geometry}: precondition with {self.writes}", step_s)
+            live_stats.expect(setup.live, self._position(window))
+            self._add(fixed_time.prepared(setup, self.array, run), step_s)
+
+    def unsettled(self) -> Mapping[str, str]:
+        found = zip(_names(self.array), self._states(), strict=True)
+        unsettled = {name: state.describe() for name, state in found if not state.reached}
+        if "" in unsettled:
+            unsettled[""] += steady_state.repeats(self._together, self._report_s)
+        return unsettled or self._too_little()
+
+    def rates(self) -> Mapping[str, float]:
+        window = self.setup.protocol.steady.window
+        rates = (fmean(rounds[-window:]) for rounds in self.rounds)
+        return dict(zip(_names(self.array), rates, strict=True))
+
+    def state(self, without: Collection[str] = ()) -> SteadyState:
+        found = zip(_names(self.array), self._states(), strict=True)
+        return steady_state.least([state for name, state in found if name not in without])
+
+    def facts(self) -> Mapping[str, object]:
+        return {
+            "capacities": self._bytes_written / self.array.size_bytes,
+            "bytes_written": self._bytes_written,
+            "least_bytes": self._least_bytes,
+            "round_iops": self.rounds[0] if len(self.rounds) == 1 else self.rounds,
+        }
+
+    @property
+    def _least_bytes(self) -> int:
+        return int(self.setup.protocol.precondition_capacities * self.array.size_bytes)
+
+    def _states(self) -> Sequence[SteadyState]:
+        rule = self.setup.protocol.steady
+        return [steady_state.judge(rounds[-rule.window :], rule) for rounds in self.rounds]
+
+    def _too_little(self) -> Mapping[str, str]:
+        if self._bytes_written >= self._least_bytes:
+            return {}
+        written, size = self._bytes_written / self.array.size_bytes, self.array.size_bytes
+        why = f"only {written:.2f} capacities were written, the protocol requires {self._least_bytes / size:g}"
+        return dict.fromkeys(_names(self.array), f"{why}: raise precondition.limit")
+
+    def _is_over(self) -> bool:
+        protocol = self.setup.protocol
+        if len(self.rounds[0]) < protocol.steady.window:
+            return False  # steps shorter than the window: the rule needs one whole window, whatever the limit
+        state = self.state()
+        live_stats.send_state(self.setup.live, state)
+        is_steady = state.reached and self._bytes_written >= self._least_bytes
+        return is_steady or self.seconds >= protocol.precondition_limit_s
+
+    def _position(self, window: ProcessWindow) -> Course:
+        """Return the rounds until the limit; a step that exceeds the limit extends it."""
+        before = len(self.rounds[0])
+        steps = max(1, math.ceil(self.setup.protocol.precondition_limit_s / window.window_s))
+        most = max(steps * window.rounds, before + window.rounds)
+        return Course(before, most, window.window_s / window.rounds)
+
+    def _add(self, run: Run, seconds: float) -> None:
+        for rounds, member in zip(self.rounds, run.of_members(), strict=True):
+            rounds += member.round_iops()
+        values, self._report_s = steady_state.series(run)
+        self._together += values
+        self.raws.append(run.raw)
+        self.seconds += seconds
+        self._bytes_written += run.bytes_written
+
+
+def _names(array: Array) -> Sequence[str]:
+    """Return the names of the targets: serial numbers of drives side by side; an array's is empty."""
+    return [serial_of(drive) for drive in array.members] if array.geometry.is_side_by_side else [""]

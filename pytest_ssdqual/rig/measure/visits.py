@@ -44,7 +44,9 @@ def rule_of(setup: Setup) -> VisitRule:
     return rule
 
 
-def measure_cell(setup: Setup, array: Array, workload: Workload, visit: int, before: Run | None) -> tuple[Cell, Run]:
+def measure_cell(
+    setup: Setup, array: Array, workload: Workload, visit: int, before: Run | None, kind: str = "measured"
+) -> tuple[Cell, Run]:
     """Measure one cell, and record it; ``before`` is the run that ended just before, if one did.
 
     Return it with its run, which has all reports. ``InvalidMeasurement`` if it has an objection, or
@@ -67,7 +69,7 @@ def measure_cell(setup: Setup, array: Array, workload: Workload, visit: int, bef
         if not disturbed:
             _require_valid(run, array)
             cell = visits.cell(run, before, visit)
-            _record(setup, cell)
+            _record(setup, cell, kind)
             return cell, run
         _note_left_out(setup, array, workload, visit, disturbed)
         before = None
@@ -88,7 +90,7 @@ def until_decided(setup: Setup, array: Array, workload: Workload, enough: Enough
     for visit, count in enumerate(rule.cells):
         setup.progress(f"{array.geometry}: {workload}", count * (rule.ramp_s + rule.cell_s))
         for _ in range(count):
-            cell, before = measure_cell(setup, array, workload, visit, before)
+            cell, before = measure_cell(setup, array, workload, visit, before, kind)
             cells.append(cell)
         is_last = visit + 1 == len(rule.cells)
         if visit + 1 < rule.before_first_look:
@@ -132,10 +134,11 @@ def _require_valid(run: Run, array: Array) -> None:
     fixed_time.require_valid(checks.checks(run), about, array)
 
 
-def _record(setup: Setup, cell: Cell) -> None:
+def _record(setup: Setup, cell: Cell, kind: str) -> None:
     run = cell.run
     setup.logbook.note(
         "cell",
+        of=kind,
         geometry=str(run.geometry),
         workload=str(run.workload),
         asked=run.workload,

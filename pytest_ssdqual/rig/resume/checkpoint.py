@@ -8,7 +8,7 @@ nothing is left: a wrong re-adoption falsifies measurements, a missing one costs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 from typing import Protocol as Interface
@@ -16,18 +16,18 @@ from typing import Protocol as Interface
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import Added, from_plain
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
+from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.write_counters import Written
 
 #: Purposes of fio processes that preserve the conditioning of an array; any other one ends it.
-REPEATABLE = ("run", "precondition", "confirm")
+REPEATABLE = ("run", "precondition", "refresh")
 #: Kinds of records about an array that do not change it.
 REMARKS = (
     "environment",
-    "looked",
-    "looked_at_rounds",
+    "cell",
     "cell_left_out",
-    "takes_no_turns",
+    "looked",
     "steady",
     "member",
     "alone",
@@ -54,14 +54,14 @@ class ResultKey:
 
 @dataclass(frozen=True, slots=True)
 class Conditioned:
-    """The writes that conditioned for random or sequential workloads, and the steady state they reached.
+    """The writes that conditioned for an access pattern, and the steady state they reached.
 
     Of drives side by side ``state`` is the least steady one's.
     """
 
     writes: Workload
     state: SteadyState
-    #: IOPS of each drive side by side when it had settled, by serial number; empty for an array.
+    #: IOPS at which each drive side by side settled, by serial number; empty for an array.
     rates: Annotated[Mapping[str, float], Added()] = field(default_factory=dict)
 
 
@@ -156,11 +156,18 @@ def _member_failed(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint |
 def _measuring(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint | None:
     if before.geometry.is_side_by_side and not facts["writes"]:
         return before  # also of one of the drives alone
-    if facts["fio"] not in REPEATABLE or facts["geometry"] != str(before.assembled or before.geometry):
+    if facts["fio"] not in REPEATABLE or not _stands(before, Geometry.parse(facts["geometry"])):
         return None
-    # The writes of one workload class undo the state of another; an assembled array has those of its drives' class.
+    # The writes of one access pattern undo the state of another; an assembled array has that of its drives.
     is_anew = facts["fio"] == "precondition" and before.assembled is None
     return replace(before, conditioned=None if is_anew else before.conditioned, writing=bool(facts["writes"]))
+
+
+def _stands(before: Checkpoint, geometry: Geometry) -> bool:
+    """Return whether this is the array, or the first of the drives side by side."""
+    now = before.assembled or before.geometry
+    is_part = now.is_side_by_side and geometry.is_side_by_side and geometry.width <= now.width
+    return is_part or geometry == now
 
 
 def _ran(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
@@ -190,6 +197,11 @@ def _conditioning_kept(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoi
 
 def _confirmed(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
     return before if facts["confirmed"] else replace(before, conditioned=None)
+
+
+def _refreshed(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
+    rates = {str(serial): float(rate) for serial, rate in facts["settled"].items()}
+    return replace(before, conditioned=before.conditioned and replace(before.conditioned, rates=rates))
 
 
 def _counters(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
@@ -222,6 +234,7 @@ STEPS: Mapping[str, Callable[[Checkpoint, Mapping[str, Any]], Checkpoint | None]
     "conditioned": _conditioned,
     "conditioning_kept": _conditioning_kept,
     "conditioning_confirmed": _confirmed,
+    "refreshed": _refreshed,
     "counters": _counters,
     "measurement_failed": _measurement_failed,
     "array_stopped": _array_stopped,
@@ -240,8 +253,8 @@ class EarlierResults(Interface):
         """Return the value of that kind (``Measured``, ``Saturation``, …), or None if it has to be measured."""
         ...
 
-    def takes_no_turns(self, key: ResultKey) -> bool:
-        """Return True if its cells were found to be no measure of it, so that it is measured without a pause."""
+    def cells(self, key: ResultKey) -> Sequence[Cell]:
+        """Return the cells of a measurement in visits, in order of time; those that are damaged are left out."""
         ...
 
     def left_array(self) -> Checkpoint | None:
@@ -258,8 +271,8 @@ class NoEarlierResults:
     def recall(self, key: ResultKey) -> object | None:
         return None
 
-    def takes_no_turns(self, key: ResultKey) -> bool:
-        return False
+    def cells(self, key: ResultKey) -> Sequence[Cell]:
+        return ()
 
     def left_array(self) -> Checkpoint | None:
         return None

@@ -3,23 +3,27 @@
 Filling and conditioning take hours; repeating them after a crash would cost more than the crash. But a wrongly
 re-adopted array falsifies measurements, so three things must hold. Nothing but the array's own superblocks was written
 to the members since that session read the counters (``write_counters``). They hold data (a format is in no counter).
-Before a class of workloads is measured, its conditioning writes run for one more window and reach the rate at which
-they had settled: a drive that was idle has collected its garbage and is faster for a while (SNIA PTS, host idle
-recovery).
+Before workloads of a pattern are measured, its conditioning writes run until they reach the rate at which they had
+settled: a drive that was idle has collected its garbage and is faster for a while (SNIA PTS, host idle recovery).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 
+from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.rig.drives import write_counters
+from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.drives.write_counters import Written
-from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError, counts
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, MachineLost, RigError, counts
 from pytest_ssdqual.rig.machine.side_by_side import each
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, confirmation
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, refresh
+from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import zero
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned
@@ -73,15 +77,51 @@ def take_over(setup: Setup, left: Checkpoint) -> Array | None:
 
 
 def confirm(setup: Setup, array: Array, conditioned: Conditioned) -> Conditioned | None:
-    """Run one window of a class's conditioning writes; return the state now if it is still conditioned, else None.
+    """Write as when it was conditioned; return the state now if it is still conditioned, else None.
 
+    Drives side by side are refreshed by a protocol with visits; a drive must not settle anew, because a plateau after
+    days of idling is as long as that test. Anything else gets one window, which must be steady.
     Raises ``RigError`` or a child of it, as any measurement.
     """
-    range_percent = setup.protocol.steady.range_percent
-    now = confirmation.confirm(
-        setup, array, conditioned.writes, confirmation.as_settled(array, conditioned, range_percent)
+    if setup.protocol.visits is None or not array.geometry.is_side_by_side:
+        return _in_one_window(setup, array, conditioned)
+    with suppress(InvalidMeasurement):
+        return refresh.refresh(setup, array, conditioned, may_resettle=False)
+    return None
+
+
+def _in_one_window(setup: Setup, array: Array, conditioned: Conditioned) -> Conditioned | None:
+    """Confirm by the steady-state rule of the protocol, and the rate within its range."""
+    protocol, rule, writes = setup.protocol, setup.protocol.steady, conditioned.writes
+    window = ProcessWindow(protocol.ramp_s, protocol.window_s, rule.window)
+    setup.progress(f"{array.geometry}: confirm with {writes}", protocol.ramp_s + protocol.window_s)
+    run = fixed_time.prepared(setup, array, lambda: fixed_time.run(setup, array, writes, "refresh", window))
+    states = [steady_state.judge(member.round_iops(), rule) for member in run.of_members()]
+    now = steady_state.least(states)
+    reason = _objection(array, conditioned, states, rule.range_percent) if now.reached else now.describe()
+    setup.logbook.note(
+        "conditioning_confirmed",
+        geometry=str(array.geometry),
+        workload=str(writes),
+        confirmed=not reason,
+        reason=reason,
+        steady=asdict(now),
+        raw=run.raw,
     )
-    return replace(conditioned, state=now) if now else None
+    return None if reason else replace(conditioned, state=now)
+
+
+def _objection(array: Array, conditioned: Conditioned, states: Sequence[SteadyState], range_percent: float) -> str:
+    """Return the objection to rates that differ from those at which the array, or its drives, had settled."""
+    settled: Sequence[float | None] = [conditioned.state.average]
+    if array.geometry.is_side_by_side:
+        settled = [conditioned.rates.get(serial_of(drive)) for drive in array.members]
+    for state, before in zip(states, settled, strict=True):
+        if before is None:
+            return f"{state.average:.4g} IOPS, settled at an unknown rate"
+        if abs(state.average - before) > range_percent / 100 * before:
+            return f"{state.average:.4g} IOPS, settled at {before:.4g}"
+    return ""
 
 
 def _doubts(left: Checkpoint, members: Sequence[Drive], now: dict[str, Written]) -> list[str]:

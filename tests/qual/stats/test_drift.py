@@ -32,7 +32,7 @@ def reports(
     course: Course, capacity_s: float, noise: float, seed: int, rhythm: tuple[float, float] = (0.0, 600.0)
 ) -> Iterator[Interval]:
     """Yield reports without an end; ``rhythm`` is an amplitude and a period in seconds."""
-    chance, capacities, start_s = random.Random(seed), 0.0, 0.0
+    chance, capacities, start_s = random.Random(seed), 0.0, 0.0  # noqa: S311 (no secret)
     amplitude, period_s = rhythm
     phase = chance.uniform(0, 2 * math.pi)
     while True:

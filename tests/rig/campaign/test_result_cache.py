@@ -8,7 +8,7 @@ import pytest
 from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Look, Measured
+from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
@@ -34,7 +34,6 @@ VALUES: dict[str, object] = {
     "saturation": Saturation(RUN, 1 << 29),
     "loop": RoundsResult(RUN.geometry, LOOP, ((RUN,), (RUN,))),
     "rebuild": Rebuild(Geometry.parse("raid5x3-1rebuilding"), 60.0, 1 << 28, Measured((RUN,)), 0),
-    "look": Look(number=3, of=7, level=0.99, warmup_s=12.5),
 }
 
 

@@ -58,7 +58,7 @@ class LoadBench:
         iops = min(self.drive_iops, load.jobs * self.job_iops[load.engine])
         return LoadTrial(load.engine, load.jobs, iops, iops / load.jobs / self.job_iops[load.engine])
 
-    def choose(self, protocol: str = "sequential", **rule: object) -> DriveLoad:
+    def choose(self, protocol: str = "acceptance", **rule: object) -> DriveLoad:
         setup = Setup(
             machine=ScriptedMachine().on("sh", "-c", NUMA_NODES, answer=self.nodes),
             held=cast(Any, self),

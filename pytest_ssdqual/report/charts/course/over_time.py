@@ -164,7 +164,10 @@ def chart(notes: Notes, noted: NotedMeasurement, judged: Judged, key: str) -> Ch
 
 
 def _curves(notes: Notes, noted: NotedMeasurement, measure: PlottedFigure) -> list[DrawnSeries]:
-    """Return the first repeats, or all visits, by seconds or else by rounds; of drives side by side the average drive."""
+    """Return the first repeats, or all visits, by seconds or else by rounds.
+
+    Of drives side by side it is the average drive.
+    """
     most = None if noted.visited else MOST_RUNS
     runs = data.runs_of(notes.story.folder, noted)[:most]
     if runs:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -11,7 +10,6 @@ from support.builders import charted
 from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.stats.estimate import student_t
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import chart_of, data
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
