@@ -48,7 +48,6 @@ class EvidenceBuilder:
     family: ErrorControl = ALONE
     #: Name of the test's workload set or rounds.
     group: str = ""
-    #: Chunk size of all arrays.
     #: Returns the rounds whose cells the test judges.
     loop: Callable[[], RoundsResult] | None = None
 
