@@ -161,7 +161,8 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 # First: the hooks of other modules print the plan, and send it to the controller.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if RUN in session.config.stash:
+    # pytest calls this hook also after wrong marks were refused.
+    if RUN in session.config.stash and WRONG_MARKS not in session.config.stash:
         from pytest_ssdqual.plugin.session import controller
 
         controller.plan(session.config, session.items)
@@ -176,7 +177,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, start_path: Path) -> list[str]:
-    if QUALIFICATION not in config.stash:
+    if QUALIFICATION not in config.stash or WRONG_MARKS in config.stash:
         return []
     from pytest_ssdqual.plugin.session import controller
 
@@ -205,7 +206,8 @@ def pytest_runtest_makereport(
         from pytest_ssdqual.plugin.session import outcome
 
         run = item.config.stash[QUALIFICATION]
-        outcome.shape(item, call, report, junit=run.settings.junit_properties)
+        if outcome.is_concerned(item, call):
+            outcome.shape(item, call, report, junit=run.settings.junit_properties)
         if item.get_closest_marker("ssd_array"):
             applicability.classify(item, call, report, run.bay.drives)
     return report

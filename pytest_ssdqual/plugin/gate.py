@@ -53,8 +53,8 @@ class HardwareTests:
         elif report.outcome == "failed":
             self.in_error.add(test)
         elif report.outcome == "skipped":
-            known = UNDECIDED if "inconclusive" in outcomes else OBSERVED if outcomes else ""
-            self.skipped[test] = known or reason(report) or "no reason was given"
+            stated = OBSERVED if outcomes else reason(report)
+            self.skipped[test] = UNDECIDED if "inconclusive" in outcomes else stated or "no reason was given"
 
     @property
     def nothing_judged(self) -> str:

@@ -251,12 +251,16 @@ def test_a_locked_drive_side_by_side_is_left_out_and_the_others_are_judged(
     monkeypatch.setenv("SIMULATED_TROUBLE", "kernel:SSDQ0002")
     monkeypatch.setenv("SIMULATED_KERNEL", NOT_DEFECTIVE["locked"][0])
     run(inner, '"drive"').assert_outcomes(errors=2)
-    cases = inner.cases().values()
-    assert all("SSDQ0002" in case.message for case in cases)
-    assert any("sedutil-cli" in case.message for case in cases)
-    verdicts = inner.records("verdict")
-    assert {record["finding"] for record in verdicts if "finding" in record} <= {"inconclusive"}
-    assert {drive for record in inner.records("drives_left_out") for drive in record["drives"]} == {"SSDQ0002"}
+    others = ["SSDQ0001", "SSDQ0003", "SSDQ0004"]
+    for case in inner.cases().values():
+        assert case.outcome == "error"
+        assert "the others pass, there is no valid figure of SSDQ0002" in case.message
+        assert "sedutil-cli" in case.text + str(case.properties)
+        assert case.properties["ssd.drives"].split() == others
+    assert [record["outcome"] for record in inner.records("verdict")] == ["inconclusive"] * 2
+    assert [run["members"] for record in inner.records("measured") for run in record["runs"]] == [others] * 2
+    (left_out,) = inner.records("drives_left_out")
+    assert (list(left_out["drives"]), left_out["of"]) == (["SSDQ0002"], "conditioning")
 
 
 def test_a_member_that_md_dropped_unseen_makes_no_run_green(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +310,8 @@ def test_repaired_errors_fail_by_the_limit_of_the_spec(
 def test_the_health_of_all_drives_remarks_what_was_repaired(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "retries:SSDQ0003")
     run(inner, '"drive"', health=True).assert_outcomes(passed=3)
-    assert "drive or its link" in inner.cases()["test_health"].text + str(inner.records("verdict"))
+    (health,) = [record for record in inner.records("verdict") if record["test"].endswith("::test_health")]
+    assert any("drive or its link" in remark for remark in health["remarks"])
 
 
 def test_a_locked_drive_is_refused_in_the_plan_with_the_cure(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -300,7 +300,7 @@ ODD = """
         (
             "@pytest.mark.ssd_workload_set(READS)",
             "ssd_runs",
-            "the mark ssd_workload_set takes pytest_ssdqual.WorkloadSet, not Workload(",
+            "the mark ssd_workload_set takes pytest_ssdqual.WorkloadSet, not the Workload randread_4k_qd8",
         ),
         ("", "ssd_runs", "the test needs the mark ssd_workload_set(*sets)"),
         (
@@ -332,6 +332,8 @@ def test_marks_that_make_no_sense_are_one_sentence(inner: Inner, marks: str, fix
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*::test_it: *{sentence.replace('[', '[[]')}*"])
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
+    assert "the plan for" not in result.stdout.str()
+    assert inner.records("tests_planned") == []
 
 
 def test_a_loop_without_its_mark_says_which(inner: Inner) -> None:

@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.verdict import verdict as verdicts
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
-from pytest_ssdqual.rig.drives.failed import DriveFailures, serial_of
+from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL, DriveFailures, serial_of
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
@@ -88,4 +88,4 @@ def _drives(measured: Measured) -> set[str]:
 
 def _why(failures: DriveFailures, geometry: Geometry, workload: Workload) -> dict[str, str]:
     steps = (CampaignStep(kind, geometry, workload) for kind in (StepKind.MEASURED, StepKind.SATURATION))
-    return failures.left_out_of((geometry, workload.pattern), *steps)
+    return failures.left_out_of(FILL, CONDITIONING, (geometry, workload.pattern), *steps)

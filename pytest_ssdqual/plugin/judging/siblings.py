@@ -105,12 +105,13 @@ def _run(judged: Judgeable) -> Run | None:
 
 def _over_limit(verdicts: Sequence[Verdict]) -> dict[str, float | None]:
     """Return how good each drive is by its own limit: larger is better."""
-    found = {}
+    found: dict[str, float | None] = {}
     for verdict in verdicts:
         value, bound = verdict.estimate.value, verdict.limit.bound
         is_at_least = verdict.limit.direction is Direction.AT_LEAST
-        known = value > 0 and bound > 0 and math.isfinite(value)
-        found[verdict.subject.drive] = (value / bound if is_at_least else bound / value) if known else None
+        found[verdict.subject.drive] = None
+        if value > 0 and bound > 0 and math.isfinite(value):
+            found[verdict.subject.drive] = value / bound if is_at_least else bound / value
     return found
 
 

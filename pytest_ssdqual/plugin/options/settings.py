@@ -126,7 +126,9 @@ class Settings:
 
     def on_shared_path(self, *, acceptance: bool) -> str:
         """Return ``error``, ``warn`` or ``ignore``; ``auto`` depends on whether the protocol is for acceptance."""
-        return self.shared_path if self.shared_path != "auto" else "error" if acceptance else "warn"
+        if self.shared_path != "auto":
+            return self.shared_path
+        return "error" if acceptance else "warn"
 
 
 def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings | None:
@@ -204,8 +206,6 @@ def _required_claims(config: pytest.Config) -> tuple[str, ...] | None:
     """Return the claims that must be judged; ``pytest.UsageError`` for an unknown one."""
     if not gate.truth(config, "ssd_require_verdicts"):
         return ()
-    from difflib import get_close_matches
-
     from pytest_ssdqual.qual.spec.claims import Claim
     from pytest_ssdqual.report.run_summary.coverage import GROUPS
 
@@ -213,8 +213,7 @@ def _required_claims(config: pytest.Config) -> tuple[str, ...] | None:
     names = [name for text in config.getini("ssd_required_claims") for name in text.replace(",", " ").split()]
     for name in names:
         if name not in known:
-            close = get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"the claims are {', '.join(known)}"
+            hint = choice(name, known, "claims")
             raise pytest.UsageError(f"ssd_required_claims names an unknown claim {name!r}; {hint}")
     return tuple(dict.fromkeys(names)) or None
 
@@ -286,7 +285,7 @@ def _require_words(config: pytest.Config) -> None:
         value = config.getoption(name)
         if name == "ssd_spec" and value:
             value = value.split(",")
-        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        texts = value if isinstance(value, list) else [value]
         if any(isinstance(text, str) and not text.strip() for text in texts):
             option = "--" + name.replace("_", "-")
             raise pytest.UsageError(f"{option}= has no value (is a variable not set?): give one, or leave it out")

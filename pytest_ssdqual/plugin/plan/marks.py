@@ -399,8 +399,10 @@ def _given(item: pytest.Item, name: str, kind: type[T]) -> list[T]:
     for mark in item.iter_markers(name):  # nearest first: a function's mark replaces its module's
         wrong = next((each for each in mark.args if not isinstance(each, kind)), None)
         if wrong is not None:
+            is_own = isinstance(wrong, (Workload, WorkloadSet, Rounds))
+            found = f"the {type(wrong).__name__} {wrong}" if is_own else repr(wrong)
             raise pytest.UsageError(
-                f"{item.nodeid}: the mark {name} takes pytest_ssdqual.{kind.__name__}, not {wrong!r}"
+                f"{item.nodeid}: the mark {name} takes pytest_ssdqual.{kind.__name__}, not {found}"
             )
         if mark.args:
             return list(dict.fromkeys(mark.args))

@@ -116,6 +116,16 @@ def _restore(item: pytest.Item, report: pytest.TestReport) -> None:
             setattr(report, name, shaped[name])
 
 
+def is_concerned(item: pytest.Item, call: pytest.CallInfo[None]) -> bool:
+    """Return True if a report is about drives: other tests of the session keep pytest's own reports.
+
+    Fixtures of the session end after its last test, whichever that is.
+    """
+    uses_drives = any(name.startswith("ssd_") for name in getattr(item, "fixturenames", ()))
+    is_rig = call.excinfo is not None and isinstance(call.excinfo.value, RigError)
+    return marks.needs_drives(item) or uses_drives or is_rig
+
+
 def shape(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport, *, junit: bool) -> None:
     """Give the report of a hardware test its final form, but for its phase; ``junit``: with properties."""
     _shape(item, call, report, junit=junit)

@@ -350,7 +350,9 @@ class Recorder:
         for promise in verdict.coverage.missing if not found.nothing_judged(bay) else ():
             found.close(bay, str(promise), is_finding=False)
         if found.status(bay) == pytest.ExitCode.OK:
-            found.close(bay, "; ".join(each.removesuffix(".") for each in verdict.gaps), is_finding=False)
+            # Hardware tests without promises leave no gap.
+            sentences = verdict.gaps or (verdict.sentence,)
+            found.close(bay, "; ".join(each.removesuffix(".") for each in sentences), is_finding=False)
 
     def _add_used(self, budget: BudgetUse | None, caches: str) -> None:
         self._add(budget.facts() if budget else ())

@@ -29,6 +29,7 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.report.compare.baseline import Baseline, NoBaseline
 from pytest_ssdqual.report.resume.resume import Past
 from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.lock import is_in_use
 from pytest_ssdqual.report.run_folder.reader import (
     CacheLeftSwitched,
     LeftBehind,
@@ -166,9 +167,16 @@ class BayStart:
         return left_behind(self.settings.run_root, *([self.resumed.past.folder.parent] if self.resumed else []))
 
     def _remove_empty_arrays(self, bay: Bay, channel: Channel, journal: Journal) -> None:
-        """Remove the names without members that are left of arrays of killed runs on this machine."""
+        """Remove the names without members that are left of arrays of killed runs on this machine.
+
+        A run that still writes may be about to build the array that it planned, and no lease protects its name.
+        """
         machine_id = "" if self.settings.read_only else bay.facts.get("machine_id")
-        paths = {array.device for array in self._left().arrays if machine_id and array.machine_id == machine_id}
+        arrays = [array for array in self._left().arrays if machine_id and array.machine_id == machine_id]
+        own, folders = journal.path.resolve(), {array.run_folder for array in arrays}
+        in_use = {folder for folder in folders if folder.resolve() != own and is_in_use(folder)}
+        planned_now = {array.device for array in arrays if array.run_folder in in_use}
+        paths = {array.device for array in arrays} - planned_now
         if removed := mdadm.remove_empty(channel, sorted(paths)):
             journal.note("leftovers_removed", files=list(removed))
 

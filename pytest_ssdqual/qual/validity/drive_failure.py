@@ -98,6 +98,8 @@ class FailureAttribution:
     why: str = ""
     #: Serial numbers of the drives that ``why`` is about, none of which is called defective.
     about: tuple[str, ...] = ()
+    #: The part of ``why`` that says what a person can do.
+    cure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,7 @@ def _explained(suspects: Sequence[_Suspect]) -> FailureAttribution:
     cure = TELL_APART if reason.fault is Fault.LINK else reason.cure
     quoted = [word.line.describe() for suspect in alike for word in suspect.words if word.meaning is reason][:QUOTED]
     parts = (beginning, cure, f"kernel: {' | '.join(quoted)}" if quoted else "")
-    return FailureAttribution(_ORIGINS[reason.fault], why="; ".join(filter(None, parts)), about=serials)
+    return FailureAttribution(_ORIGINS[reason.fault], why="; ".join(filter(None, parts)), about=serials, cure=cure)
 
 
 def _without_suspects(error: str, shared: Sequence[_Word]) -> FailureAttribution:
@@ -261,7 +263,7 @@ def _without_suspects(error: str, shared: Sequence[_Word]) -> FailureAttribution
             if word := next((word for word in shared if word.meaning.fault is fault), None):
                 parts = (f"the kernel reports a fault of the host: {word.meaning.text}", word.meaning.cure)
                 why = f"{'; '.join(filter(None, parts))}; kernel: {word.line.describe()}"
-                return FailureAttribution(_ORIGINS.get(fault, FailureOrigin.HOST), why=why)
+                return FailureAttribution(_ORIGINS.get(fault, FailureOrigin.HOST), why=why, cure=word.meaning.cure)
     return FailureAttribution(FailureOrigin.UNKNOWN)
 
 
@@ -332,7 +334,7 @@ def _reason(
     given_up = next((index for index, word in enumerate(own) if word.meaning.fault is Fault.GIVEN_UP), len(own))
     is_gone = drive.present is False or given_up < len(own)
     refusal = None if is_gone else first(own, Fault.REFUSED)
-    if reason := first(own, Fault.PERSON) or refusal:
+    if reason := _person(own, earlier, shared if has_lost else ()) or refusal:
         return reason
     loss = first(own, Fault.GIVEN_UP, Fault.SILENT)
     everyone = (*earlier, *shared) if has_lost else tuple(earlier)
@@ -347,6 +349,20 @@ def _reason(
     if drive.is_faulty and own and all(word.meaning.fault is Fault.CONSEQUENCE for word in own):
         return _TAKEN_OUT
     return first(own, Fault.UNKNOWN)
+
+
+def _person(own: Sequence[_Word], earlier: Sequence[_Word], shared: Sequence[_Word]) -> Meaning | None:
+    """Return the reason if a person or another program took the drive away, or the path before it did; else None.
+
+    A drive that announces its namespaces again after it stopped answering has done so by itself.
+    """
+    persons = (word for word in own if word.meaning.fault is Fault.PERSON)
+    by_others = (word for word in persons if word.meaning is not fault_signatures.RESCANNED or word in earlier)
+    person = next(by_others, None)
+    if person is None or person.meaning not in fault_signatures.ALSO_BY_KERNEL:
+        return person.meaning if person else None
+    before = [word.meaning for word in (*own, *shared) if word.place < person.place]
+    return next((meaning for meaning in before if meaning.fault is Fault.PATH), person.meaning)
 
 
 def _first(words: Sequence[_Word], meaning: Meaning) -> Sequence[_Word]:

@@ -119,8 +119,9 @@ _NVME: Mapping[tuple[int, int], Meaning] = {
     (2, 0x86): LOCKED,
     (2, 0x87): UNWRITTEN,
     (2, 0x88): MISFIT,
+    # Internal Path Error: inside the controller.
+    (3, 0x00): PROVES_NOTHING,
     # Given by the driver to the requests of a controller that it resets or has given up.
-    (3, 0x00): PROVES_NOTHING,  # Internal Path Error: inside the controller
     (3, 0x70): CONSEQUENCE,
     (3, 0x71): CONSEQUENCE,
 }

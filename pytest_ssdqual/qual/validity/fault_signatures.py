@@ -53,6 +53,11 @@ LINK_EVENT = Meaning(Fault.LINK, "its link failed")
 BAD_TRANSFER = fault_codes.DAMAGED_ON_THE_WAY
 ADAPTER = Meaning(Fault.PATH, "the adapter failed or was reset", _ADAPTER)
 TAKEN_AWAY = Meaning(Fault.PERSON, "a person pressed the button of its slot", "leave the drives alone while they run")
+DISCONNECTED = Meaning(Fault.PERSON, "another program disconnected it", "leave the connection alone during a run")
+RESCANNED = Meaning(Fault.PERSON, "another program changed its namespaces", fault_codes.LET_FINISH)
+#: What the kernel does by itself, too: it removes a controller that it could not reconnect (fabrics.c,
+#: nvmf_reconnect_or_remove), and a drive that has recovered may announce its namespaces again.
+ALSO_BY_KERNEL = DISCONNECTED, RESCANNED
 RESET_BY_HAND = Meaning(Fault.REFUSED, "another program reset its controller", fault_codes.LET_FINISH)
 LOST_INTERRUPT = Meaning(Fault.HOST, "an interrupt was lost, though the drive had answered", _INTERRUPTS)
 CRASH = Meaning(Fault.HOST, "the kernel had a fault of its own", _OTHER_KERNEL)
@@ -73,14 +78,8 @@ SIGNATURES: tuple[Wording, ...] = (
         TAKEN_AWAY, r"Attention button pressed|[Bb]utton (press|ignore)|due to button press",
         "drivers/pci/hotplug/pciehp_ctrl.c, pciehp_hpc.c",
     ),
-    Wording(
-        Meaning(Fault.PERSON, "another program disconnected it", "leave the connection alone during a run"),
-        r"Removing ctrl: NQN", "drivers/nvme/host/fabrics.c, core.c",
-    ),
-    Wording(
-        Meaning(Fault.PERSON, "another program changed its namespaces", fault_codes.LET_FINISH),
-        r"rescanning namespaces", "drivers/nvme/host/core.c, nvme_handle_aen_notice",
-    ),
+    Wording(DISCONNECTED, r"Removing ctrl: NQN", "drivers/nvme/host/fabrics.c, core.c"),
+    Wording(RESCANNED, r"rescanning namespaces", "drivers/nvme/host/core.c, nvme_handle_aen_notice"),
     Wording(RESET_BY_HAND, r"nvme[0-9]+: resetting controller$", "drivers/nvme/host/ioctl.c, NVME_IOCTL_RESET"),
     Wording(RESET_BY_HAND, r"CSTS=0x1[014589cd]\b", "drivers/nvme/host/pci.c, NVMe base: CSTS.NSSRO"),
     Wording(fault_codes.ACTIVATING, r"[Ff](irm)?w(are)? activation", "drivers/nvme/host/core.c, nvme_fw_act_work"),

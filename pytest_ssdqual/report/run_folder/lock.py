@@ -37,7 +37,7 @@ class FolderLock:
 
     def require_alone(self) -> None:
         """Raise ``StillWritten`` if another writer is active: a worker may outlive its parent process."""
-        for path in sorted(self._folder.glob(".*.lock")):
+        for path in _locks(self._folder):
             if path != self._path:
                 os.close(_locked(self._folder, path))
 
@@ -46,6 +46,20 @@ class FolderLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def is_in_use(folder: Path) -> bool:
+    """Return True if a process writes into ``folder``, this one included, or if that cannot be determined."""
+    try:
+        for path in _locks(folder):
+            os.close(_locked(folder, path))
+    except JournalError:
+        return True
+    return False
+
+
+def _locks(folder: Path) -> list[Path]:
+    return sorted(folder.glob(".*.lock"))
 
 
 def _unwritable(folder: Path, error: OSError) -> JournalError:

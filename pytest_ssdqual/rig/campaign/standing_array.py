@@ -24,7 +24,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     Refresh,
 )
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
-from pytest_ssdqual.rig.drives.failed import serial_of
+from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL, serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -87,7 +87,7 @@ class StandingArray:
         """
         array = self._with_usable()
         subjects = [(each, step.pattern) for each in (step.geometry, self._bare and self._bare.geometry)]
-        left_out = self.setup.failures.left_out_of(*subjects, step)
+        left_out = self.setup.failures.left_out_of(FILL, CONDITIONING, *subjects, step)
         reasons = {name: left_out[name] for name in map(serial_of, array.members) if name in left_out}
         is_array = not array.geometry.is_side_by_side
         if reasons and (is_array or len(reasons) == len(array.members)):
@@ -99,9 +99,9 @@ class StandingArray:
         return array.without(reasons)
 
     def _with_usable(self) -> Array:
-        """Return the array that stands, drives side by side without failed ones; ``DriveFailed`` if that is none."""
+        """Return the array that stands, drives side by side as far as they can be used; see ``usable``."""
         array = self.require()
-        if array.geometry.is_side_by_side and self.setup.failures.failed:
+        if array.geometry.is_side_by_side and self.setup.failures.has_unusable:
             usable = self.setup.failures.usable(array.geometry, self.setup.held.drives)
             self.array = array = array.without({serial_of(drive) for drive in array.members if drive not in usable})
         return array
@@ -158,7 +158,7 @@ class StandingArray:
         self.close()
         if not self._taken_over(step):
             build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill)
-            self.array = self._isolated(step.geometry, "fill", build)
+            self.array = self._isolated(step.geometry, FILL, build)
         array = self.require()
         self.condition = ArrayCondition(step.geometry, step.fill).after(step)
         self._bare = array if step.geometry.is_side_by_side and not step.anew else None
@@ -189,7 +189,7 @@ class StandingArray:
         self.condition = replace(self.condition, pattern=None)
         if step.geometry == self.condition.drives:
             self.condition = replace(self.condition, drives_pattern=None)
-        work = partial(self._isolated, step.geometry, "conditioning", partial(self._settled, step))
+        work = partial(self._isolated, step.geometry, CONDITIONING, partial(self._settled, step))
         self._keep(step, self.cache.unless_failed(step.failure_key, work))
 
     def _refresh(self, step: Refresh) -> None:
@@ -208,7 +208,7 @@ class StandingArray:
         conditioned, array = self._conditioned, self._with_usable()
         if conditioned is None:
             return None
-        left_out = self.setup.failures.left_out_of(subject)
+        left_out = self.setup.failures.left_out_of(FILL, CONDITIONING, subject)
         found = refresh.refresh(self.setup, array.without(left_out), conditioned)
         readopt_array.count(self.setup, array, "conditioned")
         return found

@@ -9,6 +9,8 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 
 AWAIT = scripts.text("await_answer.sh")
+#: Instead of a number of requests: nothing was read.
+UNREAD = "unread"
 #: Seconds that the command may take beyond the time that it waits.
 GRACE_S = 60.0
 
@@ -26,6 +28,9 @@ def unanswered(machine: Machine, paths: Sequence[str], limit_s: float) -> dict[s
     silent = {}
     for line in lines:
         path, _, flying = line.rpartition(" ")
+        if flying == UNREAD:
+            silent[path] = "cannot be read: its device node cannot be opened, or the machine has no dd"
+            continue
         requests = f"{flying} request{'' if flying == '1' else 's'} in flight"
         waiting = format_duration(max(1.0, float(waited)))
         silent[path] = f"does not answer: a read of it has been waiting for {waiting}, {requests}"

@@ -20,6 +20,8 @@ from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, RigError
 
 T = TypeVar("T")
+#: Subjects of the preparation of drives: one that is left out of either is no longer side by side with the others.
+FILL, CONDITIONING = "fill", "conditioning"
 
 
 class DriveFailed(RigError):
@@ -97,16 +99,27 @@ class DriveFailures:
         """Return the failed drives among ``members``."""
         return tuple(self.failed[name] for name in map(serial_of, members) if name in self.failed)
 
-    def usable(self, geometry: Geometry, drives: Sequence[Drive]) -> tuple[Drive, ...]:
-        """Return the members of ``geometry``, the first of ``drives``; of drives side by side without failed ones.
+    @property
+    def has_unusable(self) -> bool:
+        """True if a drive has failed, or was not prepared with the others side by side."""
+        return bool(self.failed or self.left_out_of(FILL, CONDITIONING))
 
-        ``DriveFailed`` if a member of an array has failed, or if all drives side by side have.
+    def usable(self, geometry: Geometry, drives: Sequence[Drive]) -> tuple[Drive, ...]:
+        """Return the members of ``geometry``, the first of ``drives``; of drives side by side those that can be used.
+
+        These have not failed, and nothing prevented their preparation. ``DriveFailed`` if a member of an array has
+        failed, or if all drives side by side have; ``InvalidMeasurement`` if none of these is left for another reason.
         """
         members = tuple(drives[: geometry.width])
         lost = self.among(members)
         if lost and (not geometry.is_side_by_side or len(lost) == len(members)):
             raise DriveFailed(str(geometry), lost)
-        return tuple(drive for drive in members if serial_of(drive) not in self.failed)
+        unprepared = self.left_out_of(FILL, CONDITIONING) if geometry.is_side_by_side else {}
+        left = tuple(drive for drive in members if serial_of(drive) not in {*self.failed, *unprepared})
+        if members and not left:
+            reasons = "; ".join((*(each.sentence for each in lost), *unprepared.values()))
+            raise InvalidMeasurement(f"no drive of {geometry} can be used: {reasons}")
+        return left
 
     def left_out_of(self, *subjects: Hashable) -> dict[str, str]:
         """Return the reasons of the drives that were left out of any of ``subjects``, by serial number."""

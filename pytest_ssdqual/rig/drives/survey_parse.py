@@ -71,6 +71,7 @@ KINDS = {
     "reserved": RecordKind(3, 1),
     "signature": RecordKind(2),
     "allocated": RecordKind(3, 1),
+    "blind_drive": RecordKind(3),
     "blind": RecordKind(2),
     "end": RecordKind(0, 0, required=True),
 }
@@ -299,6 +300,8 @@ def _united(lsblk_json: str, facts: str, candidates: frozenset[str]) -> Topology
         draft.blind[BlindSpot(Source.OPENERS, CONTAINED)] = None
     for source, why in records["blind"]:
         draft.blind[BlindSpot(Source(source), safe_text.line(why))] = None
+    for source, path, why in records["blind_drive"]:
+        draft.blind[BlindSpot(Source(source), safe_text.line(why), path)] = None
     silent = {kname for kname, uses in draft.uses.items() if any(use.kind is UseKind.SILENT for use in uses)}
     there = candidates & draft.nodes.keys() - silent
     _require_probed(draft, records, there)

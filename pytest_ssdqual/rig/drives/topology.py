@@ -67,6 +67,8 @@ class BlindSpot:
     source: Source
     #: Phrase without a full stop.
     why: str
+    #: Node of the only drive that it is about; empty: it is about the machine.
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

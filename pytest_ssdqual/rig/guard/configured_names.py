@@ -32,6 +32,12 @@ NAME = re.compile(
 GLOB = re.compile(r"/dev/[^\s,:;\"'<>]*[*?\[]")
 #: DRBD's index of a drive's metadata: ``meta-disk /dev/sdc[0];``, which is no glob.
 INDEX = re.compile(r"\[\d+\]")
+#: Files with a syntax of their own, as scripts/configured_names.sh lists them. The end of the whole path decides: a
+#: unit ``srv-multipath.mount`` has the syntax of units.
+LIBVIRT = re.compile(r"/etc/libvirt/(qemu|storage)/[^/]+\.xml\Z")
+MULTIPATH = re.compile(r"/etc/multipath(\.conf|/conf\.d/[^/]+\.conf)\Z")
+DRBD = re.compile(r"/etc/drbd(\.conf|\.d/[^/]+)\Z")
+MDADM = re.compile(r"/etc/(mdadm/)?mdadm\.conf(\.d/[^/]+\.conf)?\Z")
 WWID = re.compile(r"""^\s*wwid\s+"?([^"\s]+)"?\s*$""")
 #: udev leaves these and everything that is not ASCII unchanged in the names of its links, and escapes the rest.
 PLAIN = re.compile(r"[A-Za-z0-9#+.:=@_/\-\x80-\U0010ffff]")
@@ -67,16 +73,16 @@ def names(machine: Machine, topology: Topology) -> dict[str, tuple[Naming, ...]]
 
 def parse(file: str, text: str) -> Iterator[Naming]:
     """The names in one configuration file."""
-    if file.endswith(".xml"):
+    if LIBVIRT.search(file):
         yield from _words(file, re.sub(r"<!--.*?(?:-->|\Z)", " ", text, flags=re.DOTALL))
-    elif "multipath" in file:
+    elif MULTIPATH.search(file):
         yield from _of_multipath(file, text)
     else:
         for line in text.splitlines():
             line = line.strip()
-            if "drbd" in file:
+            if DRBD.search(file):
                 yield from _words(file, INDEX.sub(" ", line.partition("#")[0]))
-            elif "mdadm" in file:
+            elif MDADM.search(file):
                 line = line.partition("#")[0]
                 # An indented line continues the one before, so it may belong to an ARRAY as well.
                 if not re.match(r"(?i)(device|mailaddr|program|create|homehost|auto|policy)\b", line):

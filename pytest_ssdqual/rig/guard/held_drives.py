@@ -35,8 +35,8 @@ class HeldDrives:
         """Take the lease on ``terms``, then recheck the drives.
 
         ``contents`` is what was on the drives when the guard passed them, by kernel name. ``unchecked`` are the sources
-        that may be blind in every check. Raises ``LeaseTaken``, or
-        ``DriveRefused`` if a drive has come into use since, or has content that it did not have then.
+        that may be blind in every check. Raises ``LeaseTaken``, or ``DriveRefused`` if a drive has come into use since,
+        or has content that it did not have then.
         """
         self.drives = tuple(drives)
         self._terms = terms

@@ -7,7 +7,7 @@ destructive step, accesses a machine.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pytest_ssdqual.qual import safe_text
@@ -296,16 +296,18 @@ def recheck(
 
     ``known`` is what an earlier call returned, the content of each drive by its kernel name: new content is a reason,
     unless it is a superblock of ``known_uuids`` (UUIDs in any spelling). ``unchecked``: sources that may be blind.
-    ``may_be_gone``: a drive that ``is_gone`` is
-    no reason. ``may_have_data``: nor are data without a signature, or blocks that cannot be read. Costs three commands
-    for any number of drives. Raises ``DriveRefused`` with every reason; ``DrivesGone`` or ``DriveSilent`` if that is
-    the only one.
+    ``may_be_gone``: a drive that ``is_gone`` is no reason. ``may_have_data``: nor are data without a signature, or
+    blocks that cannot be read. Costs three commands for any number of drives. Raises ``DriveRefused`` with every
+    reason; ``DrivesGone`` or ``DriveSilent`` if that is the only one.
     """
     topology = survey(machine, [drive.kname for drive in drives])
     there = sorted(topology.candidates)
     topology = content.examined(machine, topology, there, known_uuids)
     contents = {kname: consent.content(topology, kname) for kname in there}
-    refused = list(blind(topology, unchecked))
+    lost = {f"/dev/{drive.kname}" for drive in drives if is_gone(topology, drive)}
+    # What a drive that is gone does not answer is no further objection.
+    open_questions = replace(topology, blind=tuple(spot for spot in topology.blind if spot.path not in lost))
+    refused = list(blind(open_questions, unchecked))
     gone = tuple(drive for drive in drives if is_gone(topology, drive) and not may_be_gone)
     for drive in drives:
         if may_be_gone and is_gone(topology, drive):

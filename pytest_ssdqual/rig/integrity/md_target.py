@@ -56,6 +56,8 @@ class MdTarget:
     #: Numbers of the drives that have this run's superblock.
     _bearing: set[int] = field(default_factory=set)
     _purged: bool = False
+    #: The most members that may be missing now: those failed on purpose, and not yet known to be rebuilt.
+    _missing: int = 0
 
     def build(self, history: StepSequence) -> TargetLayout:
         """Purge the drives once, and build the array of the first of them. ``RigError`` or a child of it."""
@@ -131,6 +133,7 @@ class MdTarget:
         """See ``IntegrityTarget``."""
         membership.require(self.setup.held, self.setup.machine, self._known, [self._drive(drive)])
         membership.fail(self.setup.machine, self.array, self._drive(drive))
+        self._missing += 1
 
     def remove(self, drive: int) -> None:
         """See ``IntegrityTarget``."""
@@ -168,6 +171,7 @@ class MdTarget:
             if idle and state.degraded == missing and (missing or self._agrees()):
                 if objections := state.objections(missing):
                     raise RigError(f"{self.array.path} is not healthy: {'; '.join(objections)}")
+                self._missing = missing
                 return
             idle_since = (idle_since or now_s) if idle else None
             if now_s > end or (idle_since and now_s - idle_since > START_S):
@@ -221,7 +225,8 @@ class MdTarget:
         """Stop the array, and erase this run's superblocks."""
         if self._array:
             array, self._array = self._array, None
-            array_lifecycle.take_down(self.setup, array.path, self._drives(sorted(self._bearing)), array.uuid)
+            members, missing = self._drives(sorted(self._bearing)), self._missing
+            array_lifecycle.take_down(self.setup, array.path, members, array.uuid, missing)
             self._bearing.clear()
 
     def _purge(self) -> None:
@@ -232,7 +237,7 @@ class MdTarget:
 
     def _created(self, geometry: Geometry, bitmap: str, *, zeroed: bool) -> Array:
         setup, members = self.setup, self.setup.held.drives[: geometry.width]
-        self._bearing = set(range(1, geometry.width + 1))
+        self._bearing, self._missing = set(range(1, geometry.width + 1)), 0
         settings = replace(setup.protocol.array, bitmap=cast("Bitmap", bitmap))
         array = self._array = array_lifecycle.create(
             setup, geometry, members, settings, zeroed=zeroed, used_bytes=self._used_bytes(members),

@@ -25,10 +25,11 @@ nodes() {
     done
 }
 opened() {
+    # By the environment: the option -v takes no lines in gawk --posix and original-awk.
     # shellcheck disable=SC2012  # find of busybox prints no modes and no targets; names of /proc are numbers
-    ls -ln /proc/[0-9]*/fd 2>/dev/null | awk -v nodes="$(nodes "$@")" '
+    ls -ln /proc/[0-9]*/fd 2>/dev/null | nodes=$(nodes "$@") awk '
         BEGIN {
-            count = split(nodes, words, /[ \n]+/)
+            count = split(ENVIRON["nodes"], words, /[ \n]+/)
             for (i = 1; i <= count; i++) { split(words[i], part, "="); of[part[1]] = part[2]; kind[part[1]] = part[3] }
         }
         /^\/.*\/fd:$/ { pid = $0; sub(/\/fd:$/, "", pid); sub(/.*\//, "", pid); next }

@@ -12,8 +12,12 @@ use constant {
     NVME_ID => 0x4E40, NVME_ADMIN => 0xC0484E41, NVME_IO => 0xC0484E43,
 };
 my $wide = length(pack('P', '')) == 8;    # the layouts below are those of 64-bit kernels
+my $narrow = 'a program of 32 bits cannot ask for the reservations of';
 
 sub tell_of { print map { "$_\0" } @_ }
+
+# The reservations of a drive are not known. Returns nothing, which callers return.
+sub blind { tell_of('blind_drive', 'reservations', @_); return }
 
 # The kernel keeps the file of a loop device open, no process does; its name may be lost. LOOP_GET_STATUS64 reports the
 # device that the file is on, and the one that it is.
@@ -68,9 +72,10 @@ sub nvme {
 sub nvme_namespace {
     my ($path, $device) = @_;
     my $nsid = ioctl($device, NVME_ID, 0) or return;
+    return blind($path, "$narrow $path") unless $wide;
     my ($identity, $report);
     my $status = nvme($device, NVME_ADMIN, 0x06, $nsid, $identity, 0);
-    return tell_of('blind', 'reservations', "whether $path has further ports is not known: Identify ended with $status") if $status;
+    return blind($path, "whether $path has further ports is not known: Identify ended with $status") if $status;
     my ($size, $used, $shared, $capabilities) = unpack 'Q x8 Q x6 CC', $identity;
     tell_of('allocated', $path, $used, $size);    # NUSE, NSZE
     tell_of('multiport', $path) if $shared & 1;
@@ -79,7 +84,7 @@ sub nvme_namespace {
     # Host Identifier Inconsistent Format: hosts have identifiers of 128 bits.
     $status = nvme($device, NVME_IO, 0x0E, $nsid, $report, 1023, 1) if $status == 0x18;
     return if $status == 1;    # Invalid Command Opcode
-    return tell_of('blind', 'reservations', "reservations of $path could not be read: the report ended with $status") if $status;
+    return blind($path, "reservations of $path could not be read: the report ended with $status") if $status;
     my ($type, $low, $high) = unpack 'x4 CCC', $report;
     tell_of('reserved', $path, $type, $low | $high << 8);
 }
@@ -94,7 +99,7 @@ sub reserve_in {
         my $header = pack 'llCCSLQQQLLlx4QCCCCSSlLLx4', ord('S'), -3, 10, 64, 0, 1024,
             (map { unpack 'Q', pack 'P', $_ } $data, $cdb, $sense), 5000, 0, 0, 0, (0) x 9;
         unless (ioctl($device, SG_IO, $header)) {
-            tell_of('blind', 'reservations', "reservations of $path could not be read: $!") unless $! == ENOTTY || $! == EINVAL;
+            blind($path, "reservations of $path could not be read: $!") unless $! == ENOTTY || $! == EINVAL;
             return;
         }
         my ($status, $host, $driver) = unpack 'x64 C x3 SS', $header;
@@ -104,7 +109,7 @@ sub reserve_in {
         next if $status == 2 && $key == 6 && $try == 1;                      # UNIT ATTENTION
         return if $status == 2 && $key == 5;                                 # ILLEGAL REQUEST
         my $why = sprintf 'status %#x, sense key %#x', $status, $key;
-        return tell_of('blind', 'reservations', "reservations of $path could not be read: $why");
+        return blind($path, "reservations of $path could not be read: $why");
     }
 }
 
@@ -119,6 +124,7 @@ sub scsi {
     return if $vendor =~ /^ATA\b/;
     if (open my $file, '<:raw', "$sysfs/device/inquiry") { read $file, $inquiry, 96 }
     tell_of('multiport', $path) if length $inquiry > 6 && ord(substr $inquiry, 6) & 0x10;
+    return blind($path, "$narrow $path") unless $wide;
     my $keys = reserve_in($path, $device, 0);
     return unless defined $keys;
     my $held = reserve_in($path, $device, 1);
@@ -132,8 +138,7 @@ my $mode = shift @ARGV;
 if ($mode eq 'loops') { loops(@ARGV) }
 else {
     exclusive(@ARGV);
-    tell_of('blind', 'reservations', 'a program of 32 bits cannot ask drives for reservations') unless $wide;
-    for my $path ($wide ? @ARGV : ()) {
+    for my $path (@ARGV) {
         next unless sysopen(my $device, $path, O_RDONLY | O_NONBLOCK);
         nvme_namespace($path, $device);
         scsi($path, $device);

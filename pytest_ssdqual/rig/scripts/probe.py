@@ -12,12 +12,20 @@ import time
 
 LOOP_GET_STATUS64, SG_IO = 0x4C05, 0x2285
 NVME_ID, NVME_ADMIN, NVME_IO = 0x4E40, 0xC0484E41, 0xC0484E43
+#: The layouts below are those of 64-bit kernels.
+WIDE = struct.calcsize("P") == 8
+NARROW = "a program of 32 bits cannot ask for the reservations of"
 
 
 def emit(*fields: object) -> None:
     """Print a record."""
     sys.stdout.buffer.write(b"".join(os.fsencode(str(field)) + b"\0" for field in fields))
     sys.stdout.buffer.flush()
+
+
+def blind(path: str, why: str) -> None:
+    """Print that the reservations of a drive are not known."""
+    emit("blind_drive", "reservations", path, why)
 
 
 def loops(paths: "list[str]") -> None:
@@ -81,11 +89,11 @@ def nvme_namespace(path: str, device: int) -> None:
         nsid = fcntl.ioctl(device, NVME_ID, 0)
     except OSError:
         return None
+    if not WIDE:
+        return blind(path, f"{NARROW} {path}")
     status, identity = nvme(device, NVME_ADMIN, 0x06, nsid, 0)
     if status:
-        return emit(
-            "blind", "reservations", f"whether {path} has further ports is not known: Identify ended with {status}"
-        )
+        return blind(path, f"whether {path} has further ports is not known: Identify ended with {status}")
     size, _, used = struct.unpack_from("<QQQ", identity)
     emit("allocated", path, used, size)  # NUSE, NSZE
     if identity[30] & 1:
@@ -98,9 +106,7 @@ def nvme_namespace(path: str, device: int) -> None:
     if status == 1:  # Invalid Command Opcode
         return None
     if status:
-        return emit(
-            "blind", "reservations", f"reservations of {path} could not be read: the report ended with {status}"
-        )
+        return blind(path, f"reservations of {path} could not be read: the report ended with {status}")
     return emit("reserved", path, report[4], report[5] | report[6] << 8)
 
 
@@ -117,7 +123,7 @@ def reserve_in(path: str, device: int, action: int) -> "bytes | None":
             fcntl.ioctl(device, SG_IO, header, True)
         except OSError as problem:
             if problem.errno not in (errno.ENOTTY, errno.EINVAL):
-                emit("blind", "reservations", f"reservations of {path} could not be read: {problem.strerror}")
+                blind(path, f"reservations of {path} could not be read: {problem.strerror}")
             return None
         status, host, driver = struct.unpack_from("B3xHH", header, 64)
         if not status and not host and not driver & 7:
@@ -129,11 +135,7 @@ def reserve_in(path: str, device: int, action: int) -> "bytes | None":
         if again and status == 2 and key == 6:  # UNIT ATTENTION
             continue
         if status != 2 or key != 5:  # ILLEGAL REQUEST
-            emit(
-                "blind",
-                "reservations",
-                f"reservations of {path} could not be read: status {status:#x}, sense key {key:#x}",
-            )
+            blind(path, f"reservations of {path} could not be read: status {status:#x}, sense key {key:#x}")
         return None
     return None
 
@@ -148,6 +150,9 @@ def scsi(path: str, device: int) -> None:
         return
     if len(inquiry) > 6 and inquiry[6] & 0x10:
         emit("multiport", path)
+    if not WIDE:
+        blind(path, f"{NARROW} {path}")
+        return
     keys = reserve_in(path, device, 0)
     held = None if keys is None else reserve_in(path, device, 1)
     if keys is not None and held is not None:
@@ -169,11 +174,7 @@ def main(mode: str, paths: "list[str]") -> None:
     if mode == "loops":
         return loops(paths)
     exclusive(paths)
-    # The layouts above are those of 64-bit kernels.
-    wide = struct.calcsize("P") == 8
-    if not wide:
-        emit("blind", "reservations", "a program of 32 bits cannot ask drives for reservations")
-    for path in paths if wide else []:
+    for path in paths:
         try:
             device = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:

@@ -6,7 +6,8 @@
 # Arguments: $1 and $2 the texts of probe.pl and probe.py; $3... nodes of drives that may be destroyed.
 # Output: records: the kind and then its fields, each ended by NUL. No shell variable, no file of sysfs read here and no
 #   name of a process has a NUL in it, so no value can end its field. `blind SOURCE WHY` is a source that cannot answer
-#   on this machine (topology.Source); a source that the kernel does not have is not blind. At last `end`.
+#   on this machine (topology.Source), `blind_drive SOURCE NODE WHY` one that cannot answer about this drive; a source
+#   that the kernel does not have is not blind. At last `end`.
 # Exit status: not used; an answer without `end` was cut short.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
@@ -91,9 +92,12 @@ for exporter in nvmet:nvmet target_core_mod:target usb_f_mass_storage:usb_gadget
 done
 # An exporter that is built into the kernel has no directory in /sys/module.
 built_in=' (nvmet_register_transport|target_depend_item|fsg_common_create_luns)$'
-if [ -d "$config" ] && ! grep -q '/sys/kernel/config .* - configfs ' "$proc/self/mountinfo" &&
-    symbol=$(grep -m 1 -o -E "$built_in" "$proc/kallsyms"); then
-    tell blind exports "the kernel has${symbol%%_*} built in, and configfs is not mounted on $config"
+if [ -d "$config" ] && ! grep -q '/sys/kernel/config .* - configfs ' "$proc/self/mountinfo"; then
+    if symbol=$(grep -m 1 -o -E "$built_in" "$proc/kallsyms"); then
+        tell blind exports "the kernel has${symbol%%_*} built in, and configfs is not mounted on $config"
+    elif ! read -r line <"$proc/kallsyms"; then
+        tell blind exports "configfs is not mounted on $config, and $proc/kallsyms does not show what is built in"
+    fi
 fi 2>/dev/null
 for f in "$sys"/kernel/config/nvmet/subsystems/*/namespaces/*/device_path; do
     [ -r "$f" ] || continue
@@ -279,8 +283,9 @@ done
 for f in $suspects; do
     if ! still_hides "$f" || ! still_hides "$f"; then continue; fi
     name=unknown
-    { read -r name <"${f%/fd/*}/comm"; } 2>/dev/null
-    tell blind openers "files that processes have open cannot be looked at, such as those of $name"
+    p=${f%/fd/*}
+    { read -r name <"$p/comm"; } 2>/dev/null
+    tell blind openers "files that processes have open cannot be looked at, such as fd ${f##*/} of $name (pid ${p##*/})"
     break
 done
 # Processes may be hidden as a whole: by hidepid, a user namespace, or a /proc of other processes than one's own.
@@ -305,7 +310,7 @@ if [ $# -gt 0 ]; then
         else
             for f; do
                 found=$(signs TYPE,UUID "$f") || ! head -c 4096 "$f" >/dev/null 2>&1 ||
-                    tell blind signatures "wipefs fails for $f, which can be read"
+                    tell blind_drive signatures "$f" "wipefs fails for $f, which can be read"
                 [ -z "$found" ] || printf '%s\n' "$found" | while read -r kind; do tell signature "$f" "$kind"; done
             done
         fi

@@ -95,6 +95,13 @@ def test_a_hollow_promise_is_named_on_all_surfaces(inner: Inner) -> None:
     assert "not tested" in (folder / "report.html").read_text()
 
 
+def test_a_run_of_plain_asserts_says_why_it_is_not_green(inner: Inner) -> None:
+    write(inner)
+    inner.pytester.makepyfile(test_plain="import pytest\n\n@pytest.mark.ssd_array('drive')\ndef test_plain(): pass")
+    assert verdict_of(inner, NOTHING, "test_plain.py").verdict.fitness is Fitness.NO_VERDICT
+    assert "No promise was judged in this run" in inner.all_cases()["not green"].message
+
+
 @pytest.mark.parametrize(
     ("setting", "status", "named"),
     [
@@ -110,13 +117,15 @@ def test_a_configuration_lists_what_must_be_judged(inner: Inner, setting: str, s
     found = verdict_of(inner, status, "-o", setting).verdict
     assert (found.fitness is Fitness.FIT) is (status == OK)
     # What is not required is named all the same.
-    assert any("Throughput: its only test" in each for each in (found.sentence, *found.remarks)) or named
+    assert [str(promise) for promise in found.coverage.hollow] == ["throughput: its only test was not judged"]
+    assert any("Throughput: its only test" in each for each in (found.sentence, *found.remarks))
+    assert any(named in str(promise) for promise in found.coverage.missing) if named else not found.coverage.missing
     assert named in inner.all_cases()["not green"].message if named else "not green" not in inner.all_cases()
 
 
 def test_a_required_claim_that_is_none_is_refused(inner: Inner) -> None:
     write(inner)
-    assert "did you mean p99_latency?" in inner.refused(DUT, *COMMON, "-o", "ssd_required_claims=p99_latncy")
+    assert "did you mean 'p99_latency'?" in inner.refused(DUT, *COMMON, "-o", "ssd_required_claims=p99_latncy")
 
 
 def test_what_is_left_out_counts_over_the_sessions(inner: Inner) -> None:

@@ -139,3 +139,38 @@ def test_without_properties_strict_consumers_take_the_file(
     result.assert_outcomes(failed=1, errors=1, skipped=2)
     xmlschema.XMLSchema(SCHEMA).validate(inner.pytester.path / "junit.xml")
     assert not any(case.properties for case in inner.cases().values())
+
+
+ORDINARY = """
+    import pytest
+
+    @pytest.fixture(scope="session", autouse=True)
+    def rig():
+        yield
+        if BREAKS:
+            from pytest_ssdqual.rig.machine.machine import RigError
+            raise RigError("the rig broke")
+
+    def test_raises():
+        raise ValueError("mine")
+
+    def test_refuses():
+        raise pytest.UsageError("mine")
+
+    @pytest.mark.xfail
+    def test_expects():
+        raise pytest.UsageError("mine")
+"""
+
+
+def test_reports_of_other_tests_of_a_session_are_left_alone(inner: Inner) -> None:
+    inner.pytester.makepyfile(ORDINARY.replace("BREAKS", "False"))
+    result = inner.run("--ssd-devices=lab:3")
+    result.assert_outcomes(failed=2, xfailed=1)
+    assert inner.outcomes() == {"test_raises": "failure", "test_refuses": "failure", "test_expects": "skipped"}
+
+
+def test_a_rig_that_breaks_at_the_end_of_other_tests_is_an_error(inner: Inner) -> None:
+    """A fixture of the session ends after the last test, which may be about no drive."""
+    inner.pytester.makepyfile(ORDINARY.replace("BREAKS", "True"))
+    inner.run("--ssd-devices=lab:3", "-k", "expects").stdout.fnmatch_lines(["ERROR *test_expects - the rig broke"])

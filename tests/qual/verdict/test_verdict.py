@@ -364,7 +364,7 @@ def of_widths(shares: dict[int, float], bound: float, claim: str = "scaling_devi
 def test_a_sweep_that_bends_says_where_and_what_was_new_there() -> None:
     bent = of_widths({8: 0.8, 2: 1.0, 6: 1.0, 7: 0.8}, 10)
     assert bent.outcome is Outcome.FAIL
-    assert repr(bent).startswith("scaling deviation of raid0x2…raid0x8 randread_4k_qd8: 20.0 % (95 % CI ")
+    assert repr(bent).startswith("scaling deviation of raid0x2…raid0x8 randread_4k_qd8: 14.3 % (95 % CI ")
     assert repr(bent).endswith("; the bend begins at raid0x7, the first with drive S6")
     assert bent.because == "the bend begins at raid0x7, the first with drive S6"
     slope = of_widths({8: 0.8, 2: 1.0, 6: 1.0, 7: 0.8}, 0.9, "scaling_slope")
@@ -374,6 +374,13 @@ def test_a_sweep_that_bends_says_where_and_what_was_new_there() -> None:
 def test_a_sweep_that_keeps_up_says_nothing_of_the_kind() -> None:
     good = of_widths({2: 1.0, 6: 1.0, 7: 0.98}, 10)
     assert (bool(good), good.because) == (True, "")
+
+
+def test_a_sweep_whose_narrowest_width_is_too_fast_names_that_one() -> None:
+    """Of three, it makes the others seem short."""
+    fast = of_widths({2: 1.4, 6: 1.0, 7: 1.0}, 10)
+    assert fast.outcome is Outcome.FAIL
+    assert fast.because.startswith("raid0x2 is out of line: it does 1.4 times ")
 
 
 def test_of_other_claims_about_widths_nothing_bends() -> None:

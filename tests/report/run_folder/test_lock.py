@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.lock import FolderLock, StillWritten
+from pytest_ssdqual.report.run_folder.lock import FolderLock, StillWritten, is_in_use
 from pytest_ssdqual.rig.guard.lease import Note
 
 
@@ -53,6 +53,17 @@ def test_a_process_that_was_killed_holds_nothing(folder: Path) -> None:
         other.kill()
         other.wait()
     FolderLock(folder, "main").release()
+
+
+def test_a_folder_is_in_use_as_long_as_any_process_writes_into_it(folder: Path) -> None:
+    assert not is_in_use(folder)
+    worker = FolderLock(folder, "gw0")
+    assert is_in_use(folder)
+    worker.release()
+    assert not is_in_use(folder)
+    (folder / ".gw0.lock").unlink()
+    (folder / ".gw0.lock").mkdir()
+    assert is_in_use(folder)
 
 
 def test_locks_are_no_evidence(folder: Path) -> None:

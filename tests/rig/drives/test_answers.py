@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 from support.fakes.scripted import ScriptedMachine
+from support.shells import SHELLS
 
 from pytest_ssdqual.rig.drives import answers, survey
 from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, DriveSilent, RigError
-
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -23,12 +22,51 @@ def test_read_that_does_not_end_is_a_drive_that_does_not_answer(tmp_path: Path, 
     (tmp_path / "idle").write_bytes(bytes(4096))
     paths = [str(tmp_path / name) for name in ("idle", "busy", "gone")]
     argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", answers.AWAIT, "await_answer", "1", *paths]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=20)
     with (tmp_path / "busy").open("wb"):  # its read ends
         pass
     machine = ScriptedMachine().on("sh", "-c", answers.AWAIT, answer=done.stdout)
-    (path,) = answers.unanswered(machine, paths, 1)
-    assert path == paths[1]
+    found = answers.unanswered(machine, paths, 1)
+    assert [path.rpartition("/")[2] for path in found] == ["busy", "gone"]
+    assert found[paths[1]].startswith("does not answer")
+    assert found[paths[2]].startswith("cannot be read")
+
+
+BUSYBOX = """#!/bin/sh
+for word; do case $word in iflag=*) exit 1 ;; esac; done
+exec "$REAL" "$@"
+"""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("dd", "path", "unread"),
+    [
+        (BUSYBOX, "idle", 0),
+        ("#!/bin/sh\nexit 1\n", "idle", 0),
+        ("#!/bin/sh\nsleep 5\n", "idle", 1),
+        ("", "idle", 1),
+        (BUSYBOX, "gone", 1),
+    ],
+    ids=["no flag", "a read fails", "a read waits", "no dd", "no node"],
+)
+def test_read_that_could_not_begin_is_no_answer(tmp_path: Path, shell: str, dd: str, path: str, unread: int) -> None:
+    """Not each dd of busybox has iflag=direct; the drive answers a read with an error, too."""
+    (tmp_path / "idle").write_bytes(bytes(4096))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/sleep").symlink_to(str(shutil.which("sleep")))
+    if dd:
+        (tmp_path / "bin/dd").write_text(dd)
+        (tmp_path / "bin/dd").chmod(0o755)
+    argv = [str(shutil.which(shell)), *(["sh"] if shell == "busybox" else [])]
+    done = subprocess.run(
+        [*argv, "-c", answers.AWAIT, "await_answer", "1", str(tmp_path / path)],
+        capture_output=True, text=True, check=True, timeout=20,
+        env={"PATH": str(tmp_path / "bin"), "REAL": str(shutil.which("dd"))},
+    )  # fmt: skip
+    *lines, end = done.stdout.splitlines()
+    assert (len(lines), done.stderr) == (unread, "")
+    assert end.startswith("end ")
 
 
 @pytest.mark.parametrize("answer", ["", "end\n", "end x\n", "/dev/sdb 1\n"])

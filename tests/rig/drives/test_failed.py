@@ -13,7 +13,15 @@ from support.fakes.scripted import ScriptedMachine
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.rig.drives import health
-from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures, DrivesUndecided, findings, serial_of
+from pytest_ssdqual.rig.drives.failed import (
+    CONDITIONING,
+    FILL,
+    DriveFailed,
+    DriveFailures,
+    DrivesUndecided,
+    findings,
+    serial_of,
+)
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 
 DRIVES = tuple(map(drive, range(6)))
@@ -98,6 +106,15 @@ def test_isolated_step_raises_what_is_about_no_new_drive() -> None:
 def test_usable_drives_keep_their_order_and_are_never_replaced_by_later_ones() -> None:
     failures = DriveFailures(failed={"S1": FailedDrive("S1", (), ())})
     assert [serial_of(each) for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S2", "S3"]
+
+
+def test_drive_that_was_not_prepared_is_used_no_more_side_by_side() -> None:
+    failures, log = DriveFailures(failed={"S1": FailedDrive("S1", (), ())}), Log()
+    failures.leave_out(SIDE_BY_SIDE, CONDITIONING, {"S2": "it is locked"}, log)
+    assert [serial_of(each) for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S3"]
+    failures.leave_out(SIDE_BY_SIDE, FILL, {"S0": "it is locked", "S3": "it is locked"}, log)
+    with pytest.raises(InvalidMeasurement, match="no drive of drivex4 can be used: .*it is locked"):
+        failures.usable(SIDE_BY_SIDE, DRIVES)
 
 
 def test_drive_is_left_out_of_its_subject_only() -> None:

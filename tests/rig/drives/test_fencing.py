@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.bound_commands import bound_to, unbound
 from support.fakes.scripted import ScriptedMachine, completed
+from support.shells import with_each_shell
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.rig.drives import fencing
@@ -74,7 +75,6 @@ def test_a_command_that_failed_is_told_by_its_own_name() -> None:
     assert fencing.run(here, ["mdadm"], [DRIVE], alone=False, deadline_s=1.0, check=False) is failed
 
 
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 #: What holds the drives.
 HOLDERS = [name for name in ("perl", "python3") if shutil.which(name)]
 WWN = "0x5000c500a1b2c3d4"
@@ -115,7 +115,7 @@ def some_device() -> tuple[str, int]:
     pytest.skip("no block device here can be opened")
 
 
-@pytest.fixture(params=[(shell, holder) for shell in SHELLS for holder in HOLDERS], ids="-".join)
+@pytest.fixture(params=with_each_shell(HOLDERS))
 def computer(request: pytest.FixtureRequest, tmp_path: Path) -> Computer:
     device, size_bytes = some_device()
     shell, holder = request.param

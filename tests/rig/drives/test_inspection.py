@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.builders import inspected
 from support.documents.wrong_deliveries import drive, nvme_errors
 from support.fakes.scripted import ScriptedMachine
+from support.shells import SHELLS
 
 from pytest_ssdqual.qual.inspection import checks
 from pytest_ssdqual.qual.inspection.checks import Answer
@@ -24,7 +25,6 @@ from pytest_ssdqual.rig.drives.inspection import SCRIPT, read, record, sections
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed
 
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 NVME, SATA, SAS = drive("nvme", 0), drive("sata", 0), drive("sas", 0)
 TOOLS = ("od", "readlink", "cat")
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders.survey_records import probed
 from support.fakes.scripted import CommandsOnly, ScriptedMachine, completed
+from support.shells import SHELLS
 from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.rig.drives.survey import (
@@ -26,8 +27,6 @@ from pytest_ssdqual.rig.drives.survey import (
 from pytest_ssdqual.rig.drives.topology import Use, UseKind
 from pytest_ssdqual.rig.guard.refusals import refusals
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, MustFinish, RigError
-
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 
 class Here(CommandsOnly):
@@ -99,7 +98,7 @@ def test_nothing_in_a_pattern_is_ever_run(here: Here, tmp_path: Path, nasty: str
 @given(st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1, max_size=20))
 def test_a_pattern_without_a_match_is_told_whatever_its_characters(text: str) -> None:
     with pytest.raises(NothingMatches, match=r"^Nothing on here matches "):
-        expand(Here(SHELLS[0]), [f"/nowhere/{text}x"])
+        expand(Here("dash"), [f"/nowhere/{text}x"])
 
 
 def test_patterns_are_globbed_there_and_links_resolved_by_device_number(here: Here, tmp_path: Path) -> None:
@@ -267,3 +266,44 @@ def test_the_probe_opens_exclusively_and_tells_the_error(interpreter: tuple[str,
     assert done.stdout == f"probe\0{odd}\0{0}\0probe\0/nowhere/at all\0{2}\0"
     assert "O_EXCL" in probe
     assert "O_RDONLY" in probe
+
+
+#: An interpreter whose pointers are narrow, where each node is a namespace: both by what stands before the probe.
+NARROW = {
+    "perl": ("length(pack('P', '')) == 8", "0", "BEGIN { *CORE::GLOBAL::ioctl = sub (*$$) { 1 } }\n"),
+    "python3": ('struct.calcsize("P") == 8', "False", "import fcntl\nfcntl.ioctl = lambda *words: 1\n"),
+}
+
+
+@pytest.mark.parametrize("is_nvme", [True, False])
+@pytest.mark.parametrize("interpreter", [("perl", "-e"), ("python3", "-I", "-S", "-c")])
+def test_a_probe_of_32_bits_is_blind_only_for_drives_that_it_would_ask(
+    interpreter: tuple[str, ...], tmp_path: Path, is_nvme: bool
+) -> None:
+    """Drives of SATA have no reservations, so that a machine with a narrow perl can test them."""
+    if not shutil.which(interpreter[0]):
+        pytest.skip(f"no {interpreter[0]} here")
+    width, narrow, devices = NARROW[interpreter[0]]
+    probe = PERL_PROBE if interpreter[0] == "perl" else PYTHON_PROBE
+    assert width in probe
+    probe = (devices if is_nvme else "") + probe.replace(width, narrow)
+    node = tmp_path / "node"
+    node.touch()
+    done = subprocess.run([*interpreter, probe, "drives", str(node)], capture_output=True, text=True, check=True)
+    why = f"a program of 32 bits cannot ask for the reservations of {node}"
+    blind = f"blind_drive\0reservations\0{node}\0{why}\0" if is_nvme else ""
+    assert done.stdout == f"probe\0{node}\0{0}\0{blind}"
+
+
+def test_a_drive_that_does_not_answer_for_its_reservations_is_told_once(tmp_path: Path) -> None:
+    """The probe goes on with the next drive."""
+    if not shutil.which("perl"):
+        pytest.skip("no perl here")
+    call = "$| = 1;\nmy $mode"
+    assert call in PERL_PROBE
+    ask = 'print "found" if defined reserve_in("/dev/sdx", \\*STDIN, 0);\nexit;\n'
+    fails = "BEGIN { *CORE::GLOBAL::ioctl = sub (*$$) { $! = 5; undef } }\n"
+    probe = fails + PERL_PROBE.replace(call, ask + call)
+    done = subprocess.run(["perl", "-e", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.count("blind_drive") == 1
+    assert "found" not in done.stdout

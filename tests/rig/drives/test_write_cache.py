@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.documents.wrong_deliveries import drive
 from support.fakes.scripted import ScriptedMachine, completed
+from support.shells import SHELLS
 from support.simulator.simulated_caches import Caches
 
 from pytest_ssdqual.rig.drives import fencing, write_cache
 from pytest_ssdqual.rig.drives.write_cache import SCRIPT, CacheState, Switched, by_hand, read, state, switch
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused
 
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 ID_CTRL = (Path(__file__).parents[2] / "data/nvme-cli/2.3/id-ctrl.json").read_text()
 NVME, SATA = drive("nvme", 0), drive("sata", 0)
 ON, OFF, ABSENT, UNKNOWN = CacheState

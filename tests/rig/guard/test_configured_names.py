@@ -65,6 +65,14 @@ multipaths {
         ("/etc/tgt/conf.d/a.conf", "<target iqn.a>\n  # backing-store /dev/sda\n  direct-store /dev/sdb\n</target>",
          ["/dev/sdb"]),
         ("/etc/nbd-server/config", "[a]\nexportname=/dev/sdb", ["/dev/sdb"]),
+        # Names of files that contain those of other programs.
+        ("/etc/systemd/system/srv-multipath.mount", "[Mount]\nWhat=/dev/sdb1", ["/dev/sdb1"]),
+        ("/etc/systemd/system/srv-mdadm.mount", "device\nWhat=/dev/sdb1 #1", ["/dev/sdb1"]),
+        ("/etc/systemd/system/srv-drbd.mount", "What=/dev/disk/by-label/a#1", ["/dev/disk/by-label/a#1"]),
+        ("/etc/auto.xml", "#old :/dev/sda1\ndata :/dev/sdb1", ["/dev/sdb1"]),
+        ("/etc/systemd/system/mdadm.swap", "PROGRAM /dev/sdb", ["/dev/sdb"]),
+        ("/etc/mdadm.conf.d/a.conf", "PROGRAM /dev/sdb\nARRAY /dev/md0", ["/dev/md0"]),
+        ("/etc/multipath/conf.d/a.conf", "path /dev/sdb", []),
     ],
 )  # fmt: skip
 def test_names_in_files_are_paths(file: str, text: str, paths: list[str]) -> None:

@@ -16,7 +16,17 @@ from support.simulator.simulated_disks import Device, World, worlds
 from pytest_ssdqual.rig.drives.survey_parse import topology_of
 from pytest_ssdqual.rig.drives.topology import Drive, Match, Topology, Use, UseKind
 from pytest_ssdqual.rig.guard.consent import Risk
-from pytest_ssdqual.rig.guard.refusals import Refusal, changed, explain, in_use, leftovers, recheck, refusals, unequal
+from pytest_ssdqual.rig.guard.refusals import (
+    DrivesGone,
+    Refusal,
+    changed,
+    explain,
+    in_use,
+    leftovers,
+    recheck,
+    refusals,
+    unequal,
+)
 from pytest_ssdqual.rig.machine.machine import DriveRefused
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
@@ -388,6 +398,27 @@ def test_recheck_costs_three_commands_and_raises_with_every_reason() -> None:
         "/dev/sdb (ACME SSD 9, serial SERb): is mounted at /late.",
         "/dev/sdc (ACME SSD 9, serial SERc): has serial SWAPPED where SERc was checked.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("about", "refusal"),
+    [("/dev/sdb", DrivesGone), ("/dev/sdc", DriveRefused), ("", DriveRefused)],
+    ids=["the drive that is gone", "another drive", "the machine"],
+)
+def test_what_a_drive_that_is_gone_does_not_answer_is_no_further_objection(
+    about: str, refusal: type[DriveRefused]
+) -> None:
+    """A dead controller keeps its node, which answers each question with an error."""
+    one, two = ssd("b"), ssd("c")
+    world = World([one, two])
+    drives = [surveyed(world).drive(kname) for kname in ("sdb", "sdc")]
+    one.size = 0
+    record = ("blind_drive", "reservations", about, "why") if about else ("blind", "reservations", "why")
+    facts = "\0".join((*record, world.facts("/dev/sdb", "/dev/sdc")))
+    machine = scripted(world).on("sh", answer=facts)
+    with pytest.raises(DriveRefused) as refused:
+        recheck(machine, *drives)
+    assert type(refused.value) is refusal
 
 
 LAB = Path(__file__).parents[2] / "data" / "lsblk"

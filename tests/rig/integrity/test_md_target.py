@@ -238,11 +238,29 @@ def test_of_large_members_only_a_part_is_used_and_of_small_ones_all(rack: Target
 
 def test_closing_erases_whoever_bears_our_superblock(rack: TargetRack, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[tuple[Drive, ...]] = []
-    monkeypatch.setattr(array_lifecycle, "take_down", lambda setup, path, members, uuid: taken.append(members))
+    monkeypatch.setattr(array_lifecycle, "take_down", lambda setup, path, members, uuid, missing: taken.append(members))
     rack.body.add(4)
     rack.body.close()
     rack.body.close()
     assert taken == [DRIVES]
+
+
+@pytest.mark.parametrize(("settled", "missing"), [(None, 1), (1, 1), (0, 0)])
+def test_closing_expects_the_members_that_were_failed(
+    rack: TargetRack, monkeypatch: pytest.MonkeyPatch, settled: int | None, missing: int
+) -> None:
+    """A history may end with members missing on purpose; that is no loss for the gate of the run."""
+    expected: list[int] = []
+    monkeypatch.setattr(
+        array_lifecycle, "take_down", lambda setup, path, members, uuid, missing: expected.append(missing)
+    )
+    rack.states("idle 0")
+    rack.body.fail(2)
+    if settled is not None:
+        rack.states(f"idle {settled}")
+        rack.body.settle(settled)
+    rack.body.close()
+    assert expected == [missing]
 
 
 def test_every_array_spares_its_beginning_and_every_drive_is_labelled(

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.shells import AWKS
 
 import pytest_ssdqual
 from pytest_ssdqual.rig.machine import scripts
@@ -107,10 +108,9 @@ def test_perl_can_read_the_script(name: str) -> None:
     assert (done.returncode, done.stderr) == (0, "-e syntax OK\n")
 
 
-@pytest.mark.parametrize("awk", [["mawk"], ["gawk", "--posix"], ["gawk"], ["busybox", "awk"]], ids=" ".join)
+@pytest.mark.parametrize("awk", AWKS)
 @pytest.mark.parametrize("name", of_kind(".awk"))
 def test_awk_can_read_the_script(name: str, awk: list[str]) -> None:
-    require(awk[0])
     argv = [*awk, scripts.text(name)]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

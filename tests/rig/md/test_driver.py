@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from support.fakes.scripted import ScriptedMachine
+from support.shells import SHELLS
 
 from pytest_ssdqual.qual.raid.geometry import RaidLevel
 from pytest_ssdqual.rig.machine.machine import RigError
 from pytest_ssdqual.rig.md import driver
 
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 #: Loads the modules that are listed in a file, as the kernel shows them.
 MODPROBE = """#!/bin/sh
 grep -qx "$1" {root}/known || {{ echo "modprobe: FATAL: Module $1 not found"; exit 1; }}

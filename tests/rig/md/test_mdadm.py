@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from support.builders.drives import drive
 from support.builders.strategies import geometries
 from support.fakes.scripted import ScriptedMachine, completed
+from support.shells import SHELLS
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
@@ -35,7 +35,6 @@ from pytest_ssdqual.rig.md.mdadm import (
 from pytest_ssdqual.rig.md.survival_pattern import PatternRegion
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 IDLE = "/sys/block/md100/md/{}:{}\n"
 
 arrays = geometries.filter(lambda geometry: geometry.level is not RaidLevel.DRIVE)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.shells import SHELLS
 
 from pytest_ssdqual.rig.md.ceiling import DEVICES, PREFIX
 
 pytestmark = pytest.mark.slow
 
-SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 OWN, DEAD = "beef00", "dead00"
 #: What the kernel does when a device gets its directory: it has no power, and the number 0.
 MKDIR = """#!/bin/sh

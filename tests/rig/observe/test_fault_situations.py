@@ -345,6 +345,27 @@ IN_ORDER = {
          "rcu: INFO: rcu_preempt self-detected stall on CPU"),
         state=GONE,
     ),
+    "controller removed after its fabric was lost": Case(
+        PATH,
+        ("nvme nvme0: failed nvme_keep_alive_end_io error=10", "nvme nvme0: Removing controller (16)...",
+         'nvme nvme0: Removing ctrl: NQN "nqn.2014-08.org.nvmexpress:uuid:1"'),
+        state=GONE,
+    ),
+    "controller removed after a timeout and the loss of its fabric": Case(
+        PATH,
+        (TIMEOUT, "nvme nvme0: starting error recovery",
+         'nvme nvme0: Removing ctrl: NQN "nqn.2014-08.org.nvmexpress:uuid:1"'),
+        state=GONE,
+    ),
+    "disconnected by a program, which stops keep-alive": Case(
+        PERSON,
+        ('nvme nvme0: Removing ctrl: NQN "nqn.2014-08.org.nvmexpress:uuid:1"',
+         "nvme nvme0: failed nvme_keep_alive_end_io error=10"),
+        state=GONE,
+    ),
+    "namespaces announced by a drive that hung": Case(
+        DRIVE, (TIMEOUT, RESET, "nvme nvme0: rescanning namespaces."), state=GONE
+    ),
     "machine check before the loss": Case(
         HOST,
         ("mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 8: fe00004000801080", TIMEOUT, RESET, ALL_ONES),
@@ -367,6 +388,10 @@ IN_ORDER = {
 }  # fmt: skip
 
 CASES = {**REPORTED, **OF_GUEST, **DEFECTIVE, **FURTHER, **IN_ORDER}
+#: Faults of the host that took no drive away.
+ABOUT_NO_DRIVE = {
+    "out of memory", "memory of a group", "oops in md", "unstable clock", "fio killed beside an abort that ended well",
+}  # fmt: skip
 
 
 def after(case: Case, drive: DriveTrace) -> DriveTrace:
@@ -387,4 +412,6 @@ def test_whose_fault_a_situation_is(tmp_path: Path, name: str) -> None:
     assert [drive.serial for drive in found.drives] == [case.drive] * (case.origin is DRIVE)
     assert case.word in found.why
     if case.origin not in (DRIVE, UNKNOWN):
-        assert ";" in found.why, "a person can do something"
+        assert found.cure, "a person can do something"
+        assert found.cure in found.why
+        assert found.about == (() if name in ABOUT_NO_DRIVE else (case.drive,))

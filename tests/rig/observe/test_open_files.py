@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.fakes.line_answers import Answers
 
 from pytest_ssdqual.qual.measured.environment import OpenFile
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -76,33 +76,17 @@ def test_what_is_malformed_is_left_out(line: str) -> None:
     assert open_files.parse([line]) == {}
 
 
-class Answers:
-    """A process that gives these answers, then none."""
-
-    def __init__(self, answers: Sequence[str]) -> None:
-        self.answers: Iterator[str] = iter(answers)
-        self.exhausted, self.closed = threading.Event(), False
-
-    def ask(self, text: str, answers: int, deadline_s: float) -> list[str] | None:
-        found = next(self.answers, None)
-        if found is None:
-            self.exhausted.set()
-        return None if found is None else [found]
-
-    def close(self) -> None:
-        self.closed = True
-
-
 def watched(answers: Sequence[str], geometry: str = "drivex2") -> tuple[OpenFile, ...]:
     server = Answers(answers)
-    machine = SimpleNamespace(line_process=lambda argv: server)
+    started: list[Sequence[str]] = []
+    machine = SimpleNamespace(line_process=lambda argv: started.append(argv) or server)
     drive = SimpleNamespace(sysfs_name="sda", path="/dev/sda")
     array = SimpleNamespace(geometry=Geometry.parse(geometry), members=(drive,))
     waits = {"first": 0.001, "period": 0.001, "stays": 0.001}
     with open_files.watched(machine, array, waits) as users:  # type: ignore[arg-type]
         if geometry.startswith("drive"):
             assert server.exhausted.wait(30)
-    assert server.closed or not geometry.startswith("drive")
+    assert (len(started), server.closed) == ((1, True) if geometry.startswith("drive") else (0, False))
     return users.of("sda")
 
 

@@ -1,33 +1,16 @@
 from __future__ import annotations
 
 import subprocess
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.fakes.line_answers import Answers
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.observe import stripe_cache
-
-
-class Answers:
-    """A process that gives these answers, then none."""
-
-    def __init__(self, answers: Sequence[str]) -> None:
-        self.answers: Iterator[str] = iter(answers)
-        self.exhausted, self.closed = threading.Event(), False
-
-    def ask(self, text: str, answers: int, deadline_s: float) -> list[str] | None:
-        found = next(self.answers, None)
-        if found is None:
-            self.exhausted.set()
-        return None if found is None else [found]
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def sampled(geometry: str, answers: Sequence[str]) -> tuple[StripeCache | None, Answers | None]:

@@ -1,0 +1,31 @@
+"""Shells and awks under which the scripts of the machine are tested; without one of them its tests are skipped visibly.
+
+script/test installs all of them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+
+import pytest
+
+
+def _each(program: str, value: object, *words: str) -> object:
+    is_missing = not shutil.which(program)
+    skipped = pytest.mark.skipif(is_missing, reason=f"there is no {program} here")
+    return pytest.param(value, marks=skipped, id=" ".join((program, *words)))
+
+
+#: For parameters and fixtures, by the name of the program; busybox' shell is its applet ``sh``.
+SHELLS = [_each(shell, shell) for shell in ("dash", "bash", "busybox")]
+#: The argv of each awk.
+AWKS = [
+    _each(awk[0], awk, *awk[1:])
+    for awk in (["mawk"], ["gawk", "--posix"], ["gawk"], ["busybox", "awk"], ["original-awk"])
+]
+
+
+def with_each_shell(values: Sequence[str]) -> list[object]:
+    """Return the parameters that combine each shell with each of ``values``: tuples."""
+    return [_each(shell, (shell, value), value) for shell in ("dash", "bash", "busybox") for value in values]
