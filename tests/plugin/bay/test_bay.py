@@ -512,7 +512,7 @@ def test_samples_are_taken_thoroughly_when_a_run_begins(inner: Inner, monkeypatc
     spent: list[str] = []
     run = SimulatedMachine.run
 
-    def recording(machine: SimulatedMachine, argv: Sequence[str], **how: Any) -> Completed:
+    def recording(machine: SimulatedMachine, argv: Sequence[str], **how: Any) -> Completed:  # noqa: ANN401
         if tuple(argv[:3]) == ("sh", "-c", sampling.SCRIPT):
             spent.append(argv[6])
         return run(machine, argv, **how)

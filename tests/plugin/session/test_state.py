@@ -113,7 +113,7 @@ def test_a_kernel_without_md_is_found_before_anything_is_purged(
 ) -> None:
     run = SimulatedMachine.run
 
-    def without_md(machine: SimulatedMachine, argv: Sequence[str], **how: Any) -> Completed:
+    def without_md(machine: SimulatedMachine, argv: Sequence[str], **how: Any) -> Completed:  # noqa: ANN401
         if tuple(argv[:3]) == ("sh", "-c", driver.LOAD):
             return completed(argv, "raid456: modprobe: FATAL: Module raid456 not found\n")
         return run(machine, argv, **how)
