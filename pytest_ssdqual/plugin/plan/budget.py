@@ -1,106 +1,25 @@
-"""``--ssd-budget``: picks the measurements that fit into a time, and keeps the run to it.
+"""Keeps a run to its time budget, ``--ssd-budget``.
 
-They are picked in the order of their worth, by their least cost: two visits of each. What is then
-undecided is visited again while time is left.
+What two visits leave undecided is visited again while time is left, and ends undecided then.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pytest_ssdqual.plugin.plan.forecast import PricedPlan
+from pytest_ssdqual.plugin.plan.picking import Fitted
 from pytest_ssdqual.plugin.plan.step_prices import Prices
-from pytest_ssdqual.plugin.plan.worth import Worth, by_worth
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.rig.campaign.campaign_plan import (
-    CampaignPlan,
-    CampaignStep,
-    Preparation,
-    StepKind,
-)
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, Preparation, StepKind
 from pytest_ssdqual.rig.measure.session import BudgetSpent
 from pytest_ssdqual.rig.measure.visits import Enough
 
 #: Kind of the records of steps that were not begun, and of measurements that ended undecided.
 SPENT = "budget_spent"
-
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """What a budget buys."""
-
-    seconds: float
-    left_out: tuple[CampaignStep, ...] = ()
-    measured: int = 0
-    #: Least time of what is measured.
-    least_s: float = 0.0
-    #: Sentence about the groups of what is left out; empty if nothing is.
-    groups: str = ""
-
-    def leaves_out(self, step: CampaignStep) -> bool:
-        """Return whether the step is left out; a search is, with all workloads that it probes."""
-        if step.kind is not StepKind.SEARCH:
-            return step in self.left_out
-        searches = (each for each in self.left_out if each.kind is StepKind.SEARCH)
-        return any((each.geometry, each.pattern) == (step.geometry, step.pattern) for each in searches)
-
-    def to_record(self) -> dict[str, object]:
-        """Return the facts for the journal."""
-        return {
-            "seconds": self.seconds,
-            "least_s": self.least_s,
-            "measurements": self.measured,
-            "left_out": [str(each) for each in self.left_out],
-        }
-
-    @property
-    def called(self) -> str:
-        """``the budget of 8 h``."""
-        return f"the budget of {format_duration(self.seconds)}"
-
-    def lines(self) -> Iterator[str]:
-        """Yield what the budget buys, a sentence each."""
-        within = f", in {format_duration(round(self.least_s))} at least" if self.measured else ""
-        yield f"{self.called}: {self.measured} of {self.measured + len(self.left_out)} measurements{within}"
-        if self.groups:
-            yield f"left out: {self.groups}; their tests are errors"
-        yield "what is undecided when the budget is over ends as inconclusive"
-
-
-def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted:
-    """Pick what fits into ``seconds``, group by group; of the others the shortest first."""
-    groups = by_worth(steps)
-    kept: list[CampaignStep] = []
-    for worth, group in groups.items():
-        wanted = sorted(group, key=lambda step: prices.of(step).least.seconds) if worth is Worth.OTHERS else group
-        numbers = range(len(wanted) + 1)
-        too_long = bisect_left(numbers, True, key=lambda n: _least_s(steps, [*kept, *wanted[:n]], prices) > seconds)
-        kept += wanted[: max(0, too_long - 1)]
-    left_out = tuple(step for step in steps if step not in set(kept))
-    return Fitted(seconds, left_out, len(kept), _least_s(steps, kept, prices), _sentence(groups, set(left_out)))
-
-
-def least_of(steps: Sequence[CampaignStep], prices: Prices) -> float:
-    """Return the seconds of the smallest budget by which a measurement can be made."""
-    return min(_least_s(steps, [step], prices) for step in steps)
-
-
-def _least_s(steps: Sequence[CampaignStep], kept: Iterable[CampaignStep], prices: Prices) -> float:
-    """Return the least time of the ``kept`` ones of the plan's steps."""
-    wanted = set(kept)
-    plan = CampaignPlan.of([step for step in steps if step in wanted], prices.protocol)
-    return PricedPlan.of(plan, prices).seconds
-
-
-def _sentence(groups: Mapping[Worth, Sequence[CampaignStep]], left_out: Container[CampaignStep]) -> str:
-    """Return ``8 of QD 1, 2 of others``."""
-    counts = {worth: sum(step in left_out for step in group) for worth, group in groups.items()}
-    return ", ".join(f"{count} of {worth.value}" for worth, count in counts.items() if count)
 
 
 def note_nothing(kind: str, **facts: object) -> None:

@@ -222,7 +222,8 @@ def _on_conditioned_drives(steps: Iterable[CampaignStep]) -> Steps:
 
     What has a fill of its own comes before or after. Within a pattern the bare drives come first, and then the widest
     arrays of all levels, so that few drives idle; before each array all of them are written to again. Degraded arrays
-    come last, because their missing members idle. An array without a workload is built where it is measured anyway.
+    come last, because their missing members idle. An array without a workload is built where it is measured anyway, and
+    comes after that: before measurements all drives are written to, without a workload they are not.
     """
     found = tuple(steps)
     patterns: dict[Geometry, str] = {}
@@ -243,7 +244,7 @@ def _on_conditioned_drives(steps: Iterable[CampaignStep]) -> Steps:
             geometry.level,
             geometry.missing,
         )
-        return (stage, *_of_pattern(pattern), *of_array, _of_class(step))
+        return (stage, *_of_pattern(pattern), *of_array, step.what is None, _of_class(step))
 
     return tuple(sorted(found, key=place))
 

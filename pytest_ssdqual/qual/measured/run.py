@@ -1,4 +1,5 @@
-"""Measurements of one workload on one array: `Run` (one fio process) and `Measured` (its repeats, or its cells).
+"""Measurements of one workload on one array: `Run` (one fio process) and `Measured` (its repeats, or
+its cells).
 
 A run consists of `interval.Interval`s and `interval.Spell`s.
 """

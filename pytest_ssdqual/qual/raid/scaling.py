@@ -1,4 +1,4 @@
-"""Scaling of IOPS over the widths of a level, by the level's cost model rather than by N; and where it bends.
+"""Scaling of IOPS over the widths of a level, by its cost model, not by N; and where it bends.
 
 A RAID 5 of eight that writes twice as fast as one of three is perfect, not a quarter short: what
 counts are IOPS per effective drive (N/P, ``geometry.effective_drives``). All widths have the same
@@ -6,10 +6,11 @@ weight, and none is a baseline: each is compared with the mean of the others, an
 of a line through all of them. So one width that is too fast does not break what the others do.
 
 Intervals are combined by the method of variance estimates recovery (Zou & Donner 2008): of a sum of
-independent figures, the lower end is its value less the root of the squared distances of their lower
-ends, and the upper one likewise. They need not be symmetric.
+independent figures, the lower end is its value less the root of the squared distances of their
+lower ends, and the upper one likewise. They need not be symmetric.
 
-`describe_bend` names the width that is out of line, and the likely cause: host CPU, a drive, unknown.
+`describe_bend` names the width that is out of line, and the likely cause: host CPU, a drive,
+unknown.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from pytest_ssdqual.qual.units import Unit
 
 #: Efficiency above which a width was probably measured too high.
 SUPERLINEAR = 1.05
-#: Ratio of the most effective drives to the fewest from which a slope can be told. Mirrors that write
-#: have the same at every width.
+#: Ratio of the most effective drives to the fewest from which a slope can be told. Mirrors that
+#: write have the same at every width.
 LEAST_GROWTH = 1.5
 
 
@@ -66,32 +67,32 @@ class Scaling:
 
     @property
     def too_fast(self) -> ScalingPoint | None:
-        """The only array that is faster than the median of the others, if there is one.
+        """The array that is faster than the median of the others, if these are alike.
 
-        Of two arrays nobody can tell. Where several are, the others are too slow.
+        Their range is less than half of its lead; of two arrays nobody can tell.
         """
-        rates = [point.per_drive.value for point in self.points]
-        fast = [
-            point
-            for index, point in enumerate(self.points)
-            if rates[index] > SUPERLINEAR * median([*rates[:index], *rates[index + 1 :]])
-        ]
-        return fast[0] if len(fast) == 1 and len(self.points) > 2 else None
+        for index, point in enumerate(self.points if len(self.points) > 2 else ()):
+            rest = (*self.points[:index], *self.points[index + 1 :])
+            others = [each.per_drive.value for each in rest]
+            middle = median(others)
+            lead = point.per_drive.value - middle
+            if lead > (SUPERLINEAR - 1) * middle and max(others) - min(others) < lead / 2:
+                return point
+        return None
 
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence if an array is surely too fast: probably it was not measured as settled.
+        """Return a sentence if an array is surely too fast: probably it was not settled.
 
         It breaks no promise, but the others are compared with it.
         """
         point = self.too_fast
         if point is None or point.efficiency.low <= SUPERLINEAR:
             return ()
-        return (f"{_named(point)}, better than linear: it was probably measured too high",)
+        return (f"{point.geometry} does {_compared(point)}: it was probably measured too high",)
 
 
-def _named(point: ScalingPoint) -> str:
-    times = f"{point.efficiency.value:.3g} times"
-    return f"{point.geometry} does {times} what the other widths do per effective drive"
+def _compared(point: ScalingPoint) -> str:
+    return f"{point.efficiency.value:.3g} times what the other widths do per effective drive"
 
 
 def fit(
@@ -111,8 +112,9 @@ def fit(
     model, for drives that are always busy. At low depth drives are delays, and arrays grow with N, not with N/P.
 
     A single run of each width shows the variation of IOPS within it, not that of rebuilding the array, other members or
-    another fill; see ``with_repeats``. Widths whose intervals reach zero give no upper bound. ``NotApplicable`` with
-    fewer than two widths, several levels or states (healthy, degraded), or if all but one do nothing.
+    another fill; see ``with_repeats``. Widths whose intervals reach zero give no upper bound.
+    ``NotApplicable`` with fewer than two widths, several levels or states (healthy, degraded), or if
+    all but one do nothing.
     """
     widths = sorted(iops)
     if len(widths) < 2 or len({(each.level, each.missing, each.rebuilding) for each in widths}) > 1:
@@ -123,9 +125,8 @@ def fit(
         first = drives[widths[0]] / expected[widths[0]]
         drives = {each: first * expected[each] for each in widths}
     simultaneous = [each.efficiency.high for each in _points(together or iops, drives)]
-    points = tuple(
-        replace(point, ceiling=high) for point, high in zip(_points(iops, drives), simultaneous, strict=True)
-    )
+    alone = zip(_points(iops, drives), simultaneous, strict=True)
+    points = tuple(replace(point, ceiling=high) for point, high in alone)
     worst = min(points, key=lambda point: point.efficiency.value)
     deviation = Estimate(
         value=100 * (1 - worst.efficiency.value),
@@ -167,7 +168,8 @@ def _points(iops: Mapping[Geometry, Estimate], drives_of: Mapping[Geometry, floa
     points = []
     for index, width in enumerate(widths):
         efficiency = _over_mean(rates[index], [*rates[:index], *rates[index + 1 :]])
-        points.append(ScalingPoint(width, iops[width], drives_of[width], efficiency, efficiency.high))
+        point = ScalingPoint(width, iops[width], drives_of[width], efficiency, efficiency.high)
+        points.append(point)
     return tuple(points)
 
 
@@ -256,23 +258,22 @@ def describe_bend(sweep: Sequence[Measured], found: Scaling, least: float) -> st
     """Remark that names the width that is out of line, and the likely cause; "" if none is.
 
     That is the only width that is too fast, else the narrowest whose interval is below ``least`` of
-    the mean of all narrower ones, else the narrowest whose value is, else the worst. Causes, in this
-    order: the host if its CPUs were busy; a drive that was too warm or badly connected; a resource
+    the mean of all narrower ones, else the narrowest whose value is, else the worst. Causes, in
+    this order: the host if its CPUs were busy; a drive that was too warm or badly connected; a resource
     that all drives share if wider arrays do no more; the drives that were new at that width, if
     every wider array, which has them too, is also below.
     """
     if found.too_fast:
-        return f"{found.too_fast.geometry} is out of line: {_named(found.too_fast)}"
+        return _out_of_line(found.too_fast)
     first, is_sure = _bend(found.points, least)
     if first is None:
         slowest = next(point for point in found.points if point.geometry == found.worst)
-        is_short = slowest.efficiency.value < least
-        return f"{found.worst} is out of line: {_named(slowest)}" if is_short else ""
+        return _out_of_line(slowest) if slowest.efficiency.value < least else ""
     before = [point.per_drive for point in found.points if point.geometry < first.geometry]
     wider = [point for point in found.points if point.geometry > first.geometry]
     runs = next(each.runs for each in sweep if each.geometry == first.geometry)
-    known = {serial for each in sweep if each.geometry < first.geometry for run in each.runs for serial in run.members}
-    new = sorted({serial for run in runs for serial in run.members} - known)
+    narrower = [run for each in sweep if each.geometry < first.geometry for run in each.runs]
+    new = sorted(_serials(runs) - _serials(narrower))
     lasts = all(_over_mean(point.per_drive, before).value < least for point in wider)
     if cause := next(_causes(runs, new), ""):
         by = f": {cause}"
@@ -285,8 +286,16 @@ def describe_bend(sweep: Sequence[Measured], found: Scaling, least: float) -> st
     return f"the bend {'begins' if is_sure else 'seems to begin'} at {first.geometry}{by}"
 
 
+def _out_of_line(point: ScalingPoint) -> str:
+    return f"{point.geometry} is out of line: it does {_compared(point)}"
+
+
+def _serials(runs: Sequence[Run]) -> set[str]:
+    return {serial for run in runs for serial in run.members}
+
+
 def _bend(points: Sequence[ScalingPoint], least: float) -> tuple[ScalingPoint | None, bool]:
-    """Return the narrowest width that does less than ``least`` of all narrower ones, and whether surely."""
+    """Return the narrowest width below ``least`` of all narrower ones, and whether it surely is."""
     falls = [
         (point, _over_mean(point.per_drive, [each.per_drive for each in points[:index]]))
         for index, point in enumerate(points)

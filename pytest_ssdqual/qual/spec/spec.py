@@ -255,7 +255,11 @@ class Spec:
 
     def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
         """Limit in per cent of another workload's quantity on the same array, if promised so."""
-        promise = self.deciding(Claim(claim), geometry, workload)
+        claim = Claim(claim)
+        # A plan asks for thousands; to find the deciding promise takes the figures of the sheet.
+        if all(each.relative_to is None for each in self.promises_of(claim)):
+            return None
+        promise = self.deciding(claim, geometry, workload)
         return promise.relation if promise else None
 
     def of_baseline(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> BaselineLimit | None:

@@ -86,17 +86,29 @@ class Question:
 
     #: Claims that this measurement decides alone, each with its limit.
     limits: Mapping[Claim, Limit] = field(default_factory=dict)
-    #: Half width of the interval of its IOPS, per cent, where no limit says how precise they have to
-    #: be: figures that are asked for without a promise, and references of relations.
+    #: Half width of the interval of its IOPS, per cent, where no limit says how precise they have
+    #: to be: figures that are asked for without a promise, and references of relations.
     precision_percent: float | None = None
 
 
-def decide(measured: Measured, question: Question, rule: VerdictRule, family: ErrorControl = ALONE) -> Decision:
+def decide(
+    measured: Measured,
+    question: Question,
+    rule: VerdictRule,
+    family: ErrorControl = ALONE,
+) -> Decision:
     """Decide whether ``measured`` answers the question; for drives side by side, of every drive."""
     sentence, undecided = "", list[str]()
     for claim, limit in question.limits.items():
         try:
-            verdicts = judge_all(claim, measured, limit, rule.confidence, rule.indifference_percent, family)
+            verdicts = judge_all(
+                claim,
+                measured,
+                limit,
+                rule.confidence,
+                rule.indifference_percent,
+                family,
+            )
         except TooFew as error:
             undecided.append(f"{claim.label}: {error}")
             continue
@@ -121,8 +133,12 @@ def _decision(undecided: list[str], sentence: str) -> Decision:
     return Decision(done=False, sentence=undecided[0] + more)
 
 
-def _precision(measured: Measured, percent: float, confidence_level: ConfidenceLevel) -> tuple[bool, str]:
-    """Return whether the IOPS are as precise as asked, of every drive side by side, and a sentence."""
+def _precision(
+    measured: Measured,
+    percent: float,
+    confidence_level: ConfidenceLevel,
+) -> tuple[bool, str]:
+    """Return whether the IOPS, of every drive side by side, are so precise, and a sentence."""
     rates: list[Estimate] = []
     for member in measured.members():
         try:

@@ -1,4 +1,4 @@
-"""Confidence interval of a mean or a share: from rounds, from repeats of a measurement, or from visits.
+"""Confidence interval of a mean or a share: from rounds, from repeats, or from visits.
 
 `Basis` selects. Rounds of one measurement are independent. Repeats that differ are the independent
 observations instead of their rounds. Cells of visits need what `visits` found in all points of the
@@ -18,8 +18,8 @@ from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew, student_t
 
 #: Probability of a difference between repeats by chance up to which it counts. Of two repeats that
-#: scatter by 1.5 %, and their rounds by 0.4 %, 6 % pass exactly on their limit, and 25 % if it never
-#: counts. It is not larger because two repeats have Student's factor 12.7: of drives 2 % above
+#: scatter by 1.5 %, and their rounds by 0.4 %, 6 % pass exactly on their limit, and 25 % if it
+#: never counts. It is not larger because two repeats have Student's factor 12.7: of drives 2 % above
 #: their limit, with rounds of 1 %, 80 % pass instead of 97 %.
 DIFFERENT = 0.2
 #: Probability of so much more scatter than that of the mix by chance, up to which a point's own
@@ -114,7 +114,14 @@ class Basis:
         half = found.half_width(self.level, count)
         return Bounds(value, value - half, value + half)
 
-    def _of_visits(self, visited: Visited, value: float, residuals: Sequence[float], *, are_rates: bool) -> Bounds:
+    def _of_visits(
+        self,
+        visited: Visited,
+        value: float,
+        residuals: Sequence[float],
+        *,
+        are_rates: bool,
+    ) -> Bounds:
         scale = abs(value)
         half = half_of_rates(visited, scale, residuals if are_rates else (), self.level)
         below, above = visited.below * scale, visited.above * scale
@@ -139,7 +146,12 @@ class Basis:
         return Bounds(1 / rate.value, 1 / rate.high, high)
 
 
-def half_of_rates(visited: Visited, scale: float, residuals: Sequence[float], level: float) -> float:
+def half_of_rates(
+    visited: Visited,
+    scale: float,
+    residuals: Sequence[float],
+    level: float,
+) -> float:
     """Return the half width of the mean of cells: the larger of those by visits and by cells.
 
     Scatters are those of the mix, times ``scale``, unless ``residuals``, one for each cell, show
@@ -170,15 +182,14 @@ def scatters(values: Sequence[float], cells: Sequence[int]) -> tuple[Scatter, Sc
     visits = list(in_visits(values, cells))
     within = math.fsum((each - fmean(visit)) ** 2 for visit in visits for each in visit)
     between = math.fsum(len(visit) * (fmean(visit) - total) ** 2 for visit in visits)
-    of_cells, of_visits = len(values) - len(visits), len(visits) - 1
     return (
-        Scatter(math.sqrt(between / of_visits / usual_cells(cells)), of_visits) if of_visits else NONE,
-        Scatter(math.sqrt(within / of_cells), of_cells) if of_cells else NONE,
+        _scatter(between / usual_cells(cells) if len(visits) > 1 else 0.0, len(visits) - 1),
+        _scatter(within, len(values) - len(visits)),
     )
 
 
-#: No scatter is known.
-NONE = Scatter(0.0, 0.0)
+def _scatter(squares: float, degrees: int) -> Scatter:
+    return Scatter(math.sqrt(squares / degrees) if degrees else 0.0, degrees)
 
 
 def in_visits(values: Sequence[float], cells: Sequence[int]) -> Iterator[Sequence[float]]:

@@ -276,7 +276,12 @@ OWN_RATE = 0.05
 
 
 def pooled_end(
-    own: Sequence[float], pool: Sequence[float], share: float, spells: int, allowed: float, level: float
+    own: Sequence[float],
+    pool: Sequence[float],
+    share: float,
+    spells: int,
+    allowed: float,
+    level: float,
 ) -> float:
     """Return the least value that the spells of a whole run prove to be exceeded rarely enough.
 
@@ -384,7 +389,7 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
 
 
 def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
-    """Latency that is exceeded ``per_hour`` times an hour, nanoseconds; from its own spells only."""
+    """Latency that is exceeded ``per_hour`` times an hour, nanoseconds; by its own spells only."""
     seconds = sum(run.seconds for run in measured.runs)
     level = Basis.of(measured, confidence_level).level
     lows, highs = _between([spell.max_ns for spell in measured.spells])
@@ -392,7 +397,11 @@ def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: flo
     return replace(found, low=max(0.0, found.low))
 
 
-def slowest_among_all(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
+def slowest_among_all(
+    measured: Measured,
+    confidence_level: ConfidenceLevel,
+    per_hour: float,
+) -> ExceedanceLevel:
     """Return the same with what all drives of the run have shown; see ``pooled_end``."""
     found = slowest(measured, confidence_level, per_hour)
     exposure = measured.visited.exposure if measured.visited else None

@@ -69,11 +69,12 @@ def _rate(
         return _of_repeats(found, rates, len(measured.runs), confidence_level) if has_own_repeats else found
     basis = Basis.of(measured, confidence_level)
     mean = basis.bounds(rates, [1.0] * len(rates), are_rates=True)
-    return Estimate(mean.value, mean.low, mean.high, len(rates), unit, confidence=confidence_level.confidence)
+    confidence = confidence_level.confidence
+    return Estimate(mean.value, mean.low, mean.high, len(rates), unit, confidence=confidence)
 
 
 def _of_repeats(found: Estimate, rates: Sequence[float], repeats: int, confidence_level: ConfidenceLevel) -> Estimate:
-    """Return the estimate; of repeats that differ with the interval of their scatter (``intervals.of_repeats``)."""
+    """Return the estimate; of repeats that differ with their scatter (``intervals.of_repeats``)."""
     scatter = of_repeats(rates, repeats)
     if scatter is None:
         return found

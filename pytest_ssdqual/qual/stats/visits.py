@@ -3,8 +3,8 @@
 A point is a workload on an array. Its mean is that of its own cells; means are never pooled, shrunk
 or predicted. What is pooled, over the points of a mix (the same share of reads), is their scatter:
 
-- between visits, of a visit's mean around its point's mean. All points of a visit share the minutes.
-  Their common part is one observation for each visit of an array, the rest one for each point. The
+- between visits, of a visit's mean around its point's mean. All points of a visit share the
+  minutes. Their common part is one observation for each visit of an array, the rest one for each point. The
   degrees of freedom of both together are Satterthwaite's (1946, Biometrics Bulletin 2, 110-114): as
   many as points if visits have nothing in common, and as many as arrays if that is all they have.
 - within visits, of cells around their visit's mean.
@@ -31,7 +31,7 @@ from pytest_ssdqual.qual.measured.visited import Exposure, Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
-from pytest_ssdqual.qual.stats.estimate import student_t
+from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, student_t
 from pytest_ssdqual.qual.stats.group_sequential import nominal_level
 from pytest_ssdqual.qual.stats.intervals import usual_cells
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -112,30 +112,22 @@ def at_look(
         point: [each for each in of_point if point[0] not in left_out or each.visit]
         for point, of_point in cells.items()
     }
-    planned, confidence = looks(rule), protocol.verdict.confidence
-    level = nominal_level(tuple(map(float, planned)), confidence)
+    planned = looks(rule)
+    level = nominal_level(tuple(map(float, planned)), protocol.verdict.confidence)
     mixes = _by_mix(counted)
     exposures = exposures_of(counted)
     found = {}
     for point, of_point in counted.items():
-        numbers = _numbers(of_point)
-        if len(numbers) < rule.before_first_look:
+        if len(_numbers(of_point)) < rule.before_first_look:
             continue
-        of = len(of_point) if is_last else planned[-1] - (len(cells[point]) - len(of_point))
-        mix = mixes[point[1].read_fraction]
-        below, above = mix.beyond(of_point)
-        visited = Visited(
-            cells=numbers,
-            of=of,
+        geometry, workload = point
+        left = len(cells[point]) - len(of_point)
+        visited = replace(
+            mixes[workload.read_fraction].visited(of_point),
+            of=len(of_point) if is_last else planned[-1] - left,
             level=level,
-            between=mix.between(numbers),
-            between_degrees=mix.between_degrees if len(numbers) > 1 else 0.0,
-            within=math.sqrt(mix.within),
-            within_degrees=mix.within_degrees,
-            below=below,
-            above=above,
             exposure=exposures.get(point),
-            left_out=left_out.get(point[0], ""),
+            left_out=left_out.get(geometry, ""),
         )
         found[point] = Measured(tuple(each.run for each in of_point), visited)
     return found
@@ -191,11 +183,23 @@ class Mix:
     #: How far the rest of a cell is from its mean, because its first seconds differ; a share.
     after_head: float
 
-    def between(self, numbers: tuple[int, ...]) -> float:
-        """Return the scatter of the mean of a visit, with these numbers of cells."""
-        if len(numbers) < 2:
-            return 0.0
-        return math.sqrt(self.of_visits + self.within / usual_cells(numbers))
+    def visited(self, cells: Sequence[Cell]) -> Visited:
+        """Return what is known of a point of this mix, at a single look."""
+        numbers = _numbers(cells)
+        is_one_visit = len(numbers) == 1
+        of_cells = 0.0 if is_one_visit else self.within / usual_cells(numbers)
+        below, above = self.beyond(cells)
+        return Visited(
+            cells=numbers,
+            of=len(cells),
+            level=CONFIDENCE,
+            between=0.0 if is_one_visit else math.sqrt(self.of_visits + of_cells),
+            between_degrees=0.0 if is_one_visit else self.between_degrees,
+            within=math.sqrt(self.within),
+            within_degrees=self.within_degrees,
+            below=below,
+            above=above,
+        )
 
     def beyond(self, cells: Sequence[Cell]) -> tuple[float, float]:
         """Return how far the long-run mean may be below, and above, that of a point's cells."""
@@ -210,7 +214,8 @@ class Mix:
             self.carried_over * from_others,
             self.after_head,
         )
-        return math.fsum(max(0.0, -each) for each in shifts), math.fsum(max(0.0, each) for each in shifts)
+        below = math.fsum(max(0.0, -shift) for shift in shifts)
+        return below, math.fsum(max(0.0, shift) for shift in shifts)
 
 
 def _by_mix(cells: Mapping[Point, Sequence[Cell]]) -> dict[float, Mix]:
@@ -282,7 +287,9 @@ def _drift(series: Iterable[Series]) -> float:
             numbers = of_visit.setdefault(each.geometry, {})
             for number, rates in each.visits.items():
                 numbers.setdefault(number, []).append(fmean(rates))
-    groups = [[(float(number), fmean(rates)) for number, rates in numbers.items()] for numbers in of_visit.values()]
+    groups = []
+    for numbers in of_visit.values():
+        groups.append([(float(number), fmean(rates)) for number, rates in numbers.items()])
     return _sure_slope(groups)
 
 

@@ -135,8 +135,9 @@ class _Course(Interface):
 class ByVolume:
     """Conditioning by volume, each drive by its own bytes.
 
-    They are fio's counts. Writes are direct and in whole blocks, to bare drives, so that the kernel
-    neither keeps back nor adds any; what a process wrote that was disturbed is not counted.
+    They are fio's counts of completed writes. These are direct (O_DIRECT), whole blocks, to a drive
+    without a file system or md, so the drive received as many bytes: the kernel keeps none back and
+    adds none. What a process wrote that was disturbed is not counted, so it can only be more.
     """
 
     setup: Setup
@@ -161,7 +162,9 @@ class ByVolume:
     def write(self) -> None:
         while not self._is_over():
             window = self._window()
-            self.setup.progress(f"{self.array.geometry}: precondition with {self.writes}", window.window_s)
+            usual_s = (window.volume_bytes or 0) / len(self.targets) / USUAL_BYTES_PER_S
+            expected_s = min(window.window_s, usual_s or window.window_s)
+            self.setup.progress(f"{self.array.geometry}: precondition with {self.writes}", expected_s)
             live_stats.expect(self.setup.live, self._position())
             run = partial(fixed_time.run, self.setup, self.array, self.writes, "precondition", window)
             self._add(fixed_time.prepared(self.setup, self.array, run))

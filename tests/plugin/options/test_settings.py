@@ -255,7 +255,7 @@ def test_a_misspelt_ini_value_is_refused(inner: Inner, promises: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "meant"), [("--ssd-protocol=sequental", "sequential"), ("--ssd-spec=intel-s350-480gb", "intel-")]
+    ("option", "meant"), [("--ssd-protocol=aceptance", "acceptance"), ("--ssd-spec=intel-s350-480gb", "intel-")]
 )
 def test_a_misspelt_name_of_a_document_is_guessed(inner: Inner, promises: str, option: str, meant: str) -> None:
     assert f"did you mean {meant}" in inner.refused("--ssd-devices=lab:3", option)

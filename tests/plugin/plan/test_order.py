@@ -232,3 +232,10 @@ def test_searches_come_after_the_measurements_of_all_arrays(*, of_drives: bool) 
     found = order.in_order([*searches, *measured], of_drives=of_drives)
     assert set(found[:3]) == set(measured)
     assert set(found[3:]) == set(searches)
+
+
+def test_an_array_without_a_workload_comes_after_its_measurements_on_conditioned_drives() -> None:
+    """Before a measurement all drives are written to; the array would stand already, of drives that had idled."""
+    array = Geometry.parse("raid5x4")
+    bare, measured = CampaignStep(StepKind.ARRAY, array), CampaignStep(StepKind.MEASURED, array, Workload.parse(READS))
+    assert order.in_order([bare, measured], of_drives=True) == (measured, bare)

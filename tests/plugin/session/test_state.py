@@ -38,7 +38,8 @@ def test_every_error_of_a_spec_with_its_path(inner: Inner, workers: tuple[str, .
     [
         ("--ssd-spec=nowhere/acme.toml", "--ssd-spec: acme.toml: cannot be read: No such file or directory"),
         ("--ssd-spec=acme", "--ssd-spec: acme: is not shipped (there are: default, intel-320, "),
-        ("--ssd-protocol=hasty", "--ssd-protocol: hasty: is not shipped (there are: intel, intel910, interleaved"),
+        ("--ssd-protocol=hasty", "--ssd-protocol: hasty: is not shipped (there are: acceptance, intel, intel910"),
+        ("--ssd-protocol=sequential", "--ssd-protocol: sequential: is not shipped (there are: acceptance, intel"),
         ("--ssd-protocol=hasty.toml", "--ssd-protocol: hasty.toml: cannot be read: No such file or directory"),
     ],
 )
@@ -53,7 +54,7 @@ def test_the_data_sheet_is_found_by_the_drives_model(inner: Inner, monkeypatch: 
     monkeypatch.setenv("SIMULATED_MODEL", "INTEL SSDSC2BB480G4")
     inner.pytester.makepyfile("def test_it(): pass")
     inner.run("--ssd-devices=/dev/nvme*").stdout.fnmatch_lines(
-        ["ssdqual: 4 × INTEL SSDSC2BB480G4 on localhost, *, protocol sequential, spec *S3500*480*, run folder *"]
+        ["ssdqual: 4 × INTEL SSDSC2BB480G4 on localhost, *, protocol acceptance, spec *S3500*480*, run folder *"]
     )
     monkeypatch.setenv("SIMULATED_MODEL", "ACME 9")
     text = inner.run("--ssd-devices=/dev/nvme*").stdout.str()

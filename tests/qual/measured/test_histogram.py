@@ -4,7 +4,6 @@ import math
 import pickle
 import sys
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from pytest_ssdqual.qual.measured.histogram import (
     LAST_BUCKET_NS,
     LatencyHistogram,
     bucket_of,
-    buckets_of,
     packed_buckets,
 )
 
@@ -189,11 +187,3 @@ def test_it_is_packed_and_its_bins_are_the_same_however_often_one_asks() -> None
 def test_what_no_fio_counts_is_no_histogram(bins: dict[int, int]) -> None:
     with pytest.raises(ValueError, match="a bin beyond 64 bits"):
         LatencyHistogram.from_bins(bins)
-
-
-@given(st.lists(st.one_of(st.integers(0, 300), st.integers(0, 2**53 - 1)), min_size=1))
-def test_buckets_of_many_values_are_those_of_each(values_ns: list[int]) -> None:
-    lows, widths = buckets_of(np.asarray(values_ns, np.int64))
-    each = [bucket_of(value) for value in values_ns]
-    assert lows.tolist() == [bucket.low_ns for bucket in each]
-    assert widths.tolist() == [bucket.high_ns - bucket.low_ns for bucket in each]

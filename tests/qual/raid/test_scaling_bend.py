@@ -117,3 +117,8 @@ def test_what_is_not_sure_only_seems_to_bend() -> None:
     assert told(array(2, 1), array(4, 1), Measured((wide,))) == (
         "the bend seems to begin at raid0x5, the first with drive S4"
     )
+
+
+def test_a_width_that_is_out_of_line_is_named_also_if_it_is_the_narrowest() -> None:
+    assert told(array(2, 0.8), array(4, 1), array(6, 1)).startswith("raid0x2 is out of line: it does 0.8 times")
+    assert told(array(2, 1.3), array(4, 1), array(6, 1)).startswith("raid0x2 is out of line: it does 1.3 times")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,9 @@ from pytest_ssdqual.qual.spec.protocol_rules import (
     ArraySettings,
     ExploreRule,
     IntegrityRule,
-    InterleaveRule,
-    SequentialRule,
     SteadyRule,
     VerdictRule,
+    VisitRule,
 )
 
 GOOD = """
@@ -122,7 +120,7 @@ def test_rounds_shorter_than_fios_reports_are_refused(tmp_path: Path) -> None:
 
 def test_what_is_shipped() -> None:
     assert protocol.shipped() == (
-        "intel", "intel910", "interleaved", "quick", "sequential", "snia", "stec", "toms_s3500",
+        "acceptance", "intel", "intel910", "quick", "snia", "stec", "toms_s3500",
     )  # fmt: skip
     quick, intel = protocol.load("quick"), protocol.load("intel")
     assert not quick.acceptance
@@ -130,7 +128,7 @@ def test_what_is_shipped() -> None:
     assert intel.acceptance
     # 12 minutes, the last 10 of which count, after two hours of writes, twice.
     assert (intel.ramp_s, intel.window_s, intel.precondition_s, intel.repeats) == (120, 600, 7200, 2)
-    with pytest.raises(ProtocolError, match="there are: intel, intel910, interleaved, quick"):
+    with pytest.raises(ProtocolError, match="there are: acceptance, intel, intel910, quick"):
         protocol.load("slow")
 
 
@@ -159,7 +157,7 @@ def test_nonsense_in_the_newer_tables_is_named_with_its_place(tmp_path: Path, ta
     require_refused(tmp_path, GOOD + table, sentence)
 
 
-SEQUENTIAL = GOOD.split("[measure]")[0] + '[measure]\nramp = "5 s"\n[sequential]\n'
+VISITS = GOOD.split("[measure]")[0] + '[measure]\nramp = "5 s"\n[visits]\n'
 
 
 def test_a_verdict_is_as_sure_as_asked_for(tmp_path: Path) -> None:
@@ -167,18 +165,15 @@ def test_a_verdict_is_as_sure_as_asked_for(tmp_path: Path) -> None:
     table = '[verdict]\nconfidence = "99 %"\nindifference = "2.5 %"\nfamily = "bonferroni"\n'
     ours = load(tmp_path, GOOD + table)
     assert ours.verdict == VerdictRule(0.99, 2.5, "bonferroni")
-    assert ours.sequential is None
+    assert ours.visits is None
 
 
-def test_a_sequential_protocol_has_looks_instead_of_a_window(tmp_path: Path) -> None:
-    assert load(tmp_path, SEQUENTIAL).sequential == SequentialRule()
-    lab = 'first = "20 s"\ngrowth = 1.5\nlimit = "60 s"\nreport = "1 s"\nprecision = "2 %"\n'
-    lab += 'slowest = "5 s"\nplateau = "3 s"\nobserve = "30 s"\npause = "0 s"\n'
-    ours = load(tmp_path, SEQUENTIAL + lab)
-    assert ours.sequential == SequentialRule(20, 1.5, 60, 1, 2, 5, 3, 30, 0)
-    assert (ours.ramp_s, ours.window_s, ours.round_s, ours.repeats) == (5, 20, 4, 1)
-    # As it is planned: where the tail or an extreme is judged it is observed for so long at least.
-    assert ours.window_of(tail=True) == 30
+def test_a_protocol_has_visits_instead_of_a_window(tmp_path: Path) -> None:
+    assert load(tmp_path, VISITS).visits == VisitRule()
+    ours = load(tmp_path, VISITS + 'cells = [3]\ncell = "20 s"\nramp = "2 s"\nrefresh = "0 s"\nrefresh_percent = 5\n')
+    assert ours.visits == VisitRule((3,), 20, 2, 0, 5)
+    assert (ours.ramp_s, ours.window_s, ours.repeats) == (5, 20, 1)
+    assert (VisitRule().before_first_look, VisitRule((3,)).before_first_look) == (2, 1)
 
 
 def test_tails_may_have_a_window_of_their_own(tmp_path: Path) -> None:
@@ -191,10 +186,10 @@ def test_tails_may_have_a_window_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ['window = "5 min"', 'tail_window = "5 min"', "repeats = 1", "attempts = 2"])
-def test_looks_exclude_a_fixed_length(tmp_path: Path, given: str) -> None:
+def test_visits_exclude_a_fixed_length(tmp_path: Path, given: str) -> None:
     name = given.split()[0]
     with pytest.raises(ProtocolError, match=rf"measure\.{name}: is of measurements of a fixed length; .* leave it out"):
-        load(tmp_path, SEQUENTIAL.replace('ramp = "5 s"', f'ramp = "5 s"\n{given}'))
+        load(tmp_path, VISITS.replace('ramp = "5 s"', f'ramp = "5 s"\n{given}'))
 
 
 @pytest.mark.parametrize("name", ["window", "repeats", "attempts"])
@@ -207,53 +202,44 @@ def test_a_fixed_length_has_to_be_said(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ('first = "10 min"\nlimit = "5 min"', "sequential: the limit (300 s) is before the first look (600 s)"),
-        ('report = "1.5 s"', "sequential.report: fio reports after whole seconds, not every 1.5 s"),
-        ('report = "0 s"', "sequential.report: should be greater than or equal to 1"),
-        ('first = "40 s"', "sequential: the first look (40 s) would see fewer than 10 reports, one comes every 5 s"),
-        ('slowest = "0 s"', "sequential.slowest: should be greater than 0"),
-        ("growth = 1", "sequential.growth: should be greater than or equal to 1.05"),
-        ("precision = 1", "sequential.precision: 1 needs a unit, as text in quotes"),
-        ('precision = "1"', 'sequential.precision: "1" is not a percentage above zero; write e.g. "5 %"'),
-        ('first = "10 s"\nreport = "1 s"\n[steady]\nwindow = 11', "sequential.first (10 s) is cut into 11 rounds"),
+        ("cells = []", "visits.cells: "),
+        ("cells = [2, 0]", "visits.cells[1]: should be greater than or equal to 1"),
+        ('cell = "10 s"', "visits.cell (10 s) is 20 s at least for acceptance"),
+        ("refresh_percent = 0", "visits.refresh_percent: should be greater than 0"),
+        ("rounds = 3", "visits.rounds: unknown key"),
         ('[verdict]\nconfidence = "100 %"', "verdict.confidence: should be less than 100"),
         ('[verdict]\nconfidence = "5 %"', "verdict.confidence: should be greater than or equal to 50"),
         ('[verdict]\nfamily = "holm"', "verdict.family: "),
     ],
 )
-def test_looks_that_cannot_be_are_refused(tmp_path: Path, table: str, sentence: str) -> None:
-    require_refused(tmp_path, SEQUENTIAL + table, sentence)
+def test_visits_that_cannot_be_are_refused(tmp_path: Path, table: str, sentence: str) -> None:
+    require_refused(tmp_path, VISITS + table, sentence)
 
 
-def test_turns_are_sequential_with_rounds(tmp_path: Path) -> None:
-    interleaved, sequential = protocol.load("interleaved"), protocol.load("sequential")
-    assert interleaved.interleave == InterleaveRule()
-    assert sequential.interleave is None
-    looks = interleaved.sequential
-    assert looks
-    same = replace(interleaved, name="sequential", interleave=None, tail_window_s=sequential.tail_window_s)
-    assert replace(same, sequential=replace(looks, observe_s=2100.0)) == sequential
+def test_acceptance_conditions_by_volume_and_judges_all_points_in_visits() -> None:
+    ours = protocol.load("acceptance")
+    assert ours.acceptance
+    assert ours.visits == VisitRule()
+    assert (ours.fill_passes, ours.precondition_capacities, ours.precondition_limit_capacities) == (1, 1, 6)
+    assert (ours.drift_percent, ours.conditions_drives) == (1, True)
+    assert ours.verdict.family == "bonferroni"
 
 
 @pytest.mark.parametrize(
-    ("table", "sentence"),
+    ("keys", "sentence"),
     [
-        ("[interleave]\nrounds = 5", "the first look is after 6 rounds, and there are at most 5"),
-        ('[interleave]\ncell = "1 s"', "interleave.cell"),
-        ('[interleave]\ncell = "10 s"', "interleave.cell (10 s) is 20 s at least for acceptance"),
-        ("[interleave]\nworkloads = 1", "interleave.workloads"),
+        ("drift_percent = 1", "drift_percent compares two halves of a capacity, so capacities is 1 at least"),
+        ("capacities = 2\nlimit_capacities = 1", "limit_capacities (1) is less than capacities (2)"),
     ],
 )
-def test_turns_that_cannot_be_taken_are_refused(tmp_path: Path, table: str, sentence: str) -> None:
-    require_refused(tmp_path, SEQUENTIAL + table, sentence)
+def test_a_drift_needs_a_capacity_and_a_limit_beyond_it(tmp_path: Path, keys: str, sentence: str) -> None:
+    require_refused(tmp_path, GOOD.replace("[measure]", f"{keys}\n[measure]"), sentence)
 
 
-def test_the_sequential_protocol_writes_before_it_trusts_a_plateau() -> None:
-    ours = protocol.load("sequential")
-    assert ours.acceptance
-    assert ours.sequential == SequentialRule()
-    assert (ours.fill_passes, ours.precondition_capacities) == (2, 1)
-    assert ours.verdict.family == "bonferroni"
+def test_drives_are_conditioned_for_visits_only(tmp_path: Path) -> None:
+    """A drive that idled while a narrow array was measured has to be refreshed, as the table visits says."""
+    table = 'of = "drives"\n[measure]'
+    require_refused(tmp_path, GOOD.replace("[measure]", table), 'precondition.of = "drives" needs the table visits')
 
 
 def test_a_search_has_a_budget(tmp_path: Path) -> None:
@@ -278,11 +264,10 @@ def test_a_search_that_could_not_measure_anything_is_refused(tmp_path: Path, tab
         load(tmp_path, f"{GOOD}[explore]\n{table}\n")
 
 
-def test_a_sequential_search_has_one_look_at_least(tmp_path: Path) -> None:
-    text = GOOD.replace('window = "5 min"\nrepeats = 3\nattempts = 1\n', "") + '[sequential]\nfirst = "5 min"\n'
-    assert load(tmp_path, text + '[explore]\nmeasurement = "5 min"\n').explore.measurement_s == 300
-    with pytest.raises(ProtocolError, match=r"explore\.measurement \(60 s\) is before the first look \(300 s\)"):
-        load(tmp_path, text + '[explore]\nmeasurement = "1 min"\n')
+def test_a_search_has_time_for_one_cell_at_least(tmp_path: Path) -> None:
+    assert load(tmp_path, VISITS + '[explore]\nbudget = "65 s"\n').explore.budget_s == 65
+    with pytest.raises(ProtocolError, match=r"explore\.budget \(64 s\) is less than one measurement takes \(65 s\)"):
+        load(tmp_path, VISITS + '[explore]\nbudget = "64 s"\n')
 
 
 def test_lives_of_an_array_are_searched_within_limits(tmp_path: Path) -> None:
@@ -290,7 +275,7 @@ def test_lives_of_an_array_are_searched_within_limits(tmp_path: Path) -> None:
     found = load(tmp_path, GOOD + table + "write_hole = true\n").integrity
     assert found == IntegrityRule(3, 9, 300.0, 8, 1 << 30, "physical", write_hole=True)
     assert load(tmp_path, GOOD).integrity == IntegrityRule()
-    assert protocol.load("quick").integrity.histories < protocol.load("sequential").integrity.histories
+    assert protocol.load("quick").integrity.histories < protocol.load("acceptance").integrity.histories
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from support.builders.sheet import PRODUCT, load
 
 from pytest_ssdqual.qual.spec import protocol, toml
-from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, SequentialRule
+from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
 from pytest_ssdqual.qual.spec.toml import DocumentError
 
 MANUAL = Path(__file__).parents[3] / "docs" / "specs.md"
@@ -18,22 +18,16 @@ def test_the_files_of_the_manual_are_in_order(tmp_path: Path) -> None:
     whole = [text for text in files if text.startswith("[product]")]
     protocols = [text for text in files if text.startswith("acceptance")]
     parts = [PRODUCT + text for text in files if text.startswith(("[[figure]]", "[[promise]]", "[health]", "[lot]"))]
-    sequential = [text for text in files if text.startswith("[measure]")]
-    assert (len(whole), len(parts), len(protocols), len(sequential)) == (1, 5, 1, 1)
-    turns = [text for text in files if text.startswith("[interleave]")]
-    assert (len(files), len(turns)) == (9, 1)
+    visits = [text for text in files if text.startswith("[visits]")]
+    assert (len(whole), len(parts), len(protocols), len(visits)) == (1, 5, 1, 1)
     assert [len(load(tmp_path, text).promises) for text in (*whole, *parts)] == [3, 0, 0, 4, 0, 0]
     assert load(tmp_path, parts[-1]).lot is not None
     (tmp_path / "protocol.toml").write_text(protocols[0], encoding="utf-8")
     assert protocol.load(tmp_path / "protocol.toml").window_s == 300
-    looks = re.sub(r"\[measure\].*?(?=\[steady\])", sequential[0] + "\n", protocols[0], flags=re.DOTALL)
-    looks = re.sub(r'(?m)^measurement = "[^"]*"', 'measurement = "7 min"', looks)  # none is before the first look
-    (tmp_path / "looks.toml").write_text(looks, encoding="utf-8")
+    in_visits = re.sub(r"\[measure\].*?(?=\[steady\])", visits[0] + "\n", protocols[0], flags=re.DOTALL)
+    (tmp_path / "visits.toml").write_text(in_visits, encoding="utf-8")
     # The manual shows what is taken where nothing is given.
-    assert protocol.load(tmp_path / "looks.toml").sequential == SequentialRule()
-    in_turn = re.sub(r"(?=\[loop\])", turns[0] + "\n", looks)
-    (tmp_path / "turns.toml").write_text(in_turn, encoding="utf-8")
-    assert protocol.load(tmp_path / "turns.toml").interleave == InterleaveRule()
+    assert protocol.load(tmp_path / "visits.toml").visits == VisitRule()
 
 
 def test_an_error_has_one_line_per_fault() -> None:

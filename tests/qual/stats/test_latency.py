@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from support.builders.strategies import EMPTY, histogram, histograms
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.run import Look
-from pytest_ssdqual.qual.stats.batch_means import Basis
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, TooFew
+from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.stats.latency import mean_latency, quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit
 
@@ -126,45 +125,6 @@ def poisson(source: random.Random, mean: float) -> int:
         product *= source.random()
         count += 1
     return count
-
-
-def looked(head: int = 0) -> Basis:
-    return Basis(look=Look(1, 10, 0.95, 0.0, head=head), seconds=3600.0)
-
-
-def test_warm_up_at_the_head_of_a_look_is_left_out_of_the_mean() -> None:
-    rounds = [histogram({50_000_000: 1_000})] * 4 + [histogram({1_000_000: 990, 2_000_000: 10})] * 36
-    assert mean_latency(rounds, looked(head=4)).value == pytest.approx(1_010_000, rel=0.01)
-    assert mean_latency(rounds, looked()).value > 5_000_000
-
-
-def test_at_a_look_a_quantiles_interval_is_that_of_the_share_beyond_it() -> None:
-    # 0.8 to 1.4 % are slow, 1.1 % on average, in blocks that differ: the p99 may be fast or slow.
-    source = random.Random(15)  # noqa: S311
-    slow = [source.randrange(80, 140) for _ in range(40)]
-    rounds = [histogram({1_000_000: 10_000 - k, 9_000_000: k}) for k in slow]
-    share = looked().bounds(slow, [10_000] * 40)
-    assert share.low > 0.01
-    assert quantile_of_rounds(rounds, 0.99, looked()).low > 8_900_000
-    inside = (share.low + share.value) / 2
-    between = quantile_of_rounds(rounds, 1 - inside, looked())
-    assert between.low < 1_100_000 < 8_900_000 < between.high
-
-
-@pytest.mark.parametrize("correlation", [0.0, 0.5])
-def test_at_a_look_a_quantile_is_wrong_as_rarely_as_it_says(correlation: float) -> None:
-    # The share of slow I/Os wanders around 1 %, which is the promise: fast and slow are both errors.
-    wrong = 0
-    for seed in range(200):
-        source, state, rounds = random.Random(seed), 0.0, []  # noqa: S311
-        for _ in range(80):
-            state = correlation * state + (1 - correlation**2) ** 0.5 * source.gauss(0, 1)
-            k = max(1, round(100 + 20 * state))
-            rounds.append(histogram({1_000_000: 10_000 - k, 9_000_000: k}))
-        found = quantile_of_rounds(rounds, 0.99, looked())
-        wrong += found.high < 8_000_000 or found.low > 2_000_000
-    # 5 % are stated; of 200 fair draws more than 8.5 % come once in a hundred times.
-    assert wrong / 200 <= 0.085
 
 
 @given(st.lists(histograms, min_size=3, max_size=8).filter(lambda each: LatencyHistogram.merged(each).total >= 1_000))

@@ -8,10 +8,11 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.strategies import EMPTY, histogram, histograms, watched
+from support.builders.strategies import EMPTY, histogram, histograms, visited, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.measured.run import Look, Measured
+from pytest_ssdqual.qual.measured.run import Measured
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew
 from pytest_ssdqual.qual.stats.latency import (
@@ -31,8 +32,8 @@ def spells(*slow: int) -> list[LatencyHistogram]:
     return [histogram({10**6: 1_000, 80 * 10**6: count} if count else {10**6: 1_000}) for count in slow]
 
 
-def found(*slow: int, look: Look | None = None, confidence_level: ConfidenceLevel = USUAL) -> Exceedance:
-    return slower_than(LIMIT_NS, watched(spells(*slow), look=look), confidence_level)
+def found(*slow: int, of_visits: Visited | None = None, confidence_level: ConfidenceLevel = USUAL) -> Exceedance:
+    return slower_than(LIMIT_NS, watched(spells(*slow), of_visits=of_visits), confidence_level)
 
 
 def test_none_in_ten_minutes_is_fewer_than_eighteen_an_hour() -> None:
@@ -75,17 +76,11 @@ def test_a_limit_inside_of_a_bucket_is_maybe_broken() -> None:
 
 
 def test_a_look_is_as_sure_as_it_has_to_be() -> None:
-    look = found(*[0] * 10, look=Look(1, 10, 0.995, 0.0))
+    look = found(*[0] * 10, of_visits=visited(level=0.995))
     assert look.high_per_hour == pytest.approx(-math.log(0.005) * 6)
     assert look.confidence == 0.95
     among = found(*[0] * 10, confidence_level=ConfidenceLevel().among(5))
     assert among.high_per_hour == pytest.approx(-math.log(0.01) * 6)
-
-
-def test_nothing_behind_the_ramp_is_left_out() -> None:
-    """What means take for warm-up counts: a stall that was seen was seen."""
-    headed = found(5, 5, *[0] * 38, look=Look(1, 10, 0.95, 600.0, left_out=1, head=1))
-    assert (headed.ios, headed.hit, headed.spells, headed.seconds) == (10, 2, 40, 2_400)
 
 
 @given(st.integers(1, 60), st.data(), st.sampled_from([0.5, 0.9, 0.95, 0.999]))

@@ -1,19 +1,21 @@
-"""The interval of a look against drives of known rate that were measured with the real fio: ``data/series``."""
+"""Visits of drives of known rate that were measured with the real fio: ``data/series``, cut into cells."""
 
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
 from pytest_ssdqual.qual.detect import periodicity
-from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol_rules import SequentialRule
-from pytest_ssdqual.qual.stats import group_sequential
-from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
+from pytest_ssdqual.qual.spec import protocol
+from pytest_ssdqual.qual.stats import visits
+from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.stats.steady_state import series
 from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.validity import checks
@@ -23,8 +25,11 @@ from pytest_ssdqual.rig.fio.output import StatusReader
 SERIES = Path(__file__).parents[2] / "data" / "series"
 #: I/Os per second in the long run, by the model: see the folder's README.
 KNOWN = {"steady": 300.0, "jittery": 243.75}
-#: One pause costs the work of 2.25 s, and one comes every 16 s at the latest.
-RULE = SequentialRule(first_s=30, growth=1.3, limit_s=230, report_s=1, slowest_s=16, pause_s=2.25)
+#: Length of a cell, seconds; the last look has 22.
+CELL_S = 10.0
+PROTOCOL = protocol.load("acceptance")
+assert PROTOCOL.visits
+NUMBERS = PROTOCOL.visits.cells
 
 
 @cache
@@ -37,14 +42,21 @@ def whole(name: str) -> Run:
         members=("SSDQ0001",),
         intervals=reader.whole().intervals,
         ramp_s=2.0,
-        window_s=RULE.limit_s,
+        window_s=230.0,
         rounds=5,
         raw=f"{name}.json.gz",
     )
 
 
-def found(name: str, number: int) -> Estimate:
-    return iops(Measured((group_sequential.at_look(whole(name), number, RULE, 0.95),)))
+def found(name: str, until: int) -> Estimate:
+    """The rate after so many visits, which follow each other without a pause."""
+    run, cells = whole(name), []
+    for visit, end in enumerate(accumulate(NUMBERS[:until])):
+        for number in range(end - NUMBERS[visit], end):
+            part = replace(run, ramp_s=run.ramp_s + number * CELL_S, window_s=CELL_S, rounds=1)
+            cells.append(visits.cell(part, None, visit))
+    point = (run.geometry, run.workload)
+    return iops(visits.at_look({point: cells}, PROTOCOL)[point])
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -55,20 +67,14 @@ def test_a_recorded_run_is_believable(name: str) -> None:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_every_look_holds_the_known_rate(name: str) -> None:
-    known = 0
-    for number in range(1, len(group_sequential.look_times(RULE)) + 1):
-        try:
-            estimate = found(name, number)
-        except TooFew:
-            continue
-        known += 1
-        assert estimate.low <= KNOWN[name] <= estimate.high, f"look {number}: {estimate}"
-    assert known >= 5
+    for until in range(2, len(NUMBERS) + 1):
+        estimate = found(name, until)
+        assert estimate.low <= KNOWN[name] <= estimate.high, f"look after {until} visits: {estimate}"
 
 
 @pytest.mark.parametrize(("name", "percent"), [("steady", 3), ("jittery", 12)])
 def test_the_last_look_knows_it_well(name: str, percent: float) -> None:
-    estimate = found(name, len(group_sequential.look_times(RULE)))
+    estimate = found(name, len(NUMBERS))
     assert estimate.high - estimate.low < 2 * percent / 100 * KNOWN[name], estimate
 
 

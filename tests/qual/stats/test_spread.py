@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.strategies import EMPTY, histogram, interval, run, watched
+from support.builders.strategies import EMPTY, histogram, interval, run, visited, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
 from pytest_ssdqual.qual.measured.interval import Interval, Spell
-from pytest_ssdqual.qual.measured.run import Look, Measured, Run
-from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, student_t
+from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.stats.spread import (
     SpellMaxima,
     between,
@@ -32,23 +33,23 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
-def rounds(*maxima_ns: int, seconds: float = 120.0, look: Look | None = None, confidence: float = 0.95) -> SpellMaxima:
+def rounds(*maxima_ns: int, seconds: float = 120.0, at: Visited | None = None, confidence: float = 0.95) -> SpellMaxima:
     """The slowest I/Os of spells."""
-    return SpellMaxima(maxima_ns, seconds, Basis(ConfidenceLevel(confidence), look))
+    return SpellMaxima(maxima_ns, seconds, Basis(ConfidenceLevel(confidence), visited=at))
 
 
 def drawn(source: random.Random, count: int, scatter: float = 0.4, factor: float = 1.0) -> list[int]:
     return [int(1e6 * factor * math.exp(source.gauss(0, scatter))) for _ in range(count)]
 
 
-LOOK = Look(2, 14, 0.99, 60.0)
+SURE = visited(level=0.99)
 maxima = st.lists(st.integers(10**6, 10**10), min_size=3, max_size=10)
 
 
 def spread(
-    *maxima_ns: int, per_hour: float = 10, look: Look | None = None, confidence_level: ConfidenceLevel = USUAL
+    *maxima_ns: int, per_hour: float = 10, at: Visited | None = None, confidence_level: ConfidenceLevel = USUAL
 ) -> Estimate:
-    return over_time(watched(maxima_ns, look=look), confidence_level, per_hour)
+    return over_time(watched(maxima_ns, of_visits=at), confidence_level, per_hour)
 
 
 def test_what_is_exceeded_ten_times_an_hour_against_the_median_minute() -> None:
@@ -119,18 +120,18 @@ def test_blocks_that_hang_together_are_not_taken_for_independent_ones() -> None:
     # Four blocks in a row share one condition: taken one by one, twice as many equal arrays seem to differ.
     source = random.Random(8)  # noqa: S311
 
-    def array(look: Look | None) -> SpellMaxima:
-        return rounds(*(each for each in drawn(source, 10) for _ in range(4)), seconds=12.0, look=look)
+    def array(at: Visited) -> SpellMaxima:
+        return rounds(*(each for each in drawn(source, 10) for _ in range(4)), seconds=12.0, at=at)
 
-    level = Look(1, 1, 0.95, 0.0)
+    level = visited(level=0.95)
     wrong = sum(between(array(level), array(level)).low > 1 for _ in range(300)) / 300
     assert wrong < 0.08
 
 
-def test_a_look_is_as_sure_as_it_has_to_be() -> None:
+def test_a_spread_is_as_sure_as_all_looks_together_need() -> None:
     source = random.Random(9)  # noqa: S311
     one, other = drawn(source, 40), drawn(source, 40)
-    early, late = (between(rounds(*one, look=look), rounds(*other, look=look)) for look in (LOOK, Look(1, 1, 0.95, 0)))
+    early, late = (between(rounds(*one, at=at), rounds(*other, at=at)) for at in (SURE, visited(level=0.95)))
     assert early.high > late.high
     assert early.confidence == late.confidence == 0.95  # of all looks together
 
@@ -138,16 +139,16 @@ def test_a_look_is_as_sure_as_it_has_to_be() -> None:
 def test_rounds_of_unequal_length_are_compared_both_ways() -> None:
     source = random.Random(10)  # noqa: S311
     short, long = drawn(source, 40), drawn(source, 40)
-    found = between(rounds(*short, seconds=12, look=LOOK), rounds(*long, seconds=18, look=LOOK))
+    found = between(rounds(*short, seconds=12, at=SURE), rounds(*long, seconds=18, at=SURE))
     single, double = (
-        between(rounds(*ns, seconds=18, look=LOOK), rounds(*long, seconds=18, look=LOOK))
+        between(rounds(*ns, seconds=18, at=SURE), rounds(*long, seconds=18, at=SURE))
         for ns in (short, [max(short[at : at + 2]) for at in range(0, 40, 2)])
     )
     assert found.low == min(single.low, double.low)
     assert found.high == max(single.high, double.high)
     assert found.basis == "spells of 18 s"
     # Nearly twice as long is twice as long.
-    twice = between(rounds(*short, seconds=12, look=LOOK), rounds(*long, seconds=24.1, look=LOOK))
+    twice = between(rounds(*short, seconds=12, at=SURE), rounds(*long, seconds=24.1, at=SURE))
     assert twice.high == double.high
 
 
@@ -159,7 +160,7 @@ def test_too_little_is_refused() -> None:
     with pytest.raises(TooFew, match="at least 2 rounds of each, there are 1"):
         between(rounds(*[10**6] * 40, seconds=12), rounds(*[10**6] * 40, seconds=360))
     with pytest.raises(TooFew, match="1 of 4 spells of 10 s have no I/O"):
-        SpellMaxima.of(watched([*[histogram({10**6: 1})] * 3, EMPTY], look=Look(1, 1, 0.95, 0.0)), USUAL)
+        SpellMaxima.of(watched([*[histogram({10**6: 1})] * 3, EMPTY], of_visits=visited()), USUAL)
     with pytest.raises(TooFew, match="spread between drives needs at least 2 rounds, there are 1"):
         between_drives([rounds(10**6), rounds(10**6)])
     with pytest.raises(ValueError, match="between drives needs at least 2 drives, there are 1"):
@@ -228,17 +229,14 @@ def test_a_bad_drive_is_found_by_a_longer_measurement() -> None:
     assert between_drives([rounds(*each) for each in drives[:-1]]).low == 1
 
 
-def test_every_claim_about_extremes_uses_their_level() -> None:
+def test_every_claim_about_extremes_uses_the_level_of_all_looks() -> None:
     """Half an hour without a stall: long enough to pass ten an hour at 90 %, not at 99.99 %."""
-    strict = Look(1, 2, 0.9999, 0.0)
-    late = replace(strict, extremes_level=0.9)
+    strict, late = visited(level=0.9999), visited(level=0.9)
     for estimate in (max_latency, over_time):
-        early, decided = (estimate(watched([50_000_000] * 30, look=look), USUAL, 10) for look in (strict, late))
+        early, decided = (estimate(watched([50_000_000] * 30, of_visits=at), USUAL, 10) for at in (strict, late))
         assert (math.isinf(early.high), math.isfinite(decided.high)) == (True, True)
     for estimate in (worst_second, slowest_second, fastest_second):
-        early, decided = (
-            estimate(Measured((replace(run([1_000] * 1_800), look=look),)), USUAL, 10) for look in (strict, late)
-        )
+        early, decided = (estimate(Measured((run([1_000] * 1_800),), at), USUAL, 10) for at in (strict, late))
         assert early != decided
 
 
@@ -250,13 +248,6 @@ def test_a_maximum_is_what_is_exceeded_ten_times_an_hour() -> None:
     assert str(found) == "50.1 ms (95 % CI 49.8…50.3 ms, exceeded 10 times an hour)"
     with pytest.raises(TooFew, match="a maximum latency needs I/Os"):
         max_latency(watched([EMPTY] * 10), USUAL, 10)
-
-
-def test_a_stall_in_the_warm_up_is_in_the_maximum() -> None:
-    """A drive that stood still for five seconds at second 189 of seven minutes: no truncation takes that away."""
-    look = Look(1, 41, 0.9953, 240.0, left_out=32, head=14)
-    stalled = watched([2_000_000] * 3 + [5_000_000_000] + [2_000_000] * 3, look=look)
-    assert max_latency(stalled, USUAL, 60).high > 4.9e9
 
 
 def worst(*runs: Run, per_hour: float = 3_600) -> Estimate:
@@ -303,8 +294,7 @@ def test_a_report_of_five_seconds_hides_the_fastest_one() -> None:
 
 
 def test_nothing_behind_the_ramp_is_left_out_of_the_worst_second() -> None:
-    look = Look(1, 14, 0.99, 300.0, left_out=3, head=2)
-    standing = replace(run([1_000] * 100 + [0] * 5 + [1_000] * 2_395), look=look)
+    standing = replace(run([1_000] * 100 + [0] * 5 + [1_000] * 2_395), spell_length_s=10.0)
     assert worst(standing, per_hour=1).low == 0
     assert min(each.slowest_high for each in standing.spells) == 0
     assert max(SpellMaxima.of(Measured((standing,)), USUAL).maxima_ns) < 10**7

@@ -7,15 +7,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.strategies import histogram, interval, run, seen, seen_drive, side_by_side
+from support.builders.strategies import histogram, interval, run, seen, seen_drive, side_by_side, visited
 
 from pytest_ssdqual.qual.measured.environment import Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interleaved import Interleaved
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.measured.run import Look, Measured, Run
+from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Curve, Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
@@ -303,25 +302,25 @@ def test_what_is_stated_is_carried_and_a_surer_interval_is_never_narrower(claim:
 @pytest.mark.parametrize(
     "claim", [claim for claim in Claim if claim.scope in (Scope.RUN, Scope.MEMBERS, Scope.SWEEP, Scope.CURVE)]
 )
-def test_every_claim_has_its_figure_at_a_look_too(claim: Claim) -> None:
+def test_every_claim_has_its_figure_after_visits_too(claim: Claim) -> None:
     source = random.Random(claim.value)  # noqa: S311
 
-    def looked(measured: Measured) -> Measured:
+    def visited_twice(measured: Measured) -> Measured:
         (found,) = measured.runs
-        seconds = [[round(rate * source.gauss(1, 0.02)) for _ in range(400)] for rate in rates(found)]
-        longer = (
-            side_by_side(seconds, workload=found.workload, rounds=40)
-            if found.parts
-            else run(seconds[0], geometry=str(found.geometry), workload=found.workload, rounds=40)
-        )
-        return Measured((replace(longer, look=Look(1, 14, 0.99, 0.0), seen=found.seen),))
+        return Measured(tuple(cell(found) for _ in range(4)), visited(scatter=0.02))
 
-    def rates(found: Run) -> list[float]:
-        return [each.iops for each in found.of_members()]
+    def cell(found: Run) -> Run:
+        seconds = [[round(each.iops * source.gauss(1, 0.02)) for _ in range(60)] for each in found.of_members()]
+        one = (
+            side_by_side(seconds, workload=found.workload, rounds=1)
+            if found.parts
+            else run(seconds[0], geometry=str(found.geometry), workload=found.workload, rounds=1)
+        )
+        return replace(one, spell_length_s=10.0, seen=found.seen)
 
     fixed = fitting(claim)
-    at_look = fixed.counterpart(looked)  # type: ignore[arg-type]
-    expected, found = estimate(claim, fixed), estimate(claim, at_look)
+    after_visits = fixed.counterpart(visited_twice)  # type: ignore[arg-type]
+    expected, found = estimate(claim, fixed), estimate(claim, after_visits)
     assert found.confidence == 0.95
     assert found.value == pytest.approx(expected.value, rel=0.1, abs=1)
     assert found.low <= found.value <= found.high
@@ -354,17 +353,12 @@ def test_repeats_that_disagree_make_scaling_less_sure() -> None:
     assert iops(sweep(400)[0], has_own_repeats=False).high / 20_000 < 1.02
 
 
-def test_cells_of_rounds_are_no_repeats() -> None:
-    """Their scatter is in the interval of the whole; a long measurement beside them does not have it again."""
-    cells = Interleaved(6, 6, 12, 0.95, 0.04, 60.0, 0.0, 7200.0)
-    in_rounds = replace(
-        Measured(
-            tuple(run([rate] * 5, geometry="raid0x2") for rate in (19_000, 21_000, 20_500, 19_500, 19_800, 20_200))
-        ),
-        interleaved=cells,
-    )
-    without_pause = Measured((run([40_000] * 5, geometry="raid0x4"),))
-    found = of_scaling(sweep_of(in_rounds, without_pause)).points[1].iops
+def test_cells_of_visits_are_no_repeats() -> None:
+    """Their scatter is in the interval of the whole; another width does not have it again."""
+    rates = (19_000, 21_000, 20_500, 19_500)
+    cells = Measured(tuple(run([rate] * 5, geometry="raid0x2", rounds=1) for rate in rates), visited(scatter=0.04))
+    fixed = Measured((run([40_000] * 5, geometry="raid0x4"),))
+    found = of_scaling(sweep_of(cells, fixed)).points[1].iops
     assert found.high / found.value < 1.01
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import combinations
 from statistics import stdev
 
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import strategies
 
-from pytest_ssdqual.qual.measured.run import Look, Measured
+from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.claims import Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel
 from pytest_ssdqual.qual.units import Unit
@@ -151,7 +150,7 @@ def test_a_failure_is_held_back_when_it_does_not_stand_up_to_all_claims() -> Non
     assert judged(310, few).outcome is Outcome.FAIL
     held = judged(310, many)
     assert (held.outcome, held.p_value) == (Outcome.INCONCLUSIVE, alone)
-    assert not held.is_settled  # so a sequential measurement goes on
+    assert not held.is_settled  # so there is another visit
     assert repr(held).endswith(f"INCONCLUSIVE, fails alone, but not at the family-wise 95 % over {many.claims} claims")
     assert judged(310, ErrorControl(many.claims)).outcome is Outcome.FAIL
     # The interval that is told is that of the claim alone.
@@ -177,11 +176,10 @@ def test_a_maximum_has_to_stand_up_to_all_claims_too() -> None:
     assert slowest.outcome is Outcome.INCONCLUSIVE
 
 
-def test_of_a_sequential_measurement_the_level_of_the_look_is_shared_out() -> None:
+def test_of_visits_the_level_of_all_looks_is_shared_out() -> None:
     def at(level: float) -> Measured:
-        rates = [300 + 3 * (-1) ** (second // 3) for second in range(80)]
-        run = replace(strategies.run(rates, rounds=40), look=Look(2, 9, level, 0.0))
-        return Measured((run,))
+        cells = tuple(strategies.run([rate], rounds=1) for rate in (300, 303, 297, 301))
+        return Measured(cells, strategies.visited(level=level))
 
     shared = estimators.estimate("steady_iops", at(0.99), share=1 / 264)
     assert (shared.low, shared.high) == pytest.approx(

@@ -5,12 +5,13 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.strategies import estimates, geometries, run, side_by_side, watched, workloads
+from support.builders.strategies import estimates, geometries, run, side_by_side, visited, watched, workloads
 
 from pytest_ssdqual.qual.measured.judgeable import Subject
-from pytest_ssdqual.qual.measured.run import Look, Measured
+from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.sweep import Sweep
+from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew, ratio
@@ -288,9 +289,9 @@ def test_all_is_well_exactly_if_the_worst_is(held: list[tuple[Estimate, float]])
 # What a maximum proves
 
 
-def slowest(limit_ms: float, *latency_ms: int, look: Look | None = None) -> Verdict:
+def slowest(limit_ms: float, *latency_ms: int, of_visits: Visited | None = None) -> Verdict:
     """Of a measurement with these slowest I/Os, one in each minute."""
-    measured = watched([each * 10**6 for each in latency_ms], look=look)
+    measured = watched([each * 10**6 for each in latency_ms], of_visits=of_visits)
     (found,) = judge_all("max_latency", measured, Limit(Direction.AT_MOST, limit_ms * 1e6, Unit.NANOSECONDS, "test"))
     return found
 
@@ -332,8 +333,8 @@ def test_what_was_not_watched_for_long_enough_says_for_how_long_it_takes() -> No
     assert slowest(10, *[20] * 10).outcome is Outcome.FAIL
 
 
-def test_the_look_of_a_maximum_is_as_sure_as_the_others() -> None:
-    look = slowest(50, *[20] * 40, look=Look(1, 10, 0.995, 0.0))
+def test_a_maximum_is_as_sure_as_all_looks_together_need() -> None:
+    look = slowest(50, *[20] * 40, of_visits=visited(level=0.995))
     assert "none slower in 40 min, so fewer than 7.95 times an hour (95 %)" in repr(look)
 
 
@@ -363,7 +364,7 @@ def of_widths(shares: dict[int, float], bound: float, claim: str = "scaling_devi
 def test_a_sweep_that_bends_says_where_and_what_was_new_there() -> None:
     bent = of_widths({8: 0.8, 2: 1.0, 6: 1.0, 7: 0.8}, 10)
     assert bent.outcome is Outcome.FAIL
-    assert repr(bent).startswith("scaling deviation of raid0x2…raid0x8 randread_4k_qd8: 20.0 % (95 % CI ")
+    assert repr(bent).startswith("scaling deviation of raid0x2…raid0x8 randread_4k_qd8: 14.3 % (95 % CI ")
     assert repr(bent).endswith("; the bend begins at raid0x7, the first with drive S6")
     assert bent.because == "the bend begins at raid0x7, the first with drive S6"
     slope = of_widths({8: 0.8, 2: 1.0, 6: 1.0, 7: 0.8}, 0.9, "scaling_slope")
@@ -373,6 +374,13 @@ def test_a_sweep_that_bends_says_where_and_what_was_new_there() -> None:
 def test_a_sweep_that_keeps_up_says_nothing_of_the_kind() -> None:
     good = of_widths({2: 1.0, 6: 1.0, 7: 0.98}, 10)
     assert (bool(good), good.because) == (True, "")
+
+
+def test_a_sweep_whose_narrowest_width_is_too_fast_names_that_one() -> None:
+    """Of three, it makes the others seem short."""
+    fast = of_widths({2: 1.4, 6: 1.0, 7: 1.0}, 10)
+    assert fast.outcome is Outcome.FAIL
+    assert fast.because.startswith("raid0x2 is out of line: it does 1.4 times ")
 
 
 def test_of_other_claims_about_widths_nothing_bends() -> None:

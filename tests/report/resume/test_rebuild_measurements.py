@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,9 +13,7 @@ from hypothesis import strategies as st
 from support.builders import fio_documents, strategies
 from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
-from support.simulator import simulated_fio
-from support.simulator.simulated_fio import UnderWay
-from support.simulator.simulated_surroundings import Surroundings, unseen
+from support.simulator.simulated_surroundings import Surroundings
 
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
@@ -24,22 +21,23 @@ from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import InterleaveRule, LoopRule, SaturationRule, SequentialRule, SteadyRule
-from pytest_ssdqual.qual.stats.group_sequential import Decision
+from pytest_ssdqual.qual.spec.protocol_rules import LoopRule, SaturationRule, SteadyRule, VisitRule
+from pytest_ssdqual.qual.stats import visits
+from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Stimulus, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.reader import read_records
-from pytest_ssdqual.rig.fio import output, process
+from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import fixed_time, saturation, sequential_verdict
+from pytest_ssdqual.rig.measure import fixed_time, saturation
 from pytest_ssdqual.rig.measure import rounds as looping
-from pytest_ssdqual.rig.measure.interleaved import Ending, InterleavedRounds
+from pytest_ssdqual.rig.measure import visits as visiting
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import environment as surroundings
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
@@ -257,37 +255,93 @@ def test_a_stimulus_with_pauses_is_recalled(bench: RecordedRuns, monkeypatch: py
     assert bench.memory().recall(ResultKey("loop", RAID5X3, "s")) == original
 
 
-def test_what_took_turns_is_recalled_to_the_last_bit(bench: RecordedRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long cells, of which the spells are those of no fixed window."""
-    rule = InterleaveRule(cell_s=60.0, ramp_s=2.0, first=5, rounds=5, span_s=0.0)
-    bench.protocol = replace(PROTOCOL, sequential=SequentialRule(), interleave=rule)
+VISITS = VisitRule(cells=(2, 1), cell_s=20.0, ramp_s=2.0)
 
-    def run(machine: object, job: Job, seconds: float) -> FinishedProcess:
-        depth = next(word for word in job.options if word.startswith("--iodepth="))
-        return bench.run(WRITE.at(int(depth.removeprefix("--iodepth="))), RAID5X3)(machine, job, seconds)
 
-    monkeypatch.setattr(process, "run", run)
-    pair = (WRITE, WRITE.at(4))
-    endings: dict[Workload, Ending] = {}
-    rounds = InterleavedRounds(
-        bench.setup, array_of(RAID5X3), rule, sequential_verdict.at_once, endings.__setitem__
-    )  # fmt: skip
-    rounds.measure(pair)
-    memory = bench.memory()
-    for workload in pair:
-        original = endings[workload]
-        assert isinstance(original, Measured)
-        assert original.spell_s == 10
-        assert memory.recall(ResultKey("measured", RAID5X3, str(workload))) == original
+def visited_by(bench: RecordedRuns, workload: Workload = READ, geometry: Geometry = RAID5X3) -> list[Cell]:
+    """The cells of two visits, the first one of which ends with a cell that depends on the one before it."""
+    bench.protocol = replace(PROTOCOL, visits=VISITS)
+    cells: list[Cell] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "run", bench.run(workload, geometry))
+        for visit, count in enumerate(VISITS.cells):
+            before = None
+            for _ in range(count):
+                cell, before = visiting.measure_cell(bench.setup, array_of(geometry), workload, visit, before)
+                cells.append(cell)
+    return cells
+
+
+@pytest.mark.parametrize("workload", [READ, WRITE], ids=str)
+@pytest.mark.parametrize("geometry", ["raid5x3", "drivex1", "drivex3"])
+def test_cells_are_recalled_to_the_last_bit(bench: RecordedRuns, geometry: str, workload: Workload) -> None:
+    bench.iops = (2000, 2010, 1990)
+    cells = visited_by(bench, workload, Geometry.parse(geometry))
+    assert bench.memory().cells(ResultKey("measured", Geometry.parse(geometry), str(workload))) == cells
+    assert [cell.visit for cell in cells] == [0, 0, 1]
+    assert [cell.written_before is None for cell in cells] == [True, False, True]
     assert bench.forgotten() == []
 
 
-def test_what_takes_no_turns_is_remembered(bench: RecordedRuns) -> None:
-    bench.journal.note("takes_no_turns", geometry=str(RAID5X3), workload=str(WRITE), why="round 3: no I/O")
+def test_what_was_visited_is_recalled_with_what_its_intervals_need(bench: RecordedRuns) -> None:
+    point = RAID5X3, READ
+    cells = visited_by(bench)
+    original = visits.at_look({point: cells}, bench.protocol, is_last=True)[point]
+    fixed_time.record_measured(bench.setup, original)
+    assert original.visited
+    assert bench.memory().recall(KEY) == original
+
+
+def test_cells_of_something_else_are_not_those_of_this(bench: RecordedRuns) -> None:
+    cells = visited_by(bench)
+    visited_by(bench, WRITE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "run", bench.run(READ, RAID5X3))
+        visiting.measure_cell(bench.setup, array_of(RAID5X3), READ, 0, None, "explored")
     memory = bench.memory()
-    keys = [ResultKey("measured", RAID5X3, str(each)) for each in (WRITE, READ)]
-    assert [memory.takes_no_turns(each) for each in keys] == [True, False]
-    assert not memory.takes_no_turns(ResultKey("measured", Geometry.parse("raid5x4"), str(WRITE)))
+    assert memory.cells(KEY) == cells
+    assert memory.cells(ResultKey("measured", Geometry.parse("raid5x4"), str(READ))) == []
+    assert len(memory.cells(ResultKey("explored", RAID5X3, str(READ)))) == 1
+    # A cell is no result.
+    assert not memory.has(KEY)
+    assert len(memory) == 0
+
+
+def test_a_cell_that_is_damaged_is_told_and_measured_again(bench: RecordedRuns) -> None:
+    first, second, third = visited_by(bench)
+    flip(bench.journal.path / second.run.raw)
+    assert bench.memory().cells(KEY) == [first, third]
+    (why,) = bench.forgotten()
+    assert "one of its cells" in why
+    assert second.run.raw in why
+
+
+@pytest.mark.parametrize("name", ["run", "visit", "head", "asked"])
+def test_a_record_of_a_cell_that_is_not_whole_is_told(bench: RecordedRuns, name: str) -> None:
+    visited_by(bench)
+    records = bench.journal.path / "records.jsonl"
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    for line in lines:
+        line.pop(name, None)
+    records.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert bench.memory().cells(KEY) == []
+    assert len(bench.forgotten()) == 3
+
+
+def test_after_a_drive_was_left_out_cells_with_it_do_not_count(bench: RecordedRuns) -> None:
+    geometry = Geometry.parse("drivex3")
+    visited_by(bench, READ, geometry)
+    left = array_of(geometry).without({"S1"})
+
+    def fio(machine: object, job: Job, seconds: float) -> FinishedProcess:
+        runs = [strategies.run([1000] * round(seconds), geometry="drivex1", workload=READ) for _ in left.members]
+        bench.surroundings.ran(left, [each.intervals for each in runs])
+        return FinishedProcess(completed(["fio"]), fio_documents.packed(*(each.intervals for each in runs)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "run", fio)
+        cell, _ = visiting.measure_cell(bench.setup, left, READ, 1, None)
+    assert bench.memory().cells(ResultKey("measured", geometry, str(READ))) == [cell]
 
 
 def test_a_search_has_ended_if_no_workload_is_probed_again(bench: RecordedRuns) -> None:
@@ -316,50 +370,6 @@ def test_a_rebuild_is_recalled(bench: RecordedRuns) -> None:
     recalled = bench.memory().recall(ResultKey("rebuild", rebuilding, str(READ)))
     assert isinstance(recalled, Rebuild)
     assert recalled == original
-
-
-def looked_at_by(
-    bench: RecordedRuns, workload: Workload, geometry: Geometry, until: int, slow: Mapping[str, float] | None = None
-) -> Measured:
-    """A sequential measurement that ends at that look."""
-    rule = SequentialRule(first_s=60, growth=1.5, limit_s=400, report_s=2)
-
-    def start(setup: Setup, array: Array, workload: Workload, job: Job) -> UnderWay:
-        return UnderWay.of(simulated_fio.Fio(slow or {}, 0.05), array, workload, PROTOCOL.ramp_s + rule.limit_s, 2)
-
-    def enough(measured: Measured) -> Decision:
-        return Decision(bool(measured.look and measured.look.number >= until))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sequential_verdict, "start", start)
-        unseen(patch)
-        return sequential_verdict.measure(bench.setup, array_of(geometry), workload, rule, enough)
-
-
-@pytest.mark.parametrize("until", [1, 3, 99])
-@pytest.mark.parametrize("geometry", ["raid5x3", "drivex3"])
-@pytest.mark.parametrize("most", [output.MOST_DOCUMENTS, 50])
-def test_a_measurement_that_was_looked_at_is_recalled_to_the_last_bit(
-    bench: RecordedRuns, geometry: str, until: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(output, "MOST_DOCUMENTS", most)
-    key = ResultKey("measured", Geometry.parse(geometry), str(READ))
-    now = looked_at_by(bench, READ, key.geometry, until, {"S1": 0.7})
-    assert bench.memory().recall(key) == now
-    assert bench.forgotten() == []
-    assert now.look
-    assert now.look.number == min(until, now.look.of)
-
-
-def test_a_look_that_is_damaged_is_measured_again(bench: RecordedRuns) -> None:
-    key = ResultKey("measured", RAID5X3, str(READ))
-    looked_at_by(bench, READ, RAID5X3, 2)
-    lines = (bench.journal.path / "records.jsonl").read_text()
-    (bench.journal.path / "records.jsonl").write_text(re.sub(r'"ramp_s": ?[\d.]+', '"ramp_s": 40', lines))
-    assert bench.memory().recall(key) is None
-    assert "were noted" in bench.forgotten()[0]
-    (bench.journal.path / "records.jsonl").write_text(lines.replace('"level":', '"lvel":'))
-    assert bench.memory().recall(key) is None
 
 
 def test_what_was_not_measured_is_not_recalled(bench: RecordedRuns) -> None:

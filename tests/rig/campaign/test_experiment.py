@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from pytest_ssdqual.qual.stats.visits import Cell
 from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
@@ -18,6 +17,7 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
 from pytest_ssdqual.qual.stats import visits
 from pytest_ssdqual.qual.stats.group_sequential import Decision
+from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign import experiment as experimenting
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind

@@ -10,6 +10,7 @@ from support.builders import strategies
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.measured.visited import Exposure, Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -34,6 +35,7 @@ VALUES: dict[str, object] = {
     "saturation": Saturation(RUN, 1 << 29),
     "loop": RoundsResult(RUN.geometry, LOOP, ((RUN,), (RUN,))),
     "rebuild": Rebuild(Geometry.parse("raid5x3-1rebuilding"), 60.0, 1 << 28, Measured((RUN,)), 0),
+    "visited": Measured((RUN, RUN), Visited((1, 1), 4, 0.99, 0.01, 3.0, 0.02, 5.0, exposure=Exposure(60.0, 6, (3.5,)))),
 }
 
 

@@ -153,7 +153,7 @@ def test_what_was_closed_is_left_in_order() -> None:
     assert (left.abandoned, left.counters["S1"].sectors) == (False, 1008)
 
 
-@pytest.mark.parametrize("fio", ["run", "precondition", "confirm"])
+@pytest.mark.parametrize("fio", ["run", "precondition", "refresh"])
 def test_a_write_that_was_interrupted_is_only_known_to_be_ours_if_we_counted_after_it(fio: str) -> None:
     interrupted = measuring(fio, writes=True)
     assert left_after([*WHOLE, interrupted, LEFT_OVER]) is None
@@ -308,7 +308,7 @@ def assembled(uuid: str = UUID, geometry: str = "raid5x3") -> list[Record]:
 DRIVES = [
     *created(BARE, ""), filled(BARE), counted_bare("built"), of_drives(conditioned()), counted_bare("conditioned"),
 ]  # fmt: skip
-STANDING = [*DRIVES, *assembled(), counted("built"), measuring("confirm", writes=True), ran(), counted("conditioned")]
+STANDING = [*DRIVES, *assembled(), counted("built"), measuring("run", writes=True), ran(), counted()]
 
 
 @pytest.mark.parametrize(
@@ -364,11 +364,40 @@ def test_drives_that_something_else_was_written_to_are_not_left(ending: list[Rec
     assert left_after([*STANDING, *ending]) is None
 
 
-def test_what_an_assembled_array_did_not_confirm_is_conditioned_anew() -> None:
-    refuted = record("conditioning_confirmed", geometry="raid5x3", confirmed=False)
-    left = left_after([*STANDING, refuted, conditioned(), stopped(), counted("closed")])
+def refreshed(**settled: float) -> Record:
+    return record("refreshed", geometry=BARE, workload=str(WRITES), rates=RATES, settled={**RATES, **settled})
+
+
+def test_refreshed_drives_are_left_with_the_rates_at_which_they_have_settled_now() -> None:
+    refreshing = [measuring("refresh", writes=True, geometry=BARE), ran(BARE)]
+    left = left_after([*DRIVES, *refreshing, refreshed(S2=900.0), counted_bare("conditioned")])
+    assert left
+    assert left.conditioned == Conditioned(WRITES, SETTLED, {**RATES, "S2": 900.0})
+
+
+def test_a_refresh_that_was_interrupted_is_counted_after_it() -> None:
+    assert left_after([*DRIVES, measuring("refresh", writes=True, geometry=BARE)]) is None
+
+
+def test_a_refresh_of_drives_that_were_only_filled_conditions_nothing() -> None:
+    left = left_after([*DRIVES[:-2], refreshed(), counted_bare("conditioned")])
     assert left
     assert left.conditioned is None
+
+
+def test_the_first_of_the_drives_may_be_measured() -> None:
+    def left_by(geometry: str) -> Checkpoint | None:
+        return left_after([*DRIVES, measuring(writes=True, geometry=geometry), ran(geometry), counted_bare("measured")])
+
+    assert left_by("drivex2")
+    assert left_by("drivex4") is None
+    assert left_by("raid5x3") is None
+
+
+@pytest.mark.parametrize("kind", ["cell", "cell_left_out", "looked"])
+def test_records_of_visits_change_nothing(kind: str) -> None:
+    about = record(kind, geometry="raid5x3", workload=str(WRITES), visit=1)
+    assert left_after([*STANDING, about, LEFT_OVER]) == left_after([*STANDING, LEFT_OVER])
 
 
 def test_an_array_of_other_drives_is_not_assembled_of_these() -> None:

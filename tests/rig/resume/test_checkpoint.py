@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -56,8 +57,8 @@ class Recalled:
     def has(self, key: ResultKey) -> bool:
         return key in self.known
 
-    def takes_no_turns(self, key: ResultKey) -> bool:
-        return False
+    def cells(self, key: ResultKey) -> Sequence[Cell]:
+        return ()
 
     def recall(self, key: ResultKey) -> object | None:
         return self.known.get(key)
@@ -88,7 +89,7 @@ class CheckpointRig:
         self.did.append(f"confirm {kept.writes}")
         return kept if self.confirms else None
 
-    def precondition(self, setup: Setup, array: Array, workload: Workload, *, seen: object) -> Conditioned:
+    def precondition(self, setup: Setup, array: Array, workload: Workload) -> Conditioned:
         self.did.append(f"condition for {workload}")
         return Conditioned(workload, SETTLED)
 

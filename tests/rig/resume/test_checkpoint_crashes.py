@@ -61,8 +61,8 @@ class World:
     # What the drives hold.
     uuid: str = ""
     filled: bool = False
-    #: The class that they are conditioned for: True random, False sequential.
-    conditioned: bool | None = None
+    #: The access pattern that they are conditioned for.
+    conditioned: str | None = None
     #: Something is being written.
     torn: bool = False
     running: bool = False
@@ -133,7 +133,7 @@ class World:
     def _written(self) -> None:
         if self.purpose == "saturation":
             self.spoiled = True
-        self.conditioned = self.workload.is_random if self.purpose == "precondition" else self.conditioned
+        self.conditioned = self.workload.pattern if self.purpose == "precondition" else self.conditioned
 
     def patterned(self, setup: Setup, array: Array, *rest: object) -> tuple[str, FinishedProcess]:
         self.write(lambda: setattr(self, "spoiled", True))
@@ -273,7 +273,7 @@ def require_honest(world: World) -> None:
     assert not world.spoiled
     assert left.uuid == world.uuid
     assert world.filled or not left.filled
-    assert left.conditioned is None or left.conditioned.writes.is_random == world.conditioned
+    assert left.conditioned is None or left.conditioned.writes.pattern == world.conditioned
     assert left.writing or not left.filled or not world.torn
     assert world.running is False or not left.stopped
 
@@ -304,6 +304,6 @@ def test_what_was_closed_in_order_is_left_intact(play: Callable[..., World]) -> 
     assert left
     assert left.is_intact
     assert left.conditioned
-    assert left.conditioned.writes.is_random
+    assert left.conditioned.writes.pattern == "random"
     assert left_by(play(["build", "lose a member", "close"])) is None
     assert left_by(play(["build", "saturate", "close"])) is None

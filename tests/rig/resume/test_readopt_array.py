@@ -13,17 +13,24 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, SteadyRule, VisitRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.drives.write_counters import Written
 from pytest_ssdqual.rig.guard.lease import LeaseLost
-from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, Machine, MachineLost, RigError
+from pytest_ssdqual.rig.machine.machine import (
+    CommandFailed,
+    DriveRefused,
+    InvalidMeasurement,
+    Machine,
+    MachineLost,
+    RigError,
+)
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import fixed_time
+from pytest_ssdqual.rig.measure import fixed_time, refresh
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.purge import zero
@@ -284,7 +291,56 @@ def test_a_class_is_confirmed_by_one_window_at_the_rate_at_which_it_settled(
     monkeypatch.setattr(fixed_time, "run", run)
     array = Array(RAID5X3, "/dev/md100", rig.drives[:3], "u", 1 << 29, "zeroed")
     found = readopt_array.confirm(rig.setup, array, Conditioned(WRITES, SETTLED))
-    assert asked == [(WRITES, "confirm", ProcessWindow(1, 5, 5))]
+    assert asked == [(WRITES, "refresh", ProcessWindow(1, 5, 5))]
     assert bool(found) == confirmed
     noted = rig.noted("conditioning_confirmed")
     assert (noted["confirmed"], noted["workload"], not noted["reason"]) == (confirmed, str(WRITES), confirmed)
+
+
+@pytest.mark.parametrize(
+    ("rates", "now", "is_kept"),
+    [
+        ((1000.0, 500.0), (1000, 500), True),
+        ((1000.0, 500.0), (1190, 410), True),
+        ((1000.0, 500.0), (1210, 500), False),
+        ((1000.0, 500.0), (1000, 390), False),
+        ((1000.0,), (1000, 500), False),
+    ],
+)
+def test_drives_are_each_as_they_settled(
+    rig: ReadoptRig, rates: Sequence[float], now: Sequence[int], is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
+        return strategies.side_by_side([[iops] * 5 for iops in now], workload=workload)
+
+    monkeypatch.setattr(fixed_time, "run", run)
+    array = Array(Geometry.parse("drivex2"), "/dev/nvme0n1", rig.drives[:2], "", 1 << 29, "none needed")
+    settled = {f"S{number}": rate for number, rate in enumerate(rates)}
+    assert bool(readopt_array.confirm(rig.setup, array, Conditioned(WRITES, SETTLED, settled))) == is_kept
+
+
+@pytest.mark.parametrize("raises", [None, InvalidMeasurement("S1 is not as it settled"), MachineLost("gone")])
+def test_by_a_protocol_with_visits_bare_drives_are_refreshed(
+    rig: ReadoptRig, raises: RigError | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In doubt they are conditioned anew: no drive may have settled at another rate meanwhile."""
+    asked: list[bool] = []
+
+    def refreshed(setup: Setup, array: Array, conditioned: Conditioned, *, may_resettle: bool) -> Conditioned:
+        asked.append(may_resettle)
+        if raises:
+            raise raises
+        return conditioned
+
+    monkeypatch.setattr(refresh, "refresh", refreshed)
+    array = Array(DRIVES_X3, "/dev/nvme0n1", rig.drives[:3], "", 1 << 29, "none needed")
+    setup, conditioned = (
+        replace(rig.setup, protocol=replace(PROTOCOL, visits=VisitRule())),
+        Conditioned(WRITES, SETTLED),
+    )
+    if isinstance(raises, MachineLost):
+        with pytest.raises(MachineLost):
+            readopt_array.confirm(setup, array, conditioned)
+    else:
+        assert readopt_array.confirm(setup, array, conditioned) == (None if raises else conditioned)
+    assert asked == [False]
