@@ -18,6 +18,8 @@ from pytest_ssdqual.report.view.tables import Table, bounded
 #: Kinds of records of what was done before the measurements.
 BEFORE = ("array_created", "filled", "conditioned")
 MOST_ROWS = 100
+#: Fewest capacities that are shown as a number.
+LEAST_SHOWN = 0.01
 #: Kind of the measurement that cells of visits belong to.
 MEASURED = "measured"
 #: Characters of a time up to its minute: ``2026-11-21T12:00``.
@@ -111,5 +113,8 @@ def _number(value: object) -> float | None:
 
 
 def _counted(value: object) -> str:
+    """Return capacities with two decimals at most; empty if they are not known."""
     number = _number(value)
-    return "" if number is None else f"{number:.3g}"
+    if number is None:
+        return ""
+    return f"{number:.2f}".rstrip("0").rstrip(".") if number >= LEAST_SHOWN else f"< {LEAST_SHOWN}"
