@@ -109,7 +109,7 @@ def test_separating_copies_does_not_matter_where_all_pages_are_alike_and_pays_wh
 
 @pytest.mark.parametrize("spare", [0.07, 0.15, 0.28])
 def test_after_two_fills_half_a_capacity_of_random_writes_settles_it(spare: float) -> None:
-    """What the protocol ``sequential`` relies on: it writes a whole capacity before anything may be found steady."""
+    """Of this simulated flash; real drives were up to 20 % off then, so ``acceptance`` has a drift test."""
     shape, rng = Shape(over_provisioning=spare), np.random.default_rng(3)
     drive = Flash(shape)
     for _ in range(2):
