@@ -1,6 +1,6 @@
 """Replays recorded series of real drives: when conditioning ends, and what visits then decide.
 
-    python bench/real_series.py FOLDER [--starts 6] [--out FILE.md]
+    python bench/real_series.py FOLDER [--starts 6] [--protocol FILE] [--out FILE.md]
 
 FOLDER has files ``*.txt`` of two comment lines and values: the drive, its load and whether it settles;
 seconds of a value, mean IOPS, from which value on the mean is taken, bytes of a capacity; then the
@@ -156,9 +156,8 @@ HEAD = (
 )  # fmt: skip
 
 
-def lines(folder: Path, count: int) -> Iterator[str]:
+def lines(folder: Path, count: int, settings: Protocol) -> Iterator[str]:
     """Yield the lines of the table, and a summary."""
-    settings = protocol.load("acceptance")
     recorded = [found for path in sorted(folder.glob("*.txt")) if (found := Recorded.read(path))]
     yield f"| {' | '.join(HEAD)} |"
     yield "|---" * len(HEAD) + "|"
@@ -205,9 +204,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--starts", type=int, default=6, help="measurements of each series that settles")
+    parser.add_argument("--protocol", default="acceptance", help="name or file of one with visits (%(default)s)")
     parser.add_argument("--out", type=Path, help="Markdown file, besides standard output")
     given = parser.parse_args()
-    text = "\n".join(lines(given.folder, given.starts)) + "\n"
+    text = "\n".join(lines(given.folder, given.starts, protocol.load(given.protocol))) + "\n"
     print(text)
     if given.out:
         given.out.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
 """Hours, drive writes and error rates of whole suites by the protocol ``acceptance``, on simulated drives.
 
     python bench/suite_hours.py [--suites raid5,intel_s3500] [--models sata,nvme] [--runs 10] [--kinds flat,slowgc]
-                                [--only +5%,+10%] [--cells 2,2,2,3,5,8] [--jobs 2] [--quick]
+                                [--only +5%,+10%] [--protocol FILE] [--jobs 2] [--quick]
 
 Eight drives, RAID 5 of 3 to 8 of them; the rule and the conditioning are the product's
 (``visited_points``, ``conditioned_series``), the clock is the plan's arithmetic. Judged are the steady
@@ -18,7 +18,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -209,15 +209,10 @@ def simulated(suite: Suite, scenarios: Sequence[Scenario], given: argparse.Names
 
 
 def suites(given: argparse.Namespace) -> Iterator[Suite]:
-    settings = protocol.load("acceptance")
-    assert settings.visits
-    rule = settings.visits
-    if given.cells:
-        rule = replace(rule, cells=tuple(map(int, given.cells.split(","))))
-    verdict = replace(settings.verdict, confidence=given.confidence or settings.verdict.confidence)
+    settings = protocol.load(given.protocol)
     for name in given.suites.split(","):
         for model in given.models.split(","):
-            yield Suite(name, MATRICES[name](), MODELS[model], replace(settings, visits=rule, verdict=verdict))
+            yield Suite(name, MATRICES[name](), MODELS[model], settings)
 
 
 def main() -> None:
@@ -229,8 +224,7 @@ def main() -> None:
         "--only", help=f"of the scenarios {', '.join(each.name for each in SCENARIOS)}".replace("%", "%%")
     )
     parser.add_argument("--runs", type=int, default=10, help="of each kind, own phases and in lockstep (%(default)s)")
-    parser.add_argument("--cells", help="another [visits] cells than the protocol's")
-    parser.add_argument("--confidence", type=float, help="another confidence of verdicts, as a share")
+    parser.add_argument("--protocol", default="acceptance", help="name or file of one with visits (%(default)s)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="two kinds, one run: seconds")
     parser.add_argument("--out", type=Path, help="Markdown file, besides standard output")

@@ -1,6 +1,6 @@
 """Slow I/Os in a whole suite by the protocol ``acceptance``: stalls of one drive, and p99, on simulated drives.
 
-    python bench/suite_tails.py [--runs 20] [--models sata] [--out FILE.md]
+    python bench/suite_tails.py [--runs 20] [--models sata] [--protocol FILE] [--out FILE.md]
 
 ``suites/raid5`` of eight drives with the figures of real ones, 10 % above the limits of all IOPS. Judged
 besides are the spread of the maximum latency over time (at most 10 times the usual one, ten times an
@@ -67,10 +67,13 @@ class Tail:
             for number, each in enumerate(maxima.tolist())
         )
 
-    def latency(self, at_s: float, ios: int, rng: np.random.Generator, slowest_ns: int) -> LatencyHistogram:
-        """Return the latencies of a cell of a minute, whose slow I/Os are in about 1.3 clusters."""
+    def latency(
+        self, at_s: float, seconds: float, ios: int, rng: np.random.Generator, slowest_ns: int
+    ) -> LatencyHistogram:
+        """Return the latencies of a cell, whose slow I/Os are in a cluster every 45 s."""
+        clusters = seconds / 45
         share = self.slow if self.later is None or at_s < 3600 else self.later
-        slow = min(ios // 2, round(share * ios * rng.gamma(60 / 45, 45 / 60)))
+        slow = min(ios // 2, round(share * ios * rng.gamma(clusters, 1 / clusters)))
         bins = {_middle(FAST_NS): ios - slow - 1, _middle(SLOW_NS): slow}
         bins[slowest_ns] = bins.get(slowest_ns, 0) + 1
         return LatencyHistogram.from_bins({each: count for each, count in bins.items() if count})
@@ -124,7 +127,7 @@ def run(suite: Suite, tail: Tail, number: int) -> Ran:
 
     def tails(point: Point, at_s: float, ios: int) -> tuple[LatencyHistogram, tuple[Spell, ...]]:
         spells = tail.spells(point, rng, rule.cell_s, 4096.0 * ios)
-        return tail.latency(at_s, ios, rng, max(each.max_ns for each in spells)), spells
+        return tail.latency(at_s, rule.cell_s, ios, rng, max(each.max_ns for each in spells)), spells
 
     experiment = Experiment(suite.points, suite.protocol, rates, rng, limits=limits, tails=tails)
     experiment.run()
@@ -159,11 +162,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--models", default="sata", help=f"of {', '.join(MODELS)} (%(default)s)")
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--protocol", default="acceptance", help="name or file of one with visits (%(default)s)")
     parser.add_argument("--out", type=Path, help="Markdown file, besides standard output")
     given = parser.parse_args()
     text = ""
     for model in given.models.split(","):
-        suite = Suite("raid5", default_matrix(), MODELS[model], protocol.load("acceptance"))
+        suite = Suite("raid5", default_matrix(), MODELS[model], protocol.load(given.protocol))
         text += "\n".join((f"### {suite.model.name}", "", *lines(suite, given.runs), ""))
     print(text)
     if given.out:

@@ -101,6 +101,6 @@ def test_a_series_that_does_not_settle_ends(tmp_path: Path) -> None:
 
 def test_the_table_has_all_series(tmp_path: Path) -> None:
     written(tmp_path, "z-uniform", rates(3))
-    text = "\n".join(real_series.lines(tmp_path, 1))
+    text = "\n".join(real_series.lines(tmp_path, 1, SETTINGS))
     assert "z-uniform" in text
     assert "settling, alone, ±5%: 0 wrong (0.00%)" in text

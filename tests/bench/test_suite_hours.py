@@ -113,7 +113,7 @@ def test_tables_have_the_mean_over_kinds_and_the_worst_one() -> None:
 
 
 def test_the_quick_bench_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["suite_hours.py", "--quick", "--cells", "1,1"])
+    monkeypatch.setattr("sys.argv", ["suite_hours.py", "--quick"])
     monkeypatch.setattr(suite_hours, "SCENARIOS", SCENARIOS[5:6])
     suite_hours.main()
     assert "| real-like |" in capsys.readouterr().out

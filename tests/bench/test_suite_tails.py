@@ -41,7 +41,7 @@ def test_shares_of_slow_ios_are_those_of_the_tail() -> None:
     rng = np.random.default_rng(2)
 
     def share(at_s: float) -> float:
-        found = [tail.latency(at_s, 100_000, rng, STALL_NS) for _ in range(300)]
+        found = [tail.latency(at_s, 60, 100_000, rng, STALL_NS) for _ in range(300)]
         return sum(each.count_above(suite_tails.SLOW_NS / 2) for each in found) / sum(each.total for each in found)
 
     assert share(0.0) == pytest.approx(0.002, rel=0.2)
