@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from pytest_ssdqual.qual.stats.batch_means import Basis
+from pytest_ssdqual.qual.stats.intervals import Basis
 from scipy.special import ndtr
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of

@@ -90,14 +90,14 @@ class Experiment:
         todo = self._todo(geometry, visit)
         if not todo:
             return
-        seconds, what = self._visit_s(len(todo)), f"visit {visit + 1} of {geometry}"
+        seconds, what = self._visit_s(len(todo)), f"visit {visit + 1}"
         try:
-            self.setup.require_time(seconds, what)
+            self.setup.require_time(seconds, f"{what} of {geometry}")
         except BudgetSpent as error:
             for point in dict.fromkeys(todo):
                 self._end(point, error)
             return
-        self.setup.progress(f"{what}, {len(todo)} cells", seconds)
+        self.setup.progress(f"{geometry}: {what}, {len(todo)} cells", seconds)
         before: Run | None = None
         for point in todo:
             if point not in self._open:
