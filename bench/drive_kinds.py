@@ -139,7 +139,7 @@ def regimes(rng: np.random.Generator, seconds: int) -> Series:
     depth = rng.uniform(0.03, 0.12)
     low = events(rng, seconds, _memoryless(rng, high_s), _memoryless(rng, low_s), high_s + low_s)
     mean = 1 - depth * low_s / (high_s + low_s)
-    return real(rng, seconds) * (1 - depth * low) / mean
+    return np.asarray(real(rng, seconds) * (1 - depth * low) / mean)
 
 
 def long_memory(rng: np.random.Generator, seconds: int) -> Series:

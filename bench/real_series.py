@@ -1,6 +1,6 @@
 """Replays recorded series of real drives: when conditioning ends, and what visits then decide.
 
-    python bench/real_series.py FOLDER [--starts 6] [--out FILE.md]
+    python bench/real_series.py FOLDER [--starts 6] [--protocol FILE] [--out FILE.md]
 
 FOLDER has files ``*.txt`` of two comment lines and values: the drive, its load and whether it settles;
 seconds of a value, mean IOPS, from which value on the mean is taken, bytes of a capacity; then the
@@ -10,7 +10,8 @@ out. Nothing of them is part of this project.
 Conditioning is the product's drift test, in its steps and with its volume. From its end on the series
 is measured by the protocol ``acceptance``, in two ways: as the 24 points of six arrays, all with the
 rate of that series at their time, and as one workload alone, whose visits follow each other. Limits are
-2 and 5 % away from the mean on either side. A series that settles goes on with its settled part after
+2 and 5 % away from the mean on either side, for one that does not settle the mean of what comes after its
+conditioning. A series that settles goes on with its settled part after
 its end; one that does not ends there.
 """
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -117,21 +118,25 @@ class Replayed:
 def replay(
     series: Recorded, start_s: float, settings: Protocol, points: Sequence[Point], margin: float, seed: int
 ) -> Replayed:
-    """Judge points whose rates are those of the series from ``start_s`` on."""
+    """Judge points whose rates are those of the series from ``start_s`` on.
+
+    The true mean is that of the series, or of what is left of one that does not settle.
+    """
     assert settings.visits
+    truth = 1.0 if series.settles else float(series.rates[round(start_s / series.step_s) :].mean())
     lengths_s = (settings.visits.ramp_s, HEAD_S, settings.visits.cell_s - HEAD_S)
-    integral = series.integral(start_s + 60 * 3600)
+    integral = series.integral(start_s + 24 * 3600)
     moments = np.arange(integral.size) * series.step_s
 
     def rates(point: Point, at_s: float) -> list[float]:
         edges = start_s + at_s + np.concatenate(([0.0], np.cumsum(lengths_s)))
         parts = np.diff(np.interp(edges, moments, integral))
-        return [(1 + margin) * part / length_s for part, length_s in zip(parts, lengths_s, strict=True)]
+        return [
+            (1 + margin) * part / length_s / truth for part, length_s in zip(parts.tolist(), lengths_s, strict=True)
+        ]
 
     left_s = np.inf if series.settles else moments[-1] - start_s - sum(lengths_s)
-    experiment = Experiment(
-        points, settings, rates, np.random.default_rng(seed), has_sweeps=False, end_s=left_s
-    )
+    experiment = Experiment(points, settings, rates, np.random.default_rng(seed), has_sweeps=False, end_s=left_s)
     outcomes = experiment.run()
     return Replayed(margin, tuple(outcomes.values()), experiment.now_s / 60)
 
@@ -141,56 +146,68 @@ def starts(series: Recorded, conditioned: Conditioned, count: int) -> list[float
     last_s = series.rates.size * series.step_s
     if not series.settles or count < 2:
         return [conditioned.seconds]
-    return np.linspace(conditioned.seconds, max(conditioned.seconds, last_s), count, endpoint=False).tolist()
+    later_s = max(conditioned.seconds, last_s)
+    return [float(each) for each in np.linspace(conditioned.seconds, later_s, count, endpoint=False)]
 
 
-def lines(folder: Path, count: int) -> Iterator[str]:
+HEAD = (
+    "series", "conditioned, capacities / minutes", "last 10 min ÷ later", "as",
+    "wrong / undecided / verdicts at -5, -2, +2, +5 %", "minutes",
+)  # fmt: skip
+
+
+def lines(folder: Path, count: int, settings: Protocol) -> Iterator[str]:
     """Yield the lines of the table, and a summary."""
-    settings = protocol.load("acceptance")
     recorded = [found for path in sorted(folder.glob("*.txt")) if (found := Recorded.read(path))]
-    yield "| series | conditioned, capacities / minutes | last 10 min ÷ later | as | wrong / undecided / verdicts at -5, -2, +2, +5 % | minutes |"
-    yield "|---|---|---|---|---|---|"
+    yield f"| {' | '.join(HEAD)} |"
+    yield "|---" * len(HEAD) + "|"
     totals: dict[tuple[bool, str, float], list[Replayed]] = {}
     for series in recorded:
         end = series.conditioned(settings)
-        state = f"{end.capacities:.2f} / {end.seconds / 60:.0f}"
+        state = f"{series.name} | {end.capacities:.2f} / {end.seconds / 60:.0f}"
         if not end.settled:
-            yield f"| {series.name} | {state}, not settled | - | not judged | | |"
+            yield f"| {state}, not settled | - | not judged | | |"
             continue
         for name, points in (("24 points", ARRAYS), ("alone", ALONE)):
-            found = [
+            replayed = [
                 replay(series, start_s, settings, points, margin, seed)
                 for seed, start_s in enumerate(starts(series, end, count))
                 for margin in MARGINS
             ]
-            for each in found:
+            for each in replayed:
                 totals.setdefault((series.settles, name, abs(each.margin)), []).append(each)
-            yield f"| {series.name} | {state} | {series.before(end.seconds):.3f} | {name} | {_counted(found)} |"
+            yield f"| {state} | {series.before(end.seconds):.3f} | {name} | {_counted(replayed)} |"
     yield ""
-    for (settles, name, margin), found in sorted(totals.items(), reverse=True):
-        verdicts = sum(len(each.outcomes) for each in found)
-        wrong, undecided = (sum(getattr(each, key) for each in found) for key in ("wrong", "undecided"))
+    for (settles, name, margin), alike in sorted(totals.items(), reverse=True):
+        wrong, undecided, verdicts = _sums(alike)
         kind = "settling" if settles else "unsettled"
-        yield f"{kind}, {name}, ±{margin:.0%}: {wrong} wrong ({wrong / verdicts:.2%}), {undecided} undecided of {verdicts}"
+        share = f"{wrong} wrong ({wrong / verdicts:.2%})"
+        yield f"{kind}, {name}, ±{margin:.0%}: {share}, {undecided} undecided of {verdicts}"
 
 
-def _counted(found: Sequence[Replayed]) -> str:
-    cells = []
-    for margin in MARGINS:
-        same = [each for each in found if each.margin == margin]
-        sums = (sum(each.wrong for each in same), sum(each.undecided for each in same), sum(len(each.outcomes) for each in same))
-        cells.append("/".join(map(str, sums)))
-    minutes = [each.minutes for each in found]
-    return f"{', '.join(cells)} | {np.median(minutes):.0f} ({max(minutes):.0f})"
+def _counted(replayed: Sequence[Replayed]) -> str:
+    margins = [_sums([each for each in replayed if each.margin == margin]) for margin in MARGINS]
+    minutes = [each.minutes for each in replayed]
+    return f"{', '.join('/'.join(map(str, sums)) for sums in margins)} | {np.median(minutes):.0f} ({max(minutes):.0f})"
+
+
+def _sums(replayed: Sequence[Replayed]) -> tuple[int, int, int]:
+    """Return the numbers of wrong, undecided and all verdicts."""
+    return (
+        sum(each.wrong for each in replayed),
+        sum(each.undecided for each in replayed),
+        sum(len(each.outcomes) for each in replayed),
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--starts", type=int, default=6, help="measurements of each series that settles")
+    parser.add_argument("--protocol", default="acceptance", help="name or file of one with visits (%(default)s)")
     parser.add_argument("--out", type=Path, help="Markdown file, besides standard output")
     given = parser.parse_args()
-    text = "\n".join(lines(given.folder, given.starts)) + "\n"
+    text = "\n".join(lines(given.folder, given.starts, protocol.load(given.protocol))) + "\n"
     print(text)
     if given.out:
         given.out.write_text(text, encoding="utf-8")

@@ -20,7 +20,6 @@ from visited_points import OVERHEAD_S
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.stats.visits import HEAD_S, Point
-from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.qual.workload.workload_set import INTEL_RAID
 
 DRIVES, WIDTHS = 8, range(3, 9)
@@ -105,9 +104,7 @@ class Arrays:
         written = [self._at(integral, each) for each in moments]
         return [
             1 + felt * ((after - before) / (end_s - begin_s) / mean - 1) if end_s > begin_s else 0.0
-            for before, after, begin_s, end_s in zip(
-                written[:-1], written[1:], moments[:-1], moments[1:], strict=True
-            )
+            for before, after, begin_s, end_s in zip(written[:-1], written[1:], moments[:-1], moments[1:], strict=True)
         ]
 
     @staticmethod

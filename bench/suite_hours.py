@@ -1,7 +1,7 @@
 """Hours, drive writes and error rates of whole suites by the protocol ``acceptance``, on simulated drives.
 
     python bench/suite_hours.py [--suites raid5,intel_s3500] [--models sata,nvme] [--runs 10] [--kinds flat,slowgc]
-                                [--cells 2,2,2,3,5,8] [--jobs 2] [--quick] [--out FILE.md]
+                                [--only +5%,+10%] [--protocol FILE] [--jobs 2] [--quick]
 
 Eight drives, RAID 5 of 3 to 8 of them; the rule and the conditioning are the product's
 (``visited_points``, ``conditioned_series``), the clock is the plan's arithmetic. Judged are the steady
@@ -18,7 +18,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -90,9 +90,7 @@ def runs(suite: Suite, scenarios: Sequence[Scenario], task: tuple[str, bool, int
     return [run(suite, drawn, scenario, task, np.random.default_rng([*seed, 1])) for scenario in scenarios]
 
 
-def run(
-    suite: Suite, drawn: Drawn, scenario: Scenario, task: tuple[str, bool, int], rng: np.random.Generator
-) -> Ran:
+def run(suite: Suite, drawn: Drawn, scenario: Scenario, task: tuple[str, bool, int], rng: np.random.Generator) -> Ran:
     """Simulate one run."""
     rule = suite.protocol.visits
     assert rule
@@ -154,6 +152,12 @@ def percent(ran: Sequence[Ran], outcome: Outcome, *, of_sweeps: bool = False) ->
     return 100 * outcomes.count(outcome) / len(outcomes)
 
 
+HEAD = (
+    "% of claims", "kinds", "accepted (worst kind)", "rejected (worst kind)", "undecided (worst kind)",
+    "sweeps not passed, rejected", "runs not green",
+)  # fmt: skip
+
+
 def tables(ran: Sequence[Ran], scenarios: Sequence[Scenario]) -> Iterator[str]:
     """Yield the lines of the tables of one suite."""
     names = [each.name for each in scenarios]
@@ -163,17 +167,18 @@ def tables(ran: Sequence[Ran], scenarios: Sequence[Scenario]) -> Iterator[str]:
         cells = [_hours([each for each in of_group(ran, group) if each.scenario == name]) for name in names]
         yield f"| {group} | {' | '.join(cells)} |"
     yield ""
-    yield "| % of claims | kinds | accepted (worst kind) | rejected (worst kind) | undecided (worst kind) | sweeps not passed, rejected | runs not green |"
-    yield "|---|---|---|---|---|---|---|"
+    yield f"| {' | '.join(HEAD)} |"
+    yield "|---" * len(HEAD) + "|"
     for name in names:
         for group in GROUPS:
             found = [each for each in of_group(ran, group) if each.scenario == name]
             if found:
                 yield f"| {name} | {group} | {' | '.join(_rates(found))} |"
-    written, conditioned = (by_kind(ran, lambda some: fmean(getattr(each, key) for each in some))
-                            for key in ("drive_writes", "conditioned_hours"))  # fmt: skip
     yield ""
-    yield f"Drive writes {written[0]:.1f} (worst {written[1]:.1f}, {written[2]}); conditioning {conditioned[0]:.1f} h (worst {conditioned[1]:.1f}, {conditioned[2]})."
+    writes, worst, kind = by_kind(ran, lambda some: fmean(each.drive_writes for each in some))
+    yield f"Drive writes {writes:.1f} (worst {worst:.1f}, {kind})."
+    hours_of, worst, kind = by_kind(ran, lambda some: fmean(each.conditioned_hours for each in some))
+    yield f"Conditioning {hours_of:.1f} h (worst {worst:.1f}, {kind})."
 
 
 def _hours(ran: Sequence[Ran]) -> str:
@@ -192,11 +197,11 @@ def _rates(ran: Sequence[Ran]) -> Iterator[str]:
     yield f"{100 * (1 - fmean(each.is_green for each in ran)):.1f}"
 
 
-def simulated(suite: Suite, given: argparse.Namespace) -> list[Ran]:
+def simulated(suite: Suite, scenarios: Sequence[Scenario], given: argparse.Namespace) -> list[Ran]:
     """Simulate all kinds of drives."""
     kinds = given.kinds.split(",")
     tasks = [(kind, lockstep, number) for number in range(given.runs) for kind in kinds for lockstep in (False, True)]
-    work = partial(runs, suite, SCENARIOS)
+    work = partial(runs, suite, scenarios)
     if given.jobs == 1:
         return [each for task in tasks for each in work(task)]
     with ProcessPoolExecutor(given.jobs) as workers:
@@ -204,15 +209,10 @@ def simulated(suite: Suite, given: argparse.Namespace) -> list[Ran]:
 
 
 def suites(given: argparse.Namespace) -> Iterator[Suite]:
-    settings = protocol.load("acceptance")
-    assert settings.visits
-    rule = settings.visits
-    if given.cells:
-        rule = replace(rule, cells=tuple(map(int, given.cells.split(","))))
-    verdict = replace(settings.verdict, confidence=given.confidence or settings.verdict.confidence)
+    settings = protocol.load(given.protocol)
     for name in given.suites.split(","):
         for model in given.models.split(","):
-            yield Suite(name, MATRICES[name](), MODELS[model], replace(settings, visits=rule, verdict=verdict))
+            yield Suite(name, MATRICES[name](), MODELS[model], settings)
 
 
 def main() -> None:
@@ -220,20 +220,28 @@ def main() -> None:
     parser.add_argument("--suites", default="raid5", help=f"of {', '.join(MATRICES)} (%(default)s)")
     parser.add_argument("--models", default="sata", help=f"of {', '.join(MODELS)} (%(default)s)")
     parser.add_argument("--kinds", default=",".join(KINDS), help="(%(default)s)")
+    parser.add_argument(
+        "--only", help=f"of the scenarios {', '.join(each.name for each in SCENARIOS)}".replace("%", "%%")
+    )
     parser.add_argument("--runs", type=int, default=10, help="of each kind, own phases and in lockstep (%(default)s)")
-    parser.add_argument("--cells", help="another [visits] cells than the protocol's")
-    parser.add_argument("--confidence", type=float, help="another confidence of verdicts, as a share")
+    parser.add_argument("--protocol", default="acceptance", help="name or file of one with visits (%(default)s)")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="two kinds, one run: seconds")
     parser.add_argument("--out", type=Path, help="Markdown file, besides standard output")
     given = parser.parse_args()
     if given.quick:
         given.kinds, given.runs = "real,flat", 1
+    scenarios = [each for each in SCENARIOS if not given.only or each.name in given.only.split(",")]
     lines = []
     for suite in suites(given):
         begun_s = time.monotonic()
-        ran = simulated(suite, given)
-        lines += [f"### {suite.name}, {suite.model.name}, {given.runs} runs of each kind", "", *tables(ran, SCENARIOS), ""]
+        ran = simulated(suite, scenarios, given)
+        lines += [
+            f"### {suite.name}, {suite.model.name}, {given.runs} runs of each kind",
+            "",
+            *tables(ran, scenarios),
+            "",
+        ]
         print(f"{suite.name}: {time.monotonic() - begun_s:.0f} s", file=sys.stderr)
     text = "\n".join(lines)
     print(text)

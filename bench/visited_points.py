@@ -7,14 +7,15 @@ point is decided when its own claims and the sweep that it belongs to are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.interval import Interval, Spell
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
@@ -44,8 +45,10 @@ NOTHING = LatencyHistogram.from_bins({})
 #: Mean rates of the ramp, of the first ten seconds behind it, and of the rest of a cell of this point
 #: that begins at this second, as shares of its limit.
 Rates = Callable[[Point, float], Sequence[float]]
-#: Latencies of such a cell with so many I/Os.
-Latencies = Callable[[Point, float, int], LatencyHistogram]
+#: Latencies of such a cell with so many I/Os, and its spells.
+Tails = Callable[[Point, float, int], tuple[LatencyHistogram, tuple[Spell, ...]]]
+#: Limits of a point besides that of its IOPS.
+Limits = Callable[[Point], Mapping[Claim, Limit]]
 
 
 @cache
@@ -55,7 +58,17 @@ def limit_iops(point: Point) -> float:
     return DRIVE_IOPS * effective_drives(geometry, workload.read_fraction)
 
 
-def run_of(point: Point, rates: Sequence[float], rule: VisitRule, latency: LatencyHistogram = NOTHING) -> Run:
+def no_more(point: Point) -> Mapping[Claim, Limit]:
+    return {}
+
+
+def run_of(
+    point: Point,
+    rates: Sequence[float],
+    rule: VisitRule,
+    latency: LatencyHistogram = NOTHING,
+    spells: tuple[Spell, ...] = (),
+) -> Run:
     """Return the run of one cell."""
     geometry, workload = point
     lengths_s = (rule.ramp_s, min(HEAD_S, rule.cell_s), max(0.0, rule.cell_s - HEAD_S))
@@ -63,10 +76,11 @@ def run_of(point: Point, rates: Sequence[float], rule: VisitRule, latency: Laten
     for rate, length_s in zip(rates, lengths_s, strict=True):
         if length_s:
             ios = round(rate * limit_iops(point) * length_s)
-            intervals.append(_interval(workload, start_s, length_s, ios, latency if start_s else NOTHING))
+            is_rest = start_s > rule.ramp_s
+            intervals.append(_interval(workload, start_s, length_s, ios, latency if is_rest else NOTHING))
             start_s += length_s
     members = tuple(f"S{number}" for number in range(geometry.width))
-    return Run(workload, geometry, members, tuple(intervals), rule.ramp_s, rule.cell_s, 1, "")
+    return Run(workload, geometry, members, tuple(intervals), rule.ramp_s, rule.cell_s, 1, "", reports=spells)
 
 
 def _interval(workload: Workload, start_s: float, seconds: float, ios: int, latency: LatencyHistogram) -> Interval:
@@ -76,7 +90,7 @@ def _interval(workload: Workload, start_s: float, seconds: float, ios: int, late
     return Interval(start_s, seconds, reads, writes, 4096 * reads, 4096 * writes, of_reads, of_writes)
 
 
-@dataclass(slots=True)
+@dataclass
 class Experiment:
     """Points that are visited from ``start_s`` on, until each is decided."""
 
@@ -86,9 +100,8 @@ class Experiment:
     rng: np.random.Generator
     start_s: float = 0.0
     has_sweeps: bool = True
-    #: Of each point; the IOPS have one in any case.
-    limits: Mapping[Claim, Limit] = field(default_factory=dict)
-    latencies: Latencies | None = None
+    limits: Limits = no_more
+    tails: Tails | None = None
     #: No cell begins later.
     end_s: float = np.inf
     visits: int = 0
@@ -108,10 +121,22 @@ class Experiment:
     def verdict_rule(self) -> VerdictRule:
         return self.protocol.verdict
 
-    @property
+    @cached_property
     def family(self) -> ErrorControl:
-        claims = (1 + len(self.limits)) * len(self.points) + 2 * len(self.sweeps()) * self.has_sweeps
-        return ErrorControl(claims, self.verdict_rule.family)
+        of_points = sum(len(each) for each in self._limits.values())
+        of_sweeps = len(SWEEP_LIMITS) * len(self.sweeps) * self.has_sweeps
+        return ErrorControl(of_points + of_sweeps, self.verdict_rule.family)
+
+    @cached_property
+    def sweeps(self) -> tuple[Workload, ...]:
+        """The workloads that are measured on three widths at least."""
+        widths = Counter(workload for _, workload in self.points)
+        return tuple(workload for workload, count in widths.items() if count > 2)
+
+    @cached_property
+    def _limits(self) -> dict[Point, dict[Claim, Limit]]:
+        of_iops = {each: Limit(Direction.AT_LEAST, limit_iops(each), Unit.IOPS, "bench") for each in self.points}
+        return {each: {Claim.STEADY_IOPS: limit, **self.limits(each)} for each, limit in of_iops.items()}
 
     def run(self) -> dict[Point, Outcome]:
         """Visit and return what became of each point's IOPS."""
@@ -130,21 +155,16 @@ class Experiment:
 
     def outcome(self, point: Point, claim: Claim) -> Outcome:
         """Return the verdict of a claim of a point; inconclusive without a figure."""
-        measured, limit = self.measured.get(point), self._limits(point)[claim]
-        return self._judged(claim, measured, limit) if measured else Outcome.INCONCLUSIVE
+        measured, limit = self.measured.get(point), self._limits[point].get(claim)
+        if not measured or not limit:
+            return Outcome.INCONCLUSIVE
+        return self._judged(claim, measured, limit)
 
     def sweep_outcomes(self) -> dict[tuple[Workload, Claim], Outcome]:
         """Return the verdicts of the sweeps."""
         return {
-            (workload, claim): self._of_sweep(workload, claim)
-            for workload in self.sweeps()
-            for claim in SWEEP_LIMITS
+            (workload, claim): self._of_sweep(workload, claim) for workload in self.sweeps for claim in SWEEP_LIMITS
         }
-
-    def sweeps(self) -> list[Workload]:
-        """Return the workloads that are measured on three widths at least."""
-        workloads = [workload for _, workload in self.points]
-        return [each for each in dict.fromkeys(workloads) if workloads.count(each) > 2]
 
     def _in_order(self, visit: int) -> Sequence[Geometry]:
         geometries = tuple(dict.fromkeys(geometry for geometry, _ in self._open))
@@ -163,10 +183,10 @@ class Experiment:
 
     def _cell(self, point: Point, visit: int, before: Run | None) -> Run:
         rates, rule = self.rates(point, self.now_s), self.rule
-        latency = NOTHING
-        if self.latencies:
-            latency = self.latencies(point, self.now_s, round(rates[-1] * limit_iops(point) * rule.cell_s))
-        run = run_of(point, rates, rule, latency)
+        latency, spells = NOTHING, tuple[Spell, ...]()
+        if self.tails:
+            latency, spells = self.tails(point, self.now_s, round(rates[-1] * limit_iops(point) * rule.cell_s))
+        run = run_of(point, rates, rule, latency, spells)
         self._cells[point].append(visits.cell(run, before, visit))
         geometry, workload = point
         self.now_s += rule.ramp_s + rule.cell_s + OVERHEAD_S
@@ -177,22 +197,16 @@ class Experiment:
         cells = {point: each for point, each in self._cells.items() if each}
         latest = visits.at_look(cells, self.protocol, is_last=is_last)
         self.measured |= {point: latest[point] for point in self._open if point in latest}
-        sweeps = {each: self._is_decided(each) for each in self.sweeps()} if self.has_sweeps else {}
-        self._open = [
-            point for point in self._open if not (self._is_answered(point) and sweeps.get(point[1], True))
-        ]
+        sweeps = {each: self._is_decided(each) for each in self.sweeps} if self.has_sweeps else {}
+        self._open = [point for point in self._open if not (self._is_answered(point) and sweeps.get(point[1], True))]
 
     def _is_answered(self, point: Point) -> bool:
         measured = self.measured.get(point)
-        question = Question(self._limits(point))
+        question = Question(self._limits[point])
         return measured is not None and decide(measured, question, self.verdict_rule, self.family).done
 
     def _is_decided(self, workload: Workload) -> bool:
         return all(self._of_sweep(workload, claim) is not Outcome.INCONCLUSIVE for claim in SWEEP_LIMITS)
-
-    def _limits(self, point: Point) -> dict[Claim, Limit]:
-        iops = Limit(Direction.AT_LEAST, limit_iops(point), Unit.IOPS, "bench")
-        return {Claim.STEADY_IOPS: iops, **self.limits}
 
     def _of_sweep(self, workload: Workload, claim: Claim) -> Outcome:
         found = tuple(self.measured[point] for point in self.points if point[1] == workload and point in self.measured)

@@ -1,4 +1,4 @@
-"""The simulation of whole suites: its plans, its runs, and that a forecast can fail."""
+"""Simulated suites by the protocol ``acceptance``: what they take, and that the tables can show an error."""
 
 from __future__ import annotations
 
@@ -6,116 +6,114 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import suite_plans
-from suite_hours import SuiteRow
-from suite_plans import SuitePlan
-from suite_runs import Needs, Pools, Simulation, SuiteRun
+import suite_hours
+from simulated_suite import FELT, MODELS, Arrays, Suite, default_matrix, paper_matrix
+from suite_hours import GROUPS, ODD, SCENARIOS, Ran, by_kind, hours, of_group, percent, runs, tables
 
-from pytest_ssdqual.plugin.plan import order
-from pytest_ssdqual.plugin.plan.order import Steps
-from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.stats.group_sequential import Side
-from pytest_ssdqual.qual.verdict.multiplicity import ALONE
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.spec import protocol
 from pytest_ssdqual.qual.verdict.verdict import Outcome
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 
-READS = Workload("randread", "4k", 8)
-ARRAYS = [Geometry.parse(f"raid5x{width}") for width in (3, 4)]
-SATA = suite_plans.models()["sata"]
-
-
-def steps(protocol: Protocol) -> Steps:
-    return order.in_order(CampaignStep(StepKind.MEASURED, each, READS) for each in ARRAYS)
+PASS, FAIL, OPEN = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE
+SETTINGS = protocol.load("acceptance")
+SUITE = Suite("raid5", default_matrix(), MODELS["sata"], SETTINGS)
+NARROW, WIDE = (Geometry.parse(f"raid5x{width}") for width in (3, 8))
+WRITES, READS = Workload("randwrite", "4k", 8), Workload("randread", "4k", 8)
 
 
-PLAN = SuitePlan("two", steps, {(each, READS): frozenset({Claim.STEADY_IOPS}) for each in ARRAYS}, 2)
+def ran(kind: str = "real", scenario: str = "+10%", outcomes: tuple[Outcome, ...] = (PASS,), took: float = 6) -> Ran:
+    return Ran("raid5", kind, False, scenario, took, 2.0, 4.0, outcomes, (PASS,))
 
 
-def shortened(name: str) -> Protocol:
-    """The protocol with few looks, so that a test takes a moment."""
-    found = suite_plans.protocols()[name]
-    rule = found.interleave and replace(found.interleave, growth=2.0, rounds=24, workloads=2)
-    return replace(found, sequential=found.sequential and replace(found.sequential, growth=2.0), interleave=rule)
+def test_matrices_have_the_points_of_their_suites() -> None:
+    assert len(default_matrix()) == 32
+    assert {workload.qd_per_drive for geometry, workload in default_matrix() if geometry.width == 5} == {8}
+    assert len(paper_matrix()) == 96
+    assert set(default_matrix()) < set(paper_matrix())
+    assert {round(100 * workload.read_fraction) for _, workload in paper_matrix()} == set(FELT)
 
 
-@pytest.mark.parametrize("name", ["sequential", "intel", "snia", "stec"])
-def test_good_drives_pass_and_bad_ones_do_not(name: str) -> None:
-    one = Simulation.of(PLAN, SATA, shortened(name), 0.1, Pools(2, 1, ("flat", "fastgc")))
-    rng = np.random.default_rng(1)
-    good, bad = one.run(1.1, rng), one.run(0.9, rng)
-    assert set(good.outcomes) == {Outcome.PASS}
-    assert Outcome.PASS not in bad.outcomes
-    assert len(good.outcomes) == 2
-    # Both arrays are filled and conditioned, whatever is measured on them.
-    assert good.seconds > 2 * one.protocol.fill_passes * SATA.drive_bytes / 450e6
-    assert good.bytes_written > 7 * SATA.drive_bytes
+@pytest.fixture(scope="module")
+def simulated() -> dict[str, Ran]:
+    return {each.scenario: each for each in runs(SUITE, SCENARIOS, ("real", False, 0))}
 
 
-def test_workloads_that_take_turns_are_judged_by_their_cells() -> None:
-    pair = [READS, READS.at(4)]
-
-    def of_pairs(settings: Protocol) -> Steps:
-        return order.in_order(CampaignStep(StepKind.MEASURED, each, one) for each in ARRAYS for one in pair)
-
-    asked = {(each, one): frozenset({Claim.STEADY_IOPS}) for each in ARRAYS for one in pair}
-    one = Simulation.of(
-        SuitePlan("four", of_pairs, asked, 4), SATA, shortened("interleaved"), 0.1, Pools(2, 1, ("flat",))
-    )
-    rng = np.random.default_rng(1)
-    good, bad = one.run(1.1, rng), one.run(0.9, rng)
-    assert set(good.outcomes) == {Outcome.PASS}
-    assert set(bad.outcomes) == {Outcome.FAIL}
+def test_good_drives_pass_in_two_visits_and_bad_ones_fail(simulated: dict[str, Ran]) -> None:
+    good, bad = simulated["+10%"], simulated["-5%"]
+    assert set(good.outcomes) == {PASS}
+    assert set(bad.outcomes) == {FAIL}
+    assert len(good.outcomes) == 32
+    assert set(good.sweeps) == {PASS}
+    assert len(good.sweeps) == 8, "slope and deviation of the four mixes at QD 8"
+    assert PASS not in simulated["-2%"].outcomes
+    assert simulated["+20%"].hours <= good.hours <= simulated["+5%"].hours
 
 
-def test_a_level_takes_the_place_of_another() -> None:
-    moved = PLAN.of_level("raid0", RaidLevel.RAID0)
-    assert {str(each.geometry) for each in moved.steps(shortened("intel"))} == {"raid0x3", "raid0x4"}
-    assert {str(geometry) for geometry, _ in moved.asked} == {"raid0x3", "raid0x4"}
+def test_hours_are_those_of_fill_conditioning_and_cells(simulated: dict[str, Ran]) -> None:
+    rule = SETTINGS.visits
+    assert rule
+    cells_s = 4 * 32 * (rule.cell_s + rule.ramp_s + 3.5)
+    arrays_s = 2 * 6 * (rule.refresh_s + 20)
+    fill_s = SUITE.model.drive_bytes / SUITE.model.sequential_write_bytes_per_s
+    one = simulated["+20%"]
+    without_s = 3600 * (one.hours - one.conditioned_hours) - cells_s - arrays_s - fill_s
+    assert without_s == pytest.approx(SUITE.members_s(), abs=1)
+    assert one.drive_writes > SETTINGS.fill_passes + SETTINGS.precondition_capacities
 
 
-def test_a_row_counts_claims_and_runs() -> None:
-    plan = Simulation.of(PLAN, SATA, shortened("intel"), 0.1, Pools(1, 1)).forecast()
-    passed, mixed = (Outcome.PASS, Outcome.PASS), (Outcome.PASS, Outcome.FAIL)
-    good = [SuiteRun(plan.seconds, 8.0 * SATA.drive_bytes, passed), SuiteRun(1.0, 8.0 * SATA.drive_bytes, mixed)]
-    row = SuiteRow("two", SATA, "intel", 0.1, plan, good, [SuiteRun(1.0, 0.0, passed), SuiteRun(1.0, 0.0, mixed)])
-    assert row.inside == 0.5
-    assert list(row.cells())[6:] == ["50%", "1.0", "75.00 / 50%", "25.00 / 50%", "0.0 / 50%"]
+def test_a_bad_point_among_good_ones_is_not_accepted(simulated: dict[str, Ran]) -> None:
+    for name in ODD:
+        assert len(simulated[name].outcomes) == 1
+        assert simulated[name].outcomes != (PASS,)
+    assert simulated[ODD[1]].hours > simulated["+10%"].hours
 
 
-def test_outcomes_of_a_pool_are_the_same_each_time() -> None:
-    needs = Needs(
-        has_limit=True,
-        precision_percent=None,
-        precision_side=Side.BOTH,
-        has_tail=True,
-        has_spread=True,
-        is_observed=True,
-        writes=False,
-    )
-    first, second = (Pools(1, 1).sequential(shortened("sequential"), needs, 1.1, ALONE, "flat", 0) for _ in range(2))
-    assert first == second
-    assert first.seconds >= 2100, "the slowest I/Os are observed for 35 minutes"
+def test_a_run_ends_after_the_last_cells_with_what_is_undecided() -> None:
+    assert SETTINGS.visits
+    short = replace(SUITE, protocol=replace(SETTINGS, visits=replace(SETTINGS.visits, cells=(1, 1))))
+    (at_limit,) = runs(short, [SCENARIOS[2]], ("slowgc", True, 0))
+    assert OPEN in at_limit.outcomes
+    assert PASS not in at_limit.outcomes
 
 
-@pytest.mark.parametrize(("suite", "measurements"), [("raid5", 32), ("drive", 18)])
-def test_plans_are_those_of_the_shipped_suites(
-    suite: str, measurements: int, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a process of its own: a plugin is not imported twice."""
-    code = f"import suite_plans; plan = suite_plans.of_suite({suite!r}); print('claims', plan.claims, len(plan.asked))"
-    monkeypatch.setenv("PYTHONPATH", f"{suite_plans.SUITES.parent / 'bench'}:{suite_plans.SUITES.parent}")
-    result = pytester.runpython_c(code)
-    result.stdout.re_match_lines([rf"claims \d+ {measurements}$"])
+def test_arrays_are_as_slow_as_their_members_and_mixes_feel_less() -> None:
+    rates = np.ones((8, 720))
+    rates[7, 360:] = 0.5
+    arrays = Arrays.of(rates, is_late=False)
+
+    def change(geometry: Geometry, workload: Workload) -> float:
+        early, late = (arrays.cell((geometry, workload), at_s, 5, 60)[-1] for at_s in (600.0, 2400.0))
+        return late / early - 1
+
+    assert change(NARROW, WRITES) == pytest.approx(0)
+    assert change(WIDE, WRITES) < -0.15
+    # At QD 1 there is no queue at the slowest one.
+    assert change(WIDE, WRITES) < change(WIDE, WRITES.at(1)) < -0.1
+    assert change(WIDE, READS) == pytest.approx(FELT[100] * change(WIDE, WRITES), rel=0.2)
 
 
-def test_every_rate_of_the_models_has_a_limit() -> None:
-    for model in suite_plans.models().values():
-        spec = model.at(0.05)
-        limit = spec.limit(Claim.STEADY_IOPS, Geometry.parse("drivex8"), READS)
-        published = spec.published(Claim.STEADY_IOPS, Geometry.parse("drivex8"), READS)
-        assert limit
-        assert published
-        assert published.value / limit.bound == pytest.approx(1.05)
+def test_late_drives_are_judged_by_what_they_come_to() -> None:
+    rates = np.ones((8, 900))
+    rates[:, :300] = 1.1
+    early, late = (Arrays.of(rates, is_late=True).cell((WIDE, WRITES), at_s, 5, 60)[-1] for at_s in (600.0, 4000.0))
+    assert early == pytest.approx(1.1)
+    assert late == pytest.approx(1)
+
+
+def test_tables_have_the_mean_over_kinds_and_the_worst_one() -> None:
+    found = [ran(took=6), ran("flat", took=8, outcomes=(PASS, FAIL, OPEN, PASS)), ran("flat", took=12)]
+    assert by_kind(found, hours) == (8, 10, "flat")
+    assert percent(found[1:2], FAIL) == 25
+    assert [each.kind for each in of_group(found, "real-like")] == ["real"]
+    text = "\n".join(tables(found, [SCENARIOS[5]]))
+    assert "8.0 (10.0 flat)" in text
+    assert "20.00 (20.0 flat)" in text
+    assert set(GROUPS) <= {line.split(" | ")[0].strip("| ") for line in text.splitlines()}
+
+
+def test_the_quick_bench_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["suite_hours.py", "--quick"])
+    monkeypatch.setattr(suite_hours, "SCENARIOS", SCENARIOS[5:6])
+    suite_hours.main()
+    assert "| real-like |" in capsys.readouterr().out

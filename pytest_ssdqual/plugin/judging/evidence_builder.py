@@ -125,7 +125,7 @@ class EvidenceBuilder:
         return (f"{how}: {assignment}",)
 
     def _remarks(self, claim: Claim, judged: Judgeable) -> tuple[str, ...]:
-        """Return remarks on the verdict: a drive stands out, or the baseline of a sweep is doubtful."""
+        """Return remarks on the verdict: a drive stands out, or an array of a sweep is too fast."""
         if one := _standing_out(claim, judged)[1]:
             return (one,)
         if claim not in (Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION):

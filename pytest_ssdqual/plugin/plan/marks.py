@@ -401,9 +401,7 @@ def _given(item: pytest.Item, name: str, kind: type[T]) -> list[T]:
         if wrong is not None:
             is_own = isinstance(wrong, (Workload, WorkloadSet, Rounds))
             found = f"the {type(wrong).__name__} {wrong}" if is_own else repr(wrong)
-            raise pytest.UsageError(
-                f"{item.nodeid}: the mark {name} takes pytest_ssdqual.{kind.__name__}, not {found}"
-            )
+            raise pytest.UsageError(f"{item.nodeid}: the mark {name} takes pytest_ssdqual.{kind.__name__}, not {found}")
         if mark.args:
             return list(dict.fromkeys(mark.args))
     return []

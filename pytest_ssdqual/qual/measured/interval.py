@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 
-# A run of a day is condensed at each of its looks: attrgetter and map need a third of the time of generators.
+# A run of a day is condensed: attrgetter and map need a third of the time of generators.
 START_S, SECONDS, END_S = attrgetter("start_s"), attrgetter("seconds"), attrgetter("end_s")
 READ_IOS, WRITE_IOS = attrgetter("read_ios"), attrgetter("write_ios")
 READ_BYTES, WRITE_BYTES = attrgetter("read_bytes"), attrgetter("write_bytes")

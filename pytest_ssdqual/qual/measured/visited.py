@@ -43,8 +43,8 @@ class Visited:
     within: float
     within_degrees: float
     #: How far the long-run mean may be below and above for reasons that scatter does not show: a
-    #: drift that all points share, cells that depend on what was written before them, and first
-    #: seconds that differ; shares of the mean, both at least 0.
+    #: drift that the points of a mix share, cells that depend on what was written before them, and
+    #: first seconds that differ; shares of the mean, both at least 0.
     below: float = 0.0
     above: float = 0.0
     #: Slowest I/Os of the drives in all points of the same queue depth; None if there are none.

@@ -131,14 +131,15 @@ OF_SECONDS = frozenset(
 #: Claims about rare events: the limit applies to the level that is exceeded at most ``Limit.times_per_hour`` times.
 OF_RARE_EVENTS = OF_SECONDS | {Claim.MAX_LATENCY, Claim.LATENCY_SPREAD_OVER_TIME}
 
-#: Claims about the slowest I/O or second of each spell; all are observed for the same minimum time.
+#: Claims about the slowest I/O or second of each spell.
 OF_EXTREMES = OF_RARE_EVENTS | {Claim.LATENCY_SPREAD_BETWEEN_MEMBERS, Claim.LATENCY_SPREAD_BETWEEN_WIDTHS}
 
 #: Claims about the drives' own sensors and counters. With a promise of one, heat is the product's behaviour and no
 #: reason not to judge a measurement.
 OF_HEAT = frozenset({Claim.SUSTAINED_TEMPERATURE, Claim.THROTTLED_TIME})
 
-#: Claims that are judged on what the machine and its drives report around a process, and by no look during it.
+#: Claims that are judged on what the machine and its drives report around a process; no further
+#: visit makes them surer.
 OF_COUNTERS = OF_HEAT | {Claim.WRITE_SPREAD_BETWEEN_MEMBERS}
 
 #: Claims that compare an array with its members: drives side by side have none.

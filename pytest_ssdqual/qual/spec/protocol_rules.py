@@ -138,8 +138,7 @@ class ExploreRule:
 
     #: Drive time of search and shrinking together, for each array and class of workloads.
     budget_s: Annotated[Seconds, Field(alias="budget", gt=0)] = 4 * 3600.0
-    #: Time of one workload without the ramp: its window, or in a sequential protocol its last look. None for the
-    #: protocol's own window up to a minute, or twice the first look.
+    #: Time of one workload without the ramp. None for the protocol's own window, up to a minute.
     measurement_s: Annotated[Annotated[Seconds, Field(ge=1)] | None, Field(alias="measurement")] = None
     #: Most different workloads.
     workloads: Annotated[int, Field(ge=1, le=100_000)] = 200

@@ -103,7 +103,7 @@ def over_time(measured: Measured, confidence_level: ConfidenceLevel, per_hour: f
     further = BUCKET * usual.value / usual.low
     ratio = latency.with_exposure(
         ratio,
-        [further * each / usual.value for each in slowest.maxima_ns],
+        [further * (each / usual.value) for each in slowest.maxima_ns],
         [further * each for each in exposure.times_median] if exposure else [],
         measured,
         per_hour,

@@ -166,7 +166,7 @@ class ErrorControl:
     def share(self) -> float:
         """Share of the error rate for the interval that decides a failure.
 
-        With Bonferroni the interval is at 1 - (1 - confidence)/m, at a look of a sequential measurement at 1 - (1 - its
+        With Bonferroni the interval is at 1 - (1 - confidence)/m, at a look after visits at 1 - (1 - its
         level)/m; a false failure among all claims is then no more likely than for a single one.
         """
         return 1 / self.claims if self.is_corrected else 1.0

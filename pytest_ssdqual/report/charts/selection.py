@@ -161,12 +161,12 @@ def _is_of_members(judged: Judged) -> bool:
 
 def _settling(notes: Notes) -> Iterator[Draw]:
     loops = list(steady_state.looped(notes.story.of("loop")))
-    loops.sort(key=lambda each: (each.state.reached, -len(each.values)))
+    loops.sort(key=lambda each: (each.reached, -len(each.values)))
     yield from (partial(steady_state.chart, each) for each in loops[:MOST_LOOPS])
     converging = convergence.convergences(notes.story.of("loop"))
     yield from (partial(convergence.chart, each) for each in islice(converging, MOST_CONVERGENCES))
     found = list(steady_state.conditioned(notes.story.of("conditioned")))
-    found.sort(key=lambda each: (each.state.reached, -len(each.values)))
+    found.sort(key=lambda each: (each.reached, -len(each.values)))
     one_each = _of_several(found, lambda each: each.geometry.partition("x")[0])
     yield from (partial(steady_state.chart, each) for each in islice(one_each, MOST_CONDITIONED))
 

@@ -6,7 +6,7 @@ A steady rate depends on it: see ``qual.stats.repeatability``. What is damaged i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.units import format_duration
@@ -18,6 +18,10 @@ from pytest_ssdqual.report.view.tables import Table, bounded
 #: Kinds of records of what was done before the measurements.
 BEFORE = ("array_created", "filled", "conditioned")
 MOST_ROWS = 100
+#: Fewest capacities that are shown as a number.
+LEAST_SHOWN = 0.01
+#: Kind of the measurement that cells of visits belong to.
+MEASURED = "measured"
 #: Characters of a time up to its minute: ``2026-11-21T12:00``.
 MINUTE = 16
 
@@ -29,8 +33,8 @@ class Event:
     record: Record
     name: str
     what: str
-    #: User capacities that it wrote to each drive; None if they are not counted.
-    capacities: float | None = None
+    #: User capacities that it wrote, ``1.5``, of drives side by side the least; empty if they are not counted.
+    capacities: str = ""
     #: Of a visit: its cells by workload, and the seconds of writes to all bare drives before it.
     cells: Counter[str] = field(default_factory=Counter)
     refreshed_s: float = 0.0
@@ -38,9 +42,8 @@ class Event:
     @property
     def row(self) -> tuple[str, ...]:
         facts = self.record.facts
-        capacities = "" if self.capacities is None else f"{self.capacities:.3g}"
         time = self.record.time[:MINUTE].replace("T", " ")
-        return time, self.name, text(facts, "geometry"), self._what(), capacities
+        return time, self.name, text(facts, "geometry"), self._what(), self.capacities
 
     def _what(self) -> str:
         if not self.cells:
@@ -68,18 +71,18 @@ def phrase(story: RunReader) -> str:
 
 
 def _written(event: Event) -> str:
-    if event.capacities is None:
+    if not event.capacities:
         return ""
-    return f", {event.capacities:.3g} {'capacity' if event.capacities == 1 else 'capacities'}"
+    return f", {event.capacities} {'capacity' if event.capacities == '1' else 'capacities'}"
 
 
 def _before(story: RunReader) -> Iterator[Event]:
     for record in story.of(*BEFORE):
         facts = record.facts
         if record.kind == "filled":
-            yield Event(record, "fill", f"sequential, {text(facts, 'bs')}", _number(facts, "passes"))
+            yield Event(record, "fill", f"sequential, {text(facts, 'bs')}", _counted(facts.get("passes")))
         elif record.kind == "conditioned":
-            yield Event(record, "conditioning", text(facts, "workload"), _number(facts, "capacities"))
+            yield Event(record, "conditioning", text(facts, "workload"), _counted(facts.get("capacities")))
         elif purged := subject.purges(facts):
             yield Event(record, "purge", purged)
 
@@ -91,11 +94,11 @@ def _visits(story: RunReader) -> Iterator[Event]:
     for record in story.of("refreshed", "cell"):
         facts = record.facts
         if record.kind == "refreshed":
-            refreshed_s = _number(facts, "seconds") or 0.0
+            refreshed_s = _number(facts.get("seconds")) or 0.0
             continue
-        number = _number(facts, "visit")
-        if number is None:
-            continue
+        number = _number(facts.get("visit"))
+        if number is None or facts.get("of") != MEASURED:
+            continue  # damaged, or of a search on drives of its own
         place = text(facts, "geometry"), number
         if place not in visits:
             visits[place] = Event(record, f"visit {number + 1:g}", "", refreshed_s=refreshed_s)
@@ -104,7 +107,14 @@ def _visits(story: RunReader) -> Iterator[Event]:
     yield from visits.values()
 
 
-def _number(facts: Mapping[str, object], name: str) -> float | None:
-    value = facts.get(name)
+def _number(value: object) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number else None  # type: ignore[arg-type]
+
+
+def _counted(value: object) -> str:
+    """Return capacities with two decimals at most; empty if they are not known."""
+    number = _number(value)
+    if number is None:
+        return ""
+    return f"{number:.2f}".rstrip("0").rstrip(".") if number >= LEAST_SHOWN else f"< {LEAST_SHOWN}"

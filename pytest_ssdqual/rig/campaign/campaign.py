@@ -254,12 +254,14 @@ class Campaign:
         ``RigError`` if the array cannot be built or conditioned.
         """
         step = CampaignStep(StepKind.SEARCH, geometry, workload)
+        # Conditioned for plain workloads: a search draws skewed ones again and again, each would begin with a purge.
+        plain = replace(step, what=replace(workload, zipf=0, region_percent=100))
 
         def now() -> Measured:
             try:
-                if self._preparation(step):
-                    self._execute_due(step)
-                array = self._ready(step)
+                if self._preparation(plain):
+                    self._execute_due(plain)
+                array = self._ready(plain)
             except InvalidMeasurement as error:
                 raise RigError(f"nothing can be searched on {geometry}: {error}") from error
             return probe.measure(self.setup, array, workload)

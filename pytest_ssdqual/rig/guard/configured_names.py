@@ -32,7 +32,7 @@ NAME = re.compile(
 GLOB = re.compile(r"/dev/[^\s,:;\"'<>]*[*?\[]")
 #: DRBD's index of a drive's metadata: ``meta-disk /dev/sdc[0];``, which is no glob.
 INDEX = re.compile(r"\[\d+\]")
-#: Files with a syntax of their own, as scripts/configured_names.sh lists them. The end of the whole path decides: a
+#: Files with a syntax of their own, as scripts/configured_names.sh lists them. The end of the whole path decides: the
 #: unit ``srv-multipath.mount`` has the syntax of units.
 LIBVIRT = re.compile(r"/etc/libvirt/(qemu|storage)/[^/]+\.xml\Z")
 MULTIPATH = re.compile(r"/etc/multipath(\.conf|/conf\.d/[^/]+\.conf)\Z")

@@ -228,7 +228,8 @@ class ByVolume:
             volume = int(every[0].step * smallest) * len(every)
             return ProcessWindow(0.0, longest_s, 1, every_s, volume)
         needed_s = max(each.needed_s() for each in every)
-        return ProcessWindow(0.0, min(longest_s, max(SHORTEST_STEP_S, needed_s)), 1, every_s)
+        seconds = min(longest_s, max(SHORTEST_STEP_S, needed_s))
+        return ProcessWindow(0.0, math.ceil(seconds), 1, every_s)
 
     def _position(self) -> Course:
         """Return the eighths of the least volume that were written."""

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.builders.consents import wiped
@@ -22,9 +22,9 @@ from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.drives import survey as blockdev
 from pytest_ssdqual.rig.drives.survey import survey
 from pytest_ssdqual.rig.drives.topology import Match, Signature
-from pytest_ssdqual.rig.guard import held_drives, lease, refusals
+from pytest_ssdqual.rig.guard import held_drives, lease, refusals, sampling
 from pytest_ssdqual.rig.machine import facts as provenance
-from pytest_ssdqual.rig.machine.machine import Machine
+from pytest_ssdqual.rig.machine.machine import Completed, Machine
 from pytest_ssdqual.rig.machine.ssh import SshTarget
 
 if TYPE_CHECKING:
@@ -505,3 +505,19 @@ def test_an_array_of_drives_of_different_size_is_refused_before_anything_is_buil
     assert "cannot form one array" in said
     assert "SSDQ0002" in said
     assert inner.records("array_created", "measured") == []
+
+
+def test_samples_are_taken_thoroughly_when_a_run_begins(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later checks of the same drives spend less."""
+    spent: list[str] = []
+    run = SimulatedMachine.run
+
+    def recording(machine: SimulatedMachine, argv: Sequence[str], **how: Any) -> Completed:  # noqa: ANN401
+        if tuple(argv[:3]) == ("sh", "-c", sampling.SCRIPT):
+            spent.append(argv[6])
+        return run(machine, argv, **how)
+
+    monkeypatch.setattr(SimulatedMachine, "run", recording)
+    inner.pytester.makepyfile("def test_it(): pass")
+    inner.run("--ssd-devices=/dev/nvme*")
+    assert spent[0] == str(round(100 * sampling.THOROUGH_S))

@@ -232,7 +232,7 @@ def test_a_protocols_rule_reaches_the_verdict(bench: JudgingBench) -> None:
     assert bench.judge("steady_iops", array(990, 1010, 1000, 995, 1005)).confidence == 0.99
 
 
-def test_a_sweep_that_bends_says_where_and_one_that_grows_too_well_that_its_baseline_is_doubtful(
+def test_a_sweep_says_where_it_bends_and_which_array_is_too_fast(
     bench: JudgingBench,
 ) -> None:
     bench.promises = promise("scaling_deviation", 'at_most = "10 %"', level="raid0")
@@ -244,13 +244,13 @@ def test_a_sweep_that_bends_says_where_and_one_that_grows_too_well_that_its_base
     assert bent.sentence.endswith("; the bend begins at raid0x4, the first with drive S3")
     assert bent.remarks == ()
     bench.noted.clear()
-    well = bench.judge(
-        "scaling_deviation", Sweep(tuple(array(*[1200 * n - 800] * 5, geometry=f"raid0x{n}") for n in widths))
+    rates = {2: 2400, 3: 3000, 4: 4000}
+    fast = bench.judge(
+        "scaling_deviation", Sweep(tuple(array(*[rate] * 5, geometry=f"raid0x{n}") for n, rate in rates.items()))
     )
-    assert well.outcome is Finding.PASS
-    assert [remark.split(" of what")[0] for remark in well.remarks] == [
-        "raid0x3 does 1.17 × (95 % CI 1.166…1.167 ×)", "raid0x4 does 1.25 × (95 % CI 1.2496…1.2504 ×)",
-    ]  # fmt: skip
+    assert fast.outcome is Finding.PASS
+    (remark,) = fast.remarks
+    assert remark.startswith("raid0x2 does 1.2 times")
 
 
 def test_a_first_visit_that_is_left_out_is_said(bench: JudgingBench) -> None:

@@ -360,7 +360,7 @@ def test_a_protocol_with_visits_confirms_in_visits(rig: Inner, monkeypatch: pyte
     run(rig)
     case, found = rig.cases()[CASE], searched(rig)
     assert case.outcome == "failure", case.text
-    assert "randread_4k_reg10_qd16: 74.8 IOPS" in case.message
+    assert "randread_4k_reg10_qd16: 75.2 IOPS" in case.message
     assert found["seconds"] == pytest.approx(11 * len(found["probed"])), "a probe is one window"
     (confirmed,) = rig.records("confirmed")
     assert [each["window_s"] for each in confirmed["runs"]] == [20.0] * 4

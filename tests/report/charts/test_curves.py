@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.stats.drift import Drift
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import drives
@@ -160,6 +161,17 @@ def test_rounds_until_steady_with_window_and_range() -> None:
     assert ("range allowed", "4,527 IOPS to 5,533 IOPS") in chart.table.rows
     for each in ("best fit", "average", "window and range allowed"):
         assert each in chart.svg
+
+
+def test_conditioning_by_volume_is_shown_with_the_largest_drift() -> None:
+    record = charted.conditioned()
+    calm, falling = Drift(0.4, 0.1, 0.8, 0.9, settled=True), Drift(-3.4, -1.0, 0.8, 0.9, settled=False)
+    facts = {**record.facts, "capacities": 1.5, "drift": {"S1": plain(calm), "S2": plain(falling)}}
+    (found,) = steady_state.conditioned([replace(record, facts=facts)])
+    assert (found.drift, found.reached, found.state.reached) == (falling, False, True)
+    chart = steady_state.chart(found)
+    assert "not steady" in chart.title
+    assert chart.caption.startswith("Its rate changed by -3.4 %")
 
 
 def test_drives_side_by_side_are_shown_by_their_mean() -> None:

@@ -50,7 +50,7 @@ def everything(write_run: WriteRun, claimed: Claimed, word: str) -> Path:
         record("health", drive=word, when="before", temperature_c=word),
         record("array_created", geometry=word, members=[word], purge={word: word}, settings={word: word}),
         record("conditioned", geometry=word, workload=word, capacities=word),
-        record("cell", geometry=word, workload=word, visit=0),
+        record("cell", of="measured", geometry=word, workload=word, visit=0),
         record("environment", checks={word: 1.0}, unknown=[word], objections=[word], raw=word, kernel=said),
         record("drive_worsened", name=word, findings=[word]),
         judged(broken, word),

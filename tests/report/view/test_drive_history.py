@@ -18,7 +18,7 @@ BARE = [
 
 
 def cell(array: str, visit: int, workload: str, at_s: int) -> Record:
-    return charted.record("cell", {"geometry": array, "visit": visit, "workload": workload}, at_s)
+    return charted.record("cell", {"of": "measured", "geometry": array, "visit": visit, "workload": workload}, at_s)
 
 
 def refreshed(seconds: float, at_s: int) -> Record:
@@ -69,12 +69,13 @@ def test_visits_are_in_the_order_of_their_first_cells() -> None:
 @pytest.mark.parametrize(
     "facts",
     [
-        {"visit": "0", "geometry": "raid5x3"},
-        {"visit": True, "geometry": "raid5x3"},
-        {"geometry": ["raid5x3"]},
+        {"of": "measured", "visit": "0", "geometry": "raid5x3"},
+        {"of": "measured", "visit": True, "geometry": "raid5x3"},
+        {"of": "measured", "geometry": ["raid5x3"]},
+        {"of": "confirmed", "visit": 0, "geometry": "raid5x3"},
     ],
 )
-def test_a_damaged_cell_is_left_out(facts: dict[str, object]) -> None:
+def test_a_cell_that_is_damaged_or_of_a_search_is_left_out(facts: dict[str, object]) -> None:
     assert rows([charted.record("cell", facts), charted.record("refreshed", {"seconds": []})]) == []
 
 

@@ -113,7 +113,7 @@ def test_drive_that_was_not_prepared_is_used_no_more_side_by_side() -> None:
     failures.leave_out(SIDE_BY_SIDE, CONDITIONING, {"S2": "it is locked"}, log)
     assert [serial_of(each) for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S3"]
     failures.leave_out(SIDE_BY_SIDE, FILL, {"S0": "it is locked", "S3": "it is locked"}, log)
-    with pytest.raises(InvalidMeasurement, match="no drive of drivex4 can be used: .*it is locked"):
+    with pytest.raises(InvalidMeasurement, match=r"no drive of drivex4 can be used: .*it is locked"):
         failures.usable(SIDE_BY_SIDE, DRIVES)
 
 

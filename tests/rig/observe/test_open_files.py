@@ -79,7 +79,12 @@ def test_what_is_malformed_is_left_out(line: str) -> None:
 def watched(answers: Sequence[str], geometry: str = "drivex2") -> tuple[OpenFile, ...]:
     server = Answers(answers)
     started: list[Sequence[str]] = []
-    machine = SimpleNamespace(line_process=lambda argv: started.append(argv) or server)
+
+    def start(argv: Sequence[str]) -> Answers:
+        started.append(argv)
+        return server
+
+    machine = SimpleNamespace(line_process=start)
     drive = SimpleNamespace(sysfs_name="sda", path="/dev/sda")
     array = SimpleNamespace(geometry=Geometry.parse(geometry), members=(drive,))
     waits = {"first": 0.001, "period": 0.001, "stays": 0.001}

@@ -39,6 +39,8 @@ LATENCIES = ((0.49, 0.6), (0.49, 1.36), (0.02, 2.0))
 SIGNS = (1.0, -1.0, 0.0, -1.0, 1.0)
 #: Fresh over settled, and the user capacities written before the cliff.
 FRESH, CLIFF = 2.0, 1.0
+#: Seconds in which a drive writes its capacity, if that is what it is conditioned by.
+CAPACITY_S = 3600.0
 #: A longer one would look as if fio had been silent.
 LONGEST_S = 2.5
 #: What a rebuild leaves to the load, and how long it takes.
@@ -60,12 +62,14 @@ class Fio:
     md_iops: float = math.inf
     #: Serials of drives that never settle: each process leaves them twice as fast as it found them.
     restless: Sequence[str] = ()
+    #: Factor of all speeds.
+    pace: float = 1.0
     #: Called when fio has ended.
     ran: Callable[[Array, Sequence[Sequence[Interval]]], None] = lambda array, parts: None
 
     def process(self, array: Array, workload: Workload, window: ProcessWindow) -> UnderWay:
         """The process of a measurement for a fixed time, from its start on."""
-        curve = self._saturating(array, workload, window) if window.volume_bytes else self._even(window)
+        curve = self._curve(array, workload, window)
         others_s = 0.0
         if bursts := workload.bursts(window.window_s):
             # fio reports the I/Os of all bursts, and the run time of the longest.
@@ -81,7 +85,7 @@ class Fio:
     ) -> list[tuple[Interval, ...]]:
         """What each target did; ``curve`` has time, length and share of the mean rate of each interval."""
         weak = Weakness.of_environment().share(workload, self.number)
-        speeds = [weak * self.slow.get(drive.serial or "", 1.0) for drive in array.members]
+        speeds = [self.pace * weak * self.slow.get(drive.serial or "", 1.0) for drive in array.members]
         geometry = array.geometry
         alone = [Geometry(geometry.level, 1)] * len(speeds) if geometry.is_side_by_side else [geometry]
         rates = [law(each, workload) * speed for each, speed in zip(alone, speeds, strict=False)]
@@ -97,13 +101,24 @@ class Fio:
             for each, rate, more in zip(alone, rates, growth, strict=True)
         ]
 
+    def _curve(self, array: Array, workload: Workload, window: ProcessWindow) -> list[tuple[float, float, float]]:
+        """The curve of a process that ends by time, or by volume: conditioning at its rate, saturation with a cliff."""
+        volume = window.volume_bytes
+        if volume is None or volume > array.size_bytes:
+            return self._saturating(array, workload, window) if volume else self._even(window)
+        alone = array.geometry.is_side_by_side
+        target = Geometry(array.geometry.level, 1) if alone else array.geometry
+        fastest = max(self.slow.get(drive.serial or "", 1.0) for drive in array.members)
+        bytes_per_s = self.pace * law(target, workload) * fastest * workload.block_bytes * len(array.targets)
+        return self._even(replace(window, window_s=max(1.0, min(window.window_s, volume / bytes_per_s))))
+
     def _even(self, window: ProcessWindow) -> list[tuple[float, float, float]]:
         """A curve in which a round differs a little from the next."""
         whole = window.ramp_s + window.window_s
         seconds = max(1.0, min(whole / 200, LONGEST_S if window.rounds < 6 else whole / 200))
         if window.every_s > 1:
             seconds = min(float(window.every_s), whole)
-        times = [number * seconds for number in range(round(whole / seconds))]
+        times = [number * seconds for number in range(math.ceil(round(whole / seconds, 6)))]
         first = self.number if window.rounds == 1 else 0
 
         def sign(at: float) -> float:
@@ -254,6 +269,12 @@ def law(geometry: Geometry, workload: Workload) -> float:
     left = LEFT if geometry.rebuilding else 1.0
     busy = expected_iops(failed, workload.read_fraction, IOPS, IOPS)
     return left * min(busy, workload.outstanding(geometry.width) * IOPS)
+
+
+def pace(array: Array, workload: Workload) -> float:
+    """Factor with which a drive of any size writes its capacity in ``CAPACITY_S``."""
+    size_bytes = min(target.size_bytes for target in array.targets)
+    return size_bytes / CAPACITY_S / (IOPS * workload.block_bytes)
 
 
 def interval(start_s: float, seconds: float, workload: Workload, outstanding: int, iops: float) -> Interval:

@@ -527,7 +527,9 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
         machine.write(array, sum(traffic(part).write_bytes for part in parts))
 
     scene = machine.scene
-    fio = simulated_fio.Fio(scene.speeds(array), scene.noise, machine.runs, scene.md_iops, restless(scene), ran)
+    is_by_volume = setup.protocol.drift_percent > 0 and kind in fixed_time.PREPARATIONS
+    pace = simulated_fio.pace(array, workload) if is_by_volume else 1.0
+    fio = simulated_fio.Fio(scene.speeds(array), scene.noise, machine.runs, scene.md_iops, restless(scene), pace, ran)
 
     def under_way() -> UnderWay:
         machine.begin_run()

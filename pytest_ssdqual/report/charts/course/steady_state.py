@@ -11,6 +11,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.stats.drift import Drift
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.drawing import scales
@@ -42,6 +43,13 @@ class TrackedFigure:
     begin: int
     state: SteadyState
     unit: Unit = Unit.IOPS
+    #: Of the drive that drifted most, if the drift over a capacity decided instead of the rule; rounds are then equal
+    #: parts of the volume.
+    drift: Drift | None = None
+
+    @property
+    def reached(self) -> bool:
+        return self.drift.settled if self.drift else self.state.reached
 
 
 def conditioned(records: Sequence[Record]) -> Iterator[TrackedFigure]:
@@ -64,10 +72,13 @@ def conditioned(records: Sequence[Record]) -> Iterator[TrackedFigure]:
             slope = strict_json.number(noted["slope_allowed"])
             rule = SteadyRule(window, 100 * allowed / average, 100 * slope / average)
             state = steady_state.judge(values, rule)
+            drifts = [from_plain(Drift, each) for each in strict_json.table(facts.get("drift", {})).values()]
         except (KeyError, TypeError, ValueError, ArithmeticError):
             continue
         name = f"conditioning with {facts.get('workload')}"
-        yield TrackedFigure(str(facts.get("geometry")), name, tuple(values), len(values) - window, state)
+        worst = max(drifts, key=lambda drift: (not drift.settled, abs(drift.change_percent)), default=None)
+        begin = len(values) - window
+        yield TrackedFigure(str(facts.get("geometry")), name, tuple(values), begin, state, drift=worst)
 
 
 def looped(records: Sequence[Record]) -> Iterator[TrackedFigure]:
@@ -118,9 +129,8 @@ def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
     state, unit = settling.state, settling.unit
     window = list(range(settling.begin + 1, settling.begin + 1 + len(state.values)))
     key = slug(prefix, settling.geometry, settling.name)
-    title = (
-        f"{settling.geometry}: {settling.name}, {'steady' if state.reached else 'not steady'} after {window[-1]} rounds"
-    )
+    reached = "steady" if settling.reached else "not steady"
+    title = f"{settling.geometry}: {settling.name}, {reached} after {window[-1]} rounds"
     low, high = state.average - state.range_allowed / 2, state.average + state.range_allowed / 2
     with drawing():
         plate = Plate.of(2.8)
@@ -143,7 +153,8 @@ def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
         svg = plate.svg(key, title, f"{len(numbers)} rounds and the window of {len(window)} that was judged.")
     cut = "" if axes.get_ylim()[0] <= 0 else " The scale does not begin at zero."
     words = f"The dashed lines are the range allowed around the window's average.{cut}"
-    caption = f"{sentence(state.describe(unit))} {words}{condensing(len(numbers))}"
+    decided = settling.drift.describe() if settling.drift else state.describe(unit)
+    caption = f"{sentence(decided)} {words}{condensing(len(numbers))}"
     return Chart(key, title, caption, svg, _table(settling, low, high), settling.geometry)
 
 
