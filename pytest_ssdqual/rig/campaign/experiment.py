@@ -95,7 +95,7 @@ class Experiment:
             self.setup.require_time(seconds, f"{what} of {geometry}")
         except BudgetSpent as error:
             for point in dict.fromkeys(todo):
-                self._end(point, error)
+                self._end_unvisited(point, error)
             return
         self.setup.progress(f"{geometry}: {what}, {len(todo)} cells", seconds)
         before: Run | None = None
@@ -103,6 +103,16 @@ class Experiment:
             if point not in self._open:
                 continue  # an error has ended it
             before = self._cell(point, visit, before)
+
+    def _end_unvisited(self, point: Point, error: BudgetSpent) -> None:
+        """End a point that has no further visit: with what it has shown, or else with the error."""
+        if point not in self._latest:
+            self._end(point, error)
+            return
+        measured = visits.without_further(self._latest[point])
+        note_look(self.setup, measured, Decision(done=False, sentence=str(error)))
+        fixed_time.record_measured(self.setup, measured)
+        self._end(point, measured)
 
     def _todo(self, geometry: Geometry, visit: int) -> list[Point]:
         """Return the cells to measure, by their points: each workload once, then each again."""
