@@ -138,6 +138,14 @@ def at_look(
     return found
 
 
+def without_further(measured: Measured) -> Measured:
+    """Return a measurement in visits that will have no further one."""
+    visited = measured.visited
+    if visited is None:
+        raise ValueError(f"{measured} was not measured in visits")
+    return replace(measured, visited=replace(visited, of=sum(visited.cells)))
+
+
 def _numbers(cells: Sequence[Cell]) -> tuple[int, ...]:
     """Return the number of cells in each visit."""
     return tuple(len(list(visit)) for _, visit in groupby(cells, key=attrgetter("visit")))

@@ -90,19 +90,29 @@ class Experiment:
         todo = self._todo(geometry, visit)
         if not todo:
             return
-        seconds, what = self._visit_s(len(todo)), f"visit {visit + 1} of {geometry}"
+        seconds, what = self._visit_s(len(todo)), f"visit {visit + 1}"
         try:
-            self.setup.require_time(seconds, what)
+            self.setup.require_time(seconds, f"{what} of {geometry}")
         except BudgetSpent as error:
             for point in dict.fromkeys(todo):
-                self._end(point, error)
+                self._end_unvisited(point, error)
             return
-        self.setup.progress(f"{what}, {len(todo)} cells", seconds)
+        self.setup.progress(f"{geometry}: {what}, {len(todo)} cells", seconds)
         before: Run | None = None
         for point in todo:
             if point not in self._open:
                 continue  # an error has ended it
             before = self._cell(point, visit, before)
+
+    def _end_unvisited(self, point: Point, error: BudgetSpent) -> None:
+        """End a point that has no further visit: with what it has shown, or else with the error."""
+        if point not in self._latest:
+            self._end(point, error)
+            return
+        measured = visits.without_further(self._latest[point])
+        note_look(self.setup, measured, Decision(done=False, sentence=str(error)))
+        fixed_time.record_measured(self.setup, measured)
+        self._end(point, measured)
 
     def _todo(self, geometry: Geometry, visit: int) -> list[Point]:
         """Return the cells to measure, by their points: each workload once, then each again."""

@@ -42,7 +42,8 @@ def test_failed_drive_is_found_with_the_test_in_which_it_failed() -> None:
 
 
 def test_drive_without_a_figure_is_found_with_its_reason() -> None:
-    subjects = ((Geometry.parse("drivex3"), READS.pattern), CampaignStep(StepKind.MEASURED, Geometry.parse("drivex3"), READS))
+    drives = Geometry.parse("drivex3")
+    subjects = ((drives, READS.pattern), CampaignStep(StepKind.MEASURED, drives, READS))
     for subject in subjects:
         failures = DriveFailures(undecided={subject: {"S2": "did not settle"}})
         assert left_out.find(measured(2), DRIVES, failures, {}) == (LeftOutDrive("S2", 2, "did not settle", False),)

@@ -211,6 +211,24 @@ def test_without_time_for_a_second_visit_there_is_no_figure(rig: Rig) -> None:
     assert {type(ending) for ending in rig.endings.values()} == {BudgetSpent}
 
 
+def test_time_that_ends_within_a_round_leaves_what_is_known(rig: Rig) -> None:
+    rig.enough = dict.fromkeys([(WIDE, READ), (NARROW, READ)], 99)
+    measure_cell = rig.cell
+
+    def cell(setup: Setup, array: Array, workload: Workload, visit: int, before: Run | None) -> tuple[Cell, Run]:
+        rig.left_s = 100.0 if visit == 2 else 3600.0
+        return measure_cell(setup, array, workload, visit, before)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experimenting, "measure_cell", cell)
+        rig.run()
+    assert cells_of(rig.endings[STEPS[0]]) == (2, 1, 3)
+    ending = rig.endings[STEPS[2]]
+    assert cells_of(ending) == (2, 1), "the second array has no time for a third visit"
+    assert isinstance(ending, Measured)
+    assert ending.is_last
+
+
 def test_drives_side_by_side_that_are_left_out_begin_anew(rig: Rig) -> None:
     measure_cell = rig.cell
 
