@@ -206,9 +206,9 @@ class VisitRule:
     """
 
     #: Cells of each workload in each visit; as many visits as there are numbers.
-    cells: Annotated[CellCounts, Field(min_length=1, max_length=100)] = (2, 2, 2, 3, 5, 8)
+    cells: Annotated[CellCounts, Field(min_length=1, max_length=100)] = (3, 3, 3, 5, 8, 12)
     #: Counted time of a cell, and the ramp before it.
-    cell_s: Annotated[Seconds, Field(alias="cell", ge=2)] = 60.0
+    cell_s: Annotated[Seconds, Field(alias="cell", ge=2)] = 40.0
     ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
     #: Writes to all bare drives before each array is assembled of them.
     refresh_s: Annotated[Seconds, Field(alias="refresh", ge=0)] = 180.0
