@@ -38,6 +38,12 @@ def pytest_runtest_logfinish() -> None:
     _write()
 
 
+def pytest_unconfigure() -> None:
+    """End the recording: while the interpreter exits, the names of this module are gone before the last calls."""
+    sys.setprofile(None)
+    threading.setprofile(None)
+
+
 def _write() -> None:
     Path(os.environ["TRACED_MODULES"]).write_text(json.dumps(sorted(_files)), encoding="utf-8")
 

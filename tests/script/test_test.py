@@ -13,8 +13,10 @@ import pytest
 from pytest_ssdqual.lab.image.release import RELEASES
 
 ROOT = Path(__file__).parents[2]
-#: Says what it is asked to do, and ends as the file named by its part says; the second time as the next line says.
+#: Prints its arguments and ends with the status in the file named by its part; the second time with the next line's.
+#: bench/house.py ends with the status in the file house.
 PYTHON = """#!/bin/sh
+if [ "$1" = bench/house.py ]; then exit "$(cat house)"; fi
 echo "$PYTEST_SSDQUAL_PART${PYTEST_SSDQUAL_AGAIN:+ again} $*"
 nice >"$PYTEST_SSDQUAL_PART.nice"
 read -r status <"$PYTEST_SSDQUAL_PART"
@@ -46,6 +48,7 @@ def checkout(tmp_path: Path) -> Path:
         path = tmp_path / ".venv" / "bin" / name
         path.write_text(PYTHON if name == "python" else "#!/bin/sh\n")
         path.chmod(0o755)
+    (tmp_path / "house").write_text("0")
     return tmp_path
 
 
@@ -79,6 +82,12 @@ def test_parts_run_beside_each_other_and_what_judges_has_the_processor_first(che
     least = os.nice(0)  # these tests have some more themselves, and there is nothing beyond 19
     lower, lowest = min(least + 5, 19), min(least + 10, 19)
     assert [nice_of(checkout, part) for part in GOOD] == [lowest, least, lower, lower]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--quick"], ["-x"]])
+def test_package_above_its_budget_runs_no_tests(checkout: Path, arguments: list[str]) -> None:
+    (checkout / "house").write_text("1")
+    assert ended(checkout, *arguments) == (1, [])
 
 
 def test_nightly_leaves_nothing_out(checkout: Path) -> None:
