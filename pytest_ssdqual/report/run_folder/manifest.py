@@ -75,14 +75,6 @@ class BayEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class UnpromisedClaim:
-    """A claim without a limit, and the number of planned tests that would judge it."""
-
-    claim: str
-    tests: int
-
-
-@dataclass(frozen=True, slots=True)
 class Session:
     """A process that worked on a run: the first one, or one that resumed it."""
 
@@ -134,8 +126,6 @@ class Manifest:
     defaults: Annotated[Document | None, Added()] = None
     #: Models of the drives that were judged by the promises for any drive, because no data sheet was named.
     without_sheet: Annotated[tuple[str, ...], Added()] = ()
-    #: Claims that planned tests have no limit for.
-    unpromised: Annotated[tuple[UnpromisedClaim, ...], Added()] = ()
 
     @property
     def sessions(self) -> tuple[Session, ...]:
