@@ -217,7 +217,7 @@ def test_a_run_that_was_complete_is_judged_again_without_a_drive_being_touched(r
     run("--ssd-resume=last")
     assert {name: (each.message, each.properties) for name, each in run.inner.cases().items()} == cases
     new = [each["kind"] for each in run.folder().records()[len(before) :]]
-    assert set(new) == {"run_resumed", "tests_without_limit", "run_ended", "health"}
+    assert set(new) == {"run_resumed", "run_ended", "health"}
 
 
 def test_with_xdist_the_worker_recalls(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:

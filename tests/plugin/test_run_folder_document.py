@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.plan.budget import SPENT
-from pytest_ssdqual.plugin.session.recorder import CLAIMS, UNPROMISED
+from pytest_ssdqual.plugin.session.recorder import CLAIMS
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit
@@ -28,7 +28,6 @@ DOCUMENT = (ROOT / "docs/run-folder.md").read_text()
 BY_NAME = {
     ("plugin/plan/budget.py", "SPENT"): {SPENT},
     ("plugin/session/recorder.py", "CLAIMS"): {CLAIMS},
-    ("plugin/session/recorder.py", "UNPROMISED"): {UNPROMISED},
     ("plugin/session/recorder.py", "PLANNED"): {PLANNED},
     ("plugin/session/recorder.py", "kind"): {"error", "failed", PASSED, "skipped", "verdict", "observation"},
     ("rig/guard/cache_changes.py", "kind"): {"write_cache_restored", "write_cache_left"},

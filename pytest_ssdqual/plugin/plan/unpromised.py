@@ -6,7 +6,6 @@ needs the same measurement anyway.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -61,8 +60,6 @@ class Unpromised:
     left_out: Mapping[pytest.Item, str] = field(default_factory=dict)
     #: Tests that are measured all the same.
     observed: frozenset[pytest.Item] = frozenset()
-    #: Number of tests of each claim that has no limit there.
-    claims: Mapping[Claim, int] = field(default_factory=dict)
     #: The claims of each test that are worth measuring for.
     judged: Mapping[pytest.Item, frozenset[Claim]] = field(default_factory=dict)
 
@@ -86,10 +83,6 @@ class Unpromised:
             f"{len(self.observed):,} are shown, because other tests measure the same"
         )
 
-    def to_record(self) -> list[dict[str, object]]:
-        """Return the claims that have no limit, each with the number of its tests."""
-        return [{"claim": claim.value, "tests": count} for claim, count in sorted(self.claims.items())]
-
 
 def find(items: Iterable[pytest.Item], spec: Spec, *, has_baseline: bool, measures_all: bool) -> Unpromised:
     """Find the tests without a limit, and which of them are measured all the same.
@@ -103,13 +96,12 @@ def find(items: Iterable[pytest.Item], spec: Spec, *, has_baseline: bool, measur
         for item, found in places.items()
     }
     without = {item: found for item, found in places.items() if not limited[item] & _named(item)}
-    claims = Counter(claim for item in places for claim in _named(item) - limited[item])
     if measures_all:
-        return Unpromised({}, frozenset(without), claims, {item: marks.promised(item) for item in places})
+        return Unpromised({}, frozenset(without), {item: marks.promised(item) for item in places})
     needed = order.needed([item for item in selected if item not in without], spec)
     observed = frozenset(item for item in without if order.steps_of(item) <= needed.keys())
     left_out = {item: f"not promised: {found[0].why(spec)}" for item, found in without.items() if item not in observed}
-    return Unpromised(left_out, observed, claims, limited)
+    return Unpromised(left_out, observed, limited)
 
 
 def claim_places(item: pytest.Item) -> Iterator[ClaimPlace]:

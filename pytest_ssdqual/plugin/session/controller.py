@@ -148,7 +148,6 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     collected = config.stash.get(COLLECTED, list[pytest.Item]())
     try:
         claims.plan_tests(run.qualification, items, collected)
-        claims.plan_unpromised(run.qualification, run.unpromised)
     except JournalError as error:
         raise pytest.UsageError(str(error)) from error
 

@@ -6,7 +6,6 @@ resumed run are corrected for all of them, and a run that has not judged all of 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +16,6 @@ import pytest
 from pytest_ssdqual.plugin import gate
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.plan import applicability, marks, needs
-from pytest_ssdqual.plugin.plan.unpromised import Unpromised
 from pytest_ssdqual.plugin.session.outcome import IS_EXPECTED
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
@@ -32,7 +30,6 @@ from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.report.run_folder.manifest import UnpromisedClaim
 from pytest_ssdqual.report.run_folder.reader import (
     Record,
     RunReader,
@@ -55,7 +52,6 @@ from pytest_ssdqual.rig.machine.machine import utc_now
 
 #: Kinds of the records.
 CLAIMS = "claims_planned"
-UNPROMISED = "tests_without_limit"
 #: Kinds of records: of arrays that were stopped, and of failed measurements that were attributed.
 STOPPED, ATTRIBUTED = ("array_stopped", "array_left"), "measurement_failed"
 
@@ -136,22 +132,6 @@ def _is_promised(claim: str, spec: Spec) -> bool:
     """Return whether the spec has a promise about the claim, for any array and workload."""
     sheets = spec.different if isinstance(spec, CombinedSpec) else (spec,)
     return claim in GROUPS or any(sheet.promises_of(Claim(claim)) for sheet in sheets)
-
-
-def plan_unpromised(run: Qualification, found: Unpromised) -> None:
-    """Record the claims that planned tests have no limit for."""
-    if run.journal and found.claims:
-        run.journal.note(UNPROMISED, claims=found.to_record())
-
-
-def unpromised_in(records: Iterable[Record]) -> tuple[UnpromisedClaim, ...]:
-    """Return the claims without a limit of all sessions, each with the most tests of a session."""
-    most: Counter[str] = Counter()
-    for record in records:
-        given = record.facts.get("claims") if record.kind == UNPROMISED else None
-        for each in given if isinstance(given, list) else ():
-            most |= Counter({str(each.get("claim")): int(each.get("tests", 0))})
-    return tuple(UnpromisedClaim(claim, tests) for claim, tests in most.items())
 
 
 class Recorder:
@@ -260,14 +240,11 @@ class Recorder:
         run = self.run.qualification
         self._close_gate_for_hidden(status)
         # With xdist, the worker has counted, not this process.
-        planned, not_run, unpromised, story = None, tuple[str, ...](), tuple[UnpromisedClaim, ...](), None
+        planned, not_run, story = None, tuple[str, ...](), None
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                story = RunReader.read(
-                    self._journal.path, CLAIMS, UNPROMISED, *KINDS, *write_caches.KINDS, *STOPPED, ATTRIBUTED
-                )
+                story = RunReader.read(self._journal.path, CLAIMS, *KINDS, *write_caches.KINDS, *STOPPED, ATTRIBUTED)
                 planned, not_run = planned_in(story.records), self._not_run(story.records)
-                unpromised = unpromised_in(story.records)
                 changed = changed_drives(story)
                 self._close_gate(not_run, [each for each in changed if each.is_defective])
                 self._close_gate_for_degraded(story)
@@ -277,7 +254,7 @@ class Recorder:
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
         judged = {**gate.of(self._config).to_record(run.name), "not_run": len(not_run)}
-        self.run.note_judged(self.tally.to_record() if self.tally else None, judged, unpromised)
+        self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
         if story and self.run.manifest:
             manifest = self.run.manifest.closed(utc_now(), status).to_record()
             self.verdict = RunView.of(replace(story, manifest=manifest)).verdict

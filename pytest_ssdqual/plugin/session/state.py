@@ -30,7 +30,7 @@ from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.manifest import Manifest, UnpromisedClaim, keep_health
+from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -216,16 +216,11 @@ class BayRun:
         self._attributor.campaign = campaign
         return self._attributor
 
-    def note_judged(
-        self,
-        family: Mapping[str, object] | None,
-        judged: Mapping[str, object],
-        unpromised: tuple[UnpromisedClaim, ...],
-    ) -> None:
-        """Add the tally of the claims, the counts of the tests and the claims without a limit to the manifest."""
+    def note_judged(self, family: Mapping[str, object] | None, judged: Mapping[str, object]) -> None:
+        """Add the tally of the claims and the counts of the tests to the manifest."""
         if self.manifest:
             family = family or self.manifest.family
-            self.manifest = replace(self.manifest, family=family, judged=judged, unpromised=unpromised)
+            self.manifest = replace(self.manifest, family=family, judged=judged)
 
     def lose(self, why: str) -> None:
         """Measure and record nothing more on this bay; the other bays continue."""
