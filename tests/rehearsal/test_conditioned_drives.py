@@ -63,8 +63,8 @@ def test_arrays_of_every_level_are_assembled_of_drives_that_were_conditioned_onc
     assert len(folder.records("purging")) == 1
     assert [each.facts["geometry"] for each in folder.records("filled")] == ["drivex4"]
     conditioned = folder.records("conditioned")
-    assert [(each.facts["geometry"], each.facts["random"]) for each in conditioned] == [
-        ("drivex4", True), ("drivex4", False)
+    assert [(each.facts["geometry"], each.facts["pattern"]) for each in conditioned] == [
+        ("drivex4", "random"), ("drivex4", "sequential")
     ]  # fmt: skip
     assert all(len(cast("list[float]", each.facts["rates"])) == 4 for each in conditioned)
     bare, *arrays = folder.records("array_created")
