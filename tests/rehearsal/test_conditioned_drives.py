@@ -84,7 +84,6 @@ def test_arrays_of_every_level_are_assembled_of_drives_that_were_conditioned_onc
     assert server.left() == []
 
 
-@pytest.mark.nightly
 def test_a_run_that_was_cancelled_on_an_array_goes_on_with_its_drives(server: Server, begin: Start) -> None:
     only = ("-k", "test_raid5", *LENIENTLY)
     running = begin(drives(4), *only)
