@@ -1,8 +1,7 @@
 """Records: dataclasses ⇄ plain JSON data, for everything that is written to disk or sent to another process.
 
 `plain` writes a dataclass as an object of its fields, `from_plain` reads it strictly: no field may be unknown, missing
-or of another type. A field that earlier versions did not record is `Added`: where it is missing it has its default.
-pydantic, which validates, is loaded when the first record is read.
+or of another type. pydantic, which validates, is loaded when the first record is read.
 """
 
 from __future__ import annotations
@@ -100,18 +99,6 @@ class NullIs:
         return core_schema.no_info_after_validator_function(lambda it: self.value if it is None else it, number)
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
-    """Annotation of a field with a default that records of earlier versions lack."""
-
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        from pydantic_core import core_schema
-
-        return core_schema.nullable_schema(handler(source), metadata={ADDED: True}, strict=True)
-
-
-#: Key of the metadata of an `Added` field's schema.
-ADDED = "added"
 #: Ends of an interval that may be unbounded.
 LowEnd = Annotated[float, NullIs(-math.inf)]
 HighEnd = Annotated[float, NullIs(math.inf)]
@@ -144,10 +131,7 @@ def _stricter(schema: Any) -> Any:  # noqa: ANN401  a core schema is nested dict
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") == "default":
-        inner = schema["schema"]
-        if not (inner.get("metadata") or {}).get(ADDED):
-            return _stricter(inner)
-        return {**schema, "schema": _stricter(inner["schema"])}
+        return _stricter(schema["schema"])
     bounds = BOUNDS.get(str(schema.get("type")), {})
     # A field's own limits are narrower.
     return {**bounds, **{name: _stricter(each) for name, each in schema.items()}}

@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import Added, HighEnd, LowEnd, from_plain, plain
+from pytest_ssdqual.qual.records import HighEnd, LowEnd, from_plain, plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 
 ARRAY = Geometry.parse("raid5x4")
@@ -148,34 +147,3 @@ def test_a_fields_own_limits_hold_in_records(name: str, value: int) -> None:
     assert from_plain(SteadyRule, record) == SteadyRule()
     with pytest.raises(ValueError, match=name):
         from_plain(SteadyRule, {**record, name: value})
-
-
-@dataclass(frozen=True, slots=True)
-class Grown:
-    """Of a later version, which records more."""
-
-    name: str
-    inside: Annotated[Inside | None, Added()] = None
-    several: Annotated[tuple[Inside, ...], Added()] = ()
-    known: Annotated[Inside, Added()] = Inside("nothing", 0.0)
-
-
-def test_what_earlier_versions_did_not_record_has_its_default() -> None:
-    whole = Grown("a", Inside("b", 1.0), (Inside("c", 2.0),), Inside("d", 3.0))
-    assert from_plain(Grown, plain(whole)) == whole
-    assert from_plain(Grown, {"name": "a"}) == Grown("a")
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"known": None}, "known: should be an object"),
-        ({"known": {"name": "d"}}, "known.share: is missing"),
-        ({"several": [{"name": "c", "share": "2"}]}, "several[0].share: should be"),
-        ({"inside": {"name": "b", "share": 1.0, "more": 1}}, "inside.more: unknown key"),
-    ],
-)
-def test_what_was_added_is_read_as_strictly_as_the_rest(change: dict[str, object], sentence: str) -> None:
-    with pytest.raises(ValueError, match="this is no Grown: ") as error:
-        from_plain(Grown, {**plain(Grown("a")), **change})
-    assert sentence in str(error.value)

@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
-
-from pytest_ssdqual.qual.records import Added
 
 #: Names of the severities from warning upwards, by number (syslog(3)).
 LEVELS = "emergency", "alert", "critical", "error", "warning"
@@ -77,7 +74,7 @@ class DriveTemperature:
     #: Number of times that it began to throttle or passed its limit.
     events: int | None = None
     #: What of ``too_warm_s`` was counted in seconds, not in whole minutes; None: not known.
-    counted_in_s: Annotated[float | None, Added()] = None
+    counted_in_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +155,7 @@ class DrivePlacement:
     #: CPUs that serve the interrupts of its controller, in the kernel's list format: ``0-7,16``; "" if unknown.
     interrupt_cpus: str
     #: The block layer's mode of its write cache, ``write back`` or ``write through``; "" if unknown.
-    write_cache: Annotated[str, Added()] = ""
+    write_cache: str = ""
 
     @property
     def cpus(self) -> frozenset[int]:
@@ -179,11 +176,11 @@ class DriveEnvironment:
     queue: DeviceQueue | None = None
     placement: DrivePlacement | None = None
     #: None if the drive does not count, or the count began again.
-    own: Annotated[OwnCount | None, Added()] = None
+    own: OwnCount | None = None
     #: None if it was not read.
-    opened: Annotated[tuple[OpenFile, ...] | None, Added()] = None
+    opened: tuple[OpenFile, ...] | None = None
     #: A test of its own that the drive ran at either reading: ``an extended self-test (40 % left)``; None: not known.
-    self_test: Annotated[str | None, Added()] = None
+    self_test: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

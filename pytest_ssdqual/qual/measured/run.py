@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
@@ -17,7 +17,6 @@ from pytest_ssdqual.qual.measured.interval import Interval, Spell, inside, merge
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -55,7 +54,7 @@ class RunRecord:
     seen: ProcessEnvironment | None
     #: Name of fio's output in the run folder.
     raw: str
-    spell_length_s: Annotated[float | None, Added()] = None
+    spell_length_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

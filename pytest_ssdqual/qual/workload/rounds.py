@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Annotated
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state as steady
@@ -91,11 +89,11 @@ class Rounds:
     #: Fills of the target before the first round.
     fill_passes: int = 2
     #: Writes before the workloads of each round, which are checked, and are no part of the result.
-    pre_write: Annotated[Workload | None, Added()] = None
+    pre_write: Workload | None = None
     #: Their length: so many times that of a cell.
-    pre_write_cells: Annotated[int, Added()] = 0
+    pre_write_cells: int = 0
     #: What runs once, in this order, when the rounds are steady; each of these workloads once, and in no round.
-    after: Annotated[tuple[Stimulus, ...], Added()] = ()
+    after: tuple[Stimulus, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.measured or len(set(self.measured)) < len(self.measured):

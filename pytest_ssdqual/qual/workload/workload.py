@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated
 
-from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.units import format_size, parse_size
 
 #: Access patterns; the value says (random, reads, writes). The ones with ``+`` are two independent streams side by
@@ -85,12 +83,12 @@ class Workload:
     dedupe_percent: int = 0
     #: In a random mix of sizes, addresses are multiples of this; ``0`` for 4 KiB, or the smallest size if that is more.
     #: IOMeter aligns on sectors by default: ``512``.
-    align: Annotated[str, Added()] = "0"
+    align: str = "0"
     #: Length of the bursts between pauses, seconds; 0 without pauses. What is measured, seconds included, is that
     #: of the bursts.
-    burst_s: Annotated[int, Added()] = 0
+    burst_s: int = 0
     #: Length of the pause after each burst, seconds; 0 without pauses.
-    idle_s: Annotated[int, Added()] = 0
+    idle_s: int = 0
 
     def __post_init__(self) -> None:
         if self.rw not in PATTERNS:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual.records import LARGEST, Added, HighEnd, from_plain, plain
+from pytest_ssdqual.qual.records import LARGEST, HighEnd, from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
 from pytest_ssdqual.qual.units import Unit, format_difference, format_range, format_value
@@ -159,9 +159,9 @@ class Evidence:
     #: Intervals for shares of the error rate, for later comparisons of many figures.
     wider: tuple[Widening, ...] = ()
     #: Id of the workload whose quantity is 100 % of a figure that is relative to it.
-    relative_to: Annotated[str, Added()] = ""
+    relative_to: str = ""
     #: Of a lot, whose value counts drives: the unit of the drives' figures.
-    unit_of_parts: Annotated[Unit | None, Added()] = None
+    unit_of_parts: Unit | None = None
 
     def __post_init__(self) -> None:
         # An interval for a small share of the error rate may span a hundred decades, which no record holds.

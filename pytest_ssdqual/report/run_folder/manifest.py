@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import strict_json
-from pytest_ssdqual.qual.records import Added, plain
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, OtherSchema, read_document
-from pytest_ssdqual.rig.drives.topology import AUTO_SMART, Drive
+from pytest_ssdqual.rig.drives.topology import Drive
 
 if TYPE_CHECKING:
     from pytest_ssdqual.rig.drives.health import DriveHealth
@@ -119,13 +119,13 @@ class Manifest:
     #: Expected number of drives; None if only a pattern determined it.
     expected: ExpectedDrives | None = None
     #: Seconds that the run may take in all of its sessions; None without a budget.
-    budget_s: Annotated[float | None, Added()] = None
+    budget_s: float | None = None
     #: Claims that must be judged; None: each claim that the selected tests declare.
-    required_claims: Annotated[tuple[str, ...] | None, Added()] = None
+    required_claims: tuple[str, ...] | None = None
     #: Promises of the package, for claims that the spec does not mention; None if they are the spec.
-    defaults: Annotated[Document | None, Added()] = None
+    defaults: Document | None = None
     #: Models of the drives that were judged by the promises for any drive, because no data sheet was named.
-    without_sheet: Annotated[tuple[str, ...], Added()] = ()
+    without_sheet: tuple[str, ...] = ()
 
     @property
     def sessions(self) -> tuple[Session, ...]:
@@ -168,11 +168,7 @@ def _without_identities(bay: Mapping[str, object]) -> dict[str, object]:
     drives = [dict(strict_json.table(drive)) for drive in strict_json.array(bay.get("drives"))]
     for drive in drives:
         drive.pop("identity", None)
-        # Records of earlier versions have the kernel's revision as the firmware, no type, no link and no sheets.
-        drive.setdefault("revision", drive.get("firmware"))
-        drive.setdefault("smart_type", AUTO_SMART)
-        drive.setdefault("max_link", None)
-    return {"sheets": {}, **bay, "drives": drives}
+    return {**bay, "drives": drives}
 
 
 def installed_versions() -> dict[str, str]:

@@ -10,9 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from types import MappingProxyType
-from typing import Annotated
 
-from pytest_ssdqual.qual.records import Added
 from pytest_ssdqual.qual.spec.drive_class import DriveClass, classify, is_virtual
 from pytest_ssdqual.rig.machine.machine import RigError
 
@@ -248,9 +246,9 @@ class Drive:
     #: smartctl's option -d, or ``NO_SMART``.
     smart_type: str = field(default=AUTO_SMART, compare=False)
     #: True if a hypervisor made it, though neither its model nor its name shows that.
-    is_emulated: Annotated[bool, Added()] = field(default=False, compare=False)
+    is_emulated: bool = field(default=False, compare=False)
     #: ``Node.names`` of this path and of all others to the same drive, its other namespaces included.
-    names: Annotated[tuple[str, ...], Added()] = field(default=(), compare=False)
+    names: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def sysfs_name(self) -> str:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Any
 from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import Added, from_plain
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -62,7 +62,7 @@ class Conditioned:
     writes: Workload
     state: SteadyState
     #: IOPS at which each drive side by side settled, by serial number; empty for an array.
-    rates: Annotated[Mapping[str, float], Added()] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Checkpoint:
     #: True if the array was stopped with all its members.
     stopped: bool = False
     #: The array that was assembled of these drives and not stopped; None if there is none.
-    assembled: Annotated[Geometry | None, Added()] = None
+    assembled: Geometry | None = None
 
     @property
     def is_intact(self) -> bool:

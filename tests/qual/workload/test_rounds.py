@@ -139,11 +139,6 @@ def test_a_loop_is_read_back_from_its_record() -> None:
         from_plain(Rounds, {**record, "workloads": []})
 
 
-def test_a_loop_of_an_older_record_writes_nothing_before_its_rounds() -> None:
-    record = {name: each for name, each in plain(LOOP).items() if not name.startswith("pre_write")}
-    assert from_plain(Rounds, json.loads(json.dumps(record))) == LOOP
-
-
 def test_a_round_runs_its_pre_write_first_and_for_longer() -> None:
     assert LOOP.processes == ((READ, 1), (MIX, 1), (WRITE, 1))
     found = replace(LOOP, pre_write=WRITE, pre_write_cells=5)

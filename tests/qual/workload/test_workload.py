@@ -40,8 +40,6 @@ def test_what_makes_no_sense_is_refused(rw: str, bs: str, depth: int, mix: int |
         Workload(rw, bs, depth, mix)
 
 
-#: Fields that older records lack.
-ADDED = ("align", "burst_s", "idle_s")
 #: One of everything that a search varies, beside what there was before.
 EVERYTHING = Workload(
     "randrw", "64k", 16, 30, offset="4k", zipf=120, region_percent=10, sync=True, fsync=8, compressible_percent=50,
@@ -69,7 +67,7 @@ def test_every_dimension_is_in_the_id_and_read_back_from_it(workload: Workload, 
     assert from_plain(Workload, plain(workload)) == workload
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Workload) if field.name not in ADDED])
+@pytest.mark.parametrize("name", [field.name for field in fields(Workload)])
 def test_every_field_must_be_in_a_record(name: str) -> None:
     with pytest.raises(ValueError, match="this is no Workload"):
         from_plain(Workload, {each: value for each, value in plain(EVERYTHING).items() if each != name})
@@ -132,12 +130,6 @@ def test_a_mix_of_sizes_may_be_aligned_on_sectors() -> None:
     for wrong in wrong_ones:
         with pytest.raises(ValueError, match="divides the smallest size"):
             replace(mix, **wrong)
-
-
-def test_records_without_an_alignment_are_read() -> None:
-    facts = plain(Workload("randread", "4k", 8))
-    del facts["align"]
-    assert from_plain(Workload, facts) == Workload("randread", "4k", 8)
 
 
 @pytest.mark.parametrize(

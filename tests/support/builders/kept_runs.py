@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_ssdqual.qual.measured.judgeable import Subject
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain, plain
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
@@ -110,11 +110,7 @@ class Kept:
         )  # fmt: skip
 
     def _drive(self, serial: str) -> Drive:
-        return from_plain(Drive,
-            {
-                "path": f"/dev/{serial}", "kname": serial, "model": self.model, "serial": serial, "wwn": None,
-                "firmware": self.firmware, "size_bytes": 480_000_000_000, "logical_block_bytes": 512,
-                "physical_block_bytes": 4096, "rotational": False, "transport": "nvme", "read_only": False,
-                "queue_limit": None, "max_link": None, "revision": self.firmware, "smart_type": "auto",
-            }
+        return Drive(
+            f"/dev/{serial}", serial, self.model, serial, None, self.firmware, 480_000_000_000, 512, 4096, False,
+            "nvme", revision=self.firmware,
         )  # fmt: skip
