@@ -40,7 +40,7 @@ MANIFEST: dict[str, object] = {
 
 def record(kind: str, second: int = 0, **facts: object) -> dict[str, object]:
     time = f"2026-01-01T00:{second // 60:02}:{second % 60:02}.000+00:00"
-    return {"schema": 1, "kind": kind, "time": time, "writer": "main", **facts}
+    return {"schema": 2, "kind": kind, "time": time, "writer": "main", **facts}
 
 
 def judged(evidence: Evidence, test: str = "test_it", second: int = 0, **more: object) -> dict[str, object]:
