@@ -23,13 +23,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from pytest_ssdqual.qual.stats.intervals import Basis
 from scipy.special import ndtr
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
+from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.stats.throughput import of_rounds
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity, ratio

@@ -48,6 +48,11 @@ def judged(evidence: Evidence, test: str = "test_it", second: int = 0, **more: o
     return record(kind, second, test=test, **{**plain(evidence), **more})
 
 
+def planned(test: str = "test_it") -> dict[str, object]:
+    """One planned test, without a claim."""
+    return record("tests_planned", tests=[test], claims=[[]], left_out=[], promised=[])
+
+
 @pytest.fixture
 def write_run(tmp_path: Path) -> WriteRun:
     """A run folder with these records."""
