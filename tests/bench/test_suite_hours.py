@@ -53,7 +53,7 @@ def test_good_drives_pass_in_two_visits_and_bad_ones_fail(simulated: dict[str, R
 def test_hours_are_those_of_fill_conditioning_and_cells(simulated: dict[str, Ran]) -> None:
     rule = SETTINGS.visits
     assert rule
-    cells_s = 4 * 32 * (rule.cell_s + rule.ramp_s + 3.5)
+    cells_s = sum(rule.cells[:2]) * 32 * (rule.cell_s + rule.ramp_s + 3.5)
     arrays_s = 2 * 6 * (rule.refresh_s + 20)
     fill_s = SUITE.model.drive_bytes / SUITE.model.sequential_write_bytes_per_s
     one = simulated["+20%"]

@@ -192,7 +192,7 @@ class PlainText:
 
 
 def _label(claim: str) -> str:
-    """Return the label of a claim; a newer version may have more claims."""
+    """Return the label of a claim; of an inspection, a lot or a search its name."""
     return Claim(claim).label if claim in list(Claim) else safe_text.line(claim)
 
 

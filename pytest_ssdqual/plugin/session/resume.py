@@ -55,17 +55,14 @@ class ResumedRun:
 
     @property
     def load(self) -> DriveLoad | None:
-        """Load of fio in the past run, which this session continues with; None if it was not chosen yet.
-
-        Measurements of earlier versions have no such record: they had the usual load.
-        """
+        """Load of fio in the past run, which this session continues with; None if it was not chosen yet."""
         for record in reversed(self.past.records):
             if record.kind == "load":
                 try:
                     return from_plain(DriveLoad, record.facts["load"])
                 except (KeyError, ValueError):
                     return None
-        return DriveLoad(why="as in the earlier sessions") if len(self.memory) else None
+        return None
 
     @property
     def write_caches(self) -> dict[str, CacheState]:

@@ -54,7 +54,7 @@ class RunRecord:
     seen: ProcessEnvironment | None
     #: Name of fio's output in the run folder.
     raw: str
-    spell_length_s: float | None = None
+    spell_length_s: float | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -172,8 +172,7 @@ def _noted(records: Sequence[Record]) -> Iterator[NotedMeasurement]:
 def noted(record: Record) -> NotedMeasurement:
     """Return the measurement of a ``measured`` or ``rebuild`` record; ``KeyError``, ``TypeError`` or ``ValueError``."""
     facts: Mapping[str, Any] = {**record.facts, **strict_json.table(record.facts.get("foreground", {}))}
-    asked = facts.get("asked")
-    workload = from_plain(Workload, asked) if isinstance(asked, dict) else Workload.parse(str(facts["workload"]))
+    workload = from_plain(Workload, facts["asked"])
     runs = tuple(from_plain(RunRecord, each) for each in strict_json.array(facts["runs"]))
     if not runs:
         raise ValueError("nothing was measured")

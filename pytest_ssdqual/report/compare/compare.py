@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, benjamini_yekut
 from pytest_ssdqual.qual.verdict.ratio import Change
 from pytest_ssdqual.report.compare.circumstances import Circumstance, Weight, facts
 from pytest_ssdqual.report.compare.compared_run import ComparedFigure, ComparedRun, FigureKey
-from pytest_ssdqual.report.evidence.evidence import UNRECORDED, Finding
+from pytest_ssdqual.report.evidence.evidence import Finding
 
 __all__ = [
     "Circumstance",
@@ -35,8 +35,6 @@ __all__ = [
 
 #: Variance of a change of the same drives, in units of the variance of one run.
 OF_BOTH = 2**0.5
-#: Why drives side by side are only compared as a whole.
-NO_INTERVALS = "drive by drive, because a run of an older version recorded no interval of each drive"
 
 
 class NotComparable(ValueError):
@@ -146,14 +144,6 @@ class _Figures:
     new: ComparedFigure
     drive: str = ""
 
-    @property
-    def lacks_intervals(self) -> bool:
-        """Return whether drives are in both runs and cannot be compared one by one."""
-        if any(each.reported and each.reported.is_reading for each in (self.old, self.new)):
-            return False
-        in_both = self.old.drives.keys() & self.new.drives.keys()
-        return bool(in_both - self.old.alone.keys() or in_both - self.new.alone.keys())
-
     def each_drive(self) -> Iterator[_Figures]:
         """Yield the figures of the drives that are in both: among many, one that is worse hides in their mean."""
         for serial in sorted(self.old.alone.keys() & self.new.alone.keys()):
@@ -175,8 +165,7 @@ class _Draft:
             _Figures(key, first.figures[key], run.figures[key])
             for key in sorted(first.figures.keys() & run.figures.keys())
         ]
-        compared, ratios = [], []
-        left_out = {NO_INTERVALS: missing} if (missing := sum(each.lacks_intervals for each in wholes)) else {}
+        compared, ratios, left_out = [], [], dict[str, int]()
         for figures in (one for whole in wholes for one in (whole, *whole.each_drive())):
             why = _why_not(figures, first, run)
             again = partial(_ratio, figures.old, figures.new, run_to_run_percent)
@@ -285,8 +274,6 @@ def _why_not(figures: _Figures, first: ComparedRun, run: ComparedRun) -> str:
     if old.estimate.unit is not new.estimate.unit or old.direction is not new.direction:
         return "the units differ: the limit is relative in one run and absolute in another"
     if old.percent_of != new.percent_of:
-        if UNRECORDED in (old.percent_of, new.percent_of):
-            return "one run, of an older version, did not record what is 100 % of the figure"
         return "the percentages are of different baselines or workloads"
     if old.estimate.basis != new.estimate.basis:
         one, other = (each.estimate.basis or "all that was measured" for each in (old, new))

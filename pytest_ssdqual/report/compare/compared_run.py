@@ -1,6 +1,6 @@
 """A run prepared for comparison: each figure once, and the circumstances.
 
-A run folder may be old, damaged or foreign. What cannot be read is counted and never guessed.
+A run folder may be damaged or foreign. What cannot be read is counted and never guessed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ComparedFigure:
     wider: tuple[Widening, ...] = ()
     #: Of drives side by side: that of the drive that is reported, which ``wider`` is of.
     reported: Estimate | None = None
-    #: Of drives side by side: that of each drive, by serial number. Older runs recorded no intervals of drives.
+    #: Of drives side by side: that of each drive whose interval has an end, by serial number.
     alone: Mapping[str, Estimate] = field(default_factory=dict)
     #: What is 100 % of a relative figure; empty for all others.
     percent_of: str = ""
@@ -214,7 +214,7 @@ def _figure(evidence: Evidence, test: str) -> ComparedFigure:
 
 
 def _alone(evidence: Evidence, reported: Estimate) -> dict[str, Estimate]:
-    """Return the estimate of each drive whose interval is recorded; ValueError if it does not contain the figure.
+    """Return the estimate of each drive whose interval has an end; ValueError if it does not contain the figure.
 
     None of readings: those of two runs differ anyway, and a rack has thousands of drives' readings.
     """

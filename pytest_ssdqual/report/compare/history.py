@@ -19,7 +19,6 @@ from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.compare.circumstances import document, firmware_of, machine_of, model_of, revisions
 from pytest_ssdqual.report.compare.compare import ComparedFigure, ComparedRun, FigureKey
-from pytest_ssdqual.report.evidence.evidence import UNRECORDED
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import folders_below
 from pytest_ssdqual.report.view.tables import label
@@ -189,8 +188,6 @@ def _apart(point: HistoryPoint, last: HistoryPoint) -> str:
     if one.estimate.unit is not other.estimate.unit:
         return "another unit"
     if one.percent_of != other.percent_of:
-        if UNRECORDED in (one.percent_of, other.percent_of):
-            return "without a record of what is 100 % in this run or in the last one"
         return "another reference of its percentage"
     if one.estimate.basis != other.estimate.basis:
         return "another condition"

@@ -184,19 +184,10 @@ class Evidence:
 
     @property
     def percent_of(self) -> str:
-        """What is 100 % of a relative figure: percentages of two things are not compared.
-
-        ``UNRECORDED`` of a relative figure in a record of an older version, which lacks ``relative_to``.
-        """
+        """What is 100 % of a relative figure: percentages of two things are not compared."""
         if self.baseline:
             return f"the baseline {self.baseline.run} ({self.baseline.sha256[:12]})"
-        return self.relative_to or (UNRECORDED if self._is_relative else "")
-
-    @property
-    def _is_relative(self) -> bool:
-        """Return whether a figure is in per cent of another one, because it has not the unit of its claim."""
-        is_known = self.unit is Unit.PERCENT and self.claim in set(Claim)
-        return is_known and Claim(self.claim).unit is not Unit.PERCENT
+        return self.relative_to
 
     @property
     def measured(self) -> str:
@@ -319,8 +310,6 @@ def of_observation(
     )
 
 
-#: What is 100 % of a relative figure whose record does not say.
-UNRECORDED = "unrecorded"
 #: Key of a failed verdict's line in the journal: its test was expected to fail (``pytest.mark.xfail``), and did.
 EXPECTED = "xfail"
 #: Keys of a verdict's line in the journal that are not about the evidence.

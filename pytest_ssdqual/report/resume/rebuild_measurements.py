@@ -157,7 +157,7 @@ def _loop(facts: Mapping[str, Any], shelf: Shelf) -> RoundsResult:
     )
     after = tuple(
         tuple(_condensed(shelf, noted, asked.workload) for noted in runs)
-        for runs, asked in zip(facts.get("after", ()), loop.after, strict=False)
+        for runs, asked in zip(facts["after"], loop.after, strict=False)
     )
     rule = from_plain(SteadyRule, facts["rule"])
     return RoundsResult(Geometry.parse(facts["geometry"]), loop, rounds, rule, after)

@@ -196,7 +196,7 @@ class Past:
         return found
 
     def _other_defaults(self, now: Document | None) -> list[str]:
-        """Return how the default promises differ; nothing for runs of earlier versions, which did not record them."""
+        """Return how the default promises differ; nothing if the spec is these promises itself."""
         before = self.manifest.defaults
         return _other_document("promises", before, now) if before and now else []
 

@@ -27,7 +27,7 @@ PACKED = re.compile(r"transcript-(\d{3,9})\.jsonl\.gz", re.ASCII)
 ROTATE_BYTES = 64 << 20
 PIECE_BYTES = 1 << 20
 #: A command's number and its writer, as ``Journal`` writes them.
-HEAD = re.compile(rb'\{"schema":1,"number":(\d{1,15}),"writer":"([^"\\]*)",')
+HEAD = re.compile(rb'\{"schema":\d+,"number":(\d{1,15}),"writer":"([^"\\]*)",')
 
 
 def make_room(path: Path, descriptor: int, more_bytes: int, limit_bytes: int) -> None:

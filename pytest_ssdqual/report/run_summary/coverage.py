@@ -68,16 +68,11 @@ class Coverage:
     hollow: tuple[HollowPromise, ...] = ()
     unpromised: tuple[HollowPromise, ...] = ()
     missing: tuple[HollowPromise, ...] = ()
-    #: False of a run by an earlier version, whose records lack the tests that were left out.
-    is_selection_known: bool = True
 
     def __str__(self) -> str:
         """Return ``7 of 187 tests, 3 of 8 drives``."""
-        if self.is_selection_known:
-            tests = f"{self.tests_judged:,} of {_counted(self.tests, 'test')}"
-        else:
-            tests = _counted(self.tests_judged, "test")
-        return f"{tests}, {self.drives_judged:,} of {_counted(self.drives, 'drive')}"
+        tests, drives = _counted(self.tests, "test"), _counted(self.drives, "drive")
+        return f"{self.tests_judged:,} of {tests}, {self.drives_judged:,} of {drives}"
 
     def __add__(self, other: Self) -> Coverage:
         """Return the coverage of both, without the names of drives and promises."""
@@ -86,7 +81,6 @@ class Coverage:
             self.tests + other.tests,
             self.drives_judged + other.drives_judged,
             self.drives + other.drives,
-            is_selection_known=self.is_selection_known and other.is_selection_known,
         )
 
     @property
@@ -133,9 +127,8 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
     """Return the coverage of a run. Its manifest has the claims that it requires; null: all of the selected tests."""
     planned, left_out = _planned(story.of(PLANNED))
     ends = _ends(story, judged)
-    # Reports of tests that need no drives are recorded, too. Old records lack the plan.
-    known = planned or dict.fromkeys(ends)
-    applying = [test for test in known if not _is_inapplicable(test, ends)]
+    # Reports of tests that need no drives are recorded, too.
+    applying = [test for test in planned if not _is_inapplicable(test, ends)]
     drives = {subject.text(drive, "identity"): drive for drive in subject.manifest_drives(story.manifest)}
     loaded, inspected = _drives(story, judged, drives)
     counted = loaded or inspected
@@ -146,7 +139,7 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
     missing = _missing(subject.texts(required), planned, ends) if isinstance(required, list) else hollow
     return Coverage(
         tests_judged=sum(test in ends and ends[test].is_decided for test in applying),
-        tests=len(applying) + len(left_out.difference(known)),
+        tests=len(applying) + len(left_out.difference(planned)),
         drives_judged=len(counted),
         drives=len(drives),
         untested=frozenset(drives.keys() - counted),
@@ -154,7 +147,6 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
         hollow=hollow,
         unpromised=tuple(each for each in empty if each.claim not in promised),
         missing=tuple(missing),
-        is_selection_known=any("claims" in record.facts for record in story.of(PLANNED)),
     )
 
 

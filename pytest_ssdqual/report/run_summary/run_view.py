@@ -120,8 +120,7 @@ def changed_drives(story: RunReader) -> tuple[WorsenedDrive, ...]:
 
 def _worsened(record: Record) -> WorsenedDrive:
     facts = record.facts
-    # Records of earlier versions have changes by more than wear only, as findings.
-    is_defective = bool(facts.get("defects", facts.get("findings")))
     return WorsenedDrive(
-        str(facts.get("drive")), str(facts.get("name")), subject.texts(facts.get("findings")), is_defective
-    )
+        str(facts.get("drive")), str(facts.get("name")), subject.texts(facts.get("findings")),
+        bool(facts.get("defects")),
+    )  # fmt: skip

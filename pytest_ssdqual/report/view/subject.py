@@ -263,9 +263,7 @@ def capacity(value: object) -> str:
 
 def purges(facts: Mapping[str, object]) -> str:
     """Return how the members of an ``array_created`` record were purged, ``8 × NVMe Format``; empty if none was."""
-    methods = Counter(
-        text(each, "method") if isinstance(each, Mapping) else str(each) for each in table(facts.get("purge")).values()
-    )
+    methods = Counter(text(table(each), "method") for each in table(facts.get("purge")).values())
     return "; ".join(f"{number} × {method}" for method, number in methods.items())
 
 

@@ -318,7 +318,7 @@ def plain_name(name: str) -> str:
 def is_same_firmware(one: str | None, other: str | None) -> bool:
     """Return whether two firmware revisions may be the same: equal, or one is the other's end in INQUIRY data.
 
-    Records of earlier versions of this program have four characters of a SATA drive's revision.
+    The latter is all that util-linux before 2.39 has of a SATA drive that smartctl does not identify.
     """
     if not one or not other:
         return (one or None) == (other or None)

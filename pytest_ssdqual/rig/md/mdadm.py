@@ -313,7 +313,7 @@ def data_offset(machine: Machine, array: Array) -> int | None:
     return int(sectors) * 512
 
 
-#: A path as ``free_path`` gives it, or earlier versions of it did.
+#: A path as ``free_path`` gives it.
 OWN_PATH = re.compile(r"/dev/md\d{1,3}", re.ASCII)
 
 

@@ -186,7 +186,7 @@ def _conditioned(before: Checkpoint, facts: Mapping[str, Any]) -> Checkpoint:
 
 
 def _conditioning(facts: Mapping[str, Any]) -> Conditioned:
-    rates = {str(serial): float(rate) for serial, rate in facts.get("rates", {}).items()}
+    rates = {str(serial): float(rate) for serial, rate in facts["rates"].items()}
     return Conditioned(Workload.parse(facts["workload"]), from_plain(SteadyState, facts["steady"]), rates)
 
 

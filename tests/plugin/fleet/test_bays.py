@@ -353,7 +353,7 @@ def test_bays_of_another_version_are_refused_in_a_sentence(inner: Inner, promise
     args = (*TWO, QUICK, promises, "-n", "1", "-k", "iops and randread")
     inner.run(*args)
     file = folder_of(inner) / "bays" / bay / "records.jsonl"
-    file.write_text(file.read_text().replace('"schema":1', '"schema":2'))
+    file.write_text(file.read_text().replace('"schema":2', '"schema":1'))
     result = inner.run(*args, "--ssd-resume=last")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "schema 2" in "".join(result.errlines)
+    assert "schema 1" in "".join(result.errlines)

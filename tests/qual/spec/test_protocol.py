@@ -265,9 +265,9 @@ def test_a_search_that_could_not_measure_anything_is_refused(tmp_path: Path, tab
 
 
 def test_a_search_has_time_for_one_cell_at_least(tmp_path: Path) -> None:
-    assert load(tmp_path, VISITS + '[explore]\nbudget = "65 s"\n').explore.budget_s == 65
-    with pytest.raises(ProtocolError, match=r"explore\.budget \(64 s\) is less than one measurement takes \(65 s\)"):
-        load(tmp_path, VISITS + '[explore]\nbudget = "64 s"\n')
+    assert load(tmp_path, VISITS + '[explore]\nbudget = "45 s"\n').explore.budget_s == 45
+    with pytest.raises(ProtocolError, match=r"explore\.budget \(44 s\) is less than one measurement takes \(45 s\)"):
+        load(tmp_path, VISITS + '[explore]\nbudget = "44 s"\n')
 
 
 def test_lives_of_an_array_are_searched_within_limits(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_of_a_latency_it_grows_by_its_rounds_and_not_by_its_ios() -> None:
 
 
 def test_what_was_recorded_without_is_of_the_fewest_rounds() -> None:
-    """In old records; what they call n may be I/Os."""
+    """As of a drive whose interval grows in an unknown proportion; its n may be I/Os."""
     old = Estimate(1e6, 0.99e6, 1.01e6, 10**7, Unit.NANOSECONDS)
     grown = math.log(at(old, (), 0.01).high / 1e6) / math.log(1.01)
     assert grown == pytest.approx(student_t(1 - 0.0005, 4) / student_t(0.95, 4))

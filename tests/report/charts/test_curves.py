@@ -19,6 +19,7 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats.drift import Drift
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import drives
 from pytest_ssdqual.report.charts.course import health, new_and_working, saturation, steady_state
@@ -186,16 +187,10 @@ def test_drives_side_by_side_are_shown_by_their_mean() -> None:
 def test_a_loop_is_followed_in_what_it_tracks() -> None:
     workload = Workload("randwrite", "4k", 32, threads=4)
     rule = {"window": 5, "range_percent": 20.0, "slope_percent": 10.0}
-    asked = {
-        "name": "snia-iops",
-        "workloads": [plain(workload)],
-        "tracked": [{"workload": plain(workload), "claim": "steady_iops"}],
-        "fill_bs": "128k",
-        "fill_passes": 2,
-    }
+    asked = Rounds("snia-iops", (workload,), (Tracked(workload, "steady_iops"),), "128k")
     rates = [900.0, 500.0, 410.0, 400.0, 402.0, 398.0, 400.0, 401.0]
     rounds = [[{"iops": 2 * each}] for each in rates]
-    facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": asked, "rule": rule, "rounds": rounds}
+    facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": plain(asked), "rule": rule, "rounds": rounds}
     (found,) = steady_state.looped([charted.record("loop", facts)])
     assert found.values == tuple(rates)
     assert (found.begin, found.state.reached) == (3, True)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from support.builders.report_page import MANIFEST, WriteRun, judged, record, write_run
+from support.builders.report_page import MANIFEST, WriteRun, judged, planned, record, write_run
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -59,8 +59,8 @@ def called(model: str) -> dict[str, object]:
 
 def test_a_summary_tells_how_many_tests_were_skipped(write_run: WriteRun, claimed: Claimed) -> None:
     skipped = [record("skipped", test=f"t{number}", reason="no drives") for number in range(12)]
-    text = markdown.text(write_run(judged(claimed(value=1000), "t"), *skipped))
-    assert text.startswith("## Fit for 1 test, ")
+    text = markdown.text(write_run(planned("t"), judged(claimed(value=1000), "t"), *skipped))
+    assert text.startswith("## Fit for 1 of 1 test, ")
     assert "\n- skipped tests: 12, with the reasons in records.jsonl\n" in text
     assert "skipped" not in markdown.text(write_run(judged(claimed(value=1000), "t")))
 
@@ -94,9 +94,10 @@ def test_the_verdict_comes_first_then_what_is_broken_then_the_table(write_run: W
 
 
 def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun, claimed: Claimed) -> None:
-    text = markdown.text(write_run(judged(claimed(**KEPT)), acceptance=False))
+    text = markdown.text(write_run(planned(), judged(claimed(**KEPT)), acceptance=False))
     assert text.startswith(
-        "## Passed for 1 test, 1 of 1 drive, not for acceptance: The one promise judged passed.\n\nNot for acceptance: "
+        "## Passed for 1 of 1 test, 1 of 1 drive, not for acceptance: The one promise judged passed.\n\n"
+        "Not for acceptance: "
     )
     assert "\nNext step: Run it again by a protocol for acceptance: `--ssd-protocol=acceptance`\n" in text
     assert "or acceptance" not in markdown.text(write_run(judged(claimed(**KEPT))))

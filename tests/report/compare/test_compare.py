@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders.kept_runs import READS, Kept, KeptMeasurement, WithoutReference
+from support.builders.kept_runs import READS, Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.ratio import BUCKET, ChangeKind, paired
@@ -124,16 +124,6 @@ def test_percentages_of_different_things_are_left_out(tmp_path: Path) -> None:
     assert pair.change.ratio.value == 1
 
 
-def test_a_percentage_whose_reference_was_not_recorded_is_left_out(tmp_path: Path) -> None:
-    """Both kinds of old records are compared with each other, as before."""
-    known = KeptMeasurement(90, relative_to="randwrite_4k_qd8")
-    (against,) = compared(tmp_path / "a", Kept([WithoutReference(90)]), Kept([known])).others
-    ((reason, count),) = against.left_out.items()
-    assert (against.pairs, count, "did not record" in reason) == ((), 1, True)
-    (against,) = compared(tmp_path / "b", Kept([WithoutReference(90)]), Kept([WithoutReference(90)])).others
-    assert len(against.pairs) == 1
-
-
 def test_a_latency_in_per_cent_of_another_is_a_whole_itself(tmp_path: Path) -> None:
     one, other = (KeptMeasurement(each, Claim.P99_LATENCY, relative_to="randwrite_4k_qd8") for each in (100, 200))
     (pair,) = compared(tmp_path, Kept([one]), Kept([other])).others[0].pairs
@@ -234,7 +224,7 @@ def test_one_of_many_drives_that_is_worse_does_not_hide_in_their_mean(tmp_path: 
     assert other.undecided == 0
 
 
-def test_drives_without_intervals_are_compared_as_a_whole_and_that_is_told(tmp_path: Path) -> None:
+def test_drives_without_ends_of_their_intervals_are_compared_as_a_whole(tmp_path: Path) -> None:
     drives = {f"S{index}": 10_000.0 for index in range(4)}
     runs = [
         Kept([KeptMeasurement(10_000, geometry="drivex4", drives=drives, drives_percent=percent)])
@@ -242,7 +232,6 @@ def test_drives_without_intervals_are_compared_as_a_whole_and_that_is_told(tmp_p
     ]
     (other,) = compared(tmp_path, *runs).others
     assert [pair.drive for pair in other.pairs] == [""]
-    assert list(other.left_out.values()) == [1]
 
 
 def test_a_drive_is_as_unsure_as_its_own_rounds_among_many_comparisons(tmp_path: Path) -> None:
@@ -266,7 +255,7 @@ def test_what_buckets_leave_open_is_added_to_what_drives_scatter_by(tmp_path: Pa
 
 
 def test_a_latency_of_five_rounds_is_not_as_sure_as_its_ios_are_many(tmp_path: Path) -> None:
-    """Records of old versions call the number of I/Os n."""
+    """Without intervals for smaller shares, n does not say how many rounds there were."""
     workloads = [
         KeptMeasurement(1e6, Claim.P90_LATENCY, geometry=f"raid5x{n}", half_percent=3, n=10**7) for n in range(3, 9)
     ]
@@ -314,7 +303,7 @@ def test_a_number_of_drives_is_not_compared_by_figures_of_the_drives(
         drives = {f"S{number}": factor * (1e5 + number) for number in range(1, 5)}
         counted = KeptMeasurement(4, Claim.CONFORMING_DRIVES, "drivex4", is_reading=True, drives=drives)
         folder = Kept([]).keep(tmp_path / f"run-{factor}")
-        line = {"schema": 1, "time": "t", "writer": "main", "kind": "observation", **counted.record()}
+        line = {"schema": 2, "time": "t", "writer": "main", "kind": "observation", **counted.record()}
         with (folder / "records.jsonl").open("a") as file:
             file.write(json.dumps({**line, "claim": claim, **more}) + "\n")
         runs.append(ComparedRun.read(folder))

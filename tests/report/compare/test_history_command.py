@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
-from support.builders.kept_runs import Kept, KeptMeasurement, WithoutReference
+from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import history, history_output
@@ -108,9 +108,6 @@ def test_other_definitions_and_percentages_of_something_else_are_not_counted(tmp
         )
     found = history.read(tmp_path, ANY)
     assert [point.counts for point in found.points] == [False] * 6 + [True]
-    Kept([WithoutReference(90)], started="2026-03-05T12:00:00+00:00").keep(tmp_path / "old")
-    found = history.read(tmp_path, ANY)
-    assert next(point.apart for point in found.points if point.run == "old").startswith("without a record")
 
 
 def test_a_start_that_no_calendar_has_is_passed_over(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.builders.report_page import MANIFEST, Claimed, Reader, WriteRun, judged, record
+from support.builders.report_page import MANIFEST, Claimed, Reader, WriteRun, judged, planned, record
 
 from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.evidence.evidence import Finding, Part
@@ -135,8 +135,8 @@ def test_the_verdict_comes_first_and_says_loudly_if_it_decides_nothing(write_run
     assert page.headings[0] == (1, "✗ Not fit")
     assert "1 of 1 promise failed." in page.text
     assert "Not for acceptance" not in page.text
-    _, page = read(write_run(judged(claimed(value=1000)), acceptance=False))
-    assert page.headings[0] == (1, "✓ Passed for 1 test, 1 of 1 drive, not for acceptance")
+    _, page = read(write_run(planned(), judged(claimed(value=1000)), acceptance=False))
+    assert page.headings[0] == (1, "✓ Passed for 1 of 1 test, 1 of 1 drive, not for acceptance")
     assert "Not for acceptance: the protocol snia is not made to accept or reject a drive." in page.text
 
 
@@ -153,8 +153,8 @@ def test_of_what_by_what_and_whether_it_counts_stand_with_the_verdict(write_run:
 
 def test_skipped_tests_are_told_apart(write_run: WriteRun, claimed: Claimed) -> None:
     skips = [record("skipped", test=f"t[{number}]", reason="needs 6 drives, there is 1") for number in range(5)]
-    _, page = read(write_run(*skips, judged(claimed(value=1000))))
-    assert page.headings[0] == (1, "✓ Fit for 1 test, 1 of 1 drive")
+    _, page = read(write_run(planned(), *skips, judged(claimed(value=1000))))
+    assert page.headings[0] == (1, "✓ Fit for 1 of 1 test, 1 of 1 drive")
     assert "– tests skipped5" in page.text
     assert "needs 6 drives, there is 15t[0]; t[1]; t[2] and 2 more" in page.text
     _, page = read(write_run(judged(claimed(value=1000))))
@@ -192,9 +192,9 @@ def test_a_damaged_folder_has_a_page_that_says_so(write_run: WriteRun, claimed: 
     folder = write_run(judged(claimed(value=1000)))
     (folder / "manifest.json").write_text(manifest)
     with (folder / "records.jsonl").open("a") as file:
-        file.write('{"kind": "verdict"\n{"schema":1,"kind":"health","time":"t","drive":[],"when":1}\n')
-        file.write('{"schema":1,"kind":"array_created","time":"t","members":1,"purge":[],"settings":null}\n')
-        file.write('{"schema":1,"kind":"verdict","time":"t","test":"x"}\n')
+        file.write('{"kind": "verdict"\n{"schema":2,"kind":"health","time":"t","drive":[],"when":1}\n')
+        file.write('{"schema":2,"kind":"array_created","time":"t","members":1,"purge":[],"settings":null}\n')
+        file.write('{"schema":2,"kind":"verdict","time":"t","test":"x"}\n')
     _, page = read(folder)
     assert page.headings[0] == (1, "? No verdict")
     assert "cannot read 1 of the verdicts" in page.text

@@ -27,7 +27,7 @@ facts = st.dictionaries(st.sampled_from("abc"), st.text() | st.integers(), max_s
 
 
 def line(number: int, **more: object) -> bytes:
-    record = {"schema": 1, "kind": "measured", "time": "2026-01-01T00:00:00.000+00:00", "number": number, **more}
+    record = {"schema": 2, "kind": "measured", "time": "2026-01-01T00:00:00.000+00:00", "number": number, **more}
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
@@ -56,7 +56,7 @@ def test_torn_lines_in_the_middle_are_passed_over(tmp_path_factory: pytest.TempP
 
 
 @pytest.mark.parametrize(
-    "text", [b"[]\n", b"7\n", b'{"kind":"x"}\n', b'{"schema":"1","kind":"x","time":"y"}\n', b"\xff\n"]
+    "text", [b"[]\n", b"7\n", b'{"kind":"x"}\n', b'{"schema":"2","kind":"x","time":"y"}\n', b"\xff\n"]
 )
 def test_what_is_no_event_is_passed_over(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "records.jsonl").write_bytes(text + line(1))
@@ -217,10 +217,10 @@ def test_what_a_run_did_to_its_drives_is_found_again(tmp_path: Path) -> None:
 
 def test_records_of_some_kinds_only(tmp_path: Path) -> None:
     lines = [
-        '{"schema":1,"kind":"verdict","time":"t","test":"a"}',
-        '{"schema":1,"kind":"error","time":"t","message":"no \\"verdict\\""}',
-        '{"schema":1,"kind":"measured","time":"t"}',
-        '{"schema":1,"kind":"error","time":"t","about":"verdict"}',
+        '{"schema":2,"kind":"verdict","time":"t","test":"a"}',
+        '{"schema":2,"kind":"error","time":"t","message":"no \\"verdict\\""}',
+        '{"schema":2,"kind":"measured","time":"t"}',
+        '{"schema":2,"kind":"error","time":"t","about":"verdict"}',
     ]
     (tmp_path / "records.jsonl").write_text("\n".join(lines) + "\n")
     assert [record.kind for record in read_records(tmp_path)] == ["verdict", "error", "measured", "error"]

@@ -182,13 +182,6 @@ def test_an_inspected_drive_counts_only_where_nothing_was_measured(
     assert (found.drives_judged, found.untested_as("wS8")) == (3, "only inspected")
 
 
-def test_records_of_an_earlier_version_do_not_claim_to_know_all_tests(
-    verdict: Verdict, passed: Callable[..., Line]
-) -> None:
-    found = verdict(record("tests_planned", tests=[FIRST, OTHER]), passed(OTHER), skipped(FIRST))
-    assert (found.fitness, found.headline) == (Fitness.FIT, "Fit for 1 test, 3 of 8 drives")
-
-
 @pytest.mark.parametrize("damage", [{"claims": 7}, {"claims": [7, [1]]}, {"tests": None}, {"left_out": {}}])
 def test_damaged_records_do_not_raise(verdict: Verdict, passed: Callable[..., Line], damage: Line) -> None:
     assert verdict({**planned(TESTS), **damage}, passed(OTHER)).coverage.drives == len(DRIVES)

@@ -85,7 +85,8 @@ def test_another_error_beside_a_dead_drive_is_a_cause_of_its_own(write_run: Writ
 
 
 def test_a_drive_whose_health_worsened_did_not_fail(write_run: WriteRun) -> None:
-    worse = record("drive_worsened", drive="S1", name="ACME 1", findings=["media errors: 0, now 3"])
+    findings = ["media errors: 0, now 3"]
+    worse = record("drive_worsened", drive="S1", name="ACME 1", findings=findings, defects=findings)
     found = first_screen(write_run(judged(healthy()), worse, bays=BAYS))
     assert [each.charges for each in found.drives] == [("its health worsened",), (), ()]
     assert found.causes == (Reason("drive S1: media errors: 0, now 3"),)

@@ -15,8 +15,6 @@ __all__ = ["write_run"]
     [
         ({"findings": ["unsafe shutdowns: 40, now 41"], "defects": []}, 0),
         ({"findings": ["media errors: 0, now 3"], "defects": ["media errors: 0, now 3"]}, 1),
-        # Version 0.1 recorded defects only, as findings.
-        ({"findings": ["media errors: 0, now 3"]}, 1),
     ],
 )
 def test_drives_with_a_new_defect_are_counted(write_run: WriteRun, facts: dict[str, Any], defective: int) -> None:

@@ -77,7 +77,7 @@ def test_arrays_are_told_with_how_they_were_purged(write_run: WriteRun) -> None:
     new = {"a": {"method": "discard"}, "b": {"method": "discard"}, "c": {"method": "format"}}
     folder = write_run(
         record("array_created", **facts, purge=new, settings={"chunk": "64k", "group_threads": 0}),
-        record("array_created", **facts, purge={"a": "discard of the whole range"}),
+        record("array_created", **facts, purge={"a": {"method": "discard of the whole range"}}),
     )
     first, second = subject.arrays(RunReader.read(folder)).rows
     assert first == ("raid5x3", "3", "1 TB", "zeroed", "2 × discard; 1 × format", "chunk 64k, group threads 0")

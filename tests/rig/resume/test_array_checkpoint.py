@@ -61,7 +61,7 @@ def conditioned(writes: Workload = WRITES, state: steady_state.SteadyState = SET
     return record(
         "conditioned", geometry="raid5x3", workload=str(writes), random=writes.is_random, seconds=60.0,
         bytes_written=written, least_bytes=10, round_iops=[], steady={**asdict(state), "values": list(state.values)},
-        raw=[],
+        rates={}, raw=[],
     )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ def test_the_next_array_takes_the_place_of_the_last(count: int) -> None:
 
 def test_what_was_taken_over_can_be_taken_over_again() -> None:
     again = created(uuid="another", kept_of=UUID)[1:]
-    state = {"workload": str(WRITES), "steady": asdict(SETTLED)}
+    state = {"workload": str(WRITES), "steady": asdict(SETTLED), "rates": {}}
     kept = record("conditioning_kept", geometry="raid5x3", uuid="another", kept_of=UUID, conditioned=state)
     ended = [counted("built", 2000, "another"), stopped(uuid="another"), counted("closed", 2008, "another")]
     left = left_after([*CLOSED, *again, kept, *ended])

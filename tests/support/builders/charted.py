@@ -64,6 +64,7 @@ def run(array: str, workload: Workload, rounds: Sequence[float], **more: object)
         "round_max_latency_ns": [3e6 + 1e5 * index for index in range(len(rounds))],
         "cpu_busy": None,
         "seen": None,
+        "spell_length_s": None,
         **more,
     }
 

@@ -34,7 +34,7 @@ class KeptMeasurement:
     is_reading: bool = False
     #: Of drives side by side.
     drives: Mapping[str, float] = field(default_factory=dict)
-    #: Interval of each of them, to either side; None before it was recorded.
+    #: Interval of each of them, to either side; None without ends.
     drives_percent: float | None = None
     #: The value is in per cent of that of this workload.
     relative_to: str = ""
@@ -59,17 +59,9 @@ class KeptMeasurement:
             found = replace(found, about=About.LOT, group=self.lot)
         return {"test": f"t.py::{self.claim}[{subject}]", **plain(found)}
 
-    def _drive(self, value: float) -> dict[str, float]:
-        half = value * (self.drives_percent or 0) / 100
-        return {"value": value, **({"low": value - half, "high": value + half} if half else {})}
-
-
-class WithoutReference(KeptMeasurement):
-    """A figure in per cent of that of a workload, recorded by a version without ``relative_to``."""
-
-    def record(self) -> dict[str, object]:
-        found = replace(self, relative_to="randwrite_4k_qd8")
-        return {name: value for name, value in KeptMeasurement.record(found).items() if name != "relative_to"}
+    def _drive(self, value: float) -> dict[str, float | None]:
+        half = None if self.drives_percent is None else value * self.drives_percent / 100
+        return {"value": value, "low": half and value - half, "high": half and value + half}
 
 
 @dataclass(frozen=True)
@@ -95,7 +87,7 @@ class Kept:
                 {"kind": "measured", "geometry": each.geometry, "workload": str(each.workload), "asked": asked}
             )
             lines.append({"kind": "observation", **each.record()})
-        head = {"schema": 1, "time": self.started, "writer": "main"}
+        head = {"schema": 2, "time": self.started, "writer": "main"}
         text = "".join(json.dumps({**head, **line}, separators=(",", ":")) + "\n" for line in lines)
         (folder / "records.jsonl").write_text(text)
         (folder / "manifest.json").write_text(json.dumps(self.manifest(folder.name).to_record()))

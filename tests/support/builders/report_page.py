@@ -40,12 +40,17 @@ MANIFEST: dict[str, object] = {
 
 def record(kind: str, second: int = 0, **facts: object) -> dict[str, object]:
     time = f"2026-01-01T00:{second // 60:02}:{second % 60:02}.000+00:00"
-    return {"schema": 1, "kind": kind, "time": time, "writer": "main", **facts}
+    return {"schema": 2, "kind": kind, "time": time, "writer": "main", **facts}
 
 
 def judged(evidence: Evidence, test: str = "test_it", second: int = 0, **more: object) -> dict[str, object]:
     kind = "verdict" if evidence.is_promised else "observation"
     return record(kind, second, test=test, **{**plain(evidence), **more})
+
+
+def planned(test: str = "test_it") -> dict[str, object]:
+    """One planned test, without a claim."""
+    return record("tests_planned", tests=[test], claims=[[]], left_out=[], promised=[])
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def courses(records: Sequence[Record]) -> Iterator[CourseOfLoop]:
         try:
             found = tuple(_stimuli(record.facts))
             if found:
-                back = tuple(map(str, strict_json.array(record.facts.get("recoveries", []))))
+                back = tuple(map(str, strict_json.array(record.facts["recoveries"])))
                 yield CourseOfLoop(str(record.facts["geometry"]), str(record.facts["loop"]), found, back)
         except (KeyError, TypeError, ValueError, ArithmeticError, IndexError):
             continue
@@ -75,7 +75,7 @@ def _stimuli(facts: Mapping[str, Any]) -> Iterator[CourseOfStimulus]:
 
     geometry, begin_s = Geometry.parse(facts["geometry"]), 0.0
     asked = from_plain(Rounds, facts["asked"]).after
-    for stimulus, noted in zip(asked, strict_json.array(facts.get("after", [])), strict=False):
+    for stimulus, noted in zip(asked, strict_json.array(facts["after"]), strict=False):
         runs = [from_plain(RunRecord, each) for each in strict_json.array(noted)]
         drives = max(1, len(runs[0].members)) if geometry.is_side_by_side else 1
         rates = tuple(rate / drives for run in runs for rate in run.round_iops)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from support.builders import charted
 
 from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.course import convergence, steady_state
 from pytest_ssdqual.report.run_folder.reader import Record
@@ -18,16 +19,10 @@ SMALL = [9000.0, 8000.0, 7000.0, 5100.0, 5000.0, 5050.0, 4950.0, 5000.0]
 
 def loop(*workloads: Workload, tracked: tuple[Workload, ...] = tuple(WRITES)) -> Record:
     rates = {str(WRITES[0]): LARGE, str(WRITES[1]): SMALL, str(READ): [7000.0] * 8}
-    asked = {
-        "name": "snia-iops",
-        "workloads": [plain(each) for each in workloads],
-        "tracked": [{"workload": plain(each), "claim": "steady_iops"} for each in tracked],
-        "fill_bs": "128k",
-        "fill_passes": 2,
-    }
+    asked = Rounds("snia-iops", workloads, tuple(Tracked(each, "steady_iops") for each in tracked), "128k")
     rounds = [[{"iops": 2 * rates[str(each)][index]} for each in workloads] for index in range(8)]
     rule = {"window": 5, "range_percent": 20.0, "slope_percent": 10.0}
-    facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": asked, "rule": rule, "rounds": rounds}
+    facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": plain(asked), "rule": rule, "rounds": rounds}
     return charted.record("loop", facts)
 
 
