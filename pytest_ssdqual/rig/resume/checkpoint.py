@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.write_counters import Written
+
+if TYPE_CHECKING:
+    # At run time it would load pydantic, by the rules of protocols: half a second for `ssdqual --help`.
+    from pytest_ssdqual.qual.stats.visits import Cell
 
 #: Purposes of fio processes that preserve the conditioning of an array; any other one ends it.
 REPEATABLE = ("run", "precondition", "refresh")
