@@ -114,7 +114,7 @@ def test_records_read_one_by_one(folder: Path) -> None:
     of = {each["kind"]: each for each in lines}
     asked = of["measured"]["asked"]
     looped = {"name": "loop", "workloads": [asked], "tracked": [{"workload": asked, "claim": "steady_iops"}],
-              "fill_bs": "128k", "fill_passes": 1}  # fmt: skip
+              "fill_bs": "128k", "fill_passes": 1, "pre_write": None, "pre_write_cells": 0, "after": []}  # fmt: skip
     written = next(iter(of["counters"]["written"].values()))
     verdict = next(each for each in lines if each["kind"] in ("verdict", "observation"))
     readers: list[tuple[object, Callable[[Any], object]]] = [
