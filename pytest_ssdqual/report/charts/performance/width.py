@@ -209,7 +209,7 @@ def _table(notes: Notes, cells: Sequence[NotedMeasurement]) -> Table:
     return Table(("array", "workload", "IOPS", "95 % interval", "mean latency", "promised", "published"), tuple(rows))
 
 
-#: In per cent: from here on the narrowest array was measured too low.
+#: In per cent: from here on a width was measured too high, or the narrowest one too low.
 OVER = 100 * (SUPERLINEAR - 1)
 CLAIMS = ("scaling_slope", "scaling_deviation")
 
@@ -251,7 +251,7 @@ def scaling_chart(notes: Notes, sweep: DrawnSweep, prefix: str = "scaling") -> C
     )
     caption = (
         f"The line is what {sweep.level} can do with each number of drives, by what a host I/O costs its members, from "
-        f"the narrowest array's IOPS on.{band} {sentence(sentences[:400])}"
+        f"the narrowest array's IOPS on; verdicts compare each width with the others.{band} {sentence(sentences[:400])}"
     ).strip()
     table = Table(("array", "workload", "growth", "95 % interval", "growth of the law", "of the law"), tuple(rows))
     return Chart(key, title, caption, svg, table, sweep.level)
