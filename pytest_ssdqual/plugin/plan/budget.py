@@ -51,7 +51,10 @@ class KeptBudget:
             raise BudgetSpent(f"{what} on {step.geometry} was not measured: {self.fitted.called} leaves it out")
         if step.kind is StepKind.SEARCH and not preparations:
             return  # it has begun, and asks again for each of its probes
-        needed_s = sum(self.prices.of(each).least.seconds for each in (*preparations, step))
+        is_visited = self.prices.protocol.visits is not None and step.kind is StepKind.MEASURED
+        # An experiment asks itself, before each visit.
+        todo = preparations if is_visited else (*preparations, step)
+        needed_s = sum(self.prices.of(each).least.seconds for each in todo)
         if needed_s > self.left_s():
             needed, left = (format_duration(max(0, round(each))) for each in (needed_s, self.left_s()))
             sentence = f"{step} was not begun: it takes {needed}, and {left} remain of {self.fitted.called}"

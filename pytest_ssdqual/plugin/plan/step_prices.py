@@ -159,10 +159,12 @@ class Prices:
             return FREE
         writes = precondition.conditioning(workload)
         capacity, rate = self._capacity(geometry), self._rate_of_conditioning(geometry, writes)
-        least_s = self._steps_s(protocol.precondition_capacities * capacity / rate)
+        least_capacities = precondition.least_capacities(protocol.precondition_capacities, writes)
+        least_s = self._steps_s(least_capacities * capacity / rate)
         most_s = limit_s
         if limit_capacities := protocol.precondition_limit_capacities:
-            most_s = min(limit_s, self._steps_s(limit_capacities * capacity / rate))
+            most_capacities = max(limit_capacities, least_capacities)
+            most_s = min(limit_s, self._steps_s(most_capacities * capacity / rate))
         if least_s > limit_s:
             self._note_short_conditioning(geometry, writes, least_s)
         per_s = self.written(geometry, writes, 1.0) or self._assumed_written(geometry, rate)

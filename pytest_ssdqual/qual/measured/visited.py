@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """The slowest I/Os of all spells of a run's drives: rare stalls belong to drives.
+    """The slowest I/Os of all spells of a run's drives under one load: rare stalls belong to drives.
 
     A stall of one drive is one of each array that it is a member of, so a target of n drives has n
-    times the rate of one (superposition).
+    times the rate of one (superposition). A stall of md or the host is one of each array, whatever
+    its width, so an array is credited with no more time than arrays were observed.
     """
 
     #: Time under load of all drives together, seconds; an array of n counts n times.
     drive_s: float
+    #: Time under load of all arrays together, seconds.
+    array_s: float
     #: Number of spells.
     spells: int
     #: The largest maxima of spells, as multiples of the median of their own point, falling.

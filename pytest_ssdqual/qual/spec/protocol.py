@@ -253,7 +253,7 @@ class VisitsDocument(CommonDocument):
     """A protocol that judges all points of a run as one experiment, in visits."""
 
     measure: RampTable = RampTable()
-    visits: Annotated[VisitRule, TABLE]
+    visits: Annotated[VisitRule, TABLE, AfterValidator(VisitRule.validated)]
 
     @model_validator(mode="after")
     def _long_enough(self) -> Self:
@@ -262,6 +262,11 @@ class VisitsDocument(CommonDocument):
             raise ValueError(
                 f"visits.cell ({cell_s:g} s) is {LEAST_CELL_S:g} s at least for acceptance, as its first "
                 "seconds are compared with the rest"
+            )
+        if self.precondition.of != "drives" and len(self.visits.cells) > 1:
+            raise ValueError(
+                "visits.cells has several visits, each of which would fill its array anew; set "
+                'precondition.of = "drives"'
             )
         self._require_budget(self.visits.ramp_s + (self.explore.measurement_s or cell_s))
         return self

@@ -215,6 +215,12 @@ class VisitRule:
     #: How far a drive may be from the rate at which it settled before an array is assembled of it.
     refresh_percent: Annotated[float, Field(gt=0, le=50)] = 3.0
 
+    def validated(self) -> Self:
+        """Raise ``ValueError`` if no interval could be computed."""
+        if sum(self.cells) < 2:
+            raise ValueError("cells has one cell in all, and an interval needs two")
+        return self
+
     @property
     def before_first_look(self) -> int:
         """Return the number of visits before the first look."""

@@ -14,7 +14,8 @@ The scatter is that of the last half capacity, in stretches of a twentieth of a 
 trend, with the correlation of neighbours. The half before may contain the end of the approach.
 
 Where that fails, longer volumes are tried: the last 2, 3… capacities in the same two halves. A rhythm
-as long as a capacity never passes otherwise, and what falls changes by more over a longer volume.
+as long as a capacity never passes otherwise. The last half capacity has to be on the level of the
+longer volume, or a fall at its end would be diluted.
 
 A plateau that is as long as what was written cannot be told from a settled drive: only volume helps,
 so a protocol demands a capacity of uniform writes, and ``SKEWED_CAPACITIES`` of skewed ones.
@@ -161,9 +162,21 @@ class WrittenSeries:
 
         None before one was written.
         """
-        volumes = range(1, int(self.capacities + _ROUNDING) + 1)
-        found = [judge(self.stretches(each), drift_percent, was_settled=was_settled) for each in volumes]
-        return next((each for each in found if each.settled), found[0] if found else None)
+        if self.capacities < 1 - _ROUNDING:
+            return None
+        last = judge(self.stretches(1), drift_percent, was_settled=was_settled)
+        if last.settled:
+            return last
+        for volume in range(2, int(self.capacities + _ROUNDING) + 1):
+            drift = judge(self.stretches(volume), drift_percent, was_settled=was_settled)
+            if drift.settled and self._ends_on_level(volume, drift_percent):
+                return drift
+        return last
+
+    def _ends_on_level(self, capacities: float, drift_percent: float) -> bool:
+        """Return whether the last half capacity is as fast as a longer volume: else a late fall is diluted by it."""
+        (now,), (usual,) = self.rates(0.5, 1), self.rates(capacities, 1)
+        return abs(now / usual - 1) <= MOST_EXCUSED * drift_percent / 100 + _ROUNDING
 
     def _second_of(self, at_byte: float) -> float:
         """Return when a byte was written, as if reports were evenly filled."""

@@ -126,7 +126,8 @@ class Basis:
         half = half_of_rates(visited, scale, residuals if are_rates else (), self.level)
         below, above = visited.below * scale, visited.above * scale
         if not are_rates:
-            own = Scatter(stdev(residuals), len(residuals) - 1)
+            own = _of_differing_visits(residuals, visited.cells)
+            own = own or Scatter(stdev(residuals), len(residuals) - 1)
             half = max(half, own.half_width(self.level, len(residuals)))
             below = above = max(below, above)
         return Bounds(value, value - half - below, value + half + above)
@@ -190,6 +191,21 @@ def scatters(values: Sequence[float], cells: Sequence[int]) -> tuple[Scatter, Sc
 
 def _scatter(squares: float, degrees: int) -> Scatter:
     return Scatter(math.sqrt(squares / degrees) if degrees else 0.0, degrees)
+
+
+def _of_differing_visits(values: Sequence[float], cells: Sequence[int]) -> Scatter | None:
+    """Return the scatter between visits as that of a cell; None unless visits differ (`DIFFERENT`)."""
+    from scipy.special import fdtrc
+
+    between, within = scatters(values, cells)
+    if not between.degrees or not within.degrees or not between.deviation:
+        return None
+    as_cell = between.deviation * math.sqrt(usual_cells(tuple(cells)))
+    if within.deviation:
+        quotient = (as_cell / within.deviation) ** 2
+        if fdtrc(between.degrees, within.degrees, quotient) > DIFFERENT:
+            return None
+    return Scatter(as_cell, between.degrees)
 
 
 def in_visits(values: Sequence[float], cells: Sequence[int]) -> Iterator[Sequence[float]]:

@@ -58,17 +58,19 @@ TAIL_IOS = 10
 TAIL_ROUNDS = 3
 
 
-def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS) -> Estimate:
-    """Mean latency over all I/Os, nanoseconds, with an interval that covers its variation between rounds.
+def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS, *, is_of_all: bool = True) -> Estimate:
+    """Mean latency, nanoseconds, with an interval that covers its variation between rounds.
 
     Ratio estimator: time spent over I/Os done, so a round is weighted by its I/Os. The interval is never narrower than
-    fio's buckets. ``n`` counts I/Os. ``TooFew`` below two rounds or without I/Os.
+    fio's buckets. ``n`` counts I/Os. ``is_of_all``: of reads and writes together it follows from the IOPS (Little's
+    law), and has their scatter. ``TooFew`` below two rounds or without I/Os.
     """
     require_rounds(len(rounds))
     merged = LatencyHistogram.merged(rounds)
     if not merged:
         raise TooFew(f"a mean latency needs I/Os, there are none in {len(rounds)} rounds")
-    found = basis.time_each([each.sum_ns for each in rounds], [each.total for each in rounds])
+    estimate = basis.time_each if is_of_all else basis.bounds
+    found = estimate([each.sum_ns for each in rounds], [each.total for each in rounds])
     buckets = [(bucket_of(value_ns), count) for value_ns, count in merged.bins]
     fastest = sum(bucket.low_ns * count for bucket, count in buckets) / merged.total
     slowest = sum(bucket.high_ns * count for bucket, count in buckets) / merged.total
@@ -319,9 +321,11 @@ def with_exposure(
     exposure = measured.visited.exposure if measured.visited else None
     if exposure is None:
         return found
-    width = measured.geometry.width
+    geometry = measured.geometry
+    width = geometry.width - geometry.missing
     drive_s = width * sum(run.seconds for run in measured.runs)
-    allowed = per_hour * exposure.drive_s / width / 3600
+    credited_s = min(exposure.drive_s / width, exposure.array_s)
+    allowed = per_hour * credited_s / 3600
     share = min(1.0, drive_s / exposure.drive_s)
     high = min(found.high, pooled_end(own, pool, share, exposure.spells, allowed, level))
     value = min(found.value, high)

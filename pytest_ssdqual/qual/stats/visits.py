@@ -1,7 +1,7 @@
 """All points of a run as one experiment: what visits that are hours apart show of each.
 
 A point is a workload on an array. Its mean is that of its own cells; means are never pooled, shrunk
-or predicted. What is pooled, over the points of a mix (the same share of reads), is their scatter:
+or predicted. What is pooled, over the widths of one load (`pool_of`), is their scatter:
 
 - between visits, of a visit's mean around its point's mean. All points of a visit share the
   minutes. Their common part is one observation for each visit of an array, the rest one for each
@@ -12,7 +12,7 @@ or predicted. What is pooled, over the points of a mix (the same share of reads)
 
 What scatter does not show extends the interval to its side: a drift over the order of visits that
 the points of a mix share, cells that depend on what was written before them, and first seconds of
-cells that differ from the rest. A first visit that differs as no other array's does is left out.
+cells that differ from the rest. A first visit that was faster as no other array's was is left out.
 Rare stalls belong to drives, so each point has the slowest I/Os of all: `Exposure`.
 """
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from operator import attrgetter
@@ -119,20 +119,20 @@ def at_look(
     }
     planned = looks(rule)
     level = nominal_level(tuple(map(float, planned)), protocol.verdict.confidence)
-    mixes = _by_mix(counted)
-    exposures = exposures_of(counted)
+    pools = _by_pool(counted)
+    # A visit that is left out of means has shown its slow I/Os all the same.
+    exposures = exposures_of(cells)
     found = {}
     for point, of_point in counted.items():
         if len(_numbers(of_point)) < rule.before_first_look:
             continue
-        geometry, workload = point
         left = len(cells[point]) - len(of_point)
         visited = replace(
-            mixes[workload.read_fraction].visited(of_point),
+            pools[pool_of(point)].visited(of_point),
             of=len(of_point) if is_last else planned[-1] - left,
             level=level,
             exposure=exposures.get(point),
-            left_out=left_out.get(geometry, ""),
+            left_out=left_out.get(point[0], ""),
         )
         found[point] = Measured(tuple(each.run for each in of_point), visited)
     return found
@@ -231,13 +231,24 @@ class Mix:
         return below, math.fsum(max(0.0, shift) for shift in shifts)
 
 
-def _by_mix(cells: Mapping[Point, Sequence[Cell]]) -> dict[float, Mix]:
-    """Return what the points of each share of reads have in common."""
-    by_share: dict[float, list[tuple[Geometry, Sequence[Cell]]]] = {}
-    for (geometry, workload), of_point in cells.items():
+def pool_of(point: Point) -> Hashable:
+    """Return what points have in common whose scatter is pooled: mix, depth, size of I/O, level and state.
+
+    A pool of unlike points is too narrow for those that scatter most: where one of four depths
+    scatters by 2 % and the others by 0.1 %, 7 % of its points on their limit would pass.
+    """
+    geometry, workload = point
+    state = geometry.level, geometry.missing, geometry.rebuilding
+    return workload.read_fraction, workload.outstanding(1), workload.bs, state
+
+
+def _by_pool(cells: Mapping[Point, Sequence[Cell]]) -> dict[Hashable, Mix]:
+    """Return what the points of each pool have in common."""
+    by_pool: dict[Hashable, list[tuple[Geometry, Sequence[Cell]]]] = {}
+    for point, of_point in cells.items():
         if of_point:
-            by_share.setdefault(workload.read_fraction, []).append((geometry, of_point))
-    return {share: _mix(points) for share, points in by_share.items()}
+            by_pool.setdefault(pool_of(point), []).append((point[0], of_point))
+    return {pool: _mix(points) for pool, points in by_pool.items()}
 
 
 def _mix(points: Sequence[tuple[Geometry, Sequence[Cell]]]) -> Mix:
@@ -373,7 +384,7 @@ def _after_head(cells: Sequence[Cell]) -> float:
 
 
 def odd_first_visits(cells: Mapping[Point, Sequence[Cell]]) -> dict[Geometry, str]:
-    """Return the arrays whose first visit differs from their second as no other's does, and why.
+    """Return the arrays whose first visit was faster than their second as no other's was, and why.
 
     The logarithm of the ratio of both, the mean over an array's workloads, is compared with the
     median of all other arrays by their scatter around it: Student's interval for one more value.
@@ -393,7 +404,8 @@ def odd_first_visits(cells: Mapping[Point, Sequence[Cell]]) -> dict[Geometry, st
         usual, count = median(others), len(others)
         scatter = math.sqrt(math.fsum((each - usual) ** 2 for each in others) / (count - 1))
         wide = student_t(ODD, count - 1) * scatter * math.sqrt(1 + 1 / count)
-        if abs(change - usual) > max(wide, LEAST_DIFFERENCE):
+        # A drive that has not settled is faster at first; what is slower is the array's own.
+        if usual - change > max(wide, LEAST_DIFFERENCE):
             found[geometry] = (
                 f"its first visit is left out: the second has {_percent(change)} of its IOPS, and "
                 f"those of the other arrays {_percent(min(others))} to {_percent(max(others))}"
@@ -411,16 +423,17 @@ def _mean_iops(cells: Sequence[Cell], visit: int) -> float:
 
 
 def exposures_of(cells: Mapping[Point, Sequence[Cell]]) -> dict[Point, Exposure]:
-    """Return the exposure of each array's points: all cells of the same queue depth of a drive.
+    """Return the exposure of each array's points: all cells of its pool, over all widths.
 
-    Drives side by side have none.
+    Not of other mixes: stalls may come under writes only, and hours of reads prove nothing about
+    them. Drives side by side have none: each is judged by itself.
     """
-    by_depth: dict[int, list[Point]] = {}
-    for geometry, workload in cells:
-        if not geometry.is_side_by_side:
-            by_depth.setdefault(workload.outstanding(1), []).append((geometry, workload))
+    by_pool: dict[Hashable, list[Point]] = {}
+    for point, of_point in cells.items():
+        if of_point and not point[0].is_side_by_side:
+            by_pool.setdefault(pool_of(point), []).append(point)
     found = {}
-    for points in by_depth.values():
+    for points in by_pool.values():
         exposure = _exposure([cells[point] for point in points])
         if exposure:
             found.update(dict.fromkeys(points, exposure))
@@ -428,7 +441,7 @@ def exposures_of(cells: Mapping[Point, Sequence[Cell]]) -> dict[Point, Exposure]
 
 
 def _exposure(points: Sequence[Sequence[Cell]]) -> Exposure | None:
-    drive_s, spells = 0.0, 0
+    drive_s, array_s, spells = 0.0, 0.0, 0
     slowest: list[int] = []
     multiples: list[float] = []
     for cells in points:
@@ -436,7 +449,9 @@ def _exposure(points: Sequence[Sequence[Cell]]) -> Exposure | None:
         if not maxima:
             continue
         usual = median(maxima)
-        drive_s += math.fsum(each.run.seconds * each.run.geometry.width for each in cells)
+        seconds, geometry = math.fsum(each.run.seconds for each in cells), cells[0].run.geometry
+        array_s += seconds
+        drive_s += seconds * (geometry.width - geometry.missing)
         spells += len(maxima)
         slowest += maxima
         multiples += [each / usual for each in maxima]
@@ -444,6 +459,7 @@ def _exposure(points: Sequence[Sequence[Cell]]) -> Exposure | None:
         return None
     return Exposure(
         drive_s,
+        array_s,
         spells,
         tuple(heapq.nlargest(MOST_EXTREMES, multiples)),
         tuple(heapq.nlargest(MOST_EXTREMES, slowest)),

@@ -125,13 +125,15 @@ def _mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Esti
 def _read_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     throughput.require(measured, measured.workload.reads, "reads")
     rounds = measured.round_latency(lambda each: (each.read_latency,))
-    return latency.mean_latency(rounds, Basis.of(measured, confidence_level))
+    basis, is_of_all = Basis.of(measured, confidence_level), not measured.workload.writes
+    return latency.mean_latency(rounds, basis, is_of_all=is_of_all)
 
 
 def _write_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
     throughput.require(measured, measured.workload.writes, "writes")
     rounds = measured.round_latency(lambda each: (each.write_latency,))
-    return latency.mean_latency(rounds, Basis.of(measured, confidence_level))
+    basis, is_of_all = Basis.of(measured, confidence_level), not measured.workload.reads
+    return latency.mean_latency(rounds, basis, is_of_all=is_of_all)
 
 
 def _quantile(q: float) -> Callable[[Measured, ConfidenceLevel], Estimate]:

@@ -84,6 +84,8 @@ class Campaign:
     _standing: StandingArray = field(init=False)
     #: Number in the plan of the array that stands.
     _array_number: int | None = None
+    #: Cells of each point that is visited, in this session and before it.
+    _cells: dict[CampaignStep, list[Cell]] = field(default_factory=dict)
     #: By workload and serial number; None where it could not be measured.
     _alone: dict[tuple[Workload, str], Measured | None] = field(default_factory=dict)
     #: By array and workload; in another boot of the machine they are measured again.
@@ -155,10 +157,6 @@ class Campaign:
             if isinstance(each.what, Workload) and each.what.at(1) == needed[0].at(1)
         )
         return tuple(sorted(dict.fromkeys((*needed, *alike)), key=lambda each: each.qd_per_drive))
-
-    def measure_members(self) -> None:
-        """Measure the bare drives, unless that was done; their failures are raised where results are needed."""
-        self._execute_all(self.plan.of_members)
 
     def drives_of(self, geometry: Geometry) -> tuple[str, ...]:
         """Return the serial numbers of the present members of an array that can be built now.
@@ -402,8 +400,12 @@ class Campaign:
             else:
                 self.cache.fail(step, ending)
 
-        known = [step for step in steps if step != asked and self._is_known(step)]
-        failed = {step for step in known if self.cache.failure(step)}
+        self._measure_references(asked, steps)
+        others = [step for step in steps if step != asked]
+        failed = {step for step in others if self.cache.failure(step)}
+        decided = {step: known for step in others if step not in failed and (known := self._recalled(step))}
+        for step in steps:
+            self._cells.setdefault(step, self._earlier_cells(step))
         experiment = Experiment(
             setup=self.setup,
             steps=[step for step in steps if step not in failed],
@@ -411,8 +413,9 @@ class Campaign:
             isolated=self._isolated,
             ended=ended,
             enough=self.enough,
-            earlier={step: self._earlier_cells(step) for step in steps},
-            decided={step: self._recalled(step) for step in known if step not in failed},
+            cells=self._cells,
+            decided=decided,
+            begin_visit=self._standing.begin_visit,
         )
         experiment.run()
         if self._standing.array is not None:
@@ -422,10 +425,22 @@ class Campaign:
             raise ending
         return ending
 
-    def _recalled(self, step: CampaignStep) -> Measured:
-        return cast(Measured, self._result(step))
+    def _measure_references(self, asked: CampaignStep, steps: Sequence[CampaignStep]) -> None:
+        """Measure the bare drives that arrays of an experiment are predicted from, before its visits."""
+        if any(not step.geometry.is_side_by_side for step in steps):
+            of_pattern = [each for each in self.plan.of_members if each.pattern == asked.pattern]
+            self._execute_all(of_pattern)
 
-    def _earlier_cells(self, step: CampaignStep) -> Sequence[Cell]:
+    def _recalled(self, step: CampaignStep) -> Measured | None:
+        """Return the result of this session or of an earlier one; None if there is none that is this step's."""
+        if step not in self.cache:
+            recalled = self.cache.earlier.recall(step.key) if self.cache.earlier.has(step.key) else None
+            if not isinstance(recalled, Measured) or not _is_of(step, recalled):
+                return None
+            self.cache.put(step, recalled)
+        return cast(Measured, self.cache[step])
+
+    def _earlier_cells(self, step: CampaignStep) -> list[Cell]:
         """Return the cells of an earlier session, if its workload of that name is this one."""
         cells = self.cache.earlier.cells(step.key)
         return [cell for cell in cells if cell.run.workload == step.what]

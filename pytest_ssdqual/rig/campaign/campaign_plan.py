@@ -182,6 +182,8 @@ class ArrayCondition:
     drives_pattern: str | None = None
     #: All of them were just written to, so none has idled.
     is_fresh: bool = False
+    #: They have to be written to before the next step, also if they stand as they are.
+    is_due: bool = False
 
     @property
     def is_assembled(self) -> bool:
@@ -207,7 +209,7 @@ class ArrayCondition:
         pattern = done.workload.pattern
         if done.geometry != self.drives:
             return replace(self, pattern=pattern)
-        return replace(self, pattern=pattern, drives_pattern=pattern, is_fresh=True)
+        return replace(self, pattern=pattern, drives_pattern=pattern, is_fresh=True, is_due=False)
 
     def used_for(self, step: CampaignStep) -> ArrayCondition:
         """Return the condition after a step."""
@@ -264,7 +266,7 @@ def _of_drives(
         conditioning = Precondition(bare, workload)
         yield conditioning
         now = replace(now, geometry=bare).after(conditioning)
-    if now.geometry.healthy != whole or now.geometry.missing > target.missing:
+    if now.is_due or now.geometry.healthy != whole or now.geometry.missing > target.missing:
         for each in _from_drives(now, whole, bare, workload):
             yield each
             now = now.after(each)
@@ -280,9 +282,9 @@ def _from_drives(
         if now.geometry != bare:
             yield Assemble(bare)
         yield Refresh(bare, workload)
-        if whole == bare:
-            return
-    yield Assemble(whole)
+        now = replace(now, geometry=bare)
+    if now.geometry != whole:
+        yield Assemble(whole)
 
 
 def _fill_of(step: CampaignStep, fill: Fill) -> Fill:

@@ -45,8 +45,8 @@ class ResultCache:
     #: Begin and length of those that were written.
     _places: dict[object, tuple[int, int]] = field(default_factory=dict)
     _failures: dict[object, RigError] = field(default_factory=dict)
-    #: Number of times that a drive did not answer.
-    _silences: Counter[object] = field(default_factory=Counter)
+    #: Number of times that work has failed that is tried again.
+    _failed: Counter[object] = field(default_factory=Counter)
     #: Type and place of each unexpected error.
     _unforeseen: set[tuple[str, str]] = field(default_factory=set)
     #: Set when an unexpected error occurred again.
@@ -101,8 +101,8 @@ class ResultCache:
         error = self._given_up or self._failures.get(key)
         return _bare(error) if error else None
 
-    def unless_failed(self, key: object, work: Callable[[], T]) -> T:
-        """The outcome of ``work``; a failure is kept under ``key`` and raised again instead of working again.
+    def unless_failed(self, key: object, work: Callable[[], T], tries: int = 1) -> T:
+        """The outcome of ``work``; the last of ``tries`` failures is kept under ``key`` and raised again from then on.
 
         Not that of a lost machine: it ends the run. A drive that does not answer may do so later, so ``work`` is tried
         ``SILENCES`` times.
@@ -113,9 +113,9 @@ class ResultCache:
             return work()
         except MachineLost:
             raise
-        except DriveSilent as error:
-            self._silences[key] += 1
-            if self._silences[key] >= SILENCES:
+        except RigError as error:
+            self._failed[key] += 1
+            if self._failed[key] >= (SILENCES if isinstance(error, DriveSilent) else tries):
                 self.fail(key, error)
             raise
         except Exception as error:

@@ -73,6 +73,20 @@ class StandingArray:
                 undo = self._back_to_drives if self._bare else self.close
                 self._or_undone(each, partial(self._fail_members, each), undo)
 
+    def begin_visit(self) -> None:
+        """Let the next step find its array as at the beginning of a visit.
+
+        An assembled array is taken down, and the bare drives have to be refreshed: a second visit
+        that follows the first one without that would show the same minutes of the drives.
+        """
+        condition = self.condition
+        if condition is None or condition.drives is None or self._bare is None:
+            return
+        if self.array is not self._bare:
+            self._back_to_drives()
+        if self.condition:
+            self.condition = replace(self.condition, is_due=not self.condition.is_fresh)
+
     def require(self) -> Array:
         """Return the array that stands."""
         if self.array is None:
@@ -152,7 +166,7 @@ class StandingArray:
                 array_lifecycle.undo_after(error, undo)
                 raise
 
-        self.cache.unless_failed(step.failure_key, undoing)
+        self.cache.unless_failed(step.failure_key, undoing, tries=_tries(step))
 
     def _build(self, step: Build) -> None:
         self.close()
@@ -196,7 +210,7 @@ class StandingArray:
         # Drives that do not become as fast as they settled are left out of the pattern.
         subject = step.geometry, step.workload.pattern
         work = partial(self._isolated, step.geometry, subject, partial(self._refreshed, subject))
-        self._keep(step, self.cache.unless_failed(step.failure_key, work))
+        self._keep(step, self.cache.unless_failed(step.failure_key, work, tries=_tries(step)))
 
     def _keep(self, step: Precondition | Refresh, conditioned: Conditioned | None) -> None:
         self._conditioned = conditioned
@@ -217,9 +231,10 @@ class StandingArray:
         return self.setup.failures.isolated(geometry, subject, work, self.setup.logbook)
 
     def _settled(self, step: Precondition) -> Conditioned | None:
-        array, inherited, self._inherited = self._with_usable(), self._inherited, None
+        array, inherited = self._with_usable(), self._inherited
         is_its = inherited is not None and inherited.writes.pattern == step.workload.pattern
         found = readopt_array.confirm(self.setup, array, inherited) if inherited and is_its else None
+        self._inherited = None  # not before: a confirmation that was interrupted is begun again
         if found is None:
             found = precondition.until_steady(self.setup, array, step.workload)
         readopt_array.count(self.setup, array, "conditioned")
@@ -228,3 +243,11 @@ class StandingArray:
     def _fail_members(self, step: FailMembers) -> None:
         self.array = members.fail_members(self.setup, self.require(), step.geometry.missing)
         self.condition = self.condition and self.condition.after(step)
+
+
+def _tries(step: Preparation) -> int:
+    """Return how often a preparation may fail before it is final.
+
+    What comes again at each visit may be disturbed once in a night.
+    """
+    return 2 if isinstance(step, Assemble | Refresh) else 1

@@ -157,7 +157,7 @@ def test_nonsense_in_the_newer_tables_is_named_with_its_place(tmp_path: Path, ta
     require_refused(tmp_path, GOOD + table, sentence)
 
 
-VISITS = GOOD.split("[measure]")[0] + '[measure]\nramp = "5 s"\n[visits]\n'
+VISITS = GOOD.split("[measure]")[0] + 'of = "drives"\n[measure]\nramp = "5 s"\n[visits]\n'
 
 
 def test_a_verdict_is_as_sure_as_asked_for(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def of_run(*slowest_ns: int, hours: float = 10.0) -> Exposure:
     """All drives of a run together, for hours; the rest is calm."""
     spells = round(360 * hours / 4)
     slowest = sorted([*slowest_ns, *[CALM] * 100], reverse=True)
-    return Exposure(3600 * hours, spells, tuple(each / CALM for each in slowest), tuple(slowest))
+    return Exposure(3600 * hours, 3600 * hours, spells, tuple(each / CALM for each in slowest), tuple(slowest))
 
 
 @pytest.mark.parametrize("claim", [max_latency, over_time])
@@ -49,6 +49,17 @@ def test_four_minutes_prove_what_the_whole_run_has_shown(
     assert (alone.high, bool(alone.unbounded)) == (math.inf, True)
     assert among.high == pytest.approx(CALM if claim is max_latency else 1, rel=0.03)
     assert not among.unbounded
+
+
+def test_an_array_is_credited_with_no_more_time_than_arrays_were_observed() -> None:
+    """Thirty stalls in ten hours of drives, in two and a half of arrays of four: twelve an hour of md, of any width."""
+    of_drives = of_run(*[STALL] * 30)
+    of_md = replace(of_drives, array_s=of_drives.drive_s / 4)
+    by_drives, by_arrays = (
+        max_latency(four_minutes(width=2, exposure=exposure), USUAL, 10).high for exposure in (of_drives, of_md)
+    )
+    assert by_drives < 1.1 * CALM
+    assert by_arrays > 0.9 * STALL
 
 
 def test_a_wide_array_has_more_stalls_than_a_narrow_one() -> None:
@@ -102,6 +113,6 @@ def test_equal_points_are_rarely_taken_for_different_ones() -> None:
     for _ in range(200):
         spells = [[STALL if rng.random() < 0.005 else CALM for _ in range(24)] for _ in range(24)]
         of_all = sorted((each for point in spells for each in point), reverse=True)
-        exposure = Exposure(24 * 240.0 * 4, 24 * 24, (), tuple(of_all[:128]))
+        exposure = Exposure(24 * 240.0 * 4, 24 * 240.0, 24 * 24, (), tuple(of_all[:128]))
         proved += max_latency(four_minutes(*spells[0], exposure=exposure), USUAL, 10).high < STALL / 2
     assert proved > 185

@@ -29,10 +29,10 @@ RULE = VisitRule((2, 2, 2, 3, 5, 8), cell_s=60)
 SHIPPED = protocol.load("acceptance")
 PROTOCOL = replace(SHIPPED, visits=RULE, verdict=replace(SHIPPED.verdict, confidence=0.95))
 READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-DEEP, SHALLOW = WRITES, Workload("randwrite", "4k", 1)
+DEEP, AGAIN = WRITES, replace(WRITES, name="again")
 ARRAYS = [Geometry.parse(f"raid5x{width}") for width in range(3, 9)]
-#: Writes at two depths on six arrays.
-POINTS = list(product(ARRAYS, (DEEP, SHALLOW)))
+#: Two loads that are alike, on six arrays.
+POINTS = list(product(ARRAYS, (DEEP, AGAIN)))
 MEAN = 100_000
 #: Rate of a point, over its mean, in a visit and a cell of it.
 Rate = Callable[[Point, int, int], float]
@@ -116,7 +116,7 @@ def test_scatter_is_pooled_over_the_points_of_a_mix_and_relative() -> None:
 
 def test_visits_count_once_for_each_array_if_its_points_share_them_and_else_each_point_counts() -> None:
     rng = random.Random(1)  # noqa: S311
-    points = list(product(ARRAYS, (WRITES.at(depth) for depth in (1, 2, 4, 8))))
+    points = list(product(ARRAYS, (replace(WRITES, name=name) for name in ("a", "b", "c", "d"))))
 
     def degrees(**scatter: float) -> float:
         return fmean(
@@ -260,20 +260,20 @@ def stalling(point: Point, visit: int, *slowest_ms: int) -> Cell:
     return replace(usual, run=replace(usual.run, intervals=(interval,), reports=spells))
 
 
-def test_the_spells_of_all_points_of_a_depth_are_exposure_of_each() -> None:
-    narrow, wide, shallow = (ARRAYS[0], DEEP), (ARRAYS[-1], READS), (ARRAYS[0], SHALLOW)
+def test_the_spells_of_one_load_are_exposure_of_each_width() -> None:
+    narrow, wide, reads = (ARRAYS[0], DEEP), (ARRAYS[-1], DEEP), (ARRAYS[0], READS)
     found = visits.at_look(
         {
             narrow: [stalling(narrow, visit, 2, 2, 2, 2, 2, 40) for visit in (0, 0, 1, 1)],
             wide: [stalling(wide, visit, 1, 1, 1, 1, 1, 30) for visit in (0, 0, 1, 1)],
-            shallow: [stalling(shallow, visit, 1, 1, 1, 1, 1, 1) for visit in (0, 0, 1, 1)],
+            reads: [stalling(reads, visit, 1, 1, 1, 1, 1, 1) for visit in (0, 0, 1, 1)],
         },
         PROTOCOL,
     )
     exposure = visited(found, narrow).exposure
     assert exposure is not None
-    assert exposure == visited(found, wide).exposure != visited(found, shallow).exposure
-    assert (exposure.drive_s, exposure.spells) == (240.0 * (3 + 8), 48)
+    assert exposure == visited(found, wide).exposure != visited(found, reads).exposure
+    assert (exposure.drive_s, exposure.array_s, exposure.spells) == (240.0 * (3 + 8), 480.0, 48)
     assert exposure.slowest_ns[:8] == (40_000_000,) * 4 + (30_000_000,) * 4
     assert exposure.times_median[:8] == pytest.approx((30.0,) * 4 + (20.0,) * 4)
     assert list(exposure.times_median) == sorted(exposure.times_median, reverse=True)

@@ -97,7 +97,7 @@ class Rig:
             isolated=isolated,
             ended=self.endings.__setitem__,
             enough=self.decide,
-            earlier=earlier or {},
+            cells={step: list(cells) for step, cells in (earlier or {}).items()},
             decided=decided or {},
             order=random.Random(1),  # noqa: S311
         ).run()

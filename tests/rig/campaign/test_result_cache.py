@@ -35,7 +35,9 @@ VALUES: dict[str, object] = {
     "saturation": Saturation(RUN, 1 << 29),
     "loop": RoundsResult(RUN.geometry, LOOP, ((RUN,), (RUN,))),
     "rebuild": Rebuild(Geometry.parse("raid5x3-1rebuilding"), 60.0, 1 << 28, Measured((RUN,)), 0),
-    "visited": Measured((RUN, RUN), Visited((1, 1), 4, 0.99, 0.01, 3.0, 0.02, 5.0, exposure=Exposure(60.0, 6, (3.5,)))),
+    "visited": Measured(
+        (RUN, RUN), Visited((1, 1), 4, 0.99, 0.01, 3.0, 0.02, 5.0, exposure=Exposure(60.0, 20.0, 6, (3.5,)))
+    ),
 }
 
 
