@@ -22,7 +22,7 @@ def test_emulated_drives_are_at_ease_with_one_job_of_io_uring(lab: Lab) -> None:
         here.soil(here.drives[0])
         lab.vm.set_iops(here.drives[0].serial or "", 300)
         held, book = HeldDrives(here.machine, here.drives), Book()
-        rules = replace(protocol.load("sequential"), name="brief")
+        rules = replace(protocol.load("acceptance"), name="brief")
         setup = Setup(here.machine, held, rules, book, "lab", lambda what, seconds: None, load=LoadChoice(None))
         try:
             load_calibration.require(setup)
