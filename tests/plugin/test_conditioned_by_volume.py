@@ -38,5 +38,5 @@ def test_a_session_conditions_by_volume_and_refreshes_before_each_array(inner: I
     assert all(each["settled"] == pytest.approx(conditioned["rates"]) for each in refreshed)
     assert all(not each["differing"] for each in refreshed)
     visits = {(each["geometry"], each["visit"]) for each in inner.records("cell")}
-    # The first array follows the conditioning, and the last one of a visit is the first of the next.
-    assert len(refreshed) == len(visits) - 2
+    # The first array follows the conditioning.
+    assert len(refreshed) == len(visits) - 1

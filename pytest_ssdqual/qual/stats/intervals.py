@@ -43,7 +43,7 @@ class Scatter:
     deviation: float
     degrees: float
 
-    def exceeds(self, pooled: Scatter) -> bool:
+    def exceeds(self, pooled: Scatter, chance: float = SPEAKS_FOR_ITSELF) -> bool:
         """Return whether it is significantly more than the rest of a pool that it is a part of.
 
         F test. Squares of the rest are those of the pool without the own ones.
@@ -57,7 +57,7 @@ class Scatter:
         if squares <= 0:
             return True
         quotient = self.deviation**2 * rest / squares
-        return bool(fdtrc(self.degrees, rest, quotient) < SPEAKS_FOR_ITSELF)
+        return bool(fdtrc(self.degrees, rest, quotient) < chance)
 
     def half_width(self, level: float, observations: float) -> float:
         """Return Student's half width of the mean of so many observations; 0 without degrees."""

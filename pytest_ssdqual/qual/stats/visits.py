@@ -1,7 +1,7 @@
 """All points of a run as one experiment: what visits that are hours apart show of each.
 
 A point is a workload on an array. Its mean is that of its own cells; means are never pooled, shrunk
-or predicted. What is pooled, over the widths of one load (`pool_of`), is their scatter:
+or predicted. What is pooled, over the widths of one load (`load_of`), is their scatter:
 
 - between visits, of a visit's mean around its point's mean. All points of a visit share the
   minutes. Their common part is one observation for each visit of an array, the rest one for each
@@ -34,7 +34,7 @@ from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, student_t
 from pytest_ssdqual.qual.stats.group_sequential import nominal_level
-from pytest_ssdqual.qual.stats.intervals import usual_cells
+from pytest_ssdqual.qual.stats.intervals import Scatter, usual_cells
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: A workload on an array, or on drives side by side.
@@ -57,6 +57,8 @@ FEWEST_ARRAYS = 4
 #: Two-sided confidence from which a first visit differs: of six arrays without any difference, one
 #: is left out in 1 % of runs. And the least difference that counts, as a share of the IOPS.
 ODD, LEAST_DIFFERENCE = 0.998, 0.01
+#: Probability of so much more scatter by chance up to which a depth is not pooled with others.
+OF_ITS_OWN = 0.05
 #: Most maxima of an exposure: more than a promise of tens an hour asks for.
 MOST_EXTREMES = 128
 
@@ -119,7 +121,7 @@ def at_look(
     }
     planned = looks(rule)
     level = nominal_level(tuple(map(float, planned)), protocol.verdict.confidence)
-    pools = _by_pool(counted)
+    loads = _by_load(counted)
     # A visit that is left out of means has shown its slow I/Os all the same.
     exposures = exposures_of(cells)
     found = {}
@@ -128,7 +130,7 @@ def at_look(
             continue
         left = len(cells[point]) - len(of_point)
         visited = replace(
-            pools[pool_of(point)].visited(of_point),
+            loads[load_of(point)].visited(of_point),
             of=len(of_point) if is_last else planned[-1] - left,
             level=level,
             exposure=exposures.get(point),
@@ -196,6 +198,18 @@ class Mix:
     #: How far the rest of a cell is from its mean, because its first seconds differ; a share.
     after_head: float
 
+    def exceeds(self, pooled: Mix, cells: Sequence[Cell]) -> bool:
+        """Return whether its points scatter more than the rest of a pool that they are a part of.
+
+        ``cells`` are those of one of its points.
+        """
+        own, others = self.visited(cells), pooled.visited(cells)
+        within = Scatter(own.within, own.within_degrees)
+        between = Scatter(own.between, own.between_degrees)
+        return within.exceeds(Scatter(others.within, others.within_degrees), OF_ITS_OWN) or between.exceeds(
+            Scatter(others.between, others.between_degrees), OF_ITS_OWN
+        )
+
     def visited(self, cells: Sequence[Cell]) -> Visited:
         """Return what is known of a point of this mix, at a single look."""
         numbers = _numbers(cells)
@@ -231,24 +245,32 @@ class Mix:
         return below, math.fsum(max(0.0, shift) for shift in shifts)
 
 
-def pool_of(point: Point) -> Hashable:
-    """Return what points have in common whose scatter is pooled: mix, depth, size of I/O, level and state.
-
-    A pool of unlike points is too narrow for those that scatter most: where one of four depths
-    scatters by 2 % and the others by 0.1 %, 7 % of its points on their limit would pass.
-    """
+def load_of(point: Point) -> tuple[Hashable, int]:
+    """Return the load of a point: its mix, size of I/O, level and state; and its queue depth."""
     geometry, workload = point
     state = geometry.level, geometry.missing, geometry.rebuilding
-    return workload.read_fraction, workload.outstanding(1), workload.bs, state
+    return (workload.read_fraction, workload.bs, state), workload.outstanding(1)
 
 
-def _by_pool(cells: Mapping[Point, Sequence[Cell]]) -> dict[Hashable, Mix]:
-    """Return what the points of each pool have in common."""
-    by_pool: dict[Hashable, list[tuple[Geometry, Sequence[Cell]]]] = {}
+def _by_load(cells: Mapping[Point, Sequence[Cell]]) -> dict[tuple[Hashable, int], Mix]:
+    """Return what the points of each load have in common.
+
+    Depths are pooled unless one of them scatters more than the others: a pool of unlike points is
+    too narrow for those that scatter most.
+    """
+    by_load: dict[tuple[Hashable, int], list[tuple[Geometry, Sequence[Cell]]]] = {}
     for point, of_point in cells.items():
         if of_point:
-            by_pool.setdefault(pool_of(point), []).append((point[0], of_point))
-    return {pool: _mix(points) for pool, points in by_pool.items()}
+            by_load.setdefault(load_of(point), []).append((point[0], of_point))
+    of_depths: dict[Hashable, list[tuple[Geometry, Sequence[Cell]]]] = {}
+    for (kind, _), points in by_load.items():
+        of_depths[kind] = [*of_depths.get(kind, ()), *points]
+    pooled = {kind: _mix(points) for kind, points in of_depths.items()}
+    found = {}
+    for (kind, depth), points in by_load.items():
+        own = _mix(points)
+        found[kind, depth] = own if own.exceeds(pooled[kind], points[0][1]) else pooled[kind]
+    return found
 
 
 def _mix(points: Sequence[tuple[Geometry, Sequence[Cell]]]) -> Mix:
@@ -423,17 +445,17 @@ def _mean_iops(cells: Sequence[Cell], visit: int) -> float:
 
 
 def exposures_of(cells: Mapping[Point, Sequence[Cell]]) -> dict[Point, Exposure]:
-    """Return the exposure of each array's points: all cells of its pool, over all widths.
+    """Return the exposure of each array's points: all cells of its load, over all widths.
 
     Not of other mixes: stalls may come under writes only, and hours of reads prove nothing about
     them. Drives side by side have none: each is judged by itself.
     """
-    by_pool: dict[Hashable, list[Point]] = {}
+    by_load: dict[Hashable, list[Point]] = {}
     for point, of_point in cells.items():
         if of_point and not point[0].is_side_by_side:
-            by_pool.setdefault(pool_of(point), []).append(point)
+            by_load.setdefault(load_of(point), []).append(point)
     found = {}
-    for points in by_pool.values():
+    for points in by_load.values():
         exposure = _exposure([cells[point] for point in points])
         if exposure:
             found.update(dict.fromkeys(points, exposure))

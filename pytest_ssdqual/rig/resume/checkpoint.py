@@ -41,6 +41,7 @@ REMARKS = (
     "check_ended",
     "preparation_repeated",
     "self_test_awaited",
+    "visit_missed",
 )
 
 

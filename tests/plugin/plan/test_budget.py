@@ -152,15 +152,20 @@ def test_a_search_that_is_left_out_probes_nothing() -> None:
 
 def test_a_step_that_would_end_late_is_not_begun() -> None:
     noted: list[object] = []
-    first_visit_s = 2 * 68.5
-    kept(Fitted(10 * HOUR), [10 * HOUR - first_visit_s]).require(DEEP[3], ())
-    late = kept(Fitted(10 * HOUR), [10 * HOUR - first_visit_s + 1] * 2)
+    step = CampaignStep(StepKind.MEMBER, BARE, READS)
+    takes_s = prices().of(step).least.seconds
+    kept(Fitted(10 * HOUR), [10 * HOUR - takes_s]).require(step, ())
+    late = kept(Fitted(10 * HOUR), [10 * HOUR - takes_s + 1] * 2)
     late.note = lambda kind, **facts: noted.append((kind, facts["step"], facts["begun"]))
-    with pytest.raises(BudgetSpent, match=r"^measured raid5x3 randread_4k_qd8 was not begun: it takes .* remain of "):
-        late.require(DEEP[3], ())
-    assert noted == [(budget.SPENT, str(DEEP[3]), False)]
+    with pytest.raises(BudgetSpent, match=r"^member drivex5 randread_4k_qd8 was not begun: it takes .* remain of "):
+        late.require(step, ())
+    assert noted == [(budget.SPENT, str(step), False)]
     with pytest.raises(BudgetSpent):  # what the array needs before it counts, too
-        kept(Fitted(10 * HOUR), [10 * HOUR - first_visit_s] * 2).require(DEEP[3], (build(),))
+        kept(Fitted(10 * HOUR), [10 * HOUR - takes_s] * 2).require(step, (build(),))
+    # An experiment asks before each visit, not before each cell; what is before its first one counts.
+    kept(Fitted(10 * HOUR), [10 * HOUR - 1] * 2).require(DEEP[3], ())
+    with pytest.raises(BudgetSpent):
+        kept(Fitted(10 * HOUR), [10 * HOUR - 1] * 2).require(DEEP[3], (build(),))
 
 
 def build() -> Build:

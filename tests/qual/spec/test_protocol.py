@@ -219,7 +219,9 @@ def test_visits_that_cannot_be_are_refused(tmp_path: Path, table: str, sentence:
 def test_acceptance_conditions_by_volume_and_judges_all_points_in_visits() -> None:
     ours = protocol.load("acceptance")
     assert ours.acceptance
-    assert ours.visits == VisitRule()
+    assert ours.visits
+    assert ours.visits.cells[:3] == (3, 3, 3)
+    assert sum(ours.visits.cells) * ours.visits.cell_s > 35 * 60, "a drive by itself shows no ten stalls an hour"
     assert (ours.fill_passes, ours.precondition_capacities, ours.precondition_limit_capacities) == (1, 1, 6)
     assert (ours.drift_percent, ours.conditions_drives) == (1, True)
     assert ours.verdict.family == "bonferroni"

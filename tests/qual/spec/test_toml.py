@@ -25,6 +25,7 @@ def test_the_files_of_the_manual_are_in_order(tmp_path: Path) -> None:
     (tmp_path / "protocol.toml").write_text(protocols[0], encoding="utf-8")
     assert protocol.load(tmp_path / "protocol.toml").window_s == 300
     in_visits = re.sub(r"\[measure\].*?(?=\[steady\])", visits[0] + "\n", protocols[0], flags=re.DOTALL)
+    in_visits = in_visits.replace('of = "arrays"', 'of = "drives"')
     (tmp_path / "visits.toml").write_text(in_visits, encoding="utf-8")
     # The manual shows what is taken where nothing is given.
     assert protocol.load(tmp_path / "visits.toml").visits == VisitRule()
