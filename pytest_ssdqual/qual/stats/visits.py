@@ -429,7 +429,7 @@ def odd_first_visits(cells: Mapping[Point, Sequence[Cell]]) -> dict[Geometry, st
         # A drive that has not settled is faster at first; what is slower is the array's own.
         if usual - change > max(wide, LEAST_DIFFERENCE):
             found[geometry] = (
-                f"its first visit is left out: the second has {_percent(change)} of its IOPS, and "
+                f"the second has {_percent(change)} of its IOPS, and "
                 f"those of the other arrays {_percent(min(others))} to {_percent(max(others))}"
             )
     return found
