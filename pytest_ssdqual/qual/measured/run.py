@@ -344,11 +344,6 @@ class Measured:
         return self.visited is None or self.visited.is_last
 
     @property
-    def observed_s(self) -> float:
-        """Length of all windows together, seconds."""
-        return sum(run.window_s for run in self.runs)
-
-    @property
     def iops(self) -> float:
         """All counted I/Os over all counted time."""
         seconds = sum(run.seconds for run in self.runs)

@@ -57,7 +57,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class DriftTest:
     """Change of one drive's rate during the last volume that it wrote, per cent of the earlier rate."""
 
     #: From the half before to the last half.
@@ -77,7 +77,7 @@ class Drift:
         return f"its rate changed by {change:+.1f} % over {over} ({explained:.1f} % by scatter)"
 
 
-def judge(seconds: Sequence[float], drift_percent: float, *, was_settled: bool = False) -> Drift:
+def judge(seconds: Sequence[float], drift_percent: float, *, was_settled: bool = False) -> DriftTest:
     """Judge the last capacity: seconds for each of its ``STRETCHES``, which are of equal volume.
 
     ``was_settled``: the drive passed before. Noisy drives side by side would hardly ever all pass at
@@ -95,7 +95,7 @@ def judge(seconds: Sequence[float], drift_percent: float, *, was_settled: bool =
     pairs = (change, explained), (recent, recent_explained)
     allowed = [most if was_settled else max(least, min(most, each)) for _, each in pairs]
     settled = all(abs(each) <= limit + _ROUNDING for (each, _), limit in zip(pairs, allowed, strict=True))
-    return Drift(100 * change, 100 * recent, 100 * explained, 100 * recent_explained, settled)
+    return DriftTest(100 * change, 100 * recent, 100 * explained, 100 * recent_explained, settled)
 
 
 def _change(before: Sequence[float], after: Sequence[float]) -> float:
@@ -157,7 +157,7 @@ class WrittenSeries:
         length = capacities * self.capacity_bytes / count
         return tuple(length / each if each > 0 else 0.0 for each in self.stretches(capacities, count))
 
-    def drift(self, drift_percent: float, *, was_settled: bool = False) -> Drift | None:
+    def drift(self, drift_percent: float, *, was_settled: bool = False) -> DriftTest | None:
         """Return the drift of the shortest volume in which it has settled, or else of the last capacity.
 
         None before one was written.
@@ -202,7 +202,7 @@ class Settling:
     #: Longest step, in capacities.
     step: float = RANDOM_STEP
     #: None before ``least`` was written.
-    drift: Drift | None = None
+    drift: DriftTest | None = None
     #: Bytes per second in the latest process.
     pace: float = 0.0
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.stats import drift
-from pytest_ssdqual.qual.stats.drift import Drift, WrittenSeries, judge
+from pytest_ssdqual.qual.stats.drift import DriftTest, WrittenSeries, judge
 
 NOTHING = LatencyHistogram.merged(())
 REPORT_S = 10.0
@@ -129,7 +129,7 @@ def test_an_undershoot_has_recovered(at: float, low: float, noise: float, capaci
     assert course(passed) > 0.98
 
 
-def judged(*parts: tuple[int, float], was_settled: bool = False) -> Drift:
+def judged(*parts: tuple[int, float], was_settled: bool = False) -> DriftTest:
     seconds = [value for count, value in parts for _ in range(count)]
     return judge(seconds, DRIFT_PERCENT, was_settled=was_settled)
 

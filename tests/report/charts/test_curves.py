@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.stats.drift import Drift
+from pytest_ssdqual.qual.stats.drift import DriftTest
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -166,7 +166,7 @@ def test_rounds_until_steady_with_window_and_range() -> None:
 
 def test_conditioning_by_volume_is_shown_with_the_largest_drift() -> None:
     record = charted.conditioned()
-    calm, falling = Drift(0.4, 0.1, 0.8, 0.9, settled=True), Drift(-3.4, -1.0, 0.8, 0.9, settled=False)
+    calm, falling = DriftTest(0.4, 0.1, 0.8, 0.9, settled=True), DriftTest(-3.4, -1.0, 0.8, 0.9, settled=False)
     facts = {**record.facts, "capacities": 1.5, "drift": {"S1": plain(calm), "S2": plain(falling)}}
     (found,) = steady_state.conditioned([replace(record, facts=facts)])
     assert (found.drift, found.reached, found.state.reached) == (falling, False, True)

@@ -11,7 +11,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
-from pytest_ssdqual.qual.stats.drift import Drift
+from pytest_ssdqual.qual.stats.drift import DriftTest
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.drawing import scales
@@ -45,7 +45,7 @@ class TrackedFigure:
     unit: Unit = Unit.IOPS
     #: Of the drive that drifted most, if the drift over a capacity decided instead of the rule; rounds are then equal
     #: parts of the volume.
-    drift: Drift | None = None
+    drift: DriftTest | None = None
 
     @property
     def reached(self) -> bool:
@@ -72,7 +72,7 @@ def conditioned(records: Sequence[Record]) -> Iterator[TrackedFigure]:
             slope = strict_json.number(noted["slope_allowed"])
             rule = SteadyRule(window, 100 * allowed / average, 100 * slope / average)
             state = steady_state.judge(values, rule)
-            drifts = [from_plain(Drift, each) for each in strict_json.table(facts.get("drift", {})).values()]
+            drifts = [from_plain(DriftTest, each) for each in strict_json.table(facts.get("drift", {})).values()]
         except (KeyError, TypeError, ValueError, ArithmeticError):
             continue
         name = f"conditioning with {facts.get('workload')}"
