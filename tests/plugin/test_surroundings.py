@@ -28,12 +28,12 @@ SUITE = """
 """
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS")
 #: Ends when it is decided, and has no hours of conditioning.
-SEQUENTIAL = """
+VISITS = """
     acceptance = false
     fill = { passes = 1, bs = "1m" }
-    precondition = { step = "10 min", limit = "1 h" }
-    measure = { ramp = "30 s" }
-    [sequential]
+    precondition = { step = "10 min", limit = "2 h", of = "drives" }
+    members = { window = "0 s" }
+    visits = { cell = "20 s", ramp = "1 s", cells = [2, 2, 2, 3], refresh = "0 s" }
 """
 RAID, DRIVES = "raid5x4", "drivex4"
 TROUBLE = {
@@ -91,7 +91,7 @@ def test_heat_that_is_promised_is_judged(
     monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
     tests = SUITE.format(array=array) + HEAT.replace("CLAIM", claim).replace("ARRAY", array)
     inner.pytester.makepyfile(test_promise=tests)
-    (inner.pytester.path / "brief.toml").write_text(textwrap.dedent(SEQUENTIAL))
+    (inner.pytester.path / "brief.toml").write_text(textwrap.dedent(VISITS))
     for at_most, failed in ((wide, 0), (narrow, 1)):
         if not at_most:
             continue
@@ -154,7 +154,7 @@ def test_trouble_is_an_error_that_names_its_cause(
 
 def test_so_it_is_of_a_measurement_that_ends_when_it_is_decided(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "reads:SSDQ0002")
-    (inner.pytester.path / "until_certain.toml").write_text(SEQUENTIAL)
+    (inner.pytester.path / "until_certain.toml").write_text(VISITS)
     run(inner, DRIVES, "until_certain.toml").assert_outcomes(errors=1)
     (case,) = inner.cases().values()
     assert "at drive SSDQ0002 meanwhile" in case.message

@@ -351,7 +351,7 @@ def test_a_protocol_with_visits_confirms_in_visits(rig: Inner, monkeypatch: pyte
         acceptance = false
         purge = "discard"
         fill = { passes = 1, bs = "1m" }
-        precondition = { step = "5 s", limit = "60 s" }
+        precondition = { step = "5 s", limit = "60 s", of = "drives" }
         measure = { ramp = "1 s" }
         visits = { cell = "20 s", ramp = "1 s", cells = [2, 2], refresh = "0 s" }
         explore = { budget = "10 h", measurement = "10 s" }
