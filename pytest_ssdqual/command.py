@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NoReturn
 from pytest_ssdqual import suites
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import nearest
+from pytest_ssdqual.report.run_folder.find import LAST, NoSuchRun, find, find_any
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, JournalError
-from pytest_ssdqual.report.run_folder.reader import LAST, NoSuchRun, find, find_any
 
 if TYPE_CHECKING:
     from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison

@@ -16,7 +16,7 @@ from support.builders.mutations import fuzzed, plain_like
 from support.fakes.bound_commands import unbound
 
 import pytest_ssdqual
-from pytest_ssdqual.plugin.options.settings import parse_devices
+from pytest_ssdqual.plugin.options.device_address import parse_devices
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol

@@ -98,7 +98,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         is_heat_promised=setup.promises_heat(array.geometry, workload),
         part_reports=part_reports,
     )
-    environment.note(setup, measured_run, kind)
+    environment.note(setup.logbook, measured_run, kind)
     return measured_run
 
 

@@ -154,7 +154,7 @@ def _under_load(
     setup.require_caches(array)
     seen = environment.between(array, before, after, workload, result, stripes)
     run = replace(run, seen=seen, is_heat_promised=setup.promises_heat(array.geometry, workload))
-    environment.note(setup, run, "rebuild")
+    environment.note(setup.logbook, run, "rebuild")
     return run, timing
 
 

@@ -30,12 +30,12 @@ from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import own_activity, temperature
+from pytest_ssdqual.rig.drives.failed import EventLog
 from pytest_ssdqual.rig.drives.temperature import Warmth
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import host_load, kernel_log, open_files, placement, repaired
 from pytest_ssdqual.rig.observe.device_counters import Counted, counted, most_requests, queue, traffic_between, whole
 from pytest_ssdqual.rig.observe.host_load import HostCounters
@@ -275,13 +275,13 @@ def between(
     )
 
 
-def note(setup: Setup, run: Run, kind: str) -> None:
+def note(log: EventLog, run: Run, kind: str) -> None:
     """Record the environment of a process and the objections that follow from it, whether it is judged or not."""
     if run.seen is None:
         return
     found_checks = checks.of_environment(run)
     worst = checks.worst(found_checks)
-    setup.logbook.note(
+    log.note(
         "environment",
         geometry=str(run.geometry),
         workload=str(run.workload),
@@ -295,10 +295,10 @@ def note(setup: Setup, run: Run, kind: str) -> None:
 
 
 def note_failed(
-    setup: Setup, array: Array, workload: str, kind: str, raw: str, error: RigError, kernel: KernelLog | None
+    log: EventLog, array: Array, workload: str, kind: str, raw: str, error: RigError, kernel: KernelLog | None
 ) -> None:
     """Record the kernel's messages during a process that ended with an error; it has no checks."""
-    setup.logbook.note(
+    log.note(
         "environment",
         geometry=str(array.geometry),
         workload=workload,
