@@ -110,7 +110,7 @@ def kind_of(name: str, written: str) -> str:
 def _tables(name: str, written: str) -> Sequence[BayTable]:
     try:
         content = toml.loads(name, written, InventoryError)
-        return toml.checked(InventoryDocument, name, content, InventoryError).bay
+        return toml.checked(InventoryDocument.model_validate, name, content, InventoryError).bay
     except InventoryError as error:
         keys = [*BayTable.model_fields, "bay"]
         raise InventoryError(name, [_with_guess(each, keys) for each in error.errors]) from None

@@ -191,7 +191,7 @@ class Explorer:
             measured = self.campaign.probe(self.promised.geometry, workload, probe)
         except InvalidMeasurement as error:
             return Probed(workload, sum(spent), trouble=(str(error),))
-        self._windows_s[workload] = protocol.window_s
+        self._windows_s[workload] = protocol.measure.window_s
         found = self.promised.judge(measured, protocol)
         return Probed(workload, sum(spent) or _length_s(measured), found.verdicts, found.trouble, found.unseen)
 
@@ -232,10 +232,10 @@ class Explorer:
 
     def _confirming(self, workload: Workload) -> Protocol:
         """Return the protocol of a second measurement: one that needed a longer window needs it again."""
-        window_s = max(self.protocol.window_s, self._windows_s[workload])
+        window_s = max(self.protocol.measure.window_s, self._windows_s[workload])
         rule = self.protocol.visits
         visits = rule and replace(rule, cell_s=max(rule.cell_s, window_s))
-        return replace(self.protocol, window_s=window_s, visits=visits)
+        return replace(self.protocol, measure=replace(self.protocol.measure, window_s=window_s), visits=visits)
 
     def _simplest(self) -> Workload | None:
         """Return the simplest workload that looks broken and has not been confirmed or cleared."""

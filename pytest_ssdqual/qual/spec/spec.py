@@ -369,7 +369,7 @@ def load(path_or_name: str | Path) -> Spec:
     """Read a spec: the path of a TOML file, or the name of a shipped one. ``SpecError`` with every error."""
     name, content = toml.read(path_or_name, FOLDER, SpecError)
 
-    return _spec(name, toml.checked(SpecDocument, name, content, SpecError))
+    return _spec(name, toml.checked(SpecDocument.model_validate, name, content, SpecError))
 
 
 def json_schema() -> dict[str, object]:

@@ -32,10 +32,10 @@ from pytest_ssdqual.qual.units import (
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from pydantic import BaseModel, GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema, ErrorDetails
 
-    ModelT = TypeVar("ModelT", bound=BaseModel)
+    CheckedT = TypeVar("CheckedT")
 
 
 #: Largest document: the largest shipped data sheet has 40 kB, so a much larger file is something else, or endless.
@@ -127,14 +127,23 @@ def _find(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> 
     return resources.files("pytest_ssdqual").joinpath(folder, f"{named}.toml")
 
 
-def checked(model: type[ModelT], name: str, content: dict[str, object], error: type[DocumentError]) -> ModelT:
-    """Validate the content as ``model``; ``error`` with all errors at once."""
+def checked(
+    validate: Callable[[object], CheckedT],
+    name: str,
+    content: dict[str, object],
+    error: type[DocumentError],
+    errors: Sequence[str] = (),
+) -> CheckedT:
+    """Validate the content by a model of pydantic; ``error`` with all errors at once, ``errors`` among them."""
     from pydantic import ValidationError
 
     try:
-        return model.model_validate(content)
+        document = validate(content)
     except ValidationError as failure:
-        raise error(name, [sentence(_in_toml(each)) for each in failure.errors()]) from failure
+        raise error(name, [*errors, *(sentence(_in_toml(each)) for each in failure.errors())]) from failure
+    if errors:
+        raise error(name, errors)
+    return document
 
 
 def _in_toml(detail: ErrorDetails) -> ErrorDetails:
