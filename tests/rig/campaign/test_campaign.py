@@ -379,11 +379,12 @@ def test_workloads_whose_tails_are_asked_for_have_longer_windows_on_every_array(
 
 def test_a_rhythm_is_named_where_it_keeps_a_window_from_being_steady(rig: Rig) -> None:
     rig.series = [[1000] + [1300 if second % 20 < 10 else 700 for second in range(100)]]
-    long = {"measure": MeasureRule(1, 100, 1, 2), "steady": SteadyRule(window=10)}
+    long = MeasureRule(1, 100, 1, 2)
+    tens = SteadyRule(window=10)
     with pytest.raises(InvalidMeasurement, match=r"is not steady at 1,000 IOPS .*; it repeats every 20\.?\d* s \(±"):
-        campaign(rig, precondition=NONE, **long).measure(RAID5X3, READ)
+        campaign(rig, precondition=NONE, measure=long, steady=tens).measure(RAID5X3, READ)
     with pytest.raises(InvalidMeasurement, match=r"did not settle within 100 s .*; it repeats every 20\.?\d* s \(±"):
-        campaign(rig, precondition=PreconditionRule(100, 100), **long).measure(RAID5X3, WRITE)
+        campaign(rig, precondition=PreconditionRule(100, 100), measure=long, steady=tens).measure(RAID5X3, WRITE)
 
 
 def test_repeats_are_judged_together(rig: Rig) -> None:
