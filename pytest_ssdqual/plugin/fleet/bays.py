@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 #: Number of bays that are opened at once; opening is mostly waiting for machines.
 AT_ONCE = 16
 ANOTHER = "another bay of the run was refused"
+#: Number of bays with a summary of their own; the page has all.
+MOST_SHOWN = 12
 
 
 def open_all(starts: Sequence[BayStart], folder: Path) -> None:
@@ -169,10 +171,6 @@ def _refuse(starts: Sequence[BayStart], reason: str) -> None:
     for each in starts:
         with suppress(JournalError):  # what stopped the run is the error to report
             each.refuse(reason)
-
-
-#: Number of bays with a summary of their own; the page has all.
-MOST_SHOWN = 12
 
 
 @dataclass(slots=True)

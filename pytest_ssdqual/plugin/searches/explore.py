@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 #: hypothesis draws many workloads twice, and most in vain if the spec has few promises. A draw takes about a
 #: millisecond; after ``MOST_IN_VAIN`` draws without a new workload the search ends.
 MOST_DRAWN, MOST_IN_VAIN = 1_000_000, 2_000
+#: Subfolder of the run folder.
+FOLDER = "explore"
 
 
 class SearchEnded(BaseException):
@@ -312,10 +314,6 @@ def draw(
 def _length_s(measured: Measured) -> float:
     """Return the duration of a measurement of an earlier session: that of its processes."""
     return sum(run.intervals[-1].end_s for run in measured.runs if run.intervals)
-
-
-#: Subfolder of the run folder.
-FOLDER = "explore"
 
 
 class Explore:

@@ -25,6 +25,8 @@ COMPRESSIBLE_PERCENTS, DEDUPE_PERCENTS = (0, 50, 90), (0, 50)
 
 #: Value of one dimension.
 Value = int | str
+#: Length of the second attempt, in multiples of the first.
+LONGER = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +169,6 @@ def probing(protocol: Protocol) -> Protocol:
     usual_s = min(protocol.measure.window_s, max(LONGEST_PROBE_S, protocol.steady.window))
     window_s = protocol.explore.measurement_s or usual_s
     return replace(protocol, visits=None, measure=replace(protocol.measure, window_s=window_s, attempts=1, repeats=1))
-
-
-#: Length of the second attempt, in multiples of the first.
-LONGER = 5
 
 
 def longer(probing: Protocol) -> Protocol:

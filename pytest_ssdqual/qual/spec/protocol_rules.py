@@ -14,6 +14,20 @@ from pytest_ssdqual.qual.raid.law import NEAR, Striping
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, Seconds, Throughput, quoted
 from pytest_ssdqual.qual.units import format_size, parse_size
 
+#: Place of md's write-intent bitmap.
+Bitmap = Literal["none", "internal"]
+#: State of the drives' volatile write caches during a run: as they are, or switched where the drive lets it.
+WriteCacheRule = Literal["as found", "on", "off"]
+AS_FOUND: WriteCacheRule = "as found"
+#: Value of a setting that the program chooses by itself.
+AUTO: Literal["auto"] = "auto"
+#: Least ``integrity.member``: room for all regions of the widest stripes.
+LEAST_MEMBER_BYTES = 16 << 20
+#: Shortest cell for acceptance, seconds: its first ten are compared with the rest.
+LEAST_CELL_S = 20.0
+#: Cells of a workload in each visit.
+CellCounts = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(strict=False)]
+
 
 @dataclass(frozen=True, slots=True)
 class Fill:
@@ -89,10 +103,6 @@ class SteadyRule:
     slope_percent: Percent = 10.0
 
 
-#: Place of md's write-intent bitmap.
-Bitmap = Literal["none", "internal"]
-
-
 def _power_of_two(chunk: str) -> str:
     size = parse_size(chunk)
     if size < 4096 or size & (size - 1):
@@ -117,14 +127,6 @@ class ArraySettings:
     @property
     def striping(self) -> Striping:
         return Striping(parse_size(self.chunk), self.raid10_layout)
-
-
-#: State of the drives' volatile write caches during a run: as they are, or switched where the drive lets it.
-WriteCacheRule = Literal["as found", "on", "off"]
-AS_FOUND: WriteCacheRule = "as found"
-
-#: Value of a setting that the program chooses by itself.
-AUTO: Literal["auto"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +210,6 @@ class ExploreRule:
     confirmations: Annotated[int, Field(ge=1, le=100)] = 3
 
 
-#: Least ``integrity.member``: room for all regions of the widest stripes.
-LEAST_MEMBER_BYTES = 16 << 20
-
-
 def _member_bytes(text: str) -> int:
     size = parse_size(text)
     if size < LEAST_MEMBER_BYTES or size % (1 << 20):
@@ -249,12 +247,6 @@ class VerdictRule:
     indifference_percent: Annotated[Percentage, Field(alias="indifference", le=50)] = 1.0
     #: Correction for many claims in one run: ``none`` or ``bonferroni`` (of failures only).
     family: Literal["none", "bonferroni"] = "none"
-
-
-#: Shortest cell for acceptance, seconds: its first ten are compared with the rest.
-LEAST_CELL_S = 20.0
-#: Cells of a workload in each visit.
-CellCounts = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(strict=False)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,23 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
+__all__ = [
+    "DataSheetValue",
+    "Promise",
+    "Published",
+    "Relation",
+    "Spec",
+    "SpecError",
+    "default",
+    "find_by_model",
+    "json_schema",
+    "load",
+    "shipped",
+]
+
+FOLDER = "specs"
+DEFAULT = "default"
+
 
 class Product(Strict):
     """Table ``product``: identity of the product."""
@@ -97,24 +114,6 @@ class SpecDocument(Strict):
     promise: Annotated[
         list[Annotated[Promise, TABLE]], Field(description="What is promised; the first that matches decides")
     ] = Field(default_factory=list)
-
-
-__all__ = [
-    "DataSheetValue",
-    "Promise",
-    "Published",
-    "Relation",
-    "Spec",
-    "SpecError",
-    "default",
-    "find_by_model",
-    "json_schema",
-    "load",
-    "shipped",
-]
-
-FOLDER = "specs"
-DEFAULT = "default"
 
 
 class SpecError(toml.DocumentError):

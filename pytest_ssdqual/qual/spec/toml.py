@@ -42,6 +42,12 @@ if TYPE_CHECKING:
 LARGEST_BYTES = 4 << 20
 #: Limits of an error message, which may name all possible values.
 ERROR_CHARACTERS, MOST_ERRORS = 2000, 100
+#: Patterns for editors; looser than the parsers, which validate and have the better messages.
+NUMBER = r"^\s*[0-9.,]+\s*"
+SIZE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*$"
+TIME = rf"{NUMBER}(ns|us|µs|μs|ms|s|m|min|h|d)\s*$"
+LATENCY = rf"{NUMBER}(ns|us|µs|μs|ms|s)\s*$"
+RATE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*/s$"
 
 
 class DocumentError(ValueError):
@@ -150,14 +156,6 @@ def _in_toml(detail: ErrorDetails) -> ErrorDetails:
     """Return the error with TOML's word for a dictionary or an instance of a class."""
     is_table = detail["type"] in {"dataclass_type", "dict_type", "model_type"}
     return {**detail, "msg": "Input should be a table"} if is_table else detail
-
-
-#: Patterns for editors; looser than the parsers, which validate and have the better messages.
-NUMBER = r"^\s*[0-9.,]+\s*"
-SIZE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*$"
-TIME = rf"{NUMBER}(ns|us|µs|μs|ms|s|m|min|h|d)\s*$"
-LATENCY = rf"{NUMBER}(ns|us|µs|μs|ms|s)\s*$"
-RATE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*/s$"
 
 
 def quoted(parse: Callable[[str], float]) -> Callable[[object], float]:

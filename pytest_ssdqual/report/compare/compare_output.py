@@ -44,6 +44,29 @@ SCATTER = (
     "An interval covers the variation within its run. Runs of the same drive also differ from each other, which two "
     "runs do not show: repeat a run to measure it, and give it with --run-to-run."
 )
+#: Maximum number of rows of the chart; the table has all.
+MOST_ROWS = 40
+#: Maximum number of rows of a page's table; a full run has thousands of figures.
+MOST_LISTED = 1000
+#: Series of the palette by kind of change.
+SERIES = {
+    ChangeKind.WORSE: 1, ChangeKind.WORSE_ALONE: 1, ChangeKind.WORSE_READ: 1,
+    ChangeKind.BETTER: 2, ChangeKind.BETTER_ALONE: 2, ChangeKind.BETTER_READ: 2,
+    ChangeKind.OPEN: 7,
+}  # fmt: skip
+LOOK = RatioLook("times the first run", 0.2, 3.1, name_characters=40, line_width=1.4, marker_size=4.5)
+
+SCHEMA = 1
+#: Characters of a cell of a CSV file, as of a workbook: the serial numbers of a whole rack are one cell.
+CELL_CHARACTERS = 32_000
+#: Characters that begin a formula in spreadsheets, also after blanks and as full-width characters.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+COLUMNS = (
+    "run", "against", "claim", "geometry", "workload", "about", "group", "unit", "first", "first_low", "first_high",
+    "now", "now_low", "now_high", "ratio", "ratio_low", "ratio_high", "confidence", "shown", "p_value", "is_reading",
+    "drives_paired", "drive",
+)  # fmt: skip
 
 
 def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[TextLine]:
@@ -191,19 +214,6 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-#: Maximum number of rows of the chart; the table has all.
-MOST_ROWS = 40
-#: Maximum number of rows of a page's table; a full run has thousands of figures.
-MOST_LISTED = 1000
-#: Series of the palette by kind of change.
-SERIES = {
-    ChangeKind.WORSE: 1, ChangeKind.WORSE_ALONE: 1, ChangeKind.WORSE_READ: 1,
-    ChangeKind.BETTER: 2, ChangeKind.BETTER_ALONE: 2, ChangeKind.BETTER_READ: 2,
-    ChangeKind.OPEN: 7,
-}  # fmt: skip
-LOOK = RatioLook("times the first run", 0.2, 3.1, name_characters=40, line_width=1.4, marker_size=4.5)
-
-
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
     """A ratio with its label."""
@@ -308,19 +318,6 @@ def _drawn(found: Comparison) -> str:
 def _drawn_ratio(y: int, row: ComparedRow) -> DrawnRatio:
     ratio = row.pair.change.ratio
     return DrawnRatio(y, ratio.value, ratio.low, ratio.high, ", ".join((row.name, *_numbers(row.pair))))
-
-
-SCHEMA = 1
-#: Characters of a cell of a CSV file, as of a workbook: the serial numbers of a whole rack are one cell.
-CELL_CHARACTERS = 32_000
-#: Characters that begin a formula in spreadsheets, also after blanks and as full-width characters.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-
-COLUMNS = (
-    "run", "against", "claim", "geometry", "workload", "about", "group", "unit", "first", "first_low", "first_high",
-    "now", "now_low", "now_high", "ratio", "ratio_low", "ratio_high", "confidence", "shown", "p_value", "is_reading",
-    "drives_paired", "drive",
-)  # fmt: skip
 
 
 def record(found: Comparison) -> dict[str, object]:

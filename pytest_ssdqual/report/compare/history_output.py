@@ -29,6 +29,14 @@ COLUMNS = (
     "run", "started", "model", "firmware", "protocol", "machine", "claim", "geometry", "workload", "unit", "value",
     "low", "high", "confidence", "n", "counts", "outcome",
 )  # fmt: skip
+#: What an axis counts in, and its name.
+SCALES = {
+    Unit.NANOSECONDS: (1e3, "µs"),
+    Unit.BYTES_PER_SECOND: (1e6, "MB/s"),
+    Unit.RATIO: (1.0, "times"),
+    Unit.COUNT: (1.0, "I/Os"),
+    Unit.CELSIUS: (1.0, "°C"),
+}
 
 
 def table(found: FigureHistory, width: int = 80) -> list[TextLine]:
@@ -181,16 +189,6 @@ def _cells(found: FigureHistory, point: HistoryPoint, estimate: Estimate) -> tup
         key.geometry, key.workload, estimate.unit.value, estimate.value, estimate.low, estimate.high,
         estimate.confidence, estimate.n, point.counts, point.figure.outcome,
     )  # fmt: skip
-
-
-#: What an axis counts in, and its name.
-SCALES = {
-    Unit.NANOSECONDS: (1e3, "µs"),
-    Unit.BYTES_PER_SECOND: (1e6, "MB/s"),
-    Unit.RATIO: (1.0, "times"),
-    Unit.COUNT: (1.0, "I/Os"),
-    Unit.CELSIUS: (1.0, "°C"),
-}
 
 
 def svg(found: FigureHistory) -> str:

@@ -51,6 +51,23 @@ OURS = "pytest-ssdqual"
 
 #: Kinds of records that begin a session, or come before its beginning.
 BEGINNINGS = ("run_started", "run_resumed", "resume_refused", "leftovers_removed")
+#: Keys of a verdict's record that are its result; the others are about its subject, or follow from these.
+RESULT = (
+    "value",
+    "low",
+    "high",
+    "n",
+    "unit",
+    "confidence",
+    "is_reading",
+    "basis",
+    "wider",
+    "limit",
+    "direction",
+    "source",
+    "outcome",
+    EXPECTED,
+)
 
 
 def _is_beginning(record: Record) -> bool:
@@ -209,25 +226,6 @@ class Past:
     @property
     def _drives(self) -> tuple[Drive, ...]:
         return self.manifest.bays[0].drives
-
-
-#: Keys of a verdict's record that are its result; the others are about its subject, or follow from these.
-RESULT = (
-    "value",
-    "low",
-    "high",
-    "n",
-    "unit",
-    "confidence",
-    "is_reading",
-    "basis",
-    "wider",
-    "limit",
-    "direction",
-    "source",
-    "outcome",
-    EXPECTED,
-)
 
 
 class Verdicts:

@@ -19,6 +19,9 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, SCHEMA, OtherSchema, require_schema
 
+#: Kinds of records that hold evidence.
+JUDGED = ("verdict", "observation")
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -215,10 +218,6 @@ def _parse(line: bytes, file: Path) -> Record | None:
         return None
     require_schema(file, schema)
     return Record(kind, time, facts)
-
-
-#: Kinds of records that hold evidence.
-JUDGED = ("verdict", "observation")
 
 
 @dataclass(frozen=True, slots=True)

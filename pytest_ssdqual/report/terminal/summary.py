@@ -43,6 +43,8 @@ HEAD = ("", "", "measured", "interval", "limit", "margin")
 INTERVAL = HEAD.index("interval")
 #: Kinds of evidence with a section of their own, remarks included.
 APART = (About.LOOP, *CONCLUDED)
+#: Maximum length of a line; models of a whole rack are one line.
+LINE_CHARACTERS = 10_000
 
 
 def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[TextLine]:
@@ -151,10 +153,6 @@ def _summary(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     rehearsed = sorted({each.protocol for each in evidence if not each.acceptance})
     if rehearsed:
         yield TextLine(f"not for acceptance: protocol {', '.join(rehearsed)}", ("yellow", "bold"))
-
-
-#: Maximum length of a line; models of a whole rack are one line.
-LINE_CHARACTERS = 10_000
 
 
 class TerminalWriter(Protocol):

@@ -37,6 +37,15 @@ CONCLUDED = (About.LOT, About.SEARCH)
 #: Maximum number of sources that are named.
 SOURCES = 3
 
+OF_SERIES = ("", "IOPS", "mean latency", "published", "ours", "published", "ours")
+OF_SATURATION = ("", "fresh IOPS", "cliff after", "settled IOPS", "from", "written in all")
+#: Threads and depth at the end of an id, which profiles have, too.
+_LOAD = re.compile(r"_(?:t(\d+)x)?qd(\d+)$")
+#: Sign after the figure of a drive that failed or is inconclusive.
+SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?"}
+#: Minimum length of a shortened serial number.
+SHORTEST = 4
+
 
 def beside(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     """Yield a block of published and measured figures for each claim."""
@@ -72,10 +81,6 @@ def stated(published: Published | None) -> str:
     if published is None:
         return ""
     return f"{'~' if published.approximate else ''}{figure(published.value, published.unit)}"
-
-
-OF_SERIES = ("", "IOPS", "mean latency", "published", "ours", "published", "ours")
-OF_SATURATION = ("", "fresh IOPS", "cliff after", "settled IOPS", "from", "written in all")
 
 
 def series(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
@@ -212,10 +217,6 @@ def _place(name: str) -> CellPlace:
     )
 
 
-#: Threads and depth at the end of an id, which profiles have, too.
-_LOAD = re.compile(r"_(?:t(\d+)x)?qd(\d+)$")
-
-
 def _load_place(name: str) -> CellPlace:
     """Return depth and threads of a cell: ``QD32`` and ``TC4``."""
     found = _LOAD.search(name)
@@ -234,12 +235,6 @@ def conclusions(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
                 yield from paragraph(remark, width, first=INDENT, rest=INDENT * 2)
             shown.add(remark)
         yield TextLine("")
-
-
-#: Sign after the figure of a drive that failed or is inconclusive.
-SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?"}
-#: Minimum length of a shortened serial number.
-SHORTEST = 4
 
 
 def members(evidence: Sequence[Evidence]) -> Iterator[Grid]:

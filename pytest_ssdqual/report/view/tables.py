@@ -24,6 +24,20 @@ ARRAY = re.compile(r"(?P<level>[a-z]+\d*)x(?P<width>\d+)(?P<state>-.*)?")
 WORKLOAD = re.compile(
     r"(?P<rw>[a-z+]+\d*)_(?P<bs>\d+[kmgt]?)(?P<more>(?:_[a-z]+\d*[kmg]?)*)_(?:t(?P<t>\d+)x)?qd(?P<qd>\d+)"
 )
+#: Colours of pytest's TerminalWriter.
+COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.PASS: "green"}
+#: Shown instead of the figure, as such a claim has a row of its own elsewhere.
+MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?"}
+#: Outcomes, the worst first.
+SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
+INDENT = "  "
+#: Characters of a margin in a grid.
+NARROW = 9
+NO_BREAK = "\N{NO-BREAK SPACE}"
+#: Share of all their workloads that claims must have in common to be shown in one grid.
+SHARED_ROWS = 0.25
+
+GAP = "  "
 
 
 def sorting(evidence: Evidence) -> tuple[object, ...]:
@@ -66,20 +80,6 @@ def workload_order(name: str) -> tuple[str, int, str, int, int, str]:
         kind, _, depth = name.rpartition("qd")
         return (kind, 0, "", 0, int(depth) if depth.isdecimal() else 0, name)
     return (found["rw"], parse_size(found["bs"]), found["more"], int(found["t"] or 0), int(found["qd"]), name)
-
-
-#: Colours of pytest's TerminalWriter.
-COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.PASS: "green"}
-#: Shown instead of the figure, as such a claim has a row of its own elsewhere.
-MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?"}
-#: Outcomes, the worst first.
-SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
-INDENT = "  "
-#: Characters of a margin in a grid.
-NARROW = 9
-NO_BREAK = "\N{NO-BREAK SPACE}"
-#: Share of all their workloads that claims must have in common to be shown in one grid.
-SHARED_ROWS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,9 +360,6 @@ def bounded(columns: tuple[str, ...], rows: Sequence[TableRow], caption: str, mo
     left = len(rows) - most
     note = f"{left:,} more {'row is' if left == 1 else 'rows are'} left out: {where}." if left > 0 else ""
     return Table(columns, tuple(rows[:most]), caption, note)
-
-
-GAP = "  "
 
 
 def text_table(table: Table, width: int, colours: Sequence[tuple[str, ...]] = ()) -> Iterator[TextLine]:

@@ -25,6 +25,8 @@ MOST_DOCUMENTS = 480
 
 #: fio prints a line for each failed job. More lines than this add nothing.
 MOST_MESSAGES = 1000
+#: A file as a whole, or in pieces: 12 minutes of 24 drives with a status every second are 2 GB.
+Output = bytes | Iterable[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +201,6 @@ class StatusReader:
             for index, each in enumerate(stored[:-1]):
                 if (index + 1) % self._every:
                     stored[index] = each.without_counters()
-
-
-#: A file as a whole, or in pieces: 12 minutes of 24 drives with a status every second are 2 GB.
-Output = bytes | Iterable[bytes]
 
 
 def read(output: Output, most: int | None = None) -> StatusReader:

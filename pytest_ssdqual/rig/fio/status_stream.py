@@ -31,6 +31,11 @@ LONGEST = 32 << 20
 OF_JSON = ("", " ", "{", "}")
 
 Piece = dict[str, Any] | str
+#: Name that ``jobs`` gives to the first section of each of several drives; fio names the group by it.
+DRIVE = re.compile(r"drive-(\d{1,9})(?:-\w+)*", re.ASCII)
+WAYS = ("read", "write")
+#: fio's buckets end at 17 s; its counters have 64 bits.
+LARGEST_COUNT = 2**63
 
 
 class Splitter:
@@ -130,13 +135,6 @@ def _decoded(text: str, position: int, end: int) -> tuple[dict[str, Any], int]:
 
 def _lines(text: str) -> list[str]:
     return [safe_text.line(line) for line in text.splitlines() if line.strip()]
-
-
-#: Name that ``jobs`` gives to the first section of each of several drives; fio names the group by it.
-DRIVE = re.compile(r"drive-(\d{1,9})(?:-\w+)*", re.ASCII)
-WAYS = ("read", "write")
-#: fio's buckets end at 17 s; its counters have 64 bits.
-LARGEST_COUNT = 2**63
 
 
 class OddShape(ValueError):

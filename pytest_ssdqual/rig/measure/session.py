@@ -21,6 +21,11 @@ from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 from pytest_ssdqual.rig.observe.live_stats import Live
 from pytest_ssdqual.rig.observe.open_files import Users
 
+#: Is called with the current step and its estimated seconds.
+Progress = Callable[[str, float], None]
+#: Is called with the result of a look, and the seconds by which the measurement exceeds its plan.
+Looked = Callable[[str], None]
+
 
 class Logbook(Interface):
     """Records what is done; the journal implements it."""
@@ -32,12 +37,6 @@ class Logbook(Interface):
     def keep(self, name: str, data: bytes) -> str:
         """Store raw evidence under ``name``; return its name in the run folder."""
         ...
-
-
-#: Is called with the current step and its estimated seconds.
-Progress = Callable[[str, float], None]
-#: Is called with the result of a look, and the seconds by which the measurement exceeds its plan.
-Looked = Callable[[str], None]
 
 
 class BudgetSpent(RigError):

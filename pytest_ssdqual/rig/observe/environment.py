@@ -47,6 +47,12 @@ UPTIME = re.compile(r"\d{1,12}(?:\.\d+)?", re.ASCII)
 LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
 #: Resolution of the uptime.
 TICK_S = 0.01
+#: Deadline of a reading: the kernel gives an admin command of NVMe a minute before it resets the drive.
+LOOK_S = 150.0
+
+SCRIPT = "".join(
+    (kernel_log.SCRIPT, scripts.text("placement.sh"), open_files.FUNCTIONS, scripts.text("environment.sh"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +189,6 @@ def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
         if set(LINK) <= set(sysfs)
     ]  # fmt: skip
     return min(links, key=lambda link: link.share, default=None)
-
-
-#: Deadline of a reading: the kernel gives an admin command of NVMe a minute before it resets the drive.
-LOOK_S = 150.0
-
-SCRIPT = "".join(
-    (kernel_log.SCRIPT, scripts.text("placement.sh"), open_files.FUNCTIONS, scripts.text("environment.sh"))
-)
 
 
 class When(StrEnum):
