@@ -288,7 +288,7 @@ def compare(given: argparse.Namespace) -> int:
     if given.json:
         _print_json(compare_output.record(found))
     elif given.csv:
-        sys.stdout.write(compare_output.csv_text(compare_output.COLUMNS, compare_output.rows(found)))
+        sys.stdout.write(compare_output.csv(found))
     else:
         write_lines(compare_output.table(found, _width(), every=given.all))
     if refused:

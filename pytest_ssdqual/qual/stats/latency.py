@@ -335,7 +335,6 @@ def shortest_s(per_hour: float, level: float) -> float:
 class Exceedance:
     """I/Os slower than a limit in one measurement, and the interval of their rate."""
 
-    limit_ns: float
     #: I/Os that are slower, and those that may be, because the limit lies inside their bucket.
     ios: int
     possible_ios: int
@@ -373,7 +372,6 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
     hits, possible = ([each > limit_ns for each in ends] for ends in (lows, highs))
     hit, possible_hit, hours = sum(hits), sum(possible), seconds / 3600
     return Exceedance(
-        limit_ns=limit_ns,
         ios=_surely_above(latency, limit_ns),
         possible_ios=latency.count_above(limit_ns),
         hit=hit,

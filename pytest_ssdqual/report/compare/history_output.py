@@ -12,10 +12,11 @@ from pytest_ssdqual.qual.detect.trend import FEWEST, FEWEST_FOR_STEP, LevelStep,
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
-from pytest_ssdqual.report.compare.compare_output import csv_text, estimate_record
+from pytest_ssdqual.report.compare.compare_output import estimate_record
 from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
+from pytest_ssdqual.report.view.csv_table import csv_text
 from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph, text_table
 
 if TYPE_CHECKING:

@@ -23,14 +23,11 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
 from pytest_ssdqual.report.run_summary import causes
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict
+from pytest_ssdqual.report.view.grid import COLOUR, MARK, draw, grids
 from pytest_ssdqual.report.view.sections import CONCLUDED, beside, conclusions, loops, members, saturations, series
 from pytest_ssdqual.report.view.tables import (
-    COLOUR,
     INDENT,
-    MARK,
     TextLine,
-    draw,
-    grids,
     label,
     margin,
     paragraph,

@@ -14,18 +14,14 @@ from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
+from pytest_ssdqual.report.view.grid import COLOUR, MARK, Grid, rows, shown
 from pytest_ssdqual.report.view.tables import (
-    COLOUR,
     INDENT,
-    MARK,
-    Grid,
     Table,
     TextLine,
     figure,
     label,
     paragraph,
-    rows,
-    shown,
     sorting,
     span,
     text_table,

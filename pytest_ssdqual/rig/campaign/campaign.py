@@ -127,11 +127,6 @@ class Campaign:
                 self.allowed(step, ())  # before hours for the others
         return tuple(cast(Measured, self._result(step)) for step in steps)
 
-    def known(self, geometry: Geometry, workload: Workload) -> Measured | None:
-        """Return the result of a workload on an array if this session has it; measures nothing."""
-        step = CampaignStep(StepKind.MEASURED, geometry, workload)
-        return cast(Measured, self.cache[step]) if step in self.cache and not self.cache.failure(step) else None
-
     def member(self, workload: Workload) -> Measured:
         """Return the workload on all bare drives side by side, as measured before any array.
 

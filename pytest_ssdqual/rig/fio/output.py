@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.fio import intervals as counters
 from pytest_ssdqual.rig.fio import status_stream
 from pytest_ssdqual.rig.fio.intervals import IoDirection, Snapshot
-from pytest_ssdqual.rig.fio.status_stream import DiskUse, OddShape, Splitter
+from pytest_ssdqual.rig.fio.status_stream import OddShape, Splitter
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 #: Limit of the documents that are stored of a fill: a document of a drive with 500 bins takes 9 kB, so those of 24
@@ -51,7 +51,6 @@ class FioResult:
     error: int
     user_percent: float
     system_percent: float
-    disks: tuple[DiskUse, ...]
     #: Lines of text between the documents.
     messages: tuple[str, ...]
     parts: tuple[tuple[Interval, ...], ...] = ()
@@ -233,7 +232,6 @@ def _result(snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Seque
         engine=ended.engine,
         user_percent=ended.user_percent,
         system_percent=ended.system_percent,
-        disks=ended.disks,
         messages=tuple(messages),
         parts=tuple(parts) if len(parts) > 1 else (),
         reports=tuple(counters.reports(snapshots)),

@@ -146,7 +146,8 @@ def test_what_is_undecided_at_the_last_look_ends_with_what_is_known(rig: Rig) ->
     rig.run()
     ending = rig.endings[STEPS[0]]
     assert isinstance(ending, Measured)
-    assert ending.is_last
+    assert ending.visited
+    assert ending.visited.is_last
     looks = [facts for kind, facts in rig.notes if kind == "looked" and facts["geometry"] == "raid5x4"]
     assert [each["decided"] for each in looks if each["workload"] == str(READ)] == [False, False]
 
@@ -229,7 +230,8 @@ def test_time_that_ends_within_a_round_leaves_what_is_known(rig: Rig) -> None:
     ending = rig.endings[STEPS[2]]
     assert cells_of(ending) == (2, 1), "the second array has no time for a third visit"
     assert isinstance(ending, Measured)
-    assert ending.is_last
+    assert ending.visited
+    assert ending.visited.is_last
 
 
 def test_drives_side_by_side_that_are_left_out_begin_anew(rig: Rig) -> None:
