@@ -414,6 +414,7 @@ def merge(given: argparse.Namespace) -> None:
 def spec(given: argparse.Namespace) -> None:
     """``ssdqual spec --check FILE`` and ``ssdqual spec --from RUN -o FILE``."""
     from pytest_ssdqual.qual.spec import spec as specs
+    from pytest_ssdqual.qual.spec.toml import DocumentError
     from pytest_ssdqual.report.data_sheet import explain
 
     if bool(given.run) is not bool(given.output):
@@ -422,7 +423,7 @@ def spec(given: argparse.Namespace) -> None:
         if given.run:
             _write_spec(given)
         write_lines(explain.lines(specs.load(given.output or given.check)))
-    except specs.SpecError as error:
+    except DocumentError as error:
         raise Refused(str(error)) from error
 
 

@@ -112,7 +112,7 @@ def format_size(size: int) -> str:
 
 def format_capacity(size: int) -> str:
     """Decimal, three digits, as on the label: ``480 GB``."""
-    return _scaled(size, 1000, ("B", "kB", "MB", "GB", "TB", "PB"))
+    return _scaled(size, ("B", "kB", "MB", "GB", "TB", "PB"))
 
 
 def _parse_time_ns(text: str, kind: str, example: str, longest: int = max(_NS.values())) -> Decimal:
@@ -171,7 +171,7 @@ def format_clock(seconds: float) -> str:
 
 def format_latency(latency_ns: float) -> str:
     """``812 µs``, ``1.42 ms``, ``2.1 s``; three digits."""
-    return _scaled(latency_ns, 1000, _TIMES)
+    return _scaled(latency_ns, _TIMES)
 
 
 def format_value(value: float, unit: Unit, more: int = 0) -> str:
@@ -180,9 +180,9 @@ def format_value(value: float, unit: Unit, more: int = 0) -> str:
     With ``more`` digits than three, except for times in minutes and hours.
     """
     if unit is Unit.NANOSECONDS:
-        return _scaled(value, 1000, _TIMES, more)
+        return _scaled(value, _TIMES, more)
     if unit is Unit.BYTES_PER_SECOND:
-        return _scaled(value, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"), more)
+        return _scaled(value, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"), more)
     if unit is Unit.PERCENT:
         return f"{value:.{1 + more}f} %" if math.isfinite(value) else "∞ %"
     if unit is Unit.RATIO:
@@ -227,13 +227,13 @@ def format_difference(value: float, reference: float, unit: Unit) -> str:
     return f"{100 * difference / abs(reference):.1f} %"
 
 
-def _scaled(value: float, base: int, names: tuple[str, ...], more: int = 0) -> str:
+def _scaled(value: float, names: tuple[str, ...], more: int = 0) -> str:
     if not math.isfinite(value):
         return f"∞ {names[-1]}"
     step = 0
     # 999.6 prints as 1000 with three digits: take the next name before that happens.
-    while abs(value) >= base - 0.5 and step < len(names) - 1:
-        value /= base
+    while abs(value) >= 999.5 and step < len(names) - 1:
+        value /= 1000
         step += 1
     return f"{_digits(value, more)} {names[step]}"
 

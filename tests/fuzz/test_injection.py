@@ -20,6 +20,7 @@ from pytest_ssdqual.plugin.options.device_address import parse_devices
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.toml import DocumentError
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, fill, measurement
 from pytest_ssdqual.rig.machine.channel import Channel
@@ -109,7 +110,7 @@ def test_a_protocol_cannot_smuggle_options(tmp_path_factory: pytest.TempPathFact
 def loaded(file: Path) -> tuple[Protocol | None, str]:
     try:
         return protocols.load(file), ""
-    except protocols.ProtocolError as error:
+    except DocumentError as error:
         return None, str(error)
 
 

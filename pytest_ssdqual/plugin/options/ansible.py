@@ -185,7 +185,7 @@ def _table(host: str, name: str, variables: Variables, groups: Sequence[str]) ->
         "smart_type": variables.get("ssd_smart_type") or [],
     }
     try:
-        return toml.checked(BayTable.model_validate, host, content, toml.DocumentError)
+        return toml.checked(BayTable.model_validate, host, content)
     except toml.DocumentError as error:
         # Name the inventory's variables: the key devices of a bay is ssd_devices of a host.
         errors = [f"ssd_{each}" if each.startswith(KEYS) else each for each in error.errors]

@@ -61,10 +61,6 @@ class InventoryDocument(Strict):
     bay: Annotated[list[BayTable], Field(max_length=MOST_BAYS)]
 
 
-class InventoryError(toml.DocumentError):
-    """An inventory that cannot be used."""
-
-
 def load(path: Path) -> tuple[BayRequest, ...]:
     """Read the bays of a file; raise ``pytest.UsageError`` with all errors."""
     try:
@@ -76,7 +72,7 @@ def load(path: Path) -> tuple[BayRequest, ...]:
 def read(path: Path) -> tuple[BayRequest, ...]:
     """Read the bays of a file; raise ``DocumentError`` with all errors."""
     if path.exists() and not path.is_file():
-        raise InventoryError(path.name, ["is not a regular file; a run reads its inventory more than once"])
+        raise toml.DocumentError(path.name, ["is not a regular file; a run reads its inventory more than once"])
     written = toml.text(path, "")
     kind = kind_of(path.name, written)
     if kind == "toml":
@@ -85,7 +81,7 @@ def read(path: Path) -> tuple[BayRequest, ...]:
         found = ansible.tables(path, written, kind)
     bays = [(where, _asked(path, table)) for where, table in found]
     if errors := [*_too_many(len(bays)), *_no_files(bays), *_twice(bays)]:
-        raise InventoryError(path.name, errors)
+        raise toml.DocumentError(path.name, errors)
     return tuple(_numbered(bay for _, bay in bays))
 
 
@@ -109,11 +105,11 @@ def kind_of(name: str, written: str) -> str:
 
 def _tables(name: str, written: str) -> Sequence[BayTable]:
     try:
-        content = toml.loads(name, written, InventoryError)
-        return toml.checked(InventoryDocument.model_validate, name, content, InventoryError).bay
-    except InventoryError as error:
+        content = toml.loads(name, written)
+        return toml.checked(InventoryDocument.model_validate, name, content).bay
+    except toml.DocumentError as error:
         keys = [*BayTable.model_fields, "bay"]
-        raise InventoryError(name, [_with_guess(each, keys) for each in error.errors]) from None
+        raise toml.DocumentError(name, [_with_guess(each, keys) for each in error.errors]) from None
 
 
 def _with_guess(error: str, keys: Sequence[str]) -> str:

@@ -62,7 +62,7 @@ class BayStart:
     @classmethod
     def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> BayStart:
         """Load the protocol, the spec, the baseline and the past run; raises ``pytest.UsageError``."""
-        protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
+        protocol = _protocol_of(settings)
         sheets.load(settings.specs)
         baseline, resumed = _baseline_of(settings), resume.asked_for(config, settings)
         return cls(config, settings, name, protocol, baseline, resumed)
@@ -243,11 +243,11 @@ def _require_baseline(run: Qualification) -> tuple[str, ...]:
     return tuple(baseline.remarks(run.present)) if baseline else ()
 
 
-def _load(load: Callable[[str], Any], name: str, option: str) -> Any:  # noqa: ANN401 (the loader's type)
+def _protocol_of(settings: Settings) -> Protocol:
     try:
-        return load(name)
+        return protocols.load(settings.protocol)
     except ValueError as error:
-        raise pytest.UsageError(f"{option}: {error}") from error
+        raise pytest.UsageError(f"--ssd-protocol: {error}") from error
 
 
 def _refuser(config: pytest.Config) -> Callable[[Any], list[str]]:

@@ -70,7 +70,7 @@ class Drift:
         return self.runs >= FEWEST
 
 
-def drift(figures: Sequence[float], confidence: float = CONFIDENCE) -> Drift:
+def drift(figures: Sequence[float]) -> Drift:
     """Analyse figures in the order of their runs; ValueError unless all are above zero."""
     if not all(0 < each < math.inf for each in figures):
         raise ValueError("a drift needs figures above zero")
@@ -78,8 +78,8 @@ def drift(figures: Sequence[float], confidence: float = CONFIDENCE) -> Drift:
     scatter = 100 * math.expm1(stdev(logs)) if len(logs) > 1 else None
     if len(logs) < FEWEST:
         return Drift(len(logs), scatter)
-    level = (1 - confidence) / 2
-    trend, step = _trend(logs, confidence), _step(logs)
+    level = (1 - CONFIDENCE) / 2
+    trend, step = _trend(logs), _step(logs)
     of_trend = math.log1p(trend.percent / 100)
     left = fmean(each - of_trend * index for index, each in enumerate(logs))
     around_trend = math.fsum((each - of_trend * index - left) ** 2 for index, each in enumerate(logs))
@@ -93,14 +93,14 @@ def drift(figures: Sequence[float], confidence: float = CONFIDENCE) -> Drift:
     )
 
 
-def _trend(logs: Sequence[float], confidence: float) -> Trend:
+def _trend(logs: Sequence[float]) -> Trend:
     from scipy.stats import kendalltau, theilslopes
 
     runs = range(len(logs))
     # The exact distribution holds only without ties; with them scipy corrects the variance of the normal one (D110).
     has_ties = len(set(logs)) < len(logs)
     p_value = float(kendalltau(runs, logs, method="asymptotic" if has_ties else "exact").pvalue)
-    slopes = theilslopes(logs, runs, confidence)
+    slopes = theilslopes(logs, runs, CONFIDENCE)
     ends = (float(each) for each in (slopes.slope, slopes.low_slope, slopes.high_slope))
     return Trend(1.0 if math.isnan(p_value) else p_value, *(100 * math.expm1(each) for each in ends))
 

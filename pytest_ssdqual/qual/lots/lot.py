@@ -213,16 +213,16 @@ def measurement_share(sample: Sequence[Verdict]) -> float | None:
     return fmean(error**2 for error in errors) / between**2 if between else None
 
 
-def ruled_out(verdict: LotVerdict, risk: float = CONSUMERS_RISK) -> float:
-    """Least fraction of bad drives that the sample rules out at this risk: a tolerance bound, as a cross-check.
+def ruled_out(verdict: LotVerdict) -> float:
+    """Return the least fraction of bad drives that the sample rules out at the consumer's risk: a tolerance bound.
 
     Inconclusive drives count as bad. 1 if nothing is ruled out.
     """
     plan = verdict.plan
     if isinstance(plan, ByAttributes):
         found = plan.sample - round(verdict.estimate.low)
-        return replace(plan, accept=found).limiting_quality(risk) if found < plan.sample else 1.0
-    return replace(plan, k=verdict.estimate.value).quality(risk)
+        return replace(plan, accept=found).limiting_quality() if found < plan.sample else 1.0
+    return replace(plan, k=verdict.estimate.value).quality(CONSUMERS_RISK)
 
 
 def _with(drives: Sequence[Sampled], outcome: Outcome) -> tuple[str, ...]:

@@ -154,18 +154,14 @@ class Protocol:
 FILE = TypeAdapter(Annotated[Protocol, TABLE, AfterValidator(Protocol.validated)])
 
 
-class ProtocolError(toml.DocumentError):
-    """A protocol that cannot be used; see ``DocumentError``."""
-
-
 def load(path_or_name: str | Path) -> Protocol:
-    """Read a protocol: the path of a TOML file, or the name of a shipped one. ``ProtocolError`` with every error."""
-    name, content = toml.read(path_or_name, FOLDER, ProtocolError)
+    """Read a protocol: the path of a TOML file, or the name of a shipped one. ``DocumentError`` with every error."""
+    name, content = toml.read(path_or_name, FOLDER)
     errors = ["name: unknown key"] if "name" in content else []
     if "visits" in content:
         errors += _without_fixed_length(content)
     content["name"] = name.removesuffix(".toml")
-    return toml.checked(FILE.validate_python, name, content, ProtocolError, errors)
+    return toml.checked(FILE.validate_python, name, content, errors)
 
 
 def _without_fixed_length(content: dict[str, object]) -> list[str]:

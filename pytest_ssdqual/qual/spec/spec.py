@@ -50,7 +50,6 @@ __all__ = [
     "Published",
     "Relation",
     "Spec",
-    "SpecError",
     "default",
     "find_by_model",
     "json_schema",
@@ -114,10 +113,6 @@ class SpecDocument(Strict):
     promise: Annotated[
         list[Annotated[Promise, TABLE]], Field(description="What is promised; the first that matches decides")
     ] = Field(default_factory=list)
-
-
-class SpecError(toml.DocumentError):
-    """A spec that cannot be used; see ``DocumentError``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,10 +360,10 @@ def _needed(array: Geometry, workload: Workload) -> tuple[str, ...]:
 
 
 def load(path_or_name: str | Path) -> Spec:
-    """Read a spec: the path of a TOML file, or the name of a shipped one. ``SpecError`` with every error."""
-    name, content = toml.read(path_or_name, FOLDER, SpecError)
+    """Read a spec: the path of a TOML file, or the name of a shipped one. ``DocumentError`` with every error."""
+    name, content = toml.read(path_or_name, FOLDER)
 
-    return _spec(name, toml.checked(SpecDocument.model_validate, name, content, SpecError))
+    return _spec(name, toml.checked(SpecDocument.model_validate, name, content))
 
 
 def json_schema() -> dict[str, object]:
@@ -405,7 +400,7 @@ def _spec(name: str, content: SpecDocument) -> Spec:
     product = content.product
     figures = tuple(figure.on(product.drive_class) for figure in content.figure)
     if errors := datasheet.repeated(figures):
-        raise SpecError(name, errors)
+        raise toml.DocumentError(name, errors)
     return Spec(
         key=name.removesuffix(".toml"),
         product=product,

@@ -69,45 +69,47 @@ def shipped(folder: str) -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml")))
 
 
-def read(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> tuple[str, dict[str, object]]:
-    """File name and content of the document that a user named; ``error`` if there is none or it is not TOML.
+def read(path_or_name: str | Path, folder: str) -> tuple[str, dict[str, object]]:
+    """File name and content of the document that a user named; ``DocumentError`` if there is none.
 
     A text without a slash and without ``.toml`` is a shipped name; anything else is a path.
     """
-    file = _find(path_or_name, folder, error)
-    return file.name, loads(file.name, _text(file, error), error)
+    file = _find(path_or_name, folder)
+    return file.name, loads(file.name, _text(file))
 
 
-def loads(name: str, written: str, error: type[DocumentError]) -> dict[str, object]:
-    """Parse a document that was already read; ``error`` if it is not TOML."""
+def loads(name: str, written: str) -> dict[str, object]:
+    """Parse a document that was already read; ``DocumentError`` if it is not TOML."""
     try:
         content = tomllib.loads(written)
     except RecursionError as failure:
-        raise error(name, ["is nested too deeply"]) from failure
+        raise DocumentError(name, ["is nested too deeply"]) from failure
     except ValueError as failure:  # also raised for a number of thousands of digits
-        raise error(name, [f"is not TOML: {failure}"]) from failure
+        raise DocumentError(name, [f"is not TOML: {failure}"]) from failure
     if errors := list(_unprintable(content, "")):
-        raise error(name, errors)
+        raise DocumentError(name, errors)
     return content
 
 
 def text(path_or_name: str | Path, folder: str) -> str:
     """The document as written, for the record of a run; ``DocumentError`` if there is none."""
-    return _text(_find(path_or_name, folder, DocumentError), DocumentError)
+    return _text(_find(path_or_name, folder))
 
 
-def _text(file: Path | Traversable, error: type[DocumentError]) -> str:
+def _text(file: Path | Traversable) -> str:
     try:
         with file.open("rb") as opened:
             read = opened.read(LARGEST_BYTES + 1)
     except (OSError, ValueError) as failure:  # a path with NUL is a ValueError
-        raise error(file.name, [f"cannot be read: {getattr(failure, 'strerror', None) or failure}"]) from failure
+        raise DocumentError(
+            file.name, [f"cannot be read: {getattr(failure, 'strerror', None) or failure}"]
+        ) from failure
     if len(read) > LARGEST_BYTES:
-        raise error(file.name, [f"is larger than {LARGEST_BYTES >> 20} MiB"])
+        raise DocumentError(file.name, [f"is larger than {LARGEST_BYTES >> 20} MiB"])
     try:
         return read.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as failure:
-        raise error(file.name, ["is not UTF-8 text"]) from failure
+        raise DocumentError(file.name, ["is not UTF-8 text"]) from failure
 
 
 def _unprintable(value: object, where: str) -> Iterator[str]:
@@ -122,14 +124,16 @@ def _unprintable(value: object, where: str) -> Iterator[str]:
         yield f"{where}: has characters that cannot be printed"
 
 
-def _find(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> Path | Traversable:
+def _find(path_or_name: str | Path, folder: str) -> Path | Traversable:
     named = str(path_or_name)
     if isinstance(path_or_name, Path) or "/" in named or named.endswith(".toml"):
         return Path(named).expanduser()
     if named not in shipped(folder):
         kinds, near = ", ".join(shipped(folder)), nearest(named, shipped(folder))
         guess = f"; did you mean {near}?" if near else ""
-        raise error(named, [f"is not shipped (there are: {kinds}); for a file of your own give its path{guess}"])
+        raise DocumentError(
+            named, [f"is not shipped (there are: {kinds}); for a file of your own give its path{guess}"]
+        )
     return resources.files("pytest_ssdqual").joinpath(folder, f"{named}.toml")
 
 
@@ -137,18 +141,17 @@ def checked(
     validate: Callable[[object], CheckedT],
     name: str,
     content: dict[str, object],
-    error: type[DocumentError],
     errors: Sequence[str] = (),
 ) -> CheckedT:
-    """Validate the content by a model of pydantic; ``error`` with all errors at once, ``errors`` among them."""
+    """Validate the content by a model of pydantic; ``DocumentError`` with all errors at once, ``errors`` among them."""
     from pydantic import ValidationError
 
     try:
         document = validate(content)
     except ValidationError as failure:
-        raise error(name, [*errors, *(sentence(_in_toml(each)) for each in failure.errors())]) from failure
+        raise DocumentError(name, [*errors, *(sentence(_in_toml(each)) for each in failure.errors())]) from failure
     if errors:
-        raise error(name, errors)
+        raise DocumentError(name, errors)
     return document
 
 

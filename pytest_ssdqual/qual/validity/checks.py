@@ -83,10 +83,10 @@ def objections_in(found: Iterable[Check]) -> tuple[str, ...]:
     return tuple(objection for check in found for objection in check.objections)
 
 
-def objections_by_drive(run: Run, fewest: int | None = None) -> dict[str, tuple[str, ...]]:
+def objections_by_drive(run: Run) -> dict[str, tuple[str, ...]]:
     """Objections by the serial number of the drive that they are about; under "" those about all. See ``checks``."""
     found: dict[str, tuple[str, ...]] = {}
-    for check in checks(run, fewest):
+    for check in checks(run):
         if check.objections:
             found[check.drive] = (*found.get(check.drive, ()), *check.objections)
     return found

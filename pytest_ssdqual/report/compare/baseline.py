@@ -82,7 +82,7 @@ class Baseline:
     def refusals(self, now: Present) -> list[str]:
         """Return the reasons why a run with these means must not be compared with it, a sentence each."""
         found = [
-            *_other_text("protocol", self.manifest.protocol, now.protocol),
+            *_other_protocol(self.manifest.protocol, now.protocol),
             *_other_models(self._drives, now.drives),
         ]
         return [f"{self.name} cannot be the baseline: {each}" for each in found]
@@ -155,12 +155,12 @@ class Baseline:
         return self.manifest.bays[0].drives
 
 
-def _other_text(called: str, then: Document, now: Document) -> list[str]:
+def _other_protocol(then: Document, now: Document) -> list[str]:
     """Return the difference of two texts; another name for the same text is none."""
     for number, (old, new) in enumerate(zip_longest(then.text.splitlines(), now.text.splitlines()), 1):
         if old != new:
             is_now, was = ("missing" if line is None else f'"{line.strip()}"' for line in (new, old))
-            return [f"line {number} of the {called} is {is_now} now and was {was}, so it was measured in another way"]
+            return [f"line {number} of the protocol is {is_now} now and was {was}, so it was measured in another way"]
     return []
 
 

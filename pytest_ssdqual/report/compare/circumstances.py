@@ -65,7 +65,7 @@ def _protocol(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
 
 
 def _drives(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
-    drives = [_of_bay(run, "drives") for run in runs]
+    drives = [_drives_of(run) for run in runs]
     counted = tuple(str(len(each)) for each in drives)
     yield Circumstance(
         "number of drives", counted, Weight.LOUD, "only single drives and arrays that all runs built are comparable"
@@ -133,12 +133,12 @@ def machine_of(run: ComparedRun) -> str:
 
 def model_of(run: ComparedRun) -> str:
     """Return the model as the drives report it; several models joined."""
-    return _counted(_of_bay(run, "drives"), "model")
+    return _counted(_drives_of(run), "model")
 
 
 def firmware_of(run: ComparedRun, known: Collection[str] = ()) -> str:
     """Return the firmware; a revision of INQUIRY's length is spelled as the only one of ``known`` that ends with it."""
-    drives = _of_bay(run, "drives")
+    drives = _drives_of(run)
     wholes = {
         revision: [each for each in known if len(each) > len(revision) and is_same_firmware(revision, each)]
         for revision in revisions([run])
@@ -152,7 +152,7 @@ def firmware_of(run: ComparedRun, known: Collection[str] = ()) -> str:
 
 def revisions(runs: Iterable[ComparedRun]) -> frozenset[str]:
     """Return the firmware revisions of all drives of the runs."""
-    return frozenset(_text(drive.get("firmware")) for run in runs for drive in _of_bay(run, "drives"))
+    return frozenset(_text(drive.get("firmware")) for run in runs for drive in _drives_of(run))
 
 
 def document(run: ComparedRun, name: str) -> str:
@@ -169,8 +169,8 @@ def _bay(run: ComparedRun) -> Mapping[str, object]:
     return _mapping(bays[0]) if isinstance(bays, list) and bays else {}
 
 
-def _of_bay(run: ComparedRun, name: str) -> list[Mapping[str, object]]:
-    found = _bay(run).get(name)
+def _drives_of(run: ComparedRun) -> list[Mapping[str, object]]:
+    found = _bay(run).get("drives")
     return [_mapping(each) for each in found] if isinstance(found, list) else []
 
 

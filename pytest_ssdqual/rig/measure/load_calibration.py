@@ -84,16 +84,16 @@ def _is_worth_more(tried: Sequence[LoadTrial]) -> bool:
     return last.jobs_busy > EASE and (len(tried) < 2 or last.iops >= tried[-2].iops * GAIN)
 
 
-def try_load(machine: Machine, target: JobTarget, load: Load, reads: Workload = READS) -> LoadTrial:
+def try_load(machine: Machine, target: JobTarget, load: Load) -> LoadTrial:
     """Read ``target`` for some seconds; raises as ``acceptance.accept``."""
     seconds = RAMP_S + WINDOW_S
-    job = jobs.measurement(reads, [target], 1, seconds, load=load)
+    job = jobs.measurement(READS, [target], 1, seconds, load=load)
     finished = process.run(machine, job, seconds)
     done = finished.completed
     result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
     counted = [each for each in result.intervals if each.end_s > RAMP_S + 0.5] or result.intervals
     iops = sum(each.ios for each in counted) / sum(each.seconds for each in counted)
-    return LoadTrial(load.engine, load.parts(reads), iops, (result.user_percent + result.system_percent) / 100)
+    return LoadTrial(load.engine, load.parts(READS), iops, (result.user_percent + result.system_percent) / 100)
 
 
 def calibrated(

@@ -87,14 +87,14 @@ def every_concordance(count: int) -> list[int]:
 def test_trend_p_value_is_share_of_all_orders(logs: list[float]) -> None:
     every, measured = every_concordance(len(logs)), abs(concordance(logs))
     expected = sum(each >= measured for each in every) / len(every)
-    assert drifts._trend(logs, 0.95).p_value == pytest.approx(expected)
+    assert drifts._trend(logs).p_value == pytest.approx(expected)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=5, max_size=20, unique=True))
 def test_trend_slope_is_median_of_pairs_with_sens_interval(logs: list[float]) -> None:
     """Sen's ranks of the ends, rounded: at most one rank inside of those rounded outwards."""
     slopes = sorted((b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(logs), 2))
-    count, found = len(logs), drifts._trend(logs, 0.95)
+    count, found = len(logs), drifts._trend(logs)
     spread = NormalDist().inv_cdf(0.975) * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     rank = max(0, math.floor((len(slopes) - spread) / 2) - 1)
     low, high = (slopes[each : each + 2] for each in (rank, len(slopes) - 2 - rank))

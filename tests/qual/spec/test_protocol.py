@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.qual.spec import protocol
-from pytest_ssdqual.qual.spec.protocol import ProtocolError
 from pytest_ssdqual.qual.spec.protocol_rules import (
     ArraySettings,
     ExploreRule,
@@ -18,6 +17,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import (
     VerdictRule,
     VisitRule,
 )
+from pytest_ssdqual.qual.spec.toml import DocumentError
 
 GOOD = """
 acceptance = true
@@ -42,7 +42,7 @@ def load(tmp_path: Path, text: str) -> protocol.Protocol:
 
 
 def require_refused(tmp_path: Path, text: str, sentence: str) -> None:
-    with pytest.raises(ProtocolError) as caught:
+    with pytest.raises(DocumentError) as caught:
         load(tmp_path, text)
     assert any(sentence in error for error in caught.value.errors), caught.value.errors
 
@@ -73,7 +73,7 @@ def test_array_and_rule_may_be_set(tmp_path: Path) -> None:
 def test_write_caches_stay_as_found_unless_the_protocol_demands_a_state(tmp_path: Path) -> None:
     assert load(tmp_path, GOOD).write_cache == "as found"
     assert load(tmp_path, 'write_cache = "off"\n' + GOOD).write_cache == "off"
-    with pytest.raises(ProtocolError, match="write_cache: "):
+    with pytest.raises(DocumentError, match="write_cache: "):
         load(tmp_path, "write_cache = false\n" + GOOD)
     demanded = {name: protocol.load(name).write_cache for name in protocol.shipped()}
     assert {name for name, state in demanded.items() if state != "as found"} == {"stec", "snia"}
@@ -100,7 +100,7 @@ def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
         stripe_cache_pages = 1
         spin = true
     """
-    with pytest.raises(ProtocolError) as caught:
+    with pytest.raises(DocumentError) as caught:
         load(tmp_path, bad)
     lines = str(caught.value).splitlines()
     by_place = dict(line.removeprefix("ours.toml: ").split(": ", 1) for line in lines)
@@ -124,7 +124,7 @@ def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
 
 
 def test_rounds_shorter_than_fios_reports_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ProtocolError, match=r"measure\.window \(4 s\) is cut into 5 rounds"):
+    with pytest.raises(DocumentError, match=r"measure\.window \(4 s\) is cut into 5 rounds"):
         load(tmp_path, GOOD.replace('"5 min"', '"4 s"'))
 
 
@@ -143,7 +143,7 @@ def test_what_is_shipped() -> None:
         7200,
         2,
     )
-    with pytest.raises(ProtocolError, match="there are: acceptance, intel, intel910, quick"):
+    with pytest.raises(DocumentError, match="there are: acceptance, intel, intel910, quick"):
         protocol.load("slow")
 
 
@@ -196,21 +196,21 @@ def test_tails_may_have_a_window_of_their_own(tmp_path: Path) -> None:
     assert (plain.window_of(tail=False), plain.window_of(tail=True)) == (300, 300)
     ours = load(tmp_path, GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 h"'))
     assert (ours.window_of(tail=False), ours.window_of(tail=True)) == (300, 3600)
-    with pytest.raises(ProtocolError, match=r"measure: tail_window \(60 s\) is shorter than window \(300 s\)"):
+    with pytest.raises(DocumentError, match=r"measure: tail_window \(60 s\) is shorter than window \(300 s\)"):
         load(tmp_path, GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 min"'))
 
 
 @pytest.mark.parametrize("given", ['window = "5 min"', 'tail_window = "5 min"', "repeats = 1", "attempts = 2"])
 def test_visits_exclude_a_fixed_length(tmp_path: Path, given: str) -> None:
     name = given.split()[0]
-    with pytest.raises(ProtocolError, match=rf"measure\.{name}: is of measurements of a fixed length; .* leave it out"):
+    with pytest.raises(DocumentError, match=rf"measure\.{name}: is of measurements of a fixed length; .* leave it out"):
         load(tmp_path, VISITS.replace('ramp = "5 s"', f'ramp = "5 s"\n{given}'))
 
 
 @pytest.mark.parametrize("name", ["window", "repeats", "attempts"])
 def test_a_fixed_length_has_to_be_said(tmp_path: Path, name: str) -> None:
     line = next(line for line in GOOD.splitlines() if line.startswith(name))
-    with pytest.raises(ProtocolError, match=rf"measure\.{name}: is missing"):
+    with pytest.raises(DocumentError, match=rf"measure\.{name}: is missing"):
         load(tmp_path, GOOD.replace(line, ""))
 
 
@@ -277,13 +277,13 @@ def test_a_search_has_a_budget(tmp_path: Path) -> None:
     ],
 )
 def test_a_search_that_could_not_measure_anything_is_refused(tmp_path: Path, table: str, why: str) -> None:
-    with pytest.raises(ProtocolError, match=why):
+    with pytest.raises(DocumentError, match=why):
         load(tmp_path, f"{GOOD}[explore]\n{table}\n")
 
 
 def test_a_search_has_time_for_one_cell_at_least(tmp_path: Path) -> None:
     assert load(tmp_path, VISITS + '[explore]\nbudget = "45 s"\n').explore.budget_s == 45
-    with pytest.raises(ProtocolError, match=r"explore\.budget \(44 s\) is less than one measurement takes \(45 s\)"):
+    with pytest.raises(DocumentError, match=r"explore\.budget \(44 s\) is less than one measurement takes \(45 s\)"):
         load(tmp_path, VISITS + '[explore]\nbudget = "44 s"\n')
 
 
@@ -319,14 +319,14 @@ def test_keys_that_a_file_does_not_have_are_errors(tmp_path: Path, line: str) ->
 
 def test_errors_of_measure_beside_visits_come_with_all_others(tmp_path: Path) -> None:
     bad = VISITS.replace('ramp = "5 s"', 'ramp = 5\nwindow = "5 min"') + "cells = []\n"
-    with pytest.raises(ProtocolError) as caught:
+    with pytest.raises(DocumentError) as caught:
         load(tmp_path, bad)
     assert {error.split(": ")[0] for error in caught.value.errors} == {"measure.window", "measure.ramp", "visits.cells"}
 
 
 def test_a_table_is_required_to_be_one(tmp_path: Path) -> None:
     for text in ("measure = 3\nvisits = 4\nfill = []\n", "measure = 3\nfill = []\n"):
-        with pytest.raises(ProtocolError) as caught:
+        with pytest.raises(DocumentError) as caught:
             load(tmp_path, text)
         places = {error.split(": ")[0] for error in caught.value.errors if "table" in error}
         assert places == {line.split(" ")[0] for line in text.splitlines()}

@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import OF_HEAT, Accountable, Claim, Direction, Scope
-from pytest_ssdqual.qual.spec.spec import SpecError
+from pytest_ssdqual.qual.spec.toml import DocumentError
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -281,13 +281,13 @@ def test_a_figure_that_everything_reaches_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read_say_so(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"^gone\.toml: cannot be read: No such file"):
+    with pytest.raises(DocumentError, match=r"^gone\.toml: cannot be read: No such file"):
         spec.load(tmp_path / "gone.toml")
-    with pytest.raises(SpecError, match=r"is not shipped \(there are: default, intel-320, intel-910-400gb, intel"):
+    with pytest.raises(DocumentError, match=r"is not shipped \(there are: default, intel-320, intel-910-400gb, intel"):
         spec.load("gone")
     assert errors(tmp_path, "[product")[0].startswith("is not TOML: ")
     (tmp_path / "latin.toml").write_bytes(b"# \xe9")
-    with pytest.raises(SpecError, match="is not UTF-8"):
+    with pytest.raises(DocumentError, match="is not UTF-8"):
         spec.load(tmp_path / "latin.toml")
 
 
@@ -375,12 +375,12 @@ def test_a_failure_blames_the_drives_unless_the_spec_accepts_systems(tmp_path: P
     mixed = load(tmp_path, PRODUCT + promise(claim="steady_iops", at_least="10 IOPS", subject="system"))
     assert mixed.subject(Claim.STEADY_IOPS, RAID0, READ) is Accountable.SYSTEM
     assert mixed.subject(Claim.P99_LATENCY, RAID0, READ) is Accountable.DRIVE
-    with pytest.raises(spec.SpecError, match="md and the host"):
+    with pytest.raises(DocumentError, match="md and the host"):
         load(tmp_path, PRODUCT + promise(claim="array_efficiency", at_least="80 %", subject="drive"))
 
 
 def test_a_misspelt_claim_is_guessed(tmp_path: Path) -> None:
     path = tmp_path / "acme.toml"
     path.write_text('[product]\nname = "x"\n[[promise]]\nclaim = "steady_ips"\nat_least = "1 IOPS"\n')
-    with pytest.raises(SpecError, match=r"promise\[0\].claim: should be 'steady_iops', not 'steady_ips'"):
+    with pytest.raises(DocumentError, match=r"promise\[0\].claim: should be 'steady_iops', not 'steady_ips'"):
         spec.load(path)

@@ -12,7 +12,7 @@ from support.documents.json_schema import problems
 import pytest_ssdqual
 from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.qual.spec.spec import SpecError
+from pytest_ssdqual.qual.spec.toml import DocumentError
 
 SPECS = Path(pytest_ssdqual.__file__).parent / "specs"
 
@@ -94,7 +94,7 @@ def test_what_we_read_the_schema_accepts(schema: dict[str, Any], tmp_path: Path,
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_what_the_schema_refuses_so_do_we(schema: dict[str, Any], tmp_path: Path, text: str) -> None:
-    with pytest.raises(SpecError):
+    with pytest.raises(DocumentError):
         load(tmp_path, text)
     assert problems(tomllib.loads(text), schema)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.qual.spec import spec
-from pytest_ssdqual.qual.spec.spec import Spec, SpecError
+from pytest_ssdqual.qual.spec.spec import Spec
+from pytest_ssdqual.qual.spec.toml import DocumentError
 
 PRODUCT = """
 [product]
@@ -25,7 +26,7 @@ def load(tmp_path: Path, text: str) -> Spec:
 
 def errors(tmp_path: Path, text: str) -> list[str]:
     """What is wrong with it, one line each, without the file's name."""
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(DocumentError) as caught:
         load(tmp_path, text)
     lines = str(caught.value).splitlines()
     assert all(line.startswith("acme.toml: ") for line in lines)
