@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,15 +74,36 @@ def test_the_one_drive_that_misses_its_sheet_is_the_cause(bought: Inner, monkeyp
     run(bought, PM9A3, READS)
     (verdict,) = bought.records("verdict")
     assert verdict["outcome"] == "fail"
-    assert verdict["cause"]["drives"] == [DRIVES[1]]  # type: ignore[index]
+    assert verdict["cause"]["drives"] == [DRIVES[1]]
 
 
-def test_an_array_that_md_limits_is_no_failure_of_its_drives(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_that_md_limits_is_bounded_and_alone_no_verdict(
+    bought: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SIMULATED_MD", "200000")
-    run(bought, PM9A3, READS)
+    assert run(bought, PM9A3, READS).ret == pytest.ExitCode.NO_TESTS_COLLECTED
     (verdict,) = bought.records("verdict")
-    assert verdict["outcome"] == "inconclusive"
-    assert verdict["cause"]["culprit"] == "md"  # type: ignore[index]
+    assert verdict["outcome"] == "bounded"
+    assert verdict["cause"]["culprit"] == "md"
+    assert bought.outcomes().popitem()[1] == "skipped"
+
+
+def test_arrays_that_md_limits_beside_one_that_passes_are_fit(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Between what RAID 5 of three and of four drives is held to.
+    monkeypatch.setenv("SIMULATED_MD", "300000")
+    assert run(bought, PM9A3, "steady_state and randread_4k_qd8").ret == pytest.ExitCode.OK
+    assert sorted(str(record["outcome"]) for record in bought.records("verdict")) == ["bounded", "pass"]
+
+
+def test_what_md_limits_is_a_failure_of_the_system(
+    bought: Inner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SIMULATED_MD", "200000")
+    content = files("pytest_ssdqual").joinpath("specs", f"{PM9A3[1]}.toml").read_text()
+    sheet = tmp_path / "system.toml"
+    sheet.write_text(content.replace("[product]", '[product]\nsubject = "system"', 1))
+    assert run(bought, (PM9A3[0], str(sheet)), READS).ret == pytest.ExitCode.TESTS_FAILED
+    assert [record["outcome"] for record in bought.records("verdict")] == ["fail"]
 
 
 def test_without_measured_members_nothing_is_promised(bought: Inner) -> None:

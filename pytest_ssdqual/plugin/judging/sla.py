@@ -134,8 +134,8 @@ class Sla:
         that fail, and those that were left out because they died or never settled. Without a limit in the spec, the
         figure is recorded and the test is skipped.
 
-        Raises ``Inconclusive`` (a JUnit ``<error>``) for an inconclusive verdict, ``InvalidMeasurement`` for a
-        measurement that cannot be judged.
+        So it is for a bounded verdict. Raises ``Inconclusive`` (a JUnit ``<error>``) for an inconclusive verdict,
+        ``InvalidMeasurement`` for a measurement that cannot be judged.
         """
         wanted, judged = self.asked(what, judged)
         lost = self.left_out(judged)
@@ -284,11 +284,14 @@ class Sla:
         self._observe(claim, judged, self._spec.why_no_limit(claim, subject.geometry, subject.workload))
 
     def publish(self, verdict: Verdict | WorkloadSearch, evidence: Evidence, ended: str = "") -> None:
-        """Record the evidence; skip the test or raise ``Inconclusive`` for an inconclusive verdict.
+        """Record the evidence; skip the test for a bounded verdict, skip it or raise ``Inconclusive`` for an
+        inconclusive one.
 
         What a budget has ``ended`` is never skipped: a run without its verdicts is not green.
         """
         self._note(evidence)
+        if verdict.outcome is Outcome.BOUNDED:
+            pytest.skip(repr(verdict))
         if verdict.outcome is Outcome.INCONCLUSIVE:
             is_blamed = isinstance(verdict, Verdict) and verdict.cause is not None
             if self._inconclusive == "skip" and not is_blamed and not ended:

@@ -53,7 +53,7 @@ class PublishedDrives:
             return each * geometry.data_drives
         return self.of_arrays * _of_array(self, geometry, reads, size, workload.outstanding(geometry.width))
 
-    def alone(self, reads: float, size: int, depth: float, *, is_random: bool = True) -> float:
+    def alone(self, reads: float, size: float, depth: float, *, is_random: bool = True) -> float:
         shares = reads, 1 - reads
         most = 0.0
         for share, iops, bytes_per_s in zip(shares, self.iops, self.bytes_per_s, strict=True):
@@ -80,7 +80,7 @@ def _published(key: str, of_arrays: float) -> PublishedDrives:
 
 
 @cache
-def _of_array(drives: PublishedDrives, geometry: Geometry, reads: float, size: int, outstanding: int) -> float:
+def _of_array(drives: PublishedDrives, geometry: Geometry, reads: float, size: float, outstanding: int) -> float:
     load = Workload("randrw", "4k", 1, round(100 * reads)) if 0 < reads < 1 else None
     mix = member_curve.physical_read_fraction(geometry, load or Workload("randread" if reads else "randwrite", "4k", 1))
     points = []
