@@ -17,8 +17,9 @@ MARKERS = (
     "ssd_workload_set(*sets): run the test once for each of these pytest_ssdqual.WorkloadSet, measured as a whole "
     "(fixture ssd_runs)",
     "ssd_rounds(*rounds): measure these pytest_ssdqual.Rounds: all rounds (fixture ssd_rounds), or each cell (ssd_run)",
-    "ssd_figures: run the test once for each published figure of the spec, under its published conditions and with its "
-    "claim; figures of one drive on all drives side by side, those of an array on that array",
+    "ssd_figures(chained=False): run the test once for each published figure of the spec, under its published "
+    "conditions and with its claim; figures of one drive on all drives side by side, those of an array on that array; "
+    "chained: only the figures on which limits of arrays rest",
     "ssd_published(sheet): the shipped data sheet whose published values are printed beside the measured ones",
 )
 #: How long a connection may be lost: a short outage passes, and the drives are not worn for long.
