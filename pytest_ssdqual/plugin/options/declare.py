@@ -6,11 +6,11 @@ import pytest
 
 #: Each line is what ``pytest --markers`` prints.
 MARKERS = (
-    "ssd_array(level, widths=None, failed=0, ends_only=False): the test needs arrays of this RAID level (raid0, raid1, "
+    "ssd_array(level, widths=None, failed=0, most=None): the test needs arrays of this RAID level (raid0, raid1, "
     "raid5, raid6, raid10), of every possible width up to the number of drives given, or of these widths, with this "
-    "number of failed members; ends_only: of these only the narrowest and the widest; drive: all drives side by side, "
-    "each by itself; ssd_array(default=LIST): a method's arrays, e.g. 'drive,raid5x4,raid0', for which --ssd-arrays "
-    "may name others",
+    "number of failed members; most: of these only so many, the narrowest and the widest among them; drive: all drives "
+    "side by side, each by itself; ssd_array(default=LIST): a method's arrays, e.g. 'drive,raid5x4,raid0', for which "
+    "--ssd-arrays may name others",
     "ssd_workload(*workloads): run the test once for each of these pytest_ssdqual.Workload",
     "ssd_promise(*claims): the claims that the test judges with ssd_sla or ssd_lot, e.g. ssd_promise('p99_latency'); "
     "the plan computes drive time from them, so every test that judges needs this mark",
