@@ -183,8 +183,8 @@ def _name(name: str) -> str:
     found = getattr(pytest_ssdqual, name)
     if inspect.ismodule(found):
         source = Path(str(found.__file__))
-        constants = [f"- `{each}`{said and ': '}{said}" for each, said in commented(source)]
-        return "\n\n".join(["A module.", _prose(found.__doc__), "\n".join(constants)])
+        constants = ", ".join(f"`{each}`" for each, _ in commented(source))
+        return f"A module, whose comments say what each is: {constants}.\n\n{_prose(found.__doc__)}"
     module = importlib.import_module(f"pytest_ssdqual.qual.workload.{pytest_ssdqual._MODULES[name]}")
     source = Path(str(module.__file__))
     if inspect.isclass(found):

@@ -297,8 +297,8 @@ def is_to_be_written() -> bool:
 
 def table(found: Mapping[str, tuple[str, str]]) -> str:
     """The table from the test and the sentence of each delivery, by its name."""
-    lines = ["| delivery | check | the sentence of the failure |", "| --- | --- | --- |"]
-    lines += [f"| {name} | `{check}` | {sentence} |" for name, (check, sentence) in found.items()]
+    lines = ["| delivery | check | what the sentence of the failure says |", "| --- | --- | --- |"]
+    lines += [f"| {name} | `{check}` | {sentence.partition(': ')[2]} |" for name, (check, sentence) in found.items()]
     return "\n".join(lines)
 
 
