@@ -95,9 +95,11 @@ def options() -> str:
 
 
 def inis() -> str:
+    """Without those that are the default of an option and no more, which the table of options names."""
     rows = [
         (f"`{name}`", "true or false" if kind == "bool" else "text", _default(default), _text(help_))
         for name, help_, kind, default in declared_now().inis
+        if not re.fullmatch(r"Default of --ssd-[a-z-]+", help_)
     ]
     return table(("ini value", "type", "default", "what it does"), rows)
 
@@ -184,7 +186,7 @@ def _name(name: str) -> str:
     if inspect.ismodule(found):
         source = Path(str(found.__file__))
         constants = ", ".join(f"`{each}`" for each, _ in commented(source))
-        return f"A module, whose comments say what each is: {constants}.\n\n{_prose(found.__doc__)}"
+        return f"{_prose(found.__doc__).splitlines()[0]}\n\nA module, whose comments say what each is: {constants}."
     module = importlib.import_module(f"pytest_ssdqual.qual.workload.{pytest_ssdqual._MODULES[name]}")
     source = Path(str(module.__file__))
     if inspect.isclass(found):
