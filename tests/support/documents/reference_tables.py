@@ -109,16 +109,21 @@ def _default(value: object) -> str:
 
 
 def commands() -> str:
-    """``ssdqual`` and each of its subcommands."""
+    """``ssdqual`` and each of its subcommands; what is described once stands by its name alone afterwards."""
     (subcommands,) = [each for each in command._parser()._actions if isinstance(each, argparse._SubParsersAction)]
     helps = {each.dest: each.help for each in subcommands._choices_actions}
-    rows = []
+    rows, described = [], set[tuple[str, str | None]]()
     for name, parser in subcommands.choices.items():
         given = [each for each in parser._actions if not isinstance(each, argparse._HelpAction)]
         said = " ".join(_argument(each) for each in given if not each.option_strings)
-        rows.append((f"`ssdqual {name} {said}`", _text(helps[name])))
-        rows += [(f"`{_argument(each)}`", _text(each.help)) for each in given]
-    return table(("what is given", "what it does"), rows)
+        parts = [_text(helps[name])]
+        for each in given:
+            what = (_argument(each), each.help)
+            is_known = what in described or (each.help or "").startswith("the same as --ssd-")
+            parts.append(f"`{what[0]}`." if is_known else f"`{what[0]}`: {_text(each.help)}")
+            described.add(what)
+        rows.append((f"`{f'ssdqual {name} {said}'.rstrip()}`", " ".join(parts)))
+    return table(("command", "what it does, and its arguments"), rows)
 
 
 def _text(said: str | None) -> str:
