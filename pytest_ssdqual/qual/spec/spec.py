@@ -212,9 +212,10 @@ class Spec:
         stated = self._stated(claim, geometry, workload)
         if stated is None:
             return None
-        source = f"{promise.place}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
+        percent = 100.0 if stated.is_bound else promise.percent_of_spec
+        source = f"{promise.place}: {percent:g} % of {stated} from {self.key} ({stated.source})"
         per_hour = self.times_per_hour(claim, geometry, workload)
-        return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source, per_hour)
+        return Limit(claim.direction, stated.value * percent / 100, claim.unit, source, per_hour)
 
     def chained(self, claim: Claim, geometry: Geometry, workload: Workload) -> ChainedPromise | None:
         """Return the promise of an array's steady IOPS in per cent of a sheet that does not state its depth.
