@@ -14,9 +14,7 @@ ALL = list(shipped())
 #: Modules whose claims are those of the data sheet's figures.
 OF_FIGURES = ("datasheet/test_published_figures.py", "test_published_maxima.py")
 #: Without those.
-JUDGING = [
-    each for each in ALL if {"ssd_sla", "ssd_lot"} & set(each.fixtures) and not each.module.endswith(OF_FIGURES)
-]
+JUDGING = [each for each in ALL if {"ssd_sla", "ssd_lot"} & set(each.fixtures) and not each.module.endswith(OF_FIGURES)]
 #: The fixture that holds what a claim is judged on.
 SUBJECTS: dict[Scope, tuple[str, ...]] = {
     Scope.RUN: ("ssd_run",),

@@ -97,6 +97,15 @@ class ImpossibleArray:
         return self.name
 
 
+#: Array of a test whose mark names nothing to judge: the test is not part of the run.
+ABSENT = ImpossibleArray("none", "there is nothing to judge")
+
+
+def present(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests without those whose marks name nothing to judge."""
+    return [item for item in items if parameters(item).get("ssd_geometry") is not ABSENT]
+
+
 def parse_list(text: str) -> tuple[ArrayRequest, ...]:
     """Parse ``drive,raid5x4,raid0`` to requests without duplicates; raise ``ValueError`` for a wrong or empty list."""
     found = tuple(dict.fromkeys(ArrayRequest.parse(part.strip()) for part in text.split(",") if part.strip()))
