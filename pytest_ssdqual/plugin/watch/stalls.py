@@ -16,61 +16,46 @@ UNPLANNED = 4.0
 
 
 @dataclass(slots=True)
-class BayActivity:
-    """State of a bay, and the time of its last sign of progress."""
-
-    bay: BayProgress
-    last_s: float
-    #: The stall that began then was reported.
-    is_reported: bool = False
-
-
-@dataclass(slots=True)
 class StallDetector:
     """Observes progress events, and knows which bays make no progress."""
 
     #: Seconds without progress, while fio runs with live statistics.
     limit_s: float
-    _bays: dict[str, BayActivity] = field(default_factory=dict)
+    #: The state of each bay and the time of its last sign of progress; infinite once a stall was reported.
+    _bays: dict[str, tuple[BayProgress, float]] = field(default_factory=dict)
 
-    def take(self, event: News, bay: BayProgress, at_s: float) -> None:
-        """Take a progress event of a bay and its state after it."""
-        known = self._bays.get(bay.name)
-        if known is None or is_progress(event, known.bay):
-            self._bays[bay.name] = BayActivity(bay, at_s)
-        else:
-            known.bay = bay
+    def take(self, event: News, before: BayProgress, bay: BayProgress, at_s: float) -> None:
+        """Take a progress event of a bay and its states before and after it."""
+        _, last_s = self._bays.get(bay.name, (bay, at_s))
+        self._bays[bay.name] = (bay, at_s if _is_progress(event, before) else last_s)
 
     def stalled(self, now_s: float) -> Iterator[tuple[str, str]]:
         """Yield the name of each bay that stalls, and a sentence; each stall once."""
-        for name, each in list(self._bays.items()):
-            quiet_s = now_s - each.last_s
-            if each.bay.step is None or each.is_reported or quiet_s < self.allowed_s(each.bay):
-                continue
-            each.is_reported = True
-            yield name, _sentence(each.bay, quiet_s)
+        for name, (bay, last_s) in list(self._bays.items()):
+            if bay.step and now_s - last_s >= self._allowed_s(bay):
+                self._bays[name] = (bay, math.inf)
+                yield name, _sentence(bay, now_s - last_s)
 
-    def allowed_s(self, bay: BayProgress) -> float:
+    def _allowed_s(self, bay: BayProgress) -> float:
         """Return how long a bay may show no progress: the limit, or longer in a step without live statistics."""
-        if bay.now is not None or bay.step is None:
+        if bay.now is not None:
             return self.limit_s
-        expected_s = bay.step.expected_s
-        if not (expected_s > 0 and math.isfinite(expected_s)):
-            return UNPLANNED * self.limit_s
-        return max(self.limit_s, LATE * expected_s)
+        planned_s = _planned_s(bay)
+        return max(self.limit_s, LATE * planned_s) if planned_s else UNPLANNED * self.limit_s
 
 
-def is_progress(event: News, before: BayProgress) -> bool:
+def _is_progress(event: News, before: BayProgress) -> bool:
     """Return True unless the event says that the load does nothing."""
     return not isinstance(event, Now) or event.together > 0 or event.bytes_written > before.bytes_written
 
 
+def _planned_s(bay: BayProgress) -> float:
+    """Return the planned time of the step; 0 if it is unknown."""
+    return bay.step.expected_s if bay.step and math.isfinite(bay.step.expected_s) else 0.0
+
+
 def _sentence(bay: BayProgress, quiet_s: float) -> str:
-    step = bay.step
-    if step is None:
-        return ""
-    planned = (
-        f" (planned: {format_clock(step.expected_s)})" if step.expected_s > 0 and math.isfinite(step.expected_s) else ""
-    )
     what = "no I/O was measured" if bay.now is not None else "no progress was reported"
-    return f"{step.what}{planned}: {what} for {format_duration(quiet_s)}"
+    planned_s = _planned_s(bay)
+    planned = f" (planned: {format_clock(planned_s)})" if planned_s > 0 else ""
+    return f"{bay.step.what if bay.step else ''}{planned}: {what} for {format_duration(quiet_s)}"

@@ -11,7 +11,7 @@ LOAD = LoadBegun("measure", "raid5x4", "randread_4k_qd8", ("md100",))
 def stalls(*events: tuple[float, News], until_s: float = 100_000) -> list[tuple[float, str]]:
     """The stalls of a run with a limit of 900 s, checked every 10 s, and when each was found."""
     detector, progress, found = StallDetector(900), RunProgress(), []
-    progress.observers.append(lambda event, before, bay, at_s: detector.take(event, bay, at_s))
+    progress.observers.append(detector.take)
     left = sorted(events, key=lambda each: each[0])
     for now_s in range(0, int(until_s), 10):
         while left and left[0][0] <= now_s:
