@@ -4,9 +4,9 @@ from typing import Any
 
 from support.builders.report_page import Claimed, WriteRun, judged, record
 
-from pytest_ssdqual.report.certificate.certificate import certificate
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
+from pytest_ssdqual.report.html.certificate import certificate
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary import write_caches
 
