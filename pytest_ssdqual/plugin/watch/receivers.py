@@ -27,6 +27,8 @@ SMTP = "SSDQUAL_SMTP"
 MISSING = "this receiver needs apprise: pip install 'pytest-ssdqual[notify]'"
 FORMS = "write https://HOST/PATH, mailto:NAME@HOST[,NAME@HOST...], a URL of apprise, or $NAME of a variable with one"
 NO_MAIL = f"mailto: needs sendmail or a mail server: install the former, or set {SMTP} or ssd_smtp"
+#: Seconds before the only other attempt.
+RETRY_S = 5.0
 #: Addresses, or local users, separated by commas. A line end would begin another header.
 ADDRESSES = re.compile(r"[\w.+=~-]+(@[\w.:-]+)?(,[\w.+=~-]+(@[\w.:-]+)?)*", re.ASCII)
 #: Folders of sendmail that a user's PATH lacks.
@@ -88,7 +90,8 @@ def _service(text: str, url: str) -> Apprise:
     # Their messages have whole URLs, and pytest may record them.
     logging.getLogger("apprise").addFilter(_redact)
     logging.getLogger("urllib3").setLevel(logging.WARNING)
-    service = apprise.Apprise(asset=apprise.AppriseAsset(app_id="pytest-ssdqual"))
+    asset = apprise.AppriseAsset(app_id="pytest-ssdqual", default_service_retry=1, default_service_wait=RETRY_S)
+    service = apprise.Apprise(asset=asset)
     # apprise loads deprecated modules, and sessions may make errors of warnings.
     with warnings.catch_warnings(action="ignore"), apprise.LogCapture(level=logging.WARNING) as complaints:
         is_known = service.add(url)

@@ -22,6 +22,8 @@ from pytest_ssdqual.report.view.promise_matrix import matrix
 
 #: Files that can be written again from the evidence, after the checksums were.
 WRITTEN_AGAIN = frozenset({REPORT, markdown.NAME})
+#: Names in the manifest.
+DRIVE = ("identity", "model", "firmware")
 NO_PDF = (
     "a PDF needs weasyprint and its library Pango: pip install 'pytest-ssdqual[certificate]', or write a page for a "
     "browser to print with -o FILE.html"
@@ -39,29 +41,34 @@ class Certificate:
     run: RunView
     #: Reasons why this is no certificate, a sentence each; empty for a certified run.
     reasons: tuple[str, ...]
-    #: What the run was not to judge, or did not, a sentence each.
-    remarks: tuple[str, ...]
     #: Value by name; an empty value is a line to write on.
     fields: Mapping[str, str]
     #: Serial numbers by model, firmware and capacity, without the drives of which nothing was measured.
     drives: Mapping[str, Sequence[str]]
-    facts: tuple[tuple[str, str], ...]
+    not_tested: Sequence[str]
+    #: Digest of ``SHA256SUMS``, and whether the files are as it has them.
+    evidence: str
 
 
 def certificate(folder: Path, fields: Mapping[str, str]) -> Certificate:
     """Return the certificate of a run folder with these fields; ``OSError`` without records."""
     run = RunView.read(folder)
-    coverage = run.verdict.coverage
-    untested = coverage.untested if coverage.drives_judged else frozenset()
     damage = checksums.changed(folder, WRITTEN_AGAIN, required=(RECORDS, MANIFEST))
-    return Certificate(
-        run,
-        tuple(_reasons(run, damage)),
-        tuple(_remarks(run, untested)),
-        fields,
-        _drives(run, untested),
-        tuple(_facts(run, "not verified" if damage else "every file verified")),
-    )
+    sums = folder / checksums.SUMS
+    digest = checksums.digest(sums) if sums.is_file() else "missing"
+    evidence = f"{digest}, {'not verified' if damage else 'every file verified'}"
+    drives: dict[str, list[str]] = {}
+    not_tested = []
+    coverage = run.verdict.coverage
+    for drive in subject.manifest_drives(run.manifest):
+        identity, model, firmware = (subject.text(drive, name) or "unknown" for name in DRIVE)
+        serial = subject.text(drive, "serial") or identity
+        if coverage.drives_judged and identity in coverage.untested:
+            not_tested.append(serial)
+        else:
+            kind = f"{model}, firmware {firmware}, {subject.capacity(drive.get('size_bytes'))}"
+            drives.setdefault(kind, []).append(serial)
+    return Certificate(run, tuple(_reasons(run, damage)), fields, drives, not_tested, evidence)
 
 
 def html(content: Certificate) -> str:
@@ -72,8 +79,10 @@ def html(content: Certificate) -> str:
         "certificate.css",
         run=run,
         certificate=content,
-        drives=[drive for drive in drive_marks(run) if drive.charges],
+        not_tested=subject.named_drives(content.not_tested),
+        charged=[drive for drive in drive_marks(run) if drive.charges],
         claims=matrix(run.judged).rows,
+        facts=overview(run).facts,
         error_rates=error_rates(run),
     )
 
@@ -103,36 +112,3 @@ def _reasons(run: RunView, damage: Sequence[str]) -> Iterator[str]:
     yield from verdict.gaps
     for phrase in damage:
         yield f"The evidence cannot be verified: {phrase}."
-
-
-def _remarks(run: RunView, untested: frozenset[str]) -> Iterator[str]:
-    names = [serial or identity for identity, serial in subject.serials(run.manifest).items() if identity in untested]
-    if names:
-        yield f"Not tested: {subject.named_drives(names)}, not certified and not listed."
-    if skipped := run.verdict.counts.skipped:
-        tests = "1 test was" if skipped == 1 else f"{skipped:,} tests were"
-        yield f"{tests} skipped; the report of the run has the reasons."
-    yield from (line for line in run.verdict.lines if line not in run.verdict.gaps)
-
-
-def _drives(run: RunView, untested: frozenset[str]) -> dict[str, list[str]]:
-    kinds: dict[str, list[str]] = {}
-    for drive in subject.manifest_drives(run.manifest):
-        identity = subject.text(drive, "identity")
-        if identity not in untested:
-            model, firmware = (subject.text(drive, name) or "unknown" for name in ("model", "firmware"))
-            kind = f"{model}, firmware {firmware}, {subject.capacity(drive.get('size_bytes'))}"
-            kinds.setdefault(kind, []).append(subject.text(drive, "serial") or identity)
-    return kinds
-
-
-def _facts(run: RunView, state: str) -> Iterator[tuple[str, str]]:
-    yield "Run", subject.text(run.manifest, "run_id") or run.folder.name
-    yield from overview(run).facts
-    yield "Machine", ", ".join(run.machines) or "unknown"
-    if run.write_caches:
-        yield "Write caches", run.write_caches
-    for name in ("protocol", "spec"):
-        yield f"SHA-256 of the {name}", subject.text(subject.table(run.manifest.get(name)), "sha256")
-    sums = run.folder / checksums.SUMS
-    yield f"SHA-256 of {checksums.SUMS}", f"{checksums.digest(sums) if sums.is_file() else 'missing'}, {state}"

@@ -9,34 +9,26 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from support.fakes.webhook import TOKEN, Webhook
 
-from pytest_ssdqual.plugin.watch import notifier, stalls
-from pytest_ssdqual.plugin.watch.notifier import Delivery
+from pytest_ssdqual.plugin.watch import notifier, receivers, stalls
 from pytest_ssdqual.plugin.watch.receivers import Receiver
-from pytest_ssdqual.qual.notification import Notification, Occasion
+from pytest_ssdqual.qual.notification import Notification
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
-EVENT = Notification(Occasion.FAILURE, "p99 latency of raid5x4: FAIL", "2026-11-24T12:00:00+00:00", "/runs/1", "dut")
-
-
-def test_second_attempt_is_made_and_no_third(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notifier, "RETRY_S", 0.0)
-    calls: list[int] = []
+def test_deliveries_keep_their_order_and_a_failed_one_holds_up_none() -> None:
+    heard: list[str] = []
 
     def send(event: Notification) -> None:
-        calls.append(len(calls))
-        if len(calls) != 2:
+        heard.append(event.bay)
+        if event.bay == "dut0":
             raise OSError(f"cannot reach http://h/{TOKEN}")
 
-    first = Delivery(Receiver("hook", send), EVENT, None, threading.Event())
-    second = Delivery(first.receiver, EVENT, first, threading.Event())
-    first.start()
-    second.start()
-    second.join(10)
-    assert len(calls) == 4
-    assert not first.why
-    assert second.complaint == "hook was not notified of the failure: OSError: cannot reach http://…"
+    watched = controller_notifier(2, Receiver("pager", send))
+    for bay in ("dut0", "dut1"):
+        watched.reported(bay, (), "lost")
+    assert watched.complaints() == ["pager was not notified of the error: OSError: cannot reach http://…"]
+    assert heard == ["dut0", "dut1"]
 
 
 def test_receiver_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,12 +40,12 @@ def test_receiver_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch
     never.set()
 
 
-def controller_notifier(bays: int, *receivers: Receiver) -> notifier.Notifier:
+def controller_notifier(bays: int, receiver: Receiver) -> notifier.Notifier:
     """A notifier of bays without run folders, in a session without hooks."""
     config = SimpleNamespace(hook=SimpleNamespace(pytest_ssdqual_notify=lambda notification: []))
     machines = [f"dut{number}" for number in range(bays)]
     runs = [SimpleNamespace(name=name, journal=None, bay=SimpleNamespace(machine=name)) for name in machines]
-    return notifier.Notifier(cast(pytest.Config, config), receivers, cast(Any, runs), None, 0.0)
+    return notifier.Notifier(cast(pytest.Config, config), [receiver], cast(Any, runs), None, 0.0)
 
 
 CONFTEST = """
@@ -128,11 +120,11 @@ def test_many_bays_are_no_storm() -> None:
 def test_errors_are_notified_once_and_a_dead_receiver_changes_no_outcome(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifier, "RETRY_S", 0.0)
+    monkeypatch.setattr(receivers, "RETRY_S", 0.0)
     monkeypatch.setenv("SIMULATED_BROKEN", "raid5x3")
     inner.pytester.makeconftest(CONFTEST)
     result = inner.run("--ssd-devices=lab:3", promises, *SOME, f"--ssd-notify=http://127.0.0.1:1/{TOKEN}")
-    assert heard(inner) == ["error", "error", "end"]
+    assert heard(inner) == ["error", "end"]
     assert result.ret == 1
     lines = result.stdout.str()
     assert "ssdqual: http://… was not notified of the end: " in lines
