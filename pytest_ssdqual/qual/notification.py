@@ -54,11 +54,9 @@ class Notification:
 
     @property
     def body(self) -> str:
-        """The sentence, and a line for each fact that is known."""
-        verdicts = ", ".join(f"{count} {name}" for name, count in self.verdicts.items() if count)
-        facts = {"machine": self.machine, "bay": self.bay, "cause": self.cause, "verdicts": verdicts}
-        facts |= {"run folder": self.run_folder, "time": self.time}
-        return "\n".join([self.sentence, "", *(f"{name}: {fact}" for name, fact in facts.items() if fact)])
+        """A line for each field that has a value, the sentence first."""
+        fields = {"sentence": self.sentence, **plain(self)}
+        return "\n".join(f"{name}: {value}" for name, value in fields.items() if value not in ("", None))
 
     def to_json(self) -> dict[str, object]:
         """Return the body of a request; ``text`` is the key that the webhooks of chat programs show."""

@@ -335,8 +335,8 @@ def _declare_notifications(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "ssd_smtp",
-        "Mail server for --ssd-notify=mailto: smtp[s]://[USER:PASSWORD@]HOST[:PORT] or '$NAME'; the environment "
-        "variable SSDQUAL_SMTP comes first; default: sendmail",
+        "Mail server for --ssd-notify=mailto: mailto[s]://[USER:PASSWORD@]HOST[:PORT], a URL of apprise, or '$NAME'; "
+        "the environment variable SSDQUAL_SMTP comes first; default: sendmail",
         type="string",
         default="",
     )

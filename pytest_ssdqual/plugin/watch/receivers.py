@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from email.message import EmailMessage
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
 
@@ -25,12 +24,17 @@ if TYPE_CHECKING:
 #: Environment variable with the mail server, before the ini value ``ssd_smtp``.
 SMTP = "SSDQUAL_SMTP"
 MISSING = "this receiver needs apprise: pip install 'pytest-ssdqual[notify]'"
-FORMS = "write https://HOST/PATH, mailto:NAME@HOST[,NAME@HOST...], a URL of apprise, or $NAME of a variable with one"
+FORMS = (
+    "write https://HOST/PATH, mailto:NAME@HOST[,NAME@HOST...], a URL of apprise, or $NAME of a variable that is set to "
+    "one; a mail server is mailto[s]://[USER:PASSWORD@]HOST[:PORT]"
+)
 NO_MAIL = f"mailto: needs sendmail or a mail server: install the former, or set {SMTP} or ssd_smtp"
 #: Seconds before the only other attempt.
 RETRY_S = 5.0
-#: Addresses, or local users, separated by commas. A line end would begin another header.
-ADDRESSES = re.compile(r"[\w.+=~-]+(@[\w.:-]+)?(,[\w.+=~-]+(@[\w.:-]+)?)*", re.ASCII)
+#: A web hook: what follows ``http`` without the query, and the query.
+WEB_HOOK = re.compile(r"http(s?://[^/?#]+[^?#]*)(?:\?([^#]*))?")
+#: ``mailto:``, and addresses or local users. A line end would begin another header.
+MAIL = re.compile(r"mailto:([\w.+=~@:-]+(?:,[\w.+=~@:-]+)*)", re.ASCII)
 #: Folders of sendmail that a user's PATH lacks.
 SBIN = "/usr/sbin:/usr/lib"
 #: apprise removes these fields of its JSON if an extra field has the name and no value.
@@ -51,22 +55,11 @@ class Receiver:
 def receivers(config: pytest.Config) -> list[Receiver]:
     """Return the receivers of ``--ssd-notify`` and the ini value, each once; ``pytest.UsageError`` for a wrong one."""
     texts = [*config.getoption("ssd_notify"), *config.getini("ssd_notify")]
+    server = os.environ.get(SMTP) or config.getini("ssd_smtp")
     try:
-        server = os.environ.get(SMTP) or config.getini("ssd_smtp")
-        return [receiver(text, server) for text in dict.fromkeys(map(expanded, texts)) if text]
+        return [receiver(text, server) for text in dict.fromkeys(map(str.strip, texts)) if text]
     except ValueError as error:
         raise pytest.UsageError(f"--ssd-notify: {error}") from None
-
-
-def expanded(text: str) -> str:
-    """Return the value of the environment variable if the text is ``$NAME``; ``ValueError`` if it is not set."""
-    text = text.strip()
-    if not text.startswith("$"):
-        return text
-    name = text.strip("${}")
-    if not (value := os.environ.get(name, "").strip()):
-        raise ValueError(f"the environment variable {name} is not set: export it, or write the receiver itself")
-    return value
 
 
 def receiver(text: str, server: str) -> Receiver:
@@ -74,15 +67,20 @@ def receiver(text: str, server: str) -> Receiver:
 
     Raises ``ValueError`` in one sentence, without secrets.
     """
-    scheme, _, rest = text.partition(":")
-    if scheme == "mailto" and not rest.startswith("//"):
-        return Receiver(text, _mail(rest, server))
-    url = _json_url(text) if scheme in ("http", "https") else text
-    return Receiver(redacted(text), partial(_notify, _service(text, url)))
+    url = os.path.expandvars(text).strip()
+    if hook := WEB_HOOK.fullmatch(url):
+        # A dash tells apprise's own options from the query of the request.
+        query = "".join(f"&-{each}" for each in (hook[2] or "").split("&") if each)
+        url = f"json{hook[1]}?redirect=no{query}"
+    elif mail := MAIL.fullmatch(url):
+        if not server:
+            return Receiver(redacted(text), partial(_sendmail, _sendmail_program(), mail[1]))
+        url = _mail_url(os.path.expandvars(server).strip(), mail[1])
+    return Receiver(redacted(text), partial(_notify, _service(redacted(text), url)))
 
 
-def _service(text: str, url: str) -> Apprise:
-    """Return the service of a URL; ``ValueError`` about ``text`` if apprise is missing, or warns about the URL."""
+def _service(name: str, url: str) -> Apprise:
+    """Return the service of a URL; ``ValueError`` if apprise is missing, or warns about the URL."""
     try:
         import apprise
     except ImportError as error:
@@ -97,9 +95,9 @@ def _service(text: str, url: str) -> Apprise:
         is_known = service.add(url)
     # A recorded command that is pasted has the mark of the redaction in the URL.
     if not is_known or complaints.getvalue() or re.search(r"[…\s]", url):
-        raise ValueError(f"{redacted(text)} is no receiver: {FORMS}")
+        raise ValueError(f"{name!r} is no receiver: {FORMS}")
     if any(each.password and getattr(each, "secure_mode", "") == "insecure" for each in service):
-        raise ValueError(f"{redacted(text)} would send a password in clear text: write mailtos://")
+        raise ValueError(f"{name} would send a password in clear text: write mailtos://")
     return service
 
 
@@ -119,38 +117,17 @@ def _notify(service: Apprise, event: Notification) -> None:
             raise OSError(" ".join(entry.message for entry in result.logs()))
 
 
-def _json_url(url: str) -> str:
-    """Return apprise's URL of a web hook; there a dash marks what belongs to the query of the request."""
-    parts = urlsplit(url)
-    if not parts.hostname or parts.port == 0:
-        raise ValueError(f"{redacted(url)} has no host or no port: {FORMS}")
-    query = "".join(f"&-{each}" for each in parts.query.split("&") if each)
-    return f"json{url.partition('?')[0].removeprefix('http')}?redirect=no{query}"
+def _mail_url(server: str, addresses: str) -> str:
+    """Return the URL of a mail server with recipients; the first of them is the sender if the server names no user."""
+    sender = "" if "@" in server else f"&from={addresses.partition(',')[0]}"
+    return f"{server}{'&' if '?' in server else '?'}to={addresses}{sender}"
 
 
-def _mail(addresses: str, server: str) -> Callable[[Notification], object]:
-    """Return what sends mail to these addresses; ``ValueError`` for a wrong one, and if there is no way of mail."""
-    if not ADDRESSES.fullmatch(addresses):
-        raise ValueError(f"mailto:{addresses!r} has a wrong address: {FORMS}")
-    if server:
-        url = _server_url(expanded(server), addresses)
-        return partial(_notify, _service(f"mailto:{addresses} by {redacted(server)}", url))
-    program = shutil.which("sendmail", path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}")
-    if not program:
-        raise ValueError(NO_MAIL)
-    return partial(_sendmail, program, addresses)
-
-
-def _server_url(server: str, addresses: str) -> str:
-    """Return apprise's URL of a mail server and addresses; TLS before a password."""
-    parts = urlsplit(server)
-    user = unquote(parts.username or "")
-    modes = {"smtps": "ssl", "smtp": "starttls" if user else "insecure"}
-    if parts.scheme not in modes or not parts.hostname:
-        raise ValueError(f"{redacted(server)} is no mail server: write smtp[s]://[USER:PASSWORD@]HOST[:PORT]")
-    sender = user if "@" in user else addresses.partition(",")[0]
-    query = urlencode({"mode": modes[parts.scheme], "from": sender, "to": addresses})
-    return f"mailto://{parts.netloc}{parts.path}?{query}"
+def _sendmail_program() -> str:
+    """Return the path of sendmail; ``ValueError`` if it is not installed."""
+    if program := shutil.which("sendmail", path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}"):
+        return program
+    raise ValueError(NO_MAIL)
 
 
 def _sendmail(program: str, addresses: str, event: Notification) -> None:

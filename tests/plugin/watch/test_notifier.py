@@ -16,6 +16,7 @@ from pytest_ssdqual.qual.notification import Notification
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+
 def test_deliveries_keep_their_order_and_a_failed_one_holds_up_none() -> None:
     heard: list[str] = []
 
