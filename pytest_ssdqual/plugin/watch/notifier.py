@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.plugin.watch.receivers import Receiver
-from pytest_ssdqual.plugin.watch.stalls import StallDetector
+from pytest_ssdqual.plugin.watch.stalls import stall
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.notification import Notification, Occasion, redacted
@@ -27,7 +27,7 @@ from pytest_ssdqual.rig.machine.machine import utc_now
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.qualification import Qualification
-    from pytest_ssdqual.qual.progress_events import BayProgress, News
+    from pytest_ssdqual.qual.progress_events import RunProgress
 
 #: Seconds for which the summary waits for receivers, all together; the run is complete then.
 DRAIN_S = 15.0
@@ -89,19 +89,14 @@ class Notifier:
         self._verdicts = {name: Counter[str]() for name in self._runs}
         #: Bays that have notified, by occasion.
         self._notified: dict[Occasion, set[str]] = {occasion: set() for occasion in Occasion}
-        self._stall_s, self._stalls = stall_s, StallDetector(stall_s)
+        self._stall_s = stall_s
         self._is_over = threading.Event()
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
-    def watch(self) -> None:
+    def watch(self, progress: RunProgress) -> None:
         """Begin to check for stalls."""
         if self._stall_s:
-            threading.Thread(target=self._check, name="ssdqual-stalls", daemon=True).start()
-
-    def take(self, event: News, before: BayProgress, bay: BayProgress, at_s: float) -> None:
-        """Observe a progress event."""
-        with self._lock:
-            self._stalls.take(event, before, bay, at_s)
+            threading.Thread(target=self._check, args=(progress,), name="ssdqual-stalls", daemon=True).start()
 
     def reported(self, bay: str, evidence: Iterable[Evidence], message: str) -> None:
         """Take the verdicts and the error of a report; a bay notifies of its first broken promise and first error."""
@@ -138,11 +133,15 @@ class Notifier:
                 delivery.join(max(0.0, deadline_s - time.monotonic()))
         return [delivery.complaint for delivery in self._deliveries if delivery.why]
 
-    def _check(self) -> None:
+    def _check(self, progress: RunProgress) -> None:
+        #: Begin of the last stall of each bay.
+        begun_s: dict[str, float] = {}
         while not self._is_over.wait(min(CHECK_S, self._stall_s / 4)):
-            with self._lock:
-                for name, sentence in self._stalls.stalled(time.monotonic()):
-                    self._notify(Occasion.STALL, sentence, name)
+            for bay in list(progress.bays.values()):
+                sentence = stall(bay, self._stall_s, time.monotonic())
+                if sentence and begun_s.get(bay.name) != bay.active_s:
+                    begun_s[bay.name] = bay.active_s
+                    self._notify(Occasion.STALL, sentence, bay.name)
 
     def _notify(self, what: Occasion, sentence: str, bay: str = "", cause: str = "", status: int | None = None) -> None:
         """Notify of an occasion: once a bay, except of stalls; at most ``MOST_BAYS`` bays notify of the same one."""
