@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.qual.progress_events import RunProgress
 
+#: Seconds before the only other attempt; none once the run has ended.
+RETRY_S = 5.0
 #: Seconds for which the summary waits for receivers, all together; the run is complete then.
 DRAIN_S = 15.0
 #: Longest time between two checks for stalls.
@@ -43,22 +45,29 @@ ENDINGS = {2: "The run was interrupted", 3: "The run ended by an internal error"
 class Delivery(threading.Thread):
     """Delivers a notification to one receiver, after the one before it."""
 
-    def __init__(self, receiver: Receiver, event: Notification, before: Delivery | None) -> None:
+    def __init__(
+        self, receiver: Receiver, event: Notification, before: Delivery | None, is_over: threading.Event
+    ) -> None:
         super().__init__(name="ssdqual-notify", daemon=True)
         self.receiver = receiver
         self.event = event
         self._before = before
+        self._is_over = is_over
         #: Reason why it is not delivered; empty if it is.
         self.why = "no answer in time"
 
     def run(self) -> None:
         if self._before:
             self._before.join()
-        try:
-            self.receiver.send(self.event)
-            self.why = ""
-        except Exception as error:  # a receiver, or a hook of the site: never the run's problem
-            self.why = redacted(f"{type(error).__name__}: {error}")
+        for pause_s in (RETRY_S, 0.0):
+            try:
+                self.receiver.send(self.event)
+            except Exception as error:  # a receiver, or a hook of the site: never the run's problem
+                self.why = redacted(f"{type(error).__name__}: {error}")
+                self._is_over.wait(pause_s)
+            else:
+                self.why = ""
+                break
 
     @property
     def complaint(self) -> str:
@@ -173,7 +182,7 @@ class Notifier:
     def _deliver(self, event: Notification) -> None:
         for receiver in self._receivers:
             earlier = [delivery for delivery in self._deliveries if delivery.receiver is receiver]
-            self._deliveries.append(Delivery(receiver, event, earlier[-1] if earlier else None))
+            self._deliveries.append(Delivery(receiver, event, earlier[-1] if earlier else None, self._is_over))
             self._deliveries[-1].start()
 
     def _counts(self, bays: Iterable[str]) -> dict[str, int]:

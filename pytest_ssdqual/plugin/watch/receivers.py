@@ -29,8 +29,6 @@ FORMS = (
     "one; a mail server is mailto[s]://[USER:PASSWORD@]HOST[:PORT]"
 )
 NO_MAIL = f"mailto: needs sendmail or a mail server: install the former, or set {SMTP} or ssd_smtp"
-#: Seconds before the only other attempt.
-RETRY_S = 5.0
 #: A web hook: what follows ``http`` without the query, and the query.
 WEB_HOOK = re.compile(r"http(s?://[^/?#]+[^?#]*)(?:\?([^#]*))?")
 #: ``mailto:``, and addresses or local users. A line end would begin another header.
@@ -88,8 +86,7 @@ def _service(name: str, url: str) -> Apprise:
     # Their messages have whole URLs, and pytest may record them.
     logging.getLogger("apprise").addFilter(_redact)
     logging.getLogger("urllib3").setLevel(logging.WARNING)
-    asset = apprise.AppriseAsset(app_id="pytest-ssdqual", default_service_retry=1, default_service_wait=RETRY_S)
-    service = apprise.Apprise(asset=asset)
+    service = apprise.Apprise(asset=apprise.AppriseAsset(app_id="pytest-ssdqual"))
     # apprise loads deprecated modules, and sessions may make errors of warnings.
     with warnings.catch_warnings(action="ignore"), apprise.LogCapture(level=logging.WARNING) as complaints:
         is_known = service.add(url)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from support.fakes.webhook import TOKEN, Webhook
 
-from pytest_ssdqual.plugin.watch import notifier, receivers, stalls
+from pytest_ssdqual.plugin.watch import notifier, stalls
 from pytest_ssdqual.plugin.watch.receivers import Receiver
 from pytest_ssdqual.qual.notification import Notification
 
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
 
-def test_deliveries_keep_their_order_and_a_failed_one_holds_up_none() -> None:
+def test_deliveries_keep_their_order_and_have_two_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifier, "RETRY_S", 0.0)
     heard: list[str] = []
 
     def send(event: Notification) -> None:
         heard.append(event.bay)
-        if event.bay == "dut0":
+        if event.bay == "dut0" or len(heard) == 3:
             raise OSError(f"cannot reach http://h/{TOKEN}")
 
     watched = controller_notifier(2, Receiver("pager", send))
     for bay in ("dut0", "dut1"):
         watched.reported(bay, (), "lost")
     assert watched.complaints() == ["pager was not notified of the error: OSError: cannot reach http://…"]
-    assert heard == ["dut0", "dut1"]
+    assert heard == ["dut0", "dut0", "dut1", "dut1"]
 
 
 def test_receiver_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,11 +122,11 @@ def test_many_bays_are_no_storm() -> None:
 def test_errors_are_notified_once_and_a_dead_receiver_changes_no_outcome(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receivers, "RETRY_S", 0.0)
+    monkeypatch.setattr(notifier, "RETRY_S", 0.0)
     monkeypatch.setenv("SIMULATED_BROKEN", "raid5x3")
     inner.pytester.makeconftest(CONFTEST)
     result = inner.run("--ssd-devices=lab:3", promises, *SOME, f"--ssd-notify=http://127.0.0.1:1/{TOKEN}")
-    assert heard(inner) == ["error", "end"]
+    assert heard(inner) == ["error", "error", "end"]
     assert result.ret == 1
     lines = result.stdout.str()
     assert "ssdqual: http://… was not notified of the end: " in lines
