@@ -237,7 +237,7 @@ def conclusions(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
 
 
 #: Sign after the figure of a drive that failed or is inconclusive.
-SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?"}
+SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖"}
 #: Minimum length of a shortened serial number.
 SHORTEST = 4
 

@@ -69,11 +69,11 @@ def workload_order(name: str) -> tuple[str, int, str, int, int, str]:
 
 
 #: Colours of pytest's TerminalWriter.
-COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.PASS: "green"}
+COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.BOUNDED: "cyan", Finding.PASS: "green"}
 #: Shown instead of the figure, as such a claim has a row of its own elsewhere.
-MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?"}
+MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "bound"}
 #: Outcomes, the worst first.
-SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
+SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED, Finding.PASS, Finding.OBSERVED)
 INDENT = "  "
 #: Characters of a margin in a grid.
 NARROW = 9
