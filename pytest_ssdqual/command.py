@@ -155,7 +155,9 @@ def _history(parser: argparse.ArgumentParser) -> None:
 
 def _certificate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help=f"a run folder, the beginning of its name, or {LAST}")
-    parser.add_argument("-o", metavar="FILE", dest="output", type=Path, required=True, help="the PDF to write")
+    parser.add_argument(
+        "-o", metavar="FILE", dest="output", type=Path, required=True, help="the PDF, or FILE.html, to write"
+    )
     for name in ("order", "lot", "operator"):
         parser.add_argument(f"--{name}", metavar="TEXT", default="", help="without it a line to fill in by hand")
     _where(parser)
@@ -260,14 +262,13 @@ def report(given: argparse.Namespace) -> None:
 
 def certificate(given: argparse.Namespace) -> None:
     """``ssdqual certificate RUN -o FILE``."""
-    from pytest_ssdqual.report.certificate import certificate as certificates
-    from pytest_ssdqual.report.certificate import pdf
+    from pytest_ssdqual.report.html import certificate as certificates
 
     fields = {"Order": given.order, "Lot": given.lot, "Operator": given.operator}
     content = certificates.certificate(find(given.run, given.run_dir), fields)
     try:
-        pdf.write(content, given.output)
-    except pdf.NoLibrary as error:
+        certificates.write(content, given.output)
+    except certificates.NoLibrary as error:
         raise Refused(str(error)) from error
     for reason in content.reasons:
         print(safe_text.line(f"not certified: {reason}", 10 * PLAIN_WIDTH))

@@ -262,8 +262,9 @@ def _declare_telling(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="URL|mailto:ADDRESS",
-        help="Report the first broken promise, the first error, a stall and the end of the run: as JSON to this URL, "
-        "as mail to these addresses, or to what an environment variable names ('$NAME'); may repeat",
+        help="Report the first broken promise, the first error, a stall and the end of the run: as JSON to this https "
+        "URL, as mail to these addresses, to a URL of apprise, or to what an environment variable names ('$NAME'); may "
+        "repeat; all but mail by sendmail needs pip install 'pytest-ssdqual[notify]'",
     )
     group.addoption(
         "--ssd-spec-schema",
@@ -335,8 +336,8 @@ def _declare_notifications(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "ssd_smtp",
-        "Mail server for --ssd-notify=mailto: smtp[s]://[USER:PASSWORD@]HOST[:PORT] or '$NAME'; the environment "
-        "variable SSDQUAL_SMTP comes first; default: sendmail",
+        "Mail server for --ssd-notify=mailto: mailto[s]://[USER:PASSWORD@]HOST[:PORT], a URL of apprise, or '$NAME'; "
+        "the environment variable SSDQUAL_SMTP comes first; default: sendmail",
         type="string",
         default="",
     )
