@@ -37,6 +37,8 @@ SHORT = {
     "devices": "WHERE", "expect": "N", "spec": "SPEC", "protocol": "PROTOCOL", "wipe": "SERIAL", "shared": "SERIAL",
     "configured": "SERIAL", "unreadable": "SERIAL", "unchecked": "SOURCE",
 }  # fmt: skip
+#: Suites of ``run`` if none is named: what a buyer of drives wants to know in one working day.
+ACCEPTANCE = ("inspection", "acceptance")
 #: Exit status of ``compare --fail-on-worse`` if a figure is worse.
 WORSE = 1
 #: An error of this program.
@@ -56,14 +58,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """``SystemExit`` with ``USAGE``."""
-        if "SUITE" in message:
-            message = f"name a suite, as in ssdqual run raid5; the suites are {', '.join(suites.names())}"
         self.exit(USAGE, f"ssdqual: {safe_text.lines(message)}; {self.prog} --help lists the options\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit status: 0, 1 if a comparison fails its condition, or 4 after a sentence on standard error."""
-    given = _parser().parse_args(argv)
+    given = _parser().parse_args(with_suites(sys.argv[1:] if argv is None else argv))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without … must not cause an error
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -102,11 +102,14 @@ def _parser() -> argparse.ArgumentParser:
 def _run(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         f"Run suites with pytest, e.g. ssdqual run inspection raid5 --devices='/dev/sd[b-i]'. Other arguments go to "
-        f"pytest, after the suites: ssdqual run raid5 --devices=lab:4 -x. Suites: {', '.join(suites.names())}."
+        f"pytest, after the suites: ssdqual run raid5 --devices=lab:4 -x. Without a suite it runs "
+        f"{' and '.join(ACCEPTANCE)}. Suites: {', '.join(suites.names())}."
     )
     for name, value in SHORT.items():
         parser.add_argument(f"--{name}", metavar=value, action="append", help=f"the same as --ssd-{name}")
-    parser.add_argument("suite", metavar="SUITE", help="name of a suite; may repeat")
+    parser.add_argument(
+        "suite", metavar="SUITE", help=f"name of a suite; may repeat; {' '.join(ACCEPTANCE)} if left out"
+    )
     parser.add_argument(
         "rest", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="more suites, then arguments of pytest"
     )
@@ -152,7 +155,9 @@ def _history(parser: argparse.ArgumentParser) -> None:
 
 def _certificate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help=f"a run folder, the beginning of its name, or {LAST}")
-    parser.add_argument("-o", metavar="FILE", dest="output", type=Path, required=True, help="the PDF to write")
+    parser.add_argument(
+        "-o", metavar="FILE", dest="output", type=Path, required=True, help="the PDF, or FILE.html, to write"
+    )
     for name in ("order", "lot", "operator"):
         parser.add_argument(f"--{name}", metavar="TEXT", default="", help="without it a line to fill in by hand")
     _where(parser)
@@ -210,6 +215,14 @@ def _forms(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write the chart")
 
 
+def with_suites(words: Sequence[str]) -> list[str]:
+    """Return the words of a command; ``run`` without a suite runs those of an acceptance test."""
+    if list(words[:1]) != ["run"] or {"-h", "--help"} & set(words):
+        return list(words)
+    names_one = any(not word.startswith("-") for word in words[1:2])
+    return list(words) if names_one or set(suites.names()) & set(words) else ["run", *ACCEPTANCE, *words[1:]]
+
+
 def run(given: argparse.Namespace) -> NoReturn:
     """``ssdqual run SUITE… [ARGUMENT…]``: become the pytest process, so that its exit status is that of the command."""
     first = [f"--{name}={value}" for name in SHORT for value in getattr(given, name) or ()]
@@ -249,14 +262,13 @@ def report(given: argparse.Namespace) -> None:
 
 def certificate(given: argparse.Namespace) -> None:
     """``ssdqual certificate RUN -o FILE``."""
-    from pytest_ssdqual.report.certificate import certificate as certificates
-    from pytest_ssdqual.report.certificate import pdf
+    from pytest_ssdqual.report.html import certificate as certificates
 
     fields = {"Order": given.order, "Lot": given.lot, "Operator": given.operator}
     content = certificates.certificate(find(given.run, given.run_dir), fields)
     try:
-        pdf.write(content, given.output)
-    except pdf.NoLibrary as error:
+        certificates.write(content, given.output)
+    except certificates.NoLibrary as error:
         raise Refused(str(error)) from error
     for reason in content.reasons:
         print(safe_text.line(f"not certified: {reason}", 10 * PLAIN_WIDTH))

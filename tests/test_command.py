@@ -87,8 +87,6 @@ def test_what_is_wrong_is_one_sentence(runs: Path, capsys: Out) -> None:
     [
         ([], "the following arguments are required: COMMAND"),
         (["compare"], "the following arguments are required: RUN"),
-        (["run"], "name a suite, as in ssdqual run raid5; the suites are "),
-        (["run", "--devices=lab:4"], "name a suite, as in ssdqual run raid5; the suites are "),
         (["compare", "a", "b", "--run-to-run=much"], "argument --run-to-run: invalid float value: 'much'"),
         (["history", ".", "--nonsense"], "unrecognized arguments: --nonsense"),
         (["histories", "."], "argument COMMAND: invalid choice: 'histories'"),
@@ -371,8 +369,16 @@ def test_run_becomes_the_pytest_of_the_suites(monkeypatch: pytest.MonkeyPatch, c
     assert ran[1][4:] == ["--pyargs", "pytest_ssdqual.suites.raid5", *both]
 
 
+def test_run_without_a_suite_is_an_acceptance_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda path, argv: ran.append([path, *argv]))
+    command.main(["run", "--devices=/dev/nvme*", "--expect", "8"])
+    names = ["pytest_ssdqual.suites.inspection", "pytest_ssdqual.suites.acceptance"]
+    assert ran[0][4:] == ["--pyargs", *names, "--ssd-devices=/dev/nvme*", "--ssd-expect=8"]
+
+
 def test_run_refuses_what_is_no_suite(capsys: Out) -> None:
-    assert "there is no suite raid7; the suites are datasheet, " in refused(capsys, "run", "raid5", "raid7", "-x")
+    assert "there is no suite raid7; the suites are acceptance, " in refused(capsys, "run", "raid5", "raid7", "-x")
     assert refused(capsys, "run", "raid5", "--devices") == "--devices needs a value"
 
 

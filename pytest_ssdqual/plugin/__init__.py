@@ -133,6 +133,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if RUN in config.stash:
         from pytest_ssdqual.plugin.plan import marks
 
+        items[:] = marks.present(items)
         marks.require_known(items, config.getini("markers"), [each.partition("(")[0] for each in declare.MARKERS])
     if any(item.get_closest_marker("ssd_array") for item in items):
         if wrong := config.stash.get(WRONG_MARKS, []):

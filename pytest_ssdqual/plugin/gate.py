@@ -24,6 +24,7 @@ ATTRIBUTE = "ssdqual_hardware"
 MOST_REASONS = 3
 OBSERVED = "it was measured, but the spec has no limit for it"
 UNDECIDED = "it was inconclusive (ssd_inconclusive = skip)"
+BOUNDED = "something above the drives is the bottleneck"
 HEALTHY = "it judges the health of the drives only"
 PERMIT = (
     "in the configuration, ssd_required_claims lists what must be judged, and ssd_require_verdicts = false permits a "
@@ -56,6 +57,8 @@ class HardwareTests:
             self.in_error.add(test)
         elif report.outcome == "skipped":
             stated = OBSERVED if outcomes else reason(report)
+            if "bounded" in outcomes:
+                stated = BOUNDED
             self.skipped[test] = UNDECIDED if "inconclusive" in outcomes else stated or "no reason was given"
 
     @property

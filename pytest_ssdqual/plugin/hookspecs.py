@@ -75,5 +75,5 @@ def pytest_ssdqual_notify(notification: Notification) -> None:
             if notification.what != "end":
                 pager.send(notification.sentence, folder=notification.run_folder)
 
-    ``--ssd-notify`` sends the same by HTTP or mail without a hook.
+    ``--ssd-notify`` sends the same by HTTP, mail or any service of apprise without a hook.
     """

@@ -10,11 +10,6 @@ from enum import StrEnum
 from pytest_ssdqual.qual.records import plain
 
 SCHEMA = 1
-#: Options and ini values that may contain a password or a token, in any spelling of a command line.
-_SECRET = re.compile(r"((?:--ssd-notify|ssd_notify|ssd_smtp)\s*=\s*)(.+)", re.DOTALL)
-_NOTIFY = "--ssd-notify"
-#: Userinfo, path and query of a URL: webhooks have their tokens in the path.
-_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^/?#\s]*@)?(?P<place>[^/?#\s@]*)\S*", re.IGNORECASE)
 
 
 class Occasion(StrEnum):
@@ -57,25 +52,22 @@ class Notification:
         """Occasion, bay and sentence in one line: ``ssdqual, failure: dut7: p99 latency of raid5x4 …``."""
         return f"ssdqual, {self.what}: {f'{self.bay}: ' if self.bay else ''}{self.sentence}"
 
+    @property
+    def body(self) -> str:
+        """A line for each field that has a value, the sentence first."""
+        fields = {"sentence": self.sentence, **plain(self)}
+        return "\n".join(f"{name}: {value}" for name, value in fields.items() if value not in ("", None))
+
     def to_json(self) -> dict[str, object]:
         """Return the body of a request; ``text`` is the key that the webhooks of chat programs show."""
         return {"schema": SCHEMA, "text": self.title, **plain(self)}
 
 
 def redacted(text: str) -> str:
-    """Return a URL as scheme and host only, a list of addresses or ``$NAME`` as it is."""
-    return _URL.sub(lambda found: f"{found['scheme']}://{found['place']}/…", text)
+    """Return the text without what follows the scheme of a URL on each line: tokens of services stand anywhere."""
+    return re.sub("://.*", "://…", text)
 
 
 def without_secrets(words: Iterable[str]) -> tuple[str, ...]:
-    """Return a command line whose values of ``--ssd-notify`` and ini values alike are redacted."""
-    found: list[str] = []
-    for word in words:
-        is_value = bool(found) and found[-1] == _NOTIFY
-        found.append(_lines(word) if is_value else _SECRET.sub(lambda part: part[1] + _lines(part[2]), word))
-    return tuple(found)
-
-
-def _lines(text: str) -> str:
-    """Redact the value on each line, also one that is no valid URL because of a blank in it."""
-    return "\n".join(redacted("".join(each.split())) for each in text.split("\n"))
+    """Return a command line without the URLs of ``--ssd-notify``, of ini values, and of other plugins' options."""
+    return tuple(redacted(word) for word in words)

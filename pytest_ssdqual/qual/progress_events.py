@@ -161,9 +161,15 @@ class BayProgress:
     steadiness: Steadiness | None = None
     #: Bytes written since the start of the run, as last reported.
     bytes_written: int = 0
+    #: Time of the last event that does not say that the load does nothing.
+    active_s: float = field(default=0.0, compare=False)
 
     def after(self, news: News, at_s: float) -> BayProgress:
         """Return the state after an event."""
+        is_idle = isinstance(news, Now) and not news.together and news.bytes_written <= self.bytes_written
+        return replace(self._after(news, at_s), active_s=self.active_s if is_idle else at_s)
+
+    def _after(self, news: News, at_s: float) -> BayProgress:
         match news:
             case Planned():
                 return replace(self, plan=news)

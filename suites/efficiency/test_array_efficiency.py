@@ -23,7 +23,7 @@ def test_raid0_does_what_its_drives_can(ssd_run, ssd_sla):
 
 
 @QD1
-@pytest.mark.ssd_array("raid0", ends_only=True)
+@pytest.mark.ssd_array("raid0", most=2)
 @pytest.mark.ssd_promise("array_efficiency")
 def test_raid0_at_qd1_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
@@ -39,7 +39,7 @@ def test_raid1_does_what_its_drives_can(ssd_run, ssd_sla):
 
 
 @QD1
-@pytest.mark.ssd_array("raid1", ends_only=True)
+@pytest.mark.ssd_array("raid1", most=2)
 @pytest.mark.ssd_promise("array_efficiency")
 def test_raid1_at_qd1_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
@@ -55,7 +55,7 @@ def test_raid5_does_what_its_drives_can(ssd_run, ssd_sla):
 
 
 @QD1
-@pytest.mark.ssd_array("raid5", ends_only=True)
+@pytest.mark.ssd_array("raid5", most=2)
 @pytest.mark.ssd_promise("array_efficiency")
 def test_raid5_at_qd1_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
@@ -71,7 +71,7 @@ def test_raid6_does_what_its_drives_can(ssd_run, ssd_sla):
 
 
 @QD1
-@pytest.mark.ssd_array("raid6", ends_only=True)
+@pytest.mark.ssd_array("raid6", most=2)
 @pytest.mark.ssd_promise("array_efficiency")
 def test_raid6_at_qd1_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
@@ -87,7 +87,7 @@ def test_raid10_does_what_its_drives_can(ssd_run, ssd_sla):
 
 
 @QD1
-@pytest.mark.ssd_array("raid10", ends_only=True)
+@pytest.mark.ssd_array("raid10", most=2)
 @pytest.mark.ssd_promise("array_efficiency")
 def test_raid10_at_qd1_does_what_its_drives_can(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)

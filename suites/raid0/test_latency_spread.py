@@ -7,7 +7,7 @@ import pytest
 from pytest_ssdqual import INTEL_RAID
 
 DEEPEST = [each for each in INTEL_RAID if each.qd_per_drive == 8]
-pytestmark = [pytest.mark.ssd_array("raid0", ends_only=True), pytest.mark.ssd_workload(*DEEPEST)]
+pytestmark = [pytest.mark.ssd_array("raid0", most=2), pytest.mark.ssd_workload(*DEEPEST)]
 
 
 @pytest.mark.ssd_promise("latency_spread_over_time")

@@ -23,7 +23,7 @@ def test_steady_state_iops_match_the_data_sheet(ssd_run, ssd_sla):
 
 
 @pytest.mark.ssd_promise("steady_iops")
-@pytest.mark.ssd_array("raid6", ends_only=True)
+@pytest.mark.ssd_array("raid6", most=2)
 @pytest.mark.ssd_workload(*(each for each in INTEL_RAID if each.qd_per_drive == 1))
 def test_steady_state_iops_at_qd1_match_the_data_sheet(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)

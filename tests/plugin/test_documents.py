@@ -101,14 +101,8 @@ def test_options_of_the_pages_about_the_command_are_the_command_s() -> None:
 
 def commands() -> dict[str, set[str]]:
     """Options of each subcommand of ``ssdqual``, from the table of all of them."""
-    found: dict[str, set[str]] = {}
-    for line in commands_table().splitlines()[2:]:
-        first = line.split("`")[1]
-        if first.startswith("ssdqual "):
-            found[first.split()[1]] = options = set()
-        elif first.startswith("--"):
-            options.add(first.split("=")[0])
-    return found
+    lines = commands_table().splitlines()[2:]
+    return {line.split("`")[1].split()[1]: set(re.findall(r"`(--[a-z-]+)", line)) for line in lines}
 
 
 def test_the_guide_names_every_page_and_the_readme_the_guide() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,28 +13,102 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-#: Random 4 KiB writes of the simulated drives are 300 IOPS times this. The Intel S3500 of 800 GB publishes 11,500, of
-#: which its promise is 90 %.
-SPEEDS = {"pass": 40.0, "fail": 30.0}
+S3500 = "INTEL SSDSC2BB800G4", "intel-dc-s3500-800gb"
+PM9A3 = "SAMSUNG MZQL27T6HBLA-00A07", "samsung-pm9a3-7t68"
+DRIVES = tuple(f"SSDQ{number:04}" for number in range(1, 5))
+#: One array of the suite.
+READS, WRITES = "steady_state and raid5x4 and randread_4k_qd8", "steady_state and raid5x4 and randwrite_4k_qd8"
 
 
-def run(inner: Inner, model: str, sheet: str, times: float) -> pytest.RunResult:
+@pytest.fixture
+def bought(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Inner:
+    monkeypatch.setenv("SIMULATED_SHEET", PM9A3[1])
+    return inner
+
+
+def run(inner: Inner, model: tuple[str, str], tests: str, *options: str, suite: str = "raid5") -> pytest.RunResult:
+    name, sheet = model
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIMULATED_MODEL", model)
-        patch.setenv("SIMULATED_SLOW", ",".join(f"SSDQ{number:04}={times}" for number in range(1, 5)))
-        options = ("--ssd-devices=lab:4", f"--ssd-spec={sheet}", "--ssd-protocol=acceptance")
-        selected = ("--import-mode=importlib", inner.suite("raid0"), "-k", "steady_state and randwrite and qd8")
-        return inner.run(*options, *selected)
+        patch.setenv("SIMULATED_MODEL", name)
+        given = ("--ssd-devices=lab:4", f"--ssd-spec={sheet}", "--ssd-protocol=acceptance", "-o", "ssd_members=true")
+        return inner.run(*given, *options, "--import-mode=importlib", inner.suite(suite), "-k", tests)
 
 
-@pytest.mark.parametrize(("outcome", "times"), SPEEDS.items())
-def test_steady_iops_are_judged_by_the_sheet_of_the_model(inner: Inner, outcome: str, times: float) -> None:
-    run(inner, "INTEL SSDSC2BB800G4", "intel-dc-s3500-800gb", times)
+def slow(monkeypatch: pytest.MonkeyPatch, share: float, *drives: str) -> None:
+    monkeypatch.setenv("SIMULATED_SLOW", ",".join(f"{drive}={share}" for drive in drives))
+
+
+#: Random 4 KiB writes of the simulated drives are 300 IOPS times this. The Intel S3500 of 800 GB publishes 11,500 at
+#: this depth, of which its promise is 90 %.
+@pytest.mark.parametrize(("outcome", "times"), [("pass", 40.0), ("fail", 30.0)])
+def test_steady_iops_are_judged_by_a_sheet_that_has_the_depth(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, outcome: str, times: float
+) -> None:
+    slow(monkeypatch, times, *DRIVES)
+    run(inner, S3500, "steady_state and randwrite and qd8", suite="raid0")
     assert [record["outcome"] for record in inner.records("verdict")] == [outcome] * 3
     assert {record["visits"] for record in inner.records("looked")} >= {2}
 
 
-def test_a_model_that_publishes_no_such_figure_is_not_green(inner: Inner) -> None:
-    result = run(inner, "SAMSUNG MZQL27T6HBLA-00A07", "samsung-pm9a3-7t68", 4000.0)
+@pytest.mark.parametrize("tests", [READS, WRITES])
+def test_drives_that_meet_their_maxima_make_an_array_that_passes(bought: Inner, tests: str) -> None:
+    assert run(bought, PM9A3, tests).ret == pytest.ExitCode.OK
+    (verdict,) = bought.records("verdict")
+    assert verdict["outcome"] == "pass"
+    assert "drives that meet samsung-pm9a3-7t68" in str(verdict["sentence"])
+
+
+@pytest.mark.parametrize("tests", [READS, WRITES])
+def test_an_array_of_drives_at_half_their_sheet_fails(
+    bought: Inner, monkeypatch: pytest.MonkeyPatch, tests: str
+) -> None:
+    slow(monkeypatch, 0.5, *DRIVES)
+    assert run(bought, PM9A3, tests).ret == pytest.ExitCode.TESTS_FAILED
+    (verdict,) = bought.records("verdict")
+    assert verdict["outcome"] == "fail"
+    assert -60 < float(str(verdict["margin_percent"])) < -35
+
+
+def test_the_one_drive_that_misses_its_sheet_is_the_cause(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch, 0.75, DRIVES[1])
+    run(bought, PM9A3, READS)
+    (verdict,) = bought.records("verdict")
+    assert verdict["outcome"] == "fail"
+    assert verdict["cause"]["drives"] == [DRIVES[1]]
+
+
+def test_an_array_that_md_limits_is_bounded_and_alone_no_verdict(
+    bought: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_MD", "200000")
+    assert run(bought, PM9A3, READS).ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    (verdict,) = bought.records("verdict")
+    assert verdict["outcome"] == "bounded"
+    assert verdict["cause"]["culprit"] == "md"
+    assert bought.outcomes().popitem()[1] == "skipped"
+
+
+def test_arrays_that_md_limits_beside_one_that_passes_are_fit(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Between what RAID 5 of three and of four drives is held to.
+    monkeypatch.setenv("SIMULATED_MD", "300000")
+    assert run(bought, PM9A3, "steady_state and randread_4k_qd8").ret == pytest.ExitCode.OK
+    assert sorted(str(record["outcome"]) for record in bought.records("verdict")) == ["bounded", "pass"]
+
+
+def test_what_md_limits_is_a_failure_of_the_system(
+    bought: Inner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SIMULATED_MD", "200000")
+    content = files("pytest_ssdqual").joinpath("specs", f"{PM9A3[1]}.toml").read_text()
+    sheet = tmp_path / "system.toml"
+    sheet.write_text(content.replace("[product]", '[product]\nsubject = "system"', 1))
+    assert run(bought, (PM9A3[0], str(sheet)), READS).ret == pytest.ExitCode.TESTS_FAILED
+    assert [record["outcome"] for record in bought.records("verdict")] == ["fail"]
+
+
+def test_without_measured_members_nothing_is_promised(bought: Inner) -> None:
+    result = run(bought, PM9A3, READS, "-o", "ssd_members=false")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert inner.records("measured", "verdict", "array_created") == []
+    assert bought.records("measured", "verdict", "array_created") == []
+    (case,) = bought.cases().values()
+    assert "ssd_members" in case.message

@@ -11,10 +11,10 @@ from support.documents.suite_sources import SUITES, SuiteTest, shipped
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim, Scope
 
 ALL = list(shipped())
-#: Without the suite whose claims are those of the data sheet's figures.
-JUDGING = [
-    each for each in ALL if {"ssd_sla", "ssd_lot"} & set(each.fixtures) and not each.module.startswith("datasheet/")
-]
+#: Modules whose claims are those of the data sheet's figures.
+OF_FIGURES = ("datasheet/test_published_figures.py", "test_published_maxima.py")
+#: Without those.
+JUDGING = [each for each in ALL if {"ssd_sla", "ssd_lot"} & set(each.fixtures) and not each.module.endswith(OF_FIGURES)]
 #: The fixture that holds what a claim is judged on.
 SUBJECTS: dict[Scope, tuple[str, ...]] = {
     Scope.RUN: ("ssd_run",),

@@ -4,7 +4,7 @@ import { SPAN_MS, drawGauge, drawStrip, frame, niceTop, shape } from "./draw.js"
 import { capacity, duration, moment, number, passed } from "./words.js";
 
 const MOST_LOGGED = 300, MOST_VERDICTS = 1000;
-const WORDS = { pass: "✓ pass", fail: "✗ fail", inconclusive: "? inconclusive", observed: "· observed", error: "! error" };
+const WORDS = { pass: "✓ pass", fail: "✗ fail", inconclusive: "? inconclusive", bounded: "‖ bounded", observed: "· observed", error: "! error" };
 // STALE_MS: older figures are not current. SILENCE_MS: the server sends a message at least every 15 s. SPOKEN_MS: least
 // time between two announcements to a screen reader.
 const STALE_MS = 15e3, SILENCE_MS = 45e3, SPOKEN_MS = 20e3, RETRY_MS = 5e3, PATIENCE_MS = 8e3, SAME_MS = 500;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -119,6 +119,19 @@ class Attributor:
         except RigError as error:
             return str(error)
         return self._of_array(geometry, workload, drives)
+
+    def faster(self, geometry: Geometry, workload: Workload, factors: Mapping[str, float]) -> Prediction:
+        """Predict an array as ``predict``, with drives that are faster by a factor, by serial number.
+
+        Raises ``NotApplicable`` with the reason if that is not possible.
+        """
+        found = self.predict(geometry, workload)
+        if isinstance(found, str):
+            raise NotApplicable(found)
+        if not factors:
+            return found.prediction
+        curves = [curve.times(factors.get(curve.drive, 1.0)) for curve in found.curves]
+        return prediction.predict(geometry, found.read_fraction, found.prediction.outstanding, curves)
 
     def _of(self, measured: Measured) -> PredictedArray | str:
         """Return the prediction, or the reason why there is none."""

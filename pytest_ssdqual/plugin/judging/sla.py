@@ -11,6 +11,7 @@ import pytest
 
 from pytest_ssdqual.plugin.judging import left_out, own_results
 from pytest_ssdqual.plugin.judging.attributor import Attributor
+from pytest_ssdqual.plugin.judging.chain import Chain
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.plugin.plan import applicability, marks
@@ -64,14 +65,16 @@ class Sla:
         left_out: Callable[[Judgeable], Sequence[LeftOutDrive]] = lambda judged: (),
         ended: Callable[[Judgeable], str] = lambda judged: "",
         foreign: Callable[[Subject], str] = lambda judged: "",
+        chain: Chain | None = None,
     ) -> None:
         """``inconclusive`` is the report of an inconclusive verdict: ``error`` or ``skip``.
 
         ``measure`` measures the reference of a promise that compares with another workload; ``baseline`` is the earlier
-                run that promises may be in per cent of. ``promised`` are the claims that the test declares.
-                ``attributor`` and ``siblings`` find causes of broken promises, of arrays and of drives side by side.
-                ``left_out`` finds the drives side by side that a measurement is without; ``ended`` returns why a
-                measurement ended before it was decided, or nothing; ``foreign`` why the result is not the test's own.
+        run that promises may be in per cent of. ``promised`` are the claims that the test declares. ``attributor`` and
+        ``siblings`` find causes of broken promises, of arrays and of drives side by side. ``left_out`` finds the drives
+        side by side that a measurement is without; ``ended`` returns why a measurement ended before it was decided, or
+        nothing; ``foreign`` why the result is not the test's own. ``chain`` has the limits of arrays by their members;
+        None if the bare drives are not measured.
         """
         self._spec = spec
         self._inconclusive = inconclusive
@@ -85,6 +88,7 @@ class Sla:
         self.left_out = left_out
         self.ended = ended
         self._foreign = foreign
+        self._chain = chain
 
     @classmethod
     def of(cls, request: pytest.FixtureRequest) -> Sla:
@@ -119,19 +123,19 @@ class Sla:
             lambda judged: left_out.find(judged, found.bay.drives, run.failures, run.failed_in),
             run.budget.why if run.budget else lambda judged: "",
             partial(own_results.objection, parameters),
+            run.chain(lambda: request.getfixturevalue("_ssd_campaign")),
         )  # fmt: skip
 
     def judge(self, what: str | Judgeable, judged: Judgeable | None = None, /) -> Verdict:
         """Judge a run, a sweep, a workload set, a saturation or a rebuild.
 
-                ``judge(ssd_run)`` judges the claim of the test's mark ``ssd_promise``, ``judge("p99_latency",
-                ssd_run)`` one of several claims.
+        ``judge(ssd_run)`` judges the claim of the test's mark ``ssd_promise``, ``judge("p99_latency", ssd_run)`` one of
+        several claims. Drives side by side are judged one by one; the result is the worst verdict, and names all drives
+        that fail, and those that were left out because they died or never settled. Without a limit in the spec, the
+        figure is recorded and the test is skipped.
 
-        Drives side by side are judged one by one; the result is the worst verdict, and names all drives that fail, and
-        those that were left out because they died or never settled.
-                Without a limit in the spec, the figure is recorded and the test is skipped. Raises ``Inconclusive`` (a
-                JUnit ``<error>``) for an inconclusive verdict, ``InvalidMeasurement`` for a measurement that cannot be
-                judged.
+        So it is for a bounded verdict. Raises ``Inconclusive`` (a JUnit ``<error>``) for an inconclusive verdict,
+        ``InvalidMeasurement`` for a measurement that cannot be judged.
         """
         wanted, judged = self.asked(what, judged)
         lost = self.left_out(judged)
@@ -237,18 +241,10 @@ class Sla:
         why = ""
         try:
             if limit is not None:
-                if no_law := self._spec.no_law(claim, subject.geometries, subject.workload):
-                    self._observe(claim, judged, no_law)
-                rule = self.builder.rule
-                margin, family = rule.indifference_percent, self.builder.family
-                found = verdicts.judge_all(claim, judged, limit, rule.confidence, margin, family)
-                if not found:
-                    self._without_limit(claim, judged, limit)
-                # A fixed protocol is too short for such a promise; a stopping rule would have measured longer.
-                if not judged.has_stopping_rule and all(each.is_unseen for each in found):
-                    short = f"the protocol {self.builder.protocol} is too short for this promise"
-                    self._observe(claim, judged, f"{short}: {found[0].estimate.unbounded}")
-                return found
+                return self._by_limit(claim, judged, limit)
+            if chained := self._chain.limit(claim, *place) if self._chain else None:
+                found = self._by_limit(claim, judged, chained.limit)
+                return tuple(verdicts.with_remark(verdict, chained.reference) for verdict in found)
             if relation is not None:
                 return self._by_relation(claim, judged, relation)
             if of_baseline is not None:
@@ -259,6 +255,23 @@ class Sla:
             raise InvalidMeasurement(f"{claim.label} of {subject} cannot be judged: {error}") from error
         no_limit = self._spec.why_no_limit(claim, *place)
         return self._observe(claim, judged, f"{no_limit}; {why}" if why else no_limit)
+
+    def _by_limit(self, claim: Claim, judged: Judgeable, limit: Limit) -> tuple[Verdict, ...]:
+        """Judge by a limit in numbers; skips the test if it has none here, or if too little was measured for it."""
+        subject = judged.subject
+        if no_law := self._spec.no_law(claim, subject.geometries, subject.workload):
+            self._observe(claim, judged, no_law)
+        rule = self.builder.rule
+        found = verdicts.judge_all(
+            claim, judged, limit, rule.confidence, rule.indifference_percent, self.builder.family
+        )
+        if not found:
+            self._without_limit(claim, judged, limit)
+        # A fixed protocol is too short for such a promise; a stopping rule would have measured longer.
+        if not judged.has_stopping_rule and all(verdict.is_unseen for verdict in found):
+            short = f"the protocol {self.builder.protocol} is too short for this promise"
+            self._observe(claim, judged, f"{short}: {found[0].estimate.unbounded}")
+        return found
 
     def _without_limit(self, claim: Claim, judged: Judgeable, limit: Limit) -> NoReturn:
         """Raise ``InvalidMeasurement`` if the drives with a limit were left out; skip the test if there is none."""
@@ -271,11 +284,14 @@ class Sla:
         self._observe(claim, judged, self._spec.why_no_limit(claim, subject.geometry, subject.workload))
 
     def publish(self, verdict: Verdict | WorkloadSearch, evidence: Evidence, ended: str = "") -> None:
-        """Record the evidence; skip the test or raise ``Inconclusive`` for an inconclusive verdict.
+        """Record the evidence; skip the test for a bounded verdict, skip it or raise ``Inconclusive`` for an
+        inconclusive one.
 
         What a budget has ``ended`` is never skipped: a run without its verdicts is not green.
         """
         self._note(evidence)
+        if verdict.outcome is Outcome.BOUNDED:
+            pytest.skip(repr(verdict))
         if verdict.outcome is Outcome.INCONCLUSIVE:
             is_blamed = isinstance(verdict, Verdict) and verdict.cause is not None
             if self._inconclusive == "skip" and not is_blamed and not ended:

@@ -6,19 +6,20 @@ import pytest
 
 #: Each line is what ``pytest --markers`` prints.
 MARKERS = (
-    "ssd_array(level, widths=None, failed=0, ends_only=False): the test needs arrays of this RAID level (raid0, raid1, "
+    "ssd_array(level, widths=None, failed=0, most=None): the test needs arrays of this RAID level (raid0, raid1, "
     "raid5, raid6, raid10), of every possible width up to the number of drives given, or of these widths, with this "
-    "number of failed members; ends_only: of these only the narrowest and the widest; drive: all drives side by side, "
-    "each by itself; ssd_array(default=LIST): a method's arrays, e.g. 'drive,raid5x4,raid0', for which --ssd-arrays "
-    "may name others",
+    "number of failed members; most: of these only so many, the narrowest and the widest among them; drive: all drives "
+    "side by side, each by itself; ssd_array(default=LIST): a method's arrays, e.g. 'drive,raid5x4,raid0', for which "
+    "--ssd-arrays may name others",
     "ssd_workload(*workloads): run the test once for each of these pytest_ssdqual.Workload",
     "ssd_promise(*claims): the claims that the test judges with ssd_sla or ssd_lot, e.g. ssd_promise('p99_latency'); "
     "the plan computes drive time from them, so every test that judges needs this mark",
     "ssd_workload_set(*sets): run the test once for each of these pytest_ssdqual.WorkloadSet, measured as a whole "
     "(fixture ssd_runs)",
     "ssd_rounds(*rounds): measure these pytest_ssdqual.Rounds: all rounds (fixture ssd_rounds), or each cell (ssd_run)",
-    "ssd_figures: run the test once for each published figure of the spec, under its published conditions and with its "
-    "claim; figures of one drive on all drives side by side, those of an array on that array",
+    "ssd_figures(chained=False): run the test once for each published figure of the spec, under its published "
+    "conditions and with its claim; figures of one drive on all drives side by side, those of an array on that array; "
+    "chained: only the figures on which limits of arrays rest",
     "ssd_published(sheet): the shipped data sheet whose published values are printed beside the measured ones",
 )
 #: How long a connection may be lost: a short outage passes, and the drives are not worn for long.
@@ -261,8 +262,9 @@ def _declare_telling(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="URL|mailto:ADDRESS",
-        help="Report the first broken promise, the first error, a stall and the end of the run: as JSON to this URL, "
-        "as mail to these addresses, or to what an environment variable names ('$NAME'); may repeat",
+        help="Report the first broken promise, the first error, a stall and the end of the run: as JSON to this https "
+        "URL, as mail to these addresses, to a URL of apprise, or to what an environment variable names ('$NAME'); may "
+        "repeat; all but mail by sendmail needs pip install 'pytest-ssdqual[notify]'",
     )
     group.addoption(
         "--ssd-spec-schema",
@@ -334,8 +336,8 @@ def _declare_notifications(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "ssd_smtp",
-        "Mail server for --ssd-notify=mailto: smtp[s]://[USER:PASSWORD@]HOST[:PORT] or '$NAME'; the environment "
-        "variable SSDQUAL_SMTP comes first; default: sendmail",
+        "Mail server for --ssd-notify=mailto: mailto[s]://[USER:PASSWORD@]HOST[:PORT], a URL of apprise, or '$NAME'; "
+        "the environment variable SSDQUAL_SMTP comes first; default: sendmail",
         type="string",
         default="",
     )

@@ -52,20 +52,22 @@ class ArrayRequest:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """All arrays of one level: with these widths, or with every width that the drives can form."""
+    """Arrays of one level: with these widths, or with every width that the drives can form."""
 
     level: RaidLevel
     widths: tuple[int, ...] | None = None
     missing: int = 0
-    #: Only the narrowest and the widest of those that the drives can form.
-    ends_only: bool = False
+    #: Of those that the drives can form only so many: the narrowest, the widest, and some between. None: all.
+    most: int | None = None
 
     def __post_init__(self) -> None:
         _require_tolerated(self.level, self.missing)
-        if self.ends_only and self.level is RaidLevel.DRIVE and self.widths is None:
-            raise ValueError("drives side by side have no narrowest and widest array; remove ends_only")
         for width in self.widths or ():
             Geometry(self.level, width, self.missing)
+        if self.most is not None and self.most < 2:
+            raise ValueError(f"most is the number of widths, at least 2, not {self.most}")
+        if self.most is not None and self.level is RaidLevel.DRIVE and self.widths is None:
+            raise ValueError("drives side by side have no narrowest and widest array; remove most")
 
     def __str__(self) -> str:
         return f"{self.level}{f'-{self.missing}failed' if self.missing else ''}"
@@ -95,6 +97,15 @@ class ImpossibleArray:
         return self.name
 
 
+#: Array of a test whose mark names nothing to judge: the test is not part of the run.
+ABSENT = ImpossibleArray("none", "there is nothing to judge")
+
+
+def present(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests without those whose marks name nothing to judge."""
+    return [item for item in items if parameters(item).get("ssd_geometry") is not ABSENT]
+
+
 def parse_list(text: str) -> tuple[ArrayRequest, ...]:
     """Parse ``drive,raid5x4,raid0`` to requests without duplicates; raise ``ValueError`` for a wrong or empty list."""
     found = tuple(dict.fromkeys(ArrayRequest.parse(part.strip()) for part in text.split(",") if part.strip()))
@@ -117,8 +128,8 @@ def geometries(
         found = found or [ImpossibleArray(str(asked), _too_few(asked, drives))]
         if asked.widths is None and FACTS[asked.level].step > 1 and found and isinstance(found[0], Geometry):
             found += _left_over(asked, drives)
-        if asked.ends_only:
-            found = _ends(found)
+        if asked.most is not None:
+            found = _thinned(found, asked.most)
     if not rebuilding:
         return found
     return [
@@ -136,7 +147,7 @@ def family(asked: Widths | ArrayRequest, drives: int) -> ArrayFamily | Impossibl
         return ImpossibleArray(name, "drives side by side have no widths to compare")
     built = tuple(each for each in _wanted(asked, drives) if each.width <= drives)
     if len(built) > 1:
-        return ArrayFamily(name, (min(built), max(built)) if asked.ends_only else built)
+        return ArrayFamily(name, built if asked.most is None else tuple(_spread(sorted(built), asked.most)))
     facts = FACTS[asked.level]
     second = max(facts.usual_minimum, asked.missing + 1) + facts.step
     return ImpossibleArray(name, f"needs two widths of {asked.level} ({second} drives), {drives} given")
@@ -153,12 +164,19 @@ def _wanted(asked: Widths, drives: int) -> list[Geometry]:
     return [Geometry(asked.level, width, asked.missing) for width in widths if facts.may_lose(width) >= asked.missing]
 
 
-def _ends(found: Sequence[Geometry | ImpossibleArray]) -> list[Geometry | ImpossibleArray]:
-    """Return the narrowest and the widest array, and the last of those that the drives cannot form."""
+def _thinned(found: Sequence[Geometry | ImpossibleArray], most: int) -> list[Geometry | ImpossibleArray]:
+    """Return at most so many arrays, the ends among them, and the last of those that the drives cannot form."""
     built = [each for each in found if isinstance(each, Geometry)]
     impossible = [each for each in found if isinstance(each, ImpossibleArray)]
-    ends = dict.fromkeys((min(built), max(built))) if built else {}
-    return [*ends, *impossible[-1:]]
+    return [*_spread(sorted(built), most), *impossible[-1:]]
+
+
+def _spread(widths: Sequence[Geometry], most: int) -> list[Geometry]:
+    """Return at most so many of the widths, as evenly as possible, with the narrowest and the widest."""
+    last = len(widths) - 1
+    if last < most:
+        return list(widths)
+    return [widths[round(number * last / (most - 1))] for number in range(most)]
 
 
 def _one(asked: ArrayRequest, drives: int) -> Geometry | ImpossibleArray:
@@ -207,7 +225,7 @@ NO_DRIVES = (
     "needs drives: add --ssd-devices='/dev/sd[b-i]' (all data on them will be DESTROYED), "
     "or --ssd-devices=lab:8 to rehearse with emulated ones"
 )
-ARRAY = "ssd_array(level, widths=None, failed=0, ends_only=False)"
+ARRAY = "ssd_array(level, widths=None, failed=0, most=None)"
 #: Similarity (``difflib``) above which an unknown mark is taken for one of ours: ``sdd_array`` has 0.89.
 LIKE = 0.8
 #: Parameter of tests with the mark ``ssd_rounds``.
@@ -345,25 +363,40 @@ def _asks_later(item: pytest.Item) -> bool:
 
 
 def _asked(mark: pytest.Mark, nodeid: str, instead: Sequence[ArrayRequest]) -> Sequence[Widths | ArrayRequest]:
-    unknown = sorted(set(mark.kwargs) - {"widths", "failed", "ends_only", "default"})
+    unknown = sorted(set(mark.kwargs) - {"widths", "failed", "most", "default"})
     if unknown:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} has no {', '.join(unknown)}")
     try:
+        most = _number_of_widths(mark.kwargs.get("most"))
         if "default" in mark.kwargs:
-            if mark.args or len(mark.kwargs) > 1:
+            if mark.args or set(mark.kwargs) - {"default", "most"}:
                 raise ValueError("default is a complete list of arrays; remove the other arguments")  # noqa: TRY301
-            return instead or parse_list(mark.kwargs["default"])
+            return _thinner(instead or parse_list(mark.kwargs["default"]), most)
         if len(mark.args) != 1:
             raise ValueError("give one level, e.g. ssd_array('raid5')")  # noqa: TRY301
         level = _level(mark.args[0])
         widths = mark.kwargs.get("widths")
         wanted = None if widths is None else tuple(int(width) for width in widths)
-        ends_only = mark.kwargs.get("ends_only", False)
-        if not isinstance(ends_only, bool):
-            raise TypeError(f"ends_only is True or False, not {ends_only!r}")  # noqa: TRY301
-        return (Widths(level, wanted, int(mark.kwargs.get("failed", 0)), ends_only),)
+        return (Widths(level, wanted, int(mark.kwargs.get("failed", 0)), most),)
     except (AttributeError, TypeError, ValueError) as error:
         raise pytest.UsageError(f"{nodeid}: the mark {ARRAY} is wrong: {error}") from error
+
+
+def _number_of_widths(given: object) -> int | None:
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
+        raise TypeError(f"most is a number of widths, not {given!r}")
+    return given
+
+
+def _thinner(asked: Sequence[ArrayRequest], most: int | None) -> Sequence[Widths | ArrayRequest]:
+    """Return the arrays; a level without a width has so many of its widths, if ``most`` says how many."""
+    if most is None:
+        return asked
+    is_level = [each.width is None and each.level is not RaidLevel.DRIVE for each in asked]
+    return [
+        Widths(each.level, None, each.missing, most) if level else each
+        for each, level in zip(asked, is_level, strict=True)
+    ]
 
 
 def _level(name: object) -> RaidLevel:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from typing import cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from pytest_ssdqual.plugin.plan.marks import needs_drives
 from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.workload.rounds import Rounds
@@ -95,7 +97,7 @@ def plan(
     I/Os that a drive queues.
     """
     found = [*needed(items, spec)]
-    bare = of_members(found, protocol, queue_limit) if members else ()
+    bare = of_members(found, protocol, spec, queue_limit) if members else ()
     return in_order([*found, *bare], of_drives=protocol.conditions_drives)
 
 
@@ -113,10 +115,11 @@ def steps_of(item: pytest.Item) -> frozenset[CampaignStep]:
     return frozenset(_steps(needs.of(item)))
 
 
-def of_members(steps: Sequence[CampaignStep], protocol: Protocol, queue_limit: int | None = None) -> Steps:
+def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, queue_limit: int | None = None) -> Steps:
     """Return the measurements of bare drives, side by side and alone, that predictions for these steps need.
 
-    The drives are those of the widest array. What a test measures on them anyway is not measured twice.
+    The drives are those of the widest array; the anchors of chained promises are measured on them, too. What a test
+    measures on them anyway is not measured twice.
     """
     if not protocol.members.window_s:
         return ()
@@ -142,8 +145,16 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, queue_limit: i
     reference = deepest or Workload("randread", next(iter(workloads)).bs, max(each.qd_per_drive for each in workloads))
     known = {each.what for each in steps if each.kind is StepKind.MEASURED and each.geometry == bare}
     together = [] if deepest else [CampaignStep(StepKind.MEMBER, bare, reference)]
+    together += [CampaignStep(StepKind.MEMBER, bare, each) for each in _anchors(steps, spec) if each not in workloads]
     both = (*(each for each in [*members, *together] if each.what not in known),)
     return (*both, CampaignStep(StepKind.ALONE, bare, reference))
+
+
+def _anchors(steps: Iterable[CampaignStep], spec: Spec) -> dict[Workload, None]:
+    """Return the workloads of the published figures that chained promises of arrays rest on."""
+    of_arrays = (step for step in steps if step.kind is StepKind.MEASURED and isinstance(step.what, Workload))
+    chained = (spec.chained(Claim.STEADY_IOPS, step.geometry, cast(Workload, step.what)) for step in of_arrays)
+    return {anchor.workload: None for promise in chained if promise for anchor in promise.anchors}
 
 
 def in_order(steps: Iterable[CampaignStep], *, of_drives: bool = False) -> Steps:

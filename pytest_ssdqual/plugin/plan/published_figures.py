@@ -1,19 +1,22 @@
 """Tests made from a data sheet: the mark ``ssd_figures`` runs a test once for each published figure of the spec.
 
 A figure becomes the array, the workload and the claim of one test. A kind of figure that data sheets usually have and
-this one lacks becomes a skipped test whose reason says so: the report lists what the sheet leaves open.
+this one lacks becomes a skipped test whose reason says so: the report lists what the sheet leaves open. With
+``ssd_figures(chained=True)`` the figures are only those on which limits of arrays rest (`qual.spec.chain`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import pytest
 
-from pytest_ssdqual.plugin.plan.marks import ArrayRequest, ImpossibleArray, geometries
+from pytest_ssdqual.plugin.plan.marks import ABSENT, ArrayRequest, ImpossibleArray, geometries
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import sheet_coverage
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
+from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -22,6 +25,12 @@ MARK = "ssd_figures"
 PARAMETERS = ("ssd_geometry", "ssd_workload")
 #: What is judged on each fixture; a test with another fixture has no figures.
 SCOPES = {"ssd_run": Scope.RUN, "ssd_saturation": Scope.SATURATION}
+#: Arrays and workloads of which one rests on each published maximum on which any other rests.
+CHAINED = tuple(
+    (Geometry.parse(array), Workload(kind, "4k", depth))
+    for array, kind in (("raid5x8", "randwrite"), ("raid0x2", "randread"))
+    for depth in (8, 1)
+)
 NO_SHEET = "no data sheet is known for this model: name one with --ssd-spec"
 
 
@@ -37,8 +46,13 @@ def parametrize(metafunc: pytest.Metafunc, spec: Spec, drives: int) -> None:
             f"{metafunc.definition.nodeid}: a test with the mark {MARK} needs one of the fixtures "
             f"{' and '.join(SCOPES)}"
         )
+    mark = metafunc.definition.get_closest_marker(MARK)
+    if mark and mark.kwargs.get("chained"):
+        cases = _chained(spec, drives)
+    else:
+        cases = chain(_published(spec, scopes[0], drives), _absent(spec, scopes[0]))
     # Sheets of several models publish the same kinds of figures, and one test judges all drives that have one.
-    found = {name: case for case, name in (*_published(spec, scopes[0], drives), *_absent(spec, scopes[0]))}
+    found = {name: case for case, name in cases}
     metafunc.parametrize(PARAMETERS, list(found.values()), ids=list(found))
 
 
@@ -48,6 +62,16 @@ def _published(spec: Spec, scope: Scope, drives: int) -> Iterator[tuple[object, 
         for array, workload, claim in figure.places():
             if claim.scope is scope:
                 yield _case(array, workload, claim, drives)
+
+
+def _chained(spec: Spec, drives: int) -> Iterator[tuple[object, str]]:
+    """Yield a set of parameters for each figure on which limits of arrays rest; an absent one if there is none."""
+    sheets = spec.different if isinstance(spec, CombinedSpec) else (spec,)
+    chained = (sheet.chained(Claim.STEADY_IOPS, *place) for sheet in sheets for place in CHAINED)
+    anchors = [anchor.workload for promise in chained if promise for anchor in promise.anchors]
+    yield from (_case(ONE_DRIVE, str(workload), Claim.STEADY_IOPS, drives) for workload in anchors)
+    if not anchors:
+        yield pytest.param(ABSENT, ABSENT), "drive-none"
 
 
 def _case(array: Geometry, workload: str, claim: Claim, drives: int) -> tuple[object, str]:

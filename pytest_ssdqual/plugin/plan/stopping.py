@@ -12,7 +12,7 @@ from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_EXTREMES, OF_TAIL, Claim, Scope
+from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, OF_EXTREMES, OF_TAIL, Claim, Limit, Scope
 from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import DEFAULT, Spec, shipped
@@ -105,6 +105,8 @@ class Promises:
     family: ErrorControl = ALONE
     #: Returns a sweep with what its arrays are predicted to do, as it will be judged.
     predicted: Callable[[Sweep], Sweep] = as_measured
+    #: Returns the limit of a claim about one array, also one by the array's members; the spec's if None.
+    limit: Callable[[Claim, Geometry, Workload], Limit | None] | None = None
 
     def __call__(self, measured: Measured, others: Sequence[Measured] = ()) -> Decision:
         """Decide for one point; ``others`` are the latest results of the others."""
@@ -122,10 +124,11 @@ class Promises:
         """
         # More time makes no counter surer, and there is none before the process has ended.
         claims = self.asked.get((geometry, workload), frozenset()) - OF_COUNTERS
+        limit_of = self.limit or self.spec.limit
         limits = {
             claim: limit
             for claim in sorted(claims)
-            if claim.scope in OF_ONE and (limit := self.spec.limit(claim, geometry, workload))
+            if claim.scope in OF_ONE and (limit := limit_of(claim, geometry, workload))
         }
         of_sweeps = {claim for claim in claims if claim.scope is Scope.SWEEP}
         is_precise = bool(claims - limits.keys() - of_sweeps) or not claims

@@ -23,6 +23,9 @@ MEASURE = "ssd_measure_unpromised = true"
 #: Why a promise in per cent of an earlier run is no limit without that run.
 NO_BASELINE = f"; name the earlier run with --ssd-baseline=RUN, or measure one with {MEASURE}"
 
+#: Why an array is not held to what its drives do.
+NO_MEMBERS = "; ssd_members = true and a protocol that measures the bare drives hold it to what its drives do"
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimPlace:
@@ -37,19 +40,26 @@ class ClaimPlace:
         """Where a spec has the promise of it; of a sweep that is the widest array."""
         return self.claim, max(self.geometries), self.workload
 
-    def has_limit(self, spec: Spec, *, has_baseline: bool) -> bool:
-        """Return whether the claim has a limit; one in per cent of an earlier run needs that run."""
+    def has_limit(self, spec: Spec, *, has_baseline: bool, has_members: bool = True) -> bool:
+        """Return whether the claim has a limit.
+
+        One in per cent of an earlier run needs that run, a chained one the measurements of the bare members.
+        """
         if spec.no_law(self.claim, self.geometries, self.workload):
             return False
         if spec.limit(*self.place) or spec.relation(*self.place):
+            return True
+        if has_members and spec.chained(*self.place):
             return True
         return has_baseline and spec.of_baseline(*self.place) is not None
 
     def why(self, spec: Spec) -> str:
         """Return why there is no limit."""
         no_law = spec.no_law(self.claim, self.geometries, self.workload)
-        baseline = NO_BASELINE if spec.of_baseline(*self.place) else ""
-        return no_law or f"{spec.why_no_limit(*self.place)}{baseline}"
+        cure = NO_BASELINE if spec.of_baseline(*self.place) else ""
+        if spec.chained(*self.place):
+            cure = NO_MEMBERS
+        return no_law or f"{spec.why_no_limit(*self.place)}{cure}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +94,20 @@ class Unpromised:
         )
 
 
-def find(items: Iterable[pytest.Item], spec: Spec, *, has_baseline: bool, measures_all: bool) -> Unpromised:
+def find(
+    items: Iterable[pytest.Item], spec: Spec, *, has_baseline: bool, measures_all: bool, has_members: bool = True
+) -> Unpromised:
     """Find the tests without a limit, and which of them are measured all the same.
 
-    ``measures_all``: those that nothing else needs, too.
+    ``measures_all``: those that nothing else needs, too. ``has_members``: the bare drives are measured before arrays.
     """
+
+    def is_limited(place: ClaimPlace) -> bool:
+        return place.has_limit(spec, has_baseline=has_baseline, has_members=has_members)
+
     selected = [item for item in items if marks.needs_drives(item) and not item.get_closest_marker("skip")]
     places = {item: found for item in selected if (found := tuple(claim_places(item)))}
-    limited = {
-        item: frozenset(each.claim for each in found if each.has_limit(spec, has_baseline=has_baseline))
-        for item, found in places.items()
-    }
+    limited = {item: frozenset(place.claim for place in found if is_limited(place)) for item, found in places.items()}
     without = {item: found for item, found in places.items() if not limited[item] & _named(item)}
     if measures_all:
         return Unpromised({}, frozenset(without), {item: marks.promised(item) for item in places})

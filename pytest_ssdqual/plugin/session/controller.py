@@ -30,8 +30,9 @@ from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.stash import COLLECTED, QUALIFICATION, RUN
 from pytest_ssdqual.plugin.watch import live_page, terminal
 from pytest_ssdqual.plugin.watch.live_page import LivePageFeed
-from pytest_ssdqual.plugin.watch.notifier import Notifier, targets_of
+from pytest_ssdqual.plugin.watch.notifier import Notifier
 from pytest_ssdqual.plugin.watch.observers import Observers, WorkerEvents
+from pytest_ssdqual.plugin.watch.receivers import receivers
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.progress_events import News
@@ -64,7 +65,7 @@ def configure(config: pytest.Config) -> None:
     try:
         if worker_data is None:
             arguments.require(config)
-        receivers, stall_s = (targets_of(config), notify_stall_s(config)) if worker_data is None else ((), 0.0)
+        notified, stall_s = (receivers(config), notify_stall_s(config)) if worker_data is None else ([], 0.0)
         page = live_page.opened(config) if worker_data is None else None
         found = join(config, worker_data) if worker_data is not None else begin(config)
     except pytest.UsageError as error:  # it may quote a drive, a tool or a file
@@ -89,7 +90,7 @@ def configure(config: pytest.Config) -> None:
         judged = [each.qualification for each in runs]
         watched = LivePageFeed(page, judged, folder) if page else None
         is_real = not config.option.collectonly
-        notifier = Notifier(config, receivers, judged, folder, stall_s) if is_real else None
+        notifier = Notifier(config, notified, judged, folder, stall_s) if is_real else None
         controller = SessionController(config, runs, watched, fleet, folder, notifier)
         config.pluginmanager.register(controller, "ssdqual-controller")
         config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")

@@ -14,6 +14,7 @@ from typing import NoReturn
 import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
+from pytest_ssdqual.plugin.judging.chain import Chain
 from pytest_ssdqual.plugin.plan import budget, forecast, order, picking, stopping, unpromised
 from pytest_ssdqual.plugin.plan.budget import KeptBudget
 from pytest_ssdqual.plugin.plan.order import Steps
@@ -79,6 +80,7 @@ class BayRun:
     page: PageResult | None = None
     complaints: tuple[str, ...] = ()  #: Sentences about artefacts that could not be written.
     _attributor: Attributor | None = None
+    _chain: Chain | None = None
     #: Why this bay of several cannot measure or record any more; empty if it can.
     lost: str = ""
     #: Drives that failed, also in earlier sessions, and the health of all when the campaign began.
@@ -128,7 +130,7 @@ class BayRun:
         self.declared = stopping.asked(items)
         self.unpromised = unpromised.find(
             items, found.spec, has_baseline=found.baseline is not None,
-            measures_all=found.settings.measure_unpromised,
+            measures_all=found.settings.measure_unpromised, has_members=self._has_members,
         )  # fmt: skip
         for item, why in self.unpromised.left_out.items():
             item.add_marker(pytest.mark.skip(reason=why))
@@ -207,6 +209,12 @@ class BayRun:
     def _drive_bytes(self) -> int:
         return min(drive.size_bytes for drive in self.qualification.bay.drives)
 
+    @property
+    def _has_members(self) -> bool:
+        """Whether the bare drives are measured before arrays."""
+        found = self.qualification
+        return found.settings.members and found.protocol.members.window_s > 0
+
     def attributor(self, campaign: Callable[[], Campaign]) -> Attributor | None:
         """Return what names the causes of shortfalls; None if the bare drives are not measured."""
         if not self.qualification.settings.members:
@@ -215,6 +223,15 @@ class BayRun:
             self._attributor = Attributor(campaign, self.qualification.protocol.array.striping)
         self._attributor.campaign = campaign
         return self._attributor
+
+    def chain(self, campaign: Callable[[], Campaign]) -> Chain | None:
+        """Return the limits of arrays by their members; None if the bare drives are not measured."""
+        attributor = self.attributor(campaign) if self._has_members else None
+        if attributor is None:
+            return None
+        if self._chain is None:
+            self._chain = Chain(self.qualification.spec, attributor)
+        return self._chain
 
     def note_judged(self, family: Mapping[str, object] | None, judged: Mapping[str, object]) -> None:
         """Add the tally of the claims and the counts of the tests to the manifest."""
@@ -269,7 +286,9 @@ class BayRun:
         # Of a resumed run a prediction might have to measure a bare drive again, while something else is measured.
         attributor = None if found.resumed else self.attributor(lambda: campaign)
         predicted = attributor.expected if attributor else stopping.as_measured
-        return Promises(found.spec, found.protocol, self.asked, self.family, predicted)
+        chain = None if found.resumed else self.chain(lambda: campaign)
+        limit = chain.of_spec if chain else found.spec.limit
+        return Promises(found.spec, found.protocol, self.asked, self.family, predicted, limit)
 
     def _setup(
         self, channel: Channel, stack: ExitStack, progress: Progress, looked: Looked | None, live: Live | None

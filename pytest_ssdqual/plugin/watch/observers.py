@@ -58,8 +58,7 @@ class Observers:
         if page:
             self.progress.state.observers.append(page.take)
         if notifier:
-            self.progress.state.observers.append(notifier.take)
-            notifier.watch()
+            notifier.watch(self.progress.state)
         self.progress.__enter__()
 
     def take(self, event: News, bay: str = "", at_s: float | None = None) -> None:

@@ -308,6 +308,8 @@ class Published:
     source: str
     #: The source says "about", "close to" or less, or is ambiguous.
     approximate: bool = False
+    #: The source says "over" or "less than": a promise of a percentage allows nothing beside it.
+    is_bound: bool = False
 
     def __str__(self) -> str:
         return f"{'about ' if self.approximate else ''}{format_value(self.value, self.unit)}"

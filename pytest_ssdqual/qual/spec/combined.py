@@ -9,6 +9,7 @@ from typing import Self, TypeVar
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import Striping
+from pytest_ssdqual.qual.spec.chain import ChainedPromise
 from pytest_ssdqual.qual.spec.claims import Accountable, Claim, Direction, Limit, Published, Scope
 from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Product, Spec
@@ -85,6 +86,11 @@ class CombinedSpec(Spec):
         lowest, highest = (choose(own.values(), key=lambda limit: limit.bound) for choose in (min, max))
         slowest = lowest if claim.direction is Direction.AT_LEAST else highest
         return replace(slowest, own=own) if geometry.is_side_by_side else slowest
+
+    def chained(self, claim: Claim, geometry: Geometry, workload: Workload) -> ChainedPromise | None:
+        """Return that of an array of one model; members of several models have no common anchor."""
+        members = self._members(geometry)
+        return members[0].chained(claim, geometry, workload) if len(members) == 1 else None
 
     def relation(self, claim: Claim | str, geometry: Geometry, workload: Workload) -> Relation | None:
         return next(iter(self._of_all(geometry, lambda spec: spec.relation(claim, geometry, workload))), None)

@@ -189,6 +189,9 @@ class DataSheetValue(Strict):
     cliff_after: Annotated[_Ratio, Field(description="User capacities written before the cliff")] = None
     source: Annotated[Name, Field(description="Where it is published")]
     approximate: Annotated[bool, Field(description='The source says "about", or can be read in two ways')] = False
+    bound: Annotated[
+        bool, Field(description='The source says "over" or "less than": promises in per cent allow nothing beside it')
+    ] = False
     #: Class of the product, which the figure's table does not contain.
     _drive_class: DriveClass | None = PrivateAttr(default=None)
 
@@ -204,6 +207,8 @@ class DataSheetValue(Strict):
             raise ValueError("rw, bs and queue_depths describe one drive; with array write workload")
         if None not in (self.conditions, self.queue_depths):
             raise ValueError("has queue_depths, so its conditions are published; leave conditions out")
+        if self.bound and (self.approximate or self.conditions):
+            raise ValueError("is a bound, which neither is approximate nor has unpublished conditions")
         if not self.quantities:
             raise ValueError("publishes nothing; write e.g. iops, throughput or mean_latency")
         if self.conditions and len({claim in OF_LATENCY for claim in self.quantities}) > 1:
@@ -255,7 +260,7 @@ class DataSheetValue(Strict):
         if self.conditions:
             source = f"{self.source}; conditions unpublished, judged approximately at {self.default_conditions}"
             return Published(found, claim.unit, source, approximate=True)
-        return Published(found, claim.unit, self.source, self.approximate)
+        return Published(found, claim.unit, self.source, self.approximate, self.bound)
 
     def places(self) -> Iterator[tuple[Geometry, str, Claim]]:
         """Yield every array, workload and claim that it publishes."""

@@ -23,7 +23,8 @@ from pytest_ssdqual.qual.lots.sampling_plan import Plan
 from pytest_ssdqual.qual.raid import law
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops
 from pytest_ssdqual.qual.raid.law import Striping
-from pytest_ssdqual.qual.spec import datasheet, toml
+from pytest_ssdqual.qual.spec import chain, datasheet, toml
+from pytest_ssdqual.qual.spec.chain import ChainedPromise
 from pytest_ssdqual.qual.spec.claims import (
     OF_GROWTH,
     OF_HEAT,
@@ -205,9 +206,26 @@ class Spec:
         stated = self._stated(claim, geometry, workload)
         if stated is None:
             return None
-        source = f"{promise.place}: {promise.percent_of_spec:g} % of {stated} from {self.key} ({stated.source})"
+        percent = 100.0 if stated.is_bound else promise.percent_of_spec
+        source = f"{promise.place}: {percent:g} % of {stated} from {self.key} ({stated.source})"
         per_hour = self.times_per_hour(claim, geometry, workload)
-        return Limit(claim.direction, stated.value * promise.percent_of_spec / 100, claim.unit, source, per_hour)
+        return Limit(claim.direction, stated.value * percent / 100, claim.unit, source, per_hour)
+
+    def chained(self, claim: Claim, geometry: Geometry, workload: Workload) -> ChainedPromise | None:
+        """Return the promise of an array's steady IOPS in per cent of a sheet that does not state its depth.
+
+        None for other claims, for bare drives, where ``limit`` has one, where no law holds, and if the sheet publishes
+        no rate of one drive for a kind of I/O that the members do.
+        """
+        if claim is not Claim.STEADY_IOPS or geometry.is_side_by_side:
+            return None
+        promise = self.deciding(claim, geometry, workload)
+        if promise is None or promise.percent_of_spec is None or self._stated(claim, geometry, workload):
+            return None
+        if law.objection(geometry, workload, self.striping):
+            return None
+        found = chain.anchors(self.figures, _needed(geometry, workload), workload.bs)
+        return ChainedPromise(promise.percent_of_spec, promise.place, self.key, found) if found else None
 
     def subject(self, claim: Claim, geometry: Geometry, workload: Workload) -> Accountable:
         """Return what a broken promise blames: the promise's own subject, else the product's."""
@@ -229,11 +247,15 @@ class Spec:
         return ""
 
     def lacks_figure(self, claim: Claim, geometry: Geometry, workload: Workload) -> bool:
-        """Return whether the limit of a claim is in per cent of a figure that the sheet does not have."""
+        """Return whether the limit of a claim is in per cent of a figure that the sheet does not have.
+
+        What is chained to other figures of the sheet does not lack it.
+        """
         promise = self.deciding(claim, geometry, workload)
         if promise is None or promise.percent_of_spec is None:
             return False
-        return self._stated(claim, geometry, workload) is None
+        place = claim, geometry, workload
+        return self._stated(*place) is None and self.chained(*place) is None
 
     def times_per_hour(self, claim: Claim, geometry: Geometry, workload: Workload) -> float | None:
         """Times an hour that the limit of a claim about rare events may be exceeded; None for other claims."""

@@ -117,6 +117,8 @@ class Cause:
     drives: tuple[str, ...] = ()
     #: One clause with what to change; "" if drives are the culprit.
     advice: str = ""
+    #: A measured ceiling shows that something above the drives decided, and that they can do what is needed.
+    is_proven: bool = False
 
     @property
     def subject(self) -> str:
@@ -256,7 +258,8 @@ def md_is_the_bound(found: Shortfall) -> Cause | None:
     ceiling, host = found.ceiling, found.host
     if ceiling_is_reached(found) and ceiling and ceiling.iops is not None:
         reached = format_value(ceiling.iops, Unit.IOPS)
-        return cause(Culprit.MD, f"{found.geometry} of {ceiling.driver} devices does {reached} on this host")
+        what = f"{found.geometry} of {ceiling.driver} devices does {reached} on this host{_headroom(found)}"
+        return replace(cause(Culprit.MD, what), is_proven=True)
     if not is_above_drives(found):
         return None
     if host.md_thread_busy is not None and host.md_thread_busy >= THREAD_BUSY:
@@ -347,7 +350,7 @@ def _path(found: Shortfall) -> Cause | None:
         return None
     behind = tuple(each.drive for _, each in slowed)
     what = f"{len(behind)} drives side by side do {share:.0%} of what they do alone"
-    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH])
+    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH], is_proven=True)
 
 
 def _most(found: Shortfall) -> float:
@@ -362,6 +365,13 @@ def _most(found: Shortfall) -> float:
 def ceiling_is_reached(found: Shortfall) -> bool:
     ceiling = found.ceiling
     return ceiling is not None and ceiling.iops is not None and found.measured.value >= REACHED * ceiling.iops
+
+
+def _headroom(found: Shortfall) -> str:
+    """Return how much more the members can do by their own curves; empty if that is not known."""
+    if found.predicted is None or found.measured.value <= 0:
+        return ""
+    return f", and these drives can do {found.predicted.value / found.measured.value:.2g} times as much"
 
 
 def is_above_drives(found: Shortfall) -> bool:

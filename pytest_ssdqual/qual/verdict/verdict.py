@@ -72,6 +72,8 @@ class Outcome(StrEnum):
     PASS = "pass"  # noqa: S105
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
+    #: Missed because something above the drives is the bottleneck, proven by a ceiling; the drives can do more.
+    BOUNDED = "bounded"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -157,10 +159,10 @@ class Verdict:
         return (abs(towards - self.estimate.value) / distance) ** 2 if distance else None
 
     def _ending(self) -> str:
+        if self.held_back:
+            return f"{self.outcome.upper()}, {self.held_back}"
         if self.outcome is not Outcome.INCONCLUSIVE:
             return f"{self.outcome.upper()} by {self.margin}"
-        if self.held_back:
-            return f"INCONCLUSIVE, {self.held_back}"
         if self.estimate.is_reading:
             end = self.estimate.high if self.limit.bound > self.estimate.value else self.estimate.low
             return f"INCONCLUSIVE, {'closer than' if math.isfinite(end) else 'beyond what'} could be measured"
@@ -282,11 +284,11 @@ def in_family(verdict: Verdict, again: Callable[[float], Estimate], family: Erro
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the verdict to report: a failed one before an inconclusive one before a pass, then the least margin.
+    """Return the verdict to report: failed before inconclusive before bounded before passed, then the least margin.
 
     ValueError if there is none.
     """
-    order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+    order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.BOUNDED, Outcome.PASS)
     return min(verdicts, key=lambda each: (order.index(each.outcome), each.margin_percent))
 
 
@@ -299,20 +301,21 @@ def naming_all(verdict: Verdict, verdicts: Sequence[Verdict]) -> Verdict:
     if verdict or len(alike) < 2:
         return verdict
     names = [safe_text.line(each.subject.drive, NAME_CHARACTERS) for each in alike]
-    how = "break it" if verdict.outcome is Outcome.FAIL else "are inconclusive"
+    how = "break it" if verdict.outcome is Outcome.FAIL else f"are {verdict.outcome}"
     return with_remark(verdict, f"{len(alike)} of {len(of_drives)} drives {how}: {named(names, MOST_NAMED)}")
 
 
 def attributed(verdict: Verdict, cause: Cause, accountable: Accountable) -> Verdict:
     """Return a failed verdict with its cause.
 
-    A failure that is to blame drives only, and that drives did not cause, becomes inconclusive about them. Without any
-    evidence nothing is taken back.
+    A failure that is to blame drives only, and that drives did not cause, becomes inconclusive about them, or bounded
+    if a measured ceiling proves the cause. Without any evidence nothing is taken back.
     """
     found = replace(verdict, cause=cause)
     if accountable is Accountable.SYSTEM or not cause.culprit.acquits_drives:
         return found
-    return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=f"{NOT_THE_BOUND} by {verdict.margin}")
+    outcome = Outcome.BOUNDED if cause.is_proven else Outcome.INCONCLUSIVE
+    return replace(found, outcome=outcome, held_back=f"{NOT_THE_BOUND} by {verdict.margin}")
 
 
 def with_remark(verdict: Verdict, remark: str) -> Verdict:

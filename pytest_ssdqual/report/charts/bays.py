@@ -25,7 +25,7 @@ MOST_NAMED = 8
 SPREAD = 0.64
 LOOK = RatioLook("times the limit", 0.34, 2.3, name_characters=32, line_width=1.0, marker_size=3.6, is_limit=True)
 #: Series of the palette by outcome; markers differ as well.
-SERIES: Mapping[Finding, int] = {Finding.PASS: 2, Finding.FAIL: 1, Finding.INCONCLUSIVE: 6}
+SERIES: Mapping[Finding, int] = {Finding.PASS: 2, Finding.FAIL: 1, Finding.INCONCLUSIVE: 6, Finding.BOUNDED: 4}
 #: Bay, evidence and its place in the chart.
 Dot = tuple[str, Evidence, DrawnRatio]
 

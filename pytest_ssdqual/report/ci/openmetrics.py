@@ -137,6 +137,7 @@ def _run(page: MetricsText, run: RunView) -> None:
         ("pass", counts.passed),
         ("fail", counts.failed),
         ("inconclusive", counts.inconclusive),
+        ("bounded", counts.bounded),
         ("observed", counts.observed),
     ):
         page.add("run_claims", "", "Claims of the run.", number, outcome=name)

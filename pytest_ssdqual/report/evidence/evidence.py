@@ -69,6 +69,7 @@ class Finding(StrEnum):
     PASS = "pass"  # noqa: S105
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
+    BOUNDED = "bounded"
     OBSERVED = "observed"
 
 
@@ -181,7 +182,9 @@ class Evidence:
     @property
     def is_broken(self) -> bool:
         """Return whether the limit is certainly missed, by the drives or by what was found to be the cause."""
-        return self.outcome is Finding.FAIL or (self.outcome is Finding.INCONCLUSIVE and self.cause is not None)
+        if self.outcome is Finding.INCONCLUSIVE:
+            return self.cause is not None
+        return self.outcome in (Finding.FAIL, Finding.BOUNDED)
 
     @property
     def percent_of(self) -> str:

@@ -145,7 +145,7 @@ def _claims(products: Sequence[ProductHistory]) -> Table:
         (
             label(claim), product.model, product.firmware, f"{counts[Finding.PASS]:,}",
             f"{counts[Finding.FAIL]:,}", f"{counts[Finding.INCONCLUSIVE]:,}",
-            next(each for each in (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS) if counts[each]),
+            next(each for each in (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED, Finding.PASS) if counts[each]),
         )
         for product, claim, counts in found
     ]  # fmt: skip

@@ -32,7 +32,7 @@ TEXT_CHARACTERS = 4_000
 #: Maximum length of a message in a list; its section has all of it.
 BRIEF_CHARACTERS = 300
 #: Mark of an outcome, so that colour is not the only difference.
-MARKS = {Finding.PASS: "✓", Finding.FAIL: "✗", Finding.INCONCLUSIVE: "?", Finding.OBSERVED: "·"}
+MARKS = {Finding.PASS: "✓", Finding.FAIL: "✗", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖", Finding.OBSERVED: "·"}
 #: Style of a drawing that is a file, on light and dark background.
 ALONE = (
     ":root{color:#16191d;background:#fff;font-family:system-ui,sans-serif}"

@@ -11,7 +11,7 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 
 #: Serial numbers in a headline; the evidence of each promise has all.
 NAMED = 4
-WORDS = {Finding.FAIL: "failed", Finding.INCONCLUSIVE: "inconclusive"}
+WORDS = {Finding.FAIL: "failed", Finding.INCONCLUSIVE: "inconclusive", Finding.BOUNDED: "bounded"}
 NO_CAUSE = (None, Culprit.UNKNOWN)
 
 
@@ -48,9 +48,7 @@ class CauseGroup:
     @property
     def share(self) -> str:
         """``39 of 40 inconclusive promises``: the part of all promises with the outcomes of this group."""
-        outcomes = [
-            each for each in (Finding.FAIL, Finding.INCONCLUSIVE) if any(one.outcome is each for one in self.broken)
-        ]
+        outcomes = [outcome for outcome in WORDS if any(broken.outcome is outcome for broken in self.broken)]
         total = sum(self.of[each] for each in outcomes)
         return f"{len(self.broken):,} of {total:,} {' or '.join(WORDS[each] for each in outcomes)} promises"
 

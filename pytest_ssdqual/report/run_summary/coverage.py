@@ -55,7 +55,7 @@ class HollowPromise:
 class Coverage:
     """The judged part of the selected suites and of the named drives."""
 
-    #: Tests that passed or failed.
+    #: Tests that passed, failed, or are bounded by something above the drives.
     tests_judged: int = 0
     #: Tests of the selected suites that apply to these drives.
     tests: int = 0
@@ -115,7 +115,7 @@ class _Test:
 
     #: Claims and groups of its verdicts, inconclusive ones included.
     judged: frozenset[str]
-    #: Passed or failed.
+    #: Passed, failed, or bounded by something above the drives.
     is_decided: bool
     #: Another sentence says why it has no verdict on a claim: an error, an inconclusive verdict, a drive that failed.
     is_explained: bool
@@ -180,7 +180,7 @@ def _end(evidence: Sequence[Evidence], last: Record | None) -> _Test:
     outcomes = {each.outcome for each in promised}
     return _Test(
         judged=frozenset(name for each in promised for name in (each.claim, each.group)),
-        is_decided=bool(outcomes & {Finding.PASS, Finding.FAIL}) or kind in (PASSED, FAILED),
+        is_decided=bool(outcomes & {Finding.PASS, Finding.FAIL, Finding.BOUNDED}) or kind in (PASSED, FAILED),
         is_explained=(
             kind in (ERROR, FAILED)
             or Finding.INCONCLUSIVE in outcomes

@@ -56,6 +56,8 @@ class Counts:
     passed: int = 0
     failed: int = 0
     inconclusive: int = 0
+    #: Missed because md, the host or a shared path is the bottleneck; the drives can do more.
+    bounded: int = 0
     observed: int = 0
     #: Verdicts that this version cannot read.
     unreadable: int = 0
@@ -74,14 +76,14 @@ class Counts:
     steady_rates: int = 0
     #: Drives that failed, or that report a new defect.
     worsened: int = 0
-    #: True if nothing but the health of the drives was judged, whatever was observed.
+    #: True if nothing but the health of the drives was judged, whatever was observed or bounded.
     only_health: bool = False
     #: Drives whose health was not read.
     unread: int = 0
 
     @property
     def promises(self) -> int:
-        return self.passed + self.failed + self.inconclusive
+        return self.passed + self.failed + self.inconclusive + self.bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +134,20 @@ def count(
     """Return the counts of a run."""
     outcomes = [each.evidence.outcome for each in judged]
     promised = [each.evidence for each in judged if each.evidence.is_promised]
+    # What is bounded says nothing about the drives' figures: beside it, too, health alone must not make a product fit.
+    decided = [evidence for evidence in promised if evidence.outcome is not Finding.BOUNDED]
     lost = [each for each in errors if each.drives]
     return Counts(
         passed=outcomes.count(Finding.PASS),
         failed=outcomes.count(Finding.FAIL),
         inconclusive=outcomes.count(Finding.INCONCLUSIVE),
+        bounded=outcomes.count(Finding.BOUNDED),
         observed=outcomes.count(Finding.OBSERVED),
         unreadable=unreadable,
         skipped=skipped,
         worsened=worsened,
         unread=unread,
-        only_health=bool(promised) and all(each.claim == HEALTH for each in promised),
+        only_health=bool(decided) and all(evidence.claim == HEALTH for evidence in decided),
         errors=sum(len(each.tests) for each in errors),
         lost=sum(len(each.tests) for each in lost),
         lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),
@@ -168,7 +173,7 @@ def stand(counts: Counts, manifest: Mapping[str, object], coverage: Coverage = N
     gaps = (*_gaps(counts, manifest), *missing)
     if counts.failed or counts.worsened:
         fitness = Fitness.NOT_FIT
-    elif counts.promises and not gaps:
+    elif counts.passed and not gaps:
         fitness = Fitness.FIT
     elif counts.inconclusive and not _is_cut_short(manifest):
         fitness = Fitness.UNDECIDED
@@ -244,10 +249,13 @@ def _sentence(counts: Counts, gaps: Sequence[str], coverage: Coverage) -> str:
         rest = f"; {counts.passed:,} passed" if counts.passed else ""
         return f"{counts.failed:,} of {_promises(counts.promises)} failed{rest}."
     if not counts.passed:
-        return f"{_promises(counts.promises)} {_are(counts.promises)} inconclusive; none passed or failed."
+        how = "bounded" if not counts.inconclusive else "inconclusive or bounded" if counts.bounded else "inconclusive"
+        return f"{_promises(counts.promises)} {_are(counts.promises)} {how}; none passed or failed."
     if gaps:
         passed = f"{counts.passed:,} of {_promises(counts.promises)} passed"
         return f"{passed} and none failed, but the run did not decide everything that it planned."
+    if counts.bounded:
+        return f"{_promises(counts.passed)} passed and none failed."
     if counts.promises == 1:
         return "The one promise judged passed."
     return f"All {_promises(counts.promises)} judged passed."
@@ -299,6 +307,11 @@ def lost(counts: Counts) -> str:
 
 def _limits(counts: Counts, manifest: Mapping[str, object], coverage: Coverage) -> Iterator[str]:
     """Yield a sentence for what the run was not to judge, which does not change the verdict."""
+    if counts.bounded:
+        yield (
+            f"{_promises(counts.bounded)} {_are(counts.bounded)} bounded: something above the drives is the "
+            "bottleneck, and the drives can do more."
+        )
     if counts.unread:
         yield f"The health of {_drives(counts.unread)} was not read and is not judged."
     yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)

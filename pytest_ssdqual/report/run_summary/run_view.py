@@ -108,9 +108,9 @@ class RunView:
     def machines(self) -> tuple[str, ...]:
         return tuple(subject.text(bay, "machine") for bay in subject.tables(self.manifest.get("bays")))
 
-    def document(self, kind: str) -> str:
-        """Return the name of the protocol or the spec; empty if it is unknown."""
-        return subject.text(subject.table(self.manifest.get(kind)), "name")
+    def document(self, kind: str, fact: str = "name") -> str:
+        """Return the name of the protocol or the spec, or another fact about it; empty if it is unknown."""
+        return subject.text(subject.table(self.manifest.get(kind)), fact)
 
 
 def changed_drives(story: RunReader) -> tuple[WorsenedDrive, ...]:

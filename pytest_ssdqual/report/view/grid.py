@@ -22,9 +22,9 @@ from pytest_ssdqual.report.view.tables import (
 )
 
 #: Colours of pytest's TerminalWriter.
-COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.PASS: "green"}
+COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.BOUNDED: "cyan", Finding.PASS: "green"}
 #: Shown instead of the figure, as such a claim has a row of its own elsewhere.
-MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?"}
+MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "bound"}
 #: Share of all their workloads that claims must have in common to be shown in one grid.
 SHARED_ROWS = 0.25
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import SEVERITY, Table, TableRow, bounded, label, parse_geometry, sorting, span
 
@@ -83,15 +84,15 @@ def _grouped(group: Sequence[Evidence]) -> TableRow:
     first, worst = group[0], min(group, key=_severity)
     closest = min(group, key=lambda each: (_severity(each), each.margin_percent or 0.0))
     margin = f", {closest.margin}" if closest.margin else ""
-    counts = [sum(each.outcome is outcome for each in group) for outcome in SEVERITY]
+    counts = Counter(each.outcome for each in group)
     return (
         label(first.claim),
         level(first),
         f"{len({each.workloads for each in group}):,}",
         f"{len(group):,}",
-        f"{counts[2]:,}",
-        f"{counts[0]:,}",
-        f"{counts[1]:,}",
+        f"{counts[Finding.PASS]:,}",
+        f"{counts[Finding.FAIL]:,}",
+        f"{counts[Finding.INCONCLUSIVE] + counts[Finding.BOUNDED]:,}",
         f"{span(closest.geometries)} {span(closest.workloads)}: {closest.measured}, limit {closest.bound}{margin}",
         worst.outcome,
     )

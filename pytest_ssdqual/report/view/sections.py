@@ -38,7 +38,7 @@ OF_SATURATION = ("", "fresh IOPS", "cliff after", "settled IOPS", "from", "writt
 #: Threads and depth at the end of an id, which profiles have, too.
 _LOAD = re.compile(r"_(?:t(\d+)x)?qd(\d+)$")
 #: Sign after the figure of a drive that failed or is inconclusive.
-SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?"}
+SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖"}
 #: Minimum length of a shortened serial number.
 SHORTEST = 4
 

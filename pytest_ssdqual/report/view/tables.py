@@ -22,7 +22,7 @@ WORKLOAD = re.compile(
     r"(?P<rw>[a-z+]+\d*)_(?P<bs>\d+[kmgt]?)(?P<more>(?:_[a-z]+\d*[kmg]?)*)_(?:t(?P<t>\d+)x)?qd(?P<qd>\d+)"
 )
 #: Outcomes, the worst first.
-SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.PASS, Finding.OBSERVED)
+SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED, Finding.PASS, Finding.OBSERVED)
 INDENT = "  "
 #: Characters of a margin in a grid.
 NARROW = 9

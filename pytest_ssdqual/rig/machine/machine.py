@@ -26,17 +26,13 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def own_user(unnamed: str) -> str:
-    """Return the name of the user of this process; ``unnamed`` if it has none, as in a container with any user id."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # no entry in the password file; KeyError before Python 3.13
-        return unnamed
-
-
 def own_name() -> str:
     """Return user and host of this process, for notes that other runs read."""
-    return f"{own_user(f'uid {os.getuid()}')}@{platform.node()}"
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # any user id of a container has no entry; KeyError before Python 3.13
+        user = f"uid {os.getuid()}"
+    return f"{user}@{platform.node()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def test_the_bay_carries_it_to_every_worker(text: str, seconds: float) -> None:
 def test_markers_are_listed_with_their_arguments(inner: Inner) -> None:
     inner.run("--markers").stdout.fnmatch_lines_random(
         [
-            "@pytest.mark.ssd_array(level, widths=None, failed=0, ends_only=False): *",
+            "@pytest.mark.ssd_array(level, widths=None, failed=0, most=None): *",
             "@pytest.mark.ssd_workload([*]workloads): *",
             "@pytest.mark.ssd_workload_set([*]sets): *",
             "@pytest.mark.ssd_rounds([*]rounds): *",

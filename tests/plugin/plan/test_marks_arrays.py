@@ -116,22 +116,22 @@ def test_families() -> None:
 
 @given(st.sampled_from([each for each in RaidLevel if each is not RaidLevel.DRIVE]), counts)
 def test_ends_are_the_narrowest_and_the_widest_array(level: RaidLevel, drives: int) -> None:
-    every, ends = (geometries(Widths(level, ends_only=ends_only), drives) for ends_only in (False, True))
+    every, ends = (geometries(Widths(level, most=most), drives) for most in (None, 2))
     built = [each for each in every if isinstance(each, Geometry)]
     assert [each for each in ends if isinstance(each, Geometry)] == sorted({*built[:1], *built[-1:]})
     assert [each for each in ends if each not in built] == [each for each in every if each not in built]
 
 
 def test_ends_of_named_widths_and_the_widest_that_is_impossible() -> None:
-    found = geometries(Widths(RaidLevel.RAID5, (7, 5, 3, 8, 9), ends_only=True), 7)
+    found = geometries(Widths(RaidLevel.RAID5, (7, 5, 3, 8, 9), most=2), 7)
     assert list(map(str, found)) == ["raid5x3", "raid5x7", "raid5x9"]
     assert found[-1] == ImpossibleArray("raid5x9", "needs 9 drives, 7 given")
 
 
 @pytest.mark.parametrize(("drives", "widths"), [(8, ["raid5x3", "raid5x8"]), (4, ["raid5x3", "raid5x4"])])
 def test_family_of_ends_has_two_widths(drives: int, widths: list[str]) -> None:
-    found = family(Widths(RaidLevel.RAID5, ends_only=True), drives)
+    found = family(Widths(RaidLevel.RAID5, most=2), drives)
     assert not isinstance(found, ImpossibleArray)
     assert (found.name, list(map(str, found.geometries))) == ("raid5", widths)
-    alone = family(Widths(RaidLevel.RAID5, ends_only=True), 3)
+    alone = family(Widths(RaidLevel.RAID5, most=2), 3)
     assert alone == ImpossibleArray("raid5", "needs two widths of raid5 (4 drives), 3 given")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ssdqual.plugin.watch.stalls import StallDetector
+from pytest_ssdqual.plugin.watch.stalls import stall
 from pytest_ssdqual.qual.progress_events import Begun, Idle, LoadBegun, News, Now, RunProgress
 
 LOAD = LoadBegun("measure", "raid5x4", "randread_4k_qd8", ("md100",))
@@ -10,15 +10,18 @@ LOAD = LoadBegun("measure", "raid5x4", "randread_4k_qd8", ("md100",))
 
 def stalls(*events: tuple[float, News], until_s: float = 100_000) -> list[tuple[float, str]]:
     """The stalls of a run with a limit of 900 s, checked every 10 s, and when each was found."""
-    detector, progress, found = StallDetector(900), RunProgress(), []
-    progress.observers.append(lambda event, before, bay, at_s: detector.take(event, bay, at_s))
+    progress, sentences = RunProgress(), []
+    begun_s = None
     left = sorted(events, key=lambda each: each[0])
     for now_s in range(0, int(until_s), 10):
         while left and left[0][0] <= now_s:
             at_s, event = left.pop(0)
             progress.take(event, "", at_s)
-        found += [(float(now_s), sentence) for _, sentence in detector.stalled(now_s)]
-    return found
+        sentence = stall(progress.bays[""], 900, now_s)
+        if sentence and begun_s != progress.bays[""].active_s:
+            begun_s = progress.bays[""].active_s
+            sentences.append((float(now_s), sentence))
+    return sentences
 
 
 def rates(begin: int, end: int, iops: float) -> list[tuple[float, News]]:

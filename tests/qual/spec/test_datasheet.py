@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.sheet import PRODUCT, errors, figure, load
+from support.builders.sheet import PRODUCT, errors, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Published
@@ -299,3 +299,17 @@ def test_conditions_are_not_mixed(tmp_path: Path, given: dict[str, object]) -> N
     text = figure(rw="randread", bs="4k", conditions="unpublished", **given)
     (error,) = errors(tmp_path, PRODUCT + text)
     assert error.startswith("figure[0]")
+
+
+def test_a_bound_has_no_tolerance(tmp_path: Path) -> None:
+    promised = promise(claim="steady_iops", min_percent_of_spec=90)
+    published = {"rw": "randread", "bs": "4k", "queue_depths": [8], "iops": 1000}
+    place = "steady_iops", Geometry.parse("drivex1"), Workload("randread", "4k", 8)
+    bounds = []
+    for more in ({}, {"bound": True}):
+        limit = load(tmp_path, PRODUCT + figure(**published, **more) + promised).limit(*place)
+        assert limit
+        bounds.append(limit.bound)
+    assert bounds == [900, 1000]
+    wrong = errors(tmp_path, PRODUCT + figure(**published, bound=True, approximate=True))
+    assert any("bound" in each for each in wrong)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
 import pytest
 
 from pytest_ssdqual.qual.methods import toms_s3700
@@ -12,6 +17,20 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 ONE = Geometry.parse("drivex1")
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
+
+MODELS = Path(__file__).parents[2] / "data" / "models" / "models.json"
+#: What a source begins with: who published the figure, or who measured it.
+ORIGINS = ("maker: ", "second-hand: ", "measured: ")
+CURRENT = [name for name in spec.shipped() if not name.startswith(("default", "intel", "stec", "ssdqual"))]
+
+
+def _listed() -> Iterator[tuple[str, str]]:
+    """Each model string of the list, with the name of its sheet; of a neighbour, which has none, an empty one."""
+    listed: dict[str, dict[str, list[str]]] = json.loads(MODELS.read_text())
+    for key, models in listed["sheets"].items():
+        yield from ((model, key) for model in models)
+    for models in listed["neighbours"].values():
+        yield from ((model, "") for model in models)
 
 
 def _workload(text: str) -> Workload:
@@ -38,23 +57,17 @@ def test_a_drive_is_known_by_its_model() -> None:
     assert spec.find_by_model("Samsung SSD 870") is None
 
 
-@pytest.mark.parametrize(
-    ("model", "key"),
-    [
-        ("SAMSUNG MZQL27T6HBLA-00A07", "samsung-pm9a3-7t68"),
-        ("SAMSUNG MZ7L33T8HBLT-00A07", "samsung-pm893-3t84"),
-        ("Micron_7450_MTFDKCC7T6TFR", "micron-7450-pro-7t68"),
-        ("SOLIDIGM SB5PH27X076T", "solidigm-d7-ps1010-7t68"),
-        ("INTEL SSDPF2KX076T1", "solidigm-d7-p5520-7t68"),
-        ("KIOXIA KCMYXRUG7T68", "kioxia-cm7-r-7t68"),
-        ("KINGSTON SEDC600M960G", "kingston-dc600m-960gb"),
-        ("WUS6BA119PSP9X3", "sandisk-sn861-1t92"),
-    ],
-)
-def test_current_drives_are_known_as_smartctl_reports_them(model: str, key: str) -> None:
-    found = spec.find_by_model(model)
-    assert found is not None
-    assert found.key == key
+@pytest.mark.parametrize(("model", "key"), list(_listed()), ids=lambda value: value.replace(" ", "_") or "none")
+def test_each_public_model_string_has_its_sheet_alone(model: str, key: str) -> None:
+    """A neighbour, of another capacity or class, has none: its drives would be judged by another drive's figures."""
+    sheets = [sheet.key for sheet in map(spec.load, spec.shipped()) if sheet.fits(model)]
+    assert sheets == ([key] if key else [])
+
+
+def test_each_glob_of_a_current_drive_is_of_a_public_model_string() -> None:
+    models = [model for model, key in _listed() if key]
+    globs = [glob for sheet in map(spec.load, CURRENT) for glob in sheet.product.models]
+    assert [glob for glob in globs if not any(fnmatchcase(model, glob) for model in models)] == []
 
 
 def test_no_model_has_two_shipped_sheets() -> None:
@@ -62,6 +75,42 @@ def test_no_model_has_two_shipped_sheets() -> None:
     patterns = [(sheet.key, pattern.strip("*")) for sheet in sheets for pattern in sheet.product.models]
     for key, bare in patterns:
         assert [sheet.key for sheet in sheets if sheet.fits(bare)] in ([], [key])
+
+
+@pytest.mark.parametrize("name", [name for name in spec.shipped() if name not in ("default", "ssdqual-sm300")])
+def test_each_figure_says_whether_the_maker_published_it(name: str) -> None:
+    sheet = spec.load(name)
+    sources = [sheet.product.source, *(figure.source for figure in sheet.figures)]
+    assert [source for source in sources if not source.startswith(ORIGINS)] == []
+
+
+def test_all_but_three_current_drives_have_a_rate_of_random_writes() -> None:
+    sheets = map(spec.load, CURRENT)
+    without = [sheet.key for sheet in sheets if not any(each.rw == "randwrite" and each.iops for each in sheet.figures)]
+    assert without == ["kioxia-pm7-r-7t68", "samsung-pm1653-7t68", "solidigm-d5-p5430-30t72"]
+
+
+@pytest.mark.parametrize(
+    ("sheet", "workload", "value", "approximate"),
+    [
+        ("kioxia-cd8-r-3t84", "randwrite_4k", 200_000, True),
+        ("kioxia-cm7-r-7t68", "randwrite_4k", 160_000, True),
+        ("micron-5400-pro-3t84", "randwrite_4k", 37_000, True),
+        ("samsung-pm893-3t84", "randwrite_4k", 30_000, False),
+        ("micron-7450-pro-7t68", "randwrite_4k", 180_000, True),
+        ("solidigm-d5-p5336-61t44", "randwrite_16k", 38_000, True),
+        ("solidigm-d5-p5336-122t88", "randwrite_16k", 19_000, False),
+        ("samsung-bm1743-122t88", "randwrite_16k", 45_000, False),
+        ("micron-6500-ion-30t72", "randwrite_4k", 200_000, False),
+        ("samsung-pm1643a-7t68", "randwrite_4k", 50_000, True),
+    ],
+)
+def test_random_writes_of_current_drives_have_their_transfer_size(
+    sheet: str, workload: str, value: float, approximate: bool
+) -> None:
+    rw, size = workload.split("_")
+    figures = [figure for figure in spec.load(sheet).figures if (figure.rw, figure.bs) == (rw, (size,)) and figure.iops]
+    assert [(figure.iops, figure.approximate) for figure in figures] == [(value, approximate)]
 
 
 def test_intels_mirror_of_eight_is_held_to_four_drives_where_the_paper_has_no_figure() -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 from support.builders.report_page import Claimed, WriteRun, judged, record
 
-from pytest_ssdqual.report.certificate.certificate import certificate
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
+from pytest_ssdqual.report.html.certificate import certificate, html
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary import write_caches
 
@@ -59,7 +59,7 @@ def test_restoration_is_shown(write_run: WriteRun) -> None:
 
 def test_certificate_summary_and_comparison_have_the_states(write_run: WriteRun, claimed: Claimed) -> None:
     folder = write_run(judged(claimed(value=1000)), cache("S1"), cache("S2"))
-    assert ("Write caches", "off") in certificate(folder, {}).facts
+    assert '<th scope="row">Write caches</th><td>off</td>' in html(certificate(folder, {}))
     assert "- write caches: `off`\n" in markdown.text(folder)
     assert ComparedRun.read(folder).write_caches == "off"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.documents import golden
 from support.documents import wrong_deliveries as wrong
 from support.documents.wrong_deliveries import DELIVERIES, Delivery
 
@@ -43,9 +44,14 @@ def test_every_check_catches_a_delivery() -> None:
     assert {each.check for each in DELIVERIES} == set(checks.CHECKS) - {"activity"}
 
 
-def test_the_table_of_the_document_is_what_the_tests_find() -> None:
+def test_the_document_lists_every_delivery() -> None:
     assert len({each.name for each in DELIVERIES}) == len(DELIVERIES) >= 25
-    text = wrong.table({each.name: (each.check, found(each)[each.check].sentence) for each in DELIVERIES})
     if wrong.is_to_be_written():
-        wrong.write(text)
-    assert wrong.committed() == text, f"write it anew: {wrong.WRITE}=1 pytest tests/rig/drives/test_wrong_deliveries.py"
+        wrong.write(wrong.table())
+    assert wrong.committed() == wrong.table(), (
+        f"write it anew: {wrong.WRITE}=1 pytest tests/rig/drives/test_wrong_deliveries.py"
+    )
+
+
+def test_golden_sentences() -> None:
+    golden.check("inspection.txt", "\n".join(found(each)[each.check].sentence for each in DELIVERIES) + "\n")

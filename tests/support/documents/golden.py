@@ -1,6 +1,6 @@
 """Golden files: the whole wording of one surface in one text file under ``tests/golden``, to be reviewed as text.
 
-    SSDQUAL_WRITE_GOLDEN=1 pytest tests/plugin/test_golden.py
+    SSDQUAL_WRITE_GOLDEN=1 pytest -k golden tests
 
 writes them anew; ``git diff tests/golden`` shows what a change says now. Other tests assert outcomes and fields.
 """
@@ -54,7 +54,7 @@ def check(name: str, text: str) -> None:
     path = FOLDER / name
     if os.environ.get(WRITE):
         path.write_text(text)
-    assert text == path.read_text(), f"review the wording, then: {WRITE}=1 pytest tests/plugin/test_golden.py"
+    assert text == path.read_text(), f"review the wording, then: {WRITE}=1 pytest -k golden"
 
 
 def page_text(page: str) -> str:

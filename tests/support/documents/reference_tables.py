@@ -95,9 +95,11 @@ def options() -> str:
 
 
 def inis() -> str:
+    """Without those that are the default of an option and no more, which the table of options names."""
     rows = [
         (f"`{name}`", "true or false" if kind == "bool" else "text", _default(default), _text(help_))
         for name, help_, kind, default in declared_now().inis
+        if not re.fullmatch(r"Default of --ssd-[a-z-]+", help_)
     ]
     return table(("ini value", "type", "default", "what it does"), rows)
 
@@ -107,16 +109,21 @@ def _default(value: object) -> str:
 
 
 def commands() -> str:
-    """``ssdqual`` and each of its subcommands."""
+    """``ssdqual`` and each of its subcommands; what is described once stands by its name alone afterwards."""
     (subcommands,) = [each for each in command._parser()._actions if isinstance(each, argparse._SubParsersAction)]
     helps = {each.dest: each.help for each in subcommands._choices_actions}
-    rows = []
+    rows, described = [], set[tuple[str, str | None]]()
     for name, parser in subcommands.choices.items():
         given = [each for each in parser._actions if not isinstance(each, argparse._HelpAction)]
         said = " ".join(_argument(each) for each in given if not each.option_strings)
-        rows.append((f"`ssdqual {name} {said}`", _text(helps[name])))
-        rows += [(f"`{_argument(each)}`", _text(each.help)) for each in given]
-    return table(("what is given", "what it does"), rows)
+        parts = [_text(helps[name])]
+        for each in given:
+            what = (_argument(each), each.help)
+            is_known = what in described or (each.help or "").startswith("the same as --ssd-")
+            parts.append(f"`{what[0]}`." if is_known else f"`{what[0]}`: {_text(each.help)}")
+            described.add(what)
+        rows.append((f"`{f'ssdqual {name} {said}'.rstrip()}`", " ".join(parts)))
+    return table(("command", "what it does, and its arguments"), rows)
 
 
 def _text(said: str | None) -> str:
@@ -183,8 +190,8 @@ def _name(name: str) -> str:
     found = getattr(pytest_ssdqual, name)
     if inspect.ismodule(found):
         source = Path(str(found.__file__))
-        constants = [f"- `{each}`{said and ': '}{said}" for each, said in commented(source)]
-        return "\n\n".join(["A module.", _prose(found.__doc__), "\n".join(constants)])
+        constants = ", ".join(f"`{each}`" for each, _ in commented(source))
+        return f"{_prose(found.__doc__).splitlines()[0]}\n\nA module, whose comments say what each is: {constants}."
     module = importlib.import_module(f"pytest_ssdqual.qual.workload.{pytest_ssdqual._MODULES[name]}")
     source = Path(str(module.__file__))
     if inspect.isclass(found):

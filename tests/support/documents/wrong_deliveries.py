@@ -295,10 +295,13 @@ def is_to_be_written() -> bool:
     return bool(os.environ.get(WRITE))
 
 
-def table(found: Mapping[str, tuple[str, str]]) -> str:
-    """The table from the test and the sentence of each delivery, by its name."""
-    lines = ["| delivery | check | the sentence of the failure |", "| --- | --- | --- |"]
-    lines += [f"| {name} | `{check}` | {sentence} |" for name, (check, sentence) in found.items()]
+def table() -> str:
+    """The table of each check and the deliveries that it must find."""
+    by_check: dict[str, list[str]] = {}
+    for delivery in DELIVERIES:
+        by_check.setdefault(delivery.check, []).append(delivery.name)
+    lines = ["| check | deliveries |", "| --- | --- |"]
+    lines += [f"| `{check}` | {'; '.join(names)} |" for check, names in by_check.items()]
     return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured, Run
-from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
@@ -30,6 +30,7 @@ from pytest_ssdqual.rig.measure.session import Setup
 from support.builders import fio_documents
 from support.builders.strategies import fio_bucket
 from support.fakes.scripted import completed
+from support.simulator.published_drives import PublishedDrives
 from support.simulator.simulated_weakness import Weakness
 
 IOPS = 300
@@ -265,6 +266,8 @@ class FioProcess:
 
 def law(geometry: Geometry, workload: Workload) -> float:
     """I/Os per second; fewer if less is outstanding than there are members."""
+    if published := PublishedDrives.of_environment():
+        return published.rate(geometry, workload)
     failed = Geometry(geometry.level, geometry.width, geometry.missing)
     left = LEFT if geometry.rebuilding else 1.0
     busy = expected_iops(failed, workload.read_fraction, IOPS, IOPS)
@@ -274,7 +277,9 @@ def law(geometry: Geometry, workload: Workload) -> float:
 def pace(array: Array, workload: Workload) -> float:
     """Factor with which a drive of any size writes its capacity in ``CAPACITY_S``."""
     size_bytes = min(target.size_bytes for target in array.targets)
-    return size_bytes / CAPACITY_S / (IOPS * workload.block_bytes)
+    published = PublishedDrives.of_environment()
+    iops = published.rate(Geometry(RaidLevel.DRIVE, 1), workload) if published else IOPS
+    return size_bytes / CAPACITY_S / (iops * workload.block_bytes)
 
 
 def interval(start_s: float, seconds: float, workload: Workload, outstanding: int, iops: float) -> Interval:

@@ -11,7 +11,7 @@
   for (const table of document.querySelectorAll("table[data-matrix]")) {
     const groups = [...table.tBodies];
     const words = make("input", { type: "search", placeholder: "raid5 randread …" });
-    const kinds = ["fail", "inconclusive", "pass"];
+    const kinds = ["fail", "inconclusive", "bounded", "pass"];
     const which = make("select", {}, make("option", { value: "", textContent: "all" }),
       ...kinds.map((kind) => make("option", { value: kind, textContent: kind })));
     const said = make("output", { className: "note" });

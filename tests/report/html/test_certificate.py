@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
+
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.html.certificate import NoLibrary, certificate, html, write
+from pytest_ssdqual.report.run_folder import checksums
+
+
+@pytest.fixture
+def kept(claimed: Claimed) -> Evidence:
+    return replace(claimed(value=1000), outcome=Finding.PASS, margin_percent=99.0)
+
+
+def sealed(folder: Path) -> Path:
+    (folder / checksums.SUMS).write_bytes(checksums.text(folder))
+    return folder
+
+
+def test_complete_run_for_acceptance_is_certified(write_run: WriteRun, kept: Evidence) -> None:
+    content = certificate(sealed(write_run(judged(kept))), {"Order": "4711", "Lot": ""})
+    assert not content.reasons
+    assert list(content.drives.values()) == [["S1"]]
+    page = html(content)
+    assert '<td class="pass">passed</td>' in page
+    assert "<dt>Order</dt><dd>4711</dd></div>" in page
+    assert "<dt>Lot</dt><dd></dd></div>" in page
+    assert "<dt>Signature</dt>" in page
+
+
+@pytest.mark.parametrize(
+    "manifest", [{"acceptance": False}, {"ended": None}, {"exit_status": 2}, {"acceptance": None}], ids=str
+)
+def test_run_that_may_not_decide_never_passed(write_run: WriteRun, kept: Evidence, manifest: dict[str, object]) -> None:
+    content = certificate(sealed(write_run(judged(kept), **manifest)), {})
+    assert content.reasons
+    page = html(content)
+    assert "<h1>Qualification record: not a certificate</h1>" in page
+    assert "passed" not in page
+    assert page.count(">not certified</td>") == 1
+
+
+def test_inconclusive_run_never_passed(write_run: WriteRun, kept: Evidence) -> None:
+    undecided = replace(kept, outcome=Finding.INCONCLUSIVE, geometries=("raid5x5",))
+    content = certificate(sealed(write_run(judged(kept), judged(undecided, "u"))), {})
+    assert content.reasons
+    assert "passed" not in html(content)
+
+
+@pytest.mark.parametrize("damage", ["records.jsonl", "SHA256SUMS"])
+def test_damaged_evidence_never_passed(write_run: WriteRun, kept: Evidence, damage: str) -> None:
+    folder = sealed(write_run(judged(kept)))
+    if damage == checksums.SUMS:
+        (folder / damage).unlink()
+    else:
+        (folder / damage).write_bytes((folder / damage).read_bytes() + b"\n")
+    content = certificate(folder, {})
+    assert damage in " ".join(content.reasons)
+    assert "passed" not in html(content)
+
+
+def test_page_written_again_is_no_damage(write_run: WriteRun, kept: Evidence) -> None:
+    folder = write_run(judged(kept))
+    (folder / "report.html").write_text("old")
+    sealed(folder)
+    (folder / "report.html").write_text("new")
+    assert not certificate(folder, {}).reasons
+
+
+def test_drives_of_which_nothing_was_measured_are_not_certified(write_run: WriteRun, kept: Evidence) -> None:
+    drives = [{"identity": f"w{name}", "serial": name, "model": "ACME"} for name in ("S1", "S2", "S3", "S4")]
+    bays = [{"machine": "dut", "drives": drives}]
+    built = [
+        record("purging", geometry="raid5x3", members=["wS1", "wS2"]),
+        record("array_planned", geometry="raid5x3", members=["wS1", "wS2", "wS3"]),
+    ]
+    narrow = judged(replace(kept, geometries=("raid5x3",)))
+    content = certificate(sealed(write_run(*built, narrow, manifest={**MANIFEST, "bays": bays})), {})
+    assert not content.reasons
+    assert list(content.drives.values()) == [["S1", "S2", "S3"]]
+    assert content.not_tested == ["S4"]
+    assert "Not tested: drive S4," in html(content)
+
+
+def test_what_was_not_judged_is_on_the_certificate(write_run: WriteRun, kept: Evidence) -> None:
+    drive = {"identity": "S1", "serial": "S1", "model": "ACME", "smart_type": "none"}
+    bays = [{"machine": "dut", "drives": [drive]}]
+    skipped = [record("skipped", test=f"t{number}", reason="no limit") for number in range(12)]
+    content = certificate(sealed(write_run(*skipped, judged(kept), manifest={**MANIFEST, "bays": bays})), {})
+    assert not content.reasons
+    assert "12 tests were skipped" in html(content)
+    assert "The health of 1 drive was not read" in html(content)
+
+
+def test_pdf_has_every_drive_and_claim(write_run: WriteRun, kept: Evidence, tmp_path: Path) -> None:
+    drive = {"identity": "S", "model": "中文 \u202e <b>", "firmware": "Ω", "size_bytes": 1}
+    bays = [{"machine": "d", "drives": [{**drive, "serial": f"中{number:08}"} for number in range(600)]}]
+    claims = [judged(replace(kept, claim=f"claim_{number}"), f"t{number}") for number in range(40)]
+    content = certificate(sealed(write_run(*claims, manifest={**MANIFEST, "bays": bays})), {"Lot": "x" * 200})
+    page = html(content)
+    assert page.count("中0") == 600
+    assert page.count(">passed</td>") == 40
+    assert "<b>" not in page
+    assert "\u202e" not in page
+    write(content, tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_without_the_library_only_html_is_written(
+    write_run: WriteRun, kept: Evidence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "weasyprint", None)
+    content = certificate(sealed(write_run(judged(kept))), {})
+    with pytest.raises(NoLibrary, match=r"pytest-ssdqual\[certificate\]"):
+        write(content, tmp_path / "page.pdf")
+    assert not (tmp_path / "page.pdf").exists()
+    write(content, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == html(content)
