@@ -34,10 +34,10 @@ def until_settled(
     is_skewed: bool = False,
 ) -> Conditioned:
     """Write in the protocol's steps until all drives pass, or until its limit; one row for each drive."""
-    least = max(protocol.precondition_capacities, SKEWED_CAPACITIES if is_skewed else 0.0)
+    least = max(protocol.precondition.capacities, SKEWED_CAPACITIES if is_skewed else 0.0)
     drives = [WrittenSeries(capacity_bytes) for _ in bytes_per_s]
     settled = [False] * len(drives)
-    per_step, reports = max(1, round(protocol.precondition_s / report_s)), len(bytes_per_s[0])
+    per_step, reports = max(1, round(protocol.precondition.step_s / report_s)), len(bytes_per_s[0])
     for begin in range(0, reports, per_step):
         for drive, rates in zip(drives, bytes_per_s, strict=True):
             drive.add(_reports(rates[begin : begin + per_step], report_s))
@@ -45,9 +45,9 @@ def until_settled(
         if capacities < least:
             continue
         for number, drive in enumerate(drives):
-            drift = drive.drift(protocol.drift_percent, was_settled=settled[number])
+            drift = drive.drift(protocol.precondition.drift_percent, was_settled=settled[number])
             settled[number] = drift is not None and drift.settled
-        if all(settled) or capacities >= protocol.precondition_limit_capacities:
+        if all(settled) or capacities >= protocol.precondition.limit_capacities:
             return Conditioned(seconds, capacities, all(settled))
     return Conditioned(reports * report_s, min(each.capacities for each in drives), settled=False)
 

@@ -5,8 +5,8 @@
 
 Each TREE is a checkout (default: this one); an older one comes from ``git worktree add DIR COMMIT``. --measure runs one
 steady-IOPS test of each tree in the lab and counts the modules that it runs through; it takes a few minutes a tree.
---trace reads what bench/traced_modules.py has recorded, one file a tree. --check, which script/test runs, compares the
-package's tokens with the budget in pyproject.toml and fails if there are more.
+--trace reads what bench/traced_modules.py has recorded, one file a tree. --check, which script/test runs, fails if the
+package has more tokens than its budget in pyproject.toml, or if modules of it import each other in a circle.
 
 Size is measured in tokens, because lines and their length depend on the formatter. A token is one of Python's
 tokenizer, without comments, line ends and indentation; a string is one token, also an f-string.
@@ -204,6 +204,11 @@ def excess(tree: Path) -> str:
     )
 
 
+def faults(tree: Path) -> list[str]:
+    """Return what --check fails for, a sentence each."""
+    return [sentence for sentence in (excess(tree), *members(tree)) if sentence]
+
+
 def rows(tree: Path, trace: Path | None = None) -> Iterator[tuple[str, str]]:
     package, tests = python_files(tree / PACKAGE), python_files(tree / "tests")
     size, graph = tokens(package), imports(tree)
@@ -232,10 +237,10 @@ def table(trees: Sequence[Path], traces: Sequence[Path]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *body])
 
 
-def members(tree: Path) -> str:
+def members(tree: Path) -> list[str]:
     """One line for each circle of imports."""
     named = ([_short(name) for name in circle] for circle in circles(imports(tree)))
-    return "".join(f"\n{tree.resolve().name}: circle of {len(circle)}: {', '.join(circle)}" for circle in named)
+    return [f"{tree.resolve().name}: circle of {len(circle)}: {', '.join(circle)}" for circle in named]
 
 
 def main() -> None:
@@ -247,14 +252,14 @@ def main() -> None:
     arguments = parser.parse_args()
     trees = arguments.trees or [ROOT]
     if arguments.check:
-        sys.exit("\n".join(filter(None, map(excess, trees))) or None)
+        sys.exit("\n".join(sentence for tree in trees for sentence in faults(tree)) or None)
     with tempfile.TemporaryDirectory() as folder:
         traces = arguments.trace
         if arguments.measure:
             traces = [Path(folder) / f"{number}.json" for number in range(len(trees))]
             for tree, trace in zip(trees, traces, strict=True):
                 measure(tree, trace)
-        print(table(trees, traces), *map(members, trees), sep="\n")
+        print(table(trees, traces), "", *(line for tree in trees for line in members(tree)), sep="\n")
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ class Suite:
         assert rule
         cells_s = sum(rule.cells) * len(self.points) * (rule.ramp_s + rule.cell_s + OVERHEAD_S)
         arrays_s = len(rule.cells) * len(WIDTHS) * (rule.refresh_s + 60)
-        return 1.1 * (cells_s + arrays_s + self.protocol.precondition_limit_capacities * self.model.capacity_s)
+        return 1.1 * (cells_s + arrays_s + self.protocol.precondition.limit_capacities * self.model.capacity_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,5 +163,5 @@ class Drawn:
             conditioned,
             Arrays.of(np.broadcast_to(later, (DRIVES, later.shape[1])), is_late=kind in LATE),
             model.fill_s + conditioned.seconds + suite.members_s(),
-            suite.protocol.fill_passes + conditioned.capacities,
+            suite.protocol.fill.passes + conditioned.capacities,
         )

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NoReturn
 from pytest_ssdqual import suites
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import nearest
+from pytest_ssdqual.report.run_folder.find import LAST, NoSuchRun, find, find_any
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, JournalError
-from pytest_ssdqual.report.run_folder.reader import LAST, NoSuchRun, find, find_any
 
 if TYPE_CHECKING:
     from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison
@@ -300,7 +300,7 @@ def compare(given: argparse.Namespace) -> int:
     if given.json:
         _print_json(compare_output.record(found))
     elif given.csv:
-        sys.stdout.write(compare_output.csv_text(compare_output.COLUMNS, compare_output.rows(found)))
+        sys.stdout.write(compare_output.csv(found))
     else:
         write_lines(compare_output.table(found, _width(), every=given.all))
     if refused:

@@ -37,6 +37,19 @@ _PREFIX = "ssdqual-lab-"
 _MEMORY = Path("/dev", "shm")
 #: Space left free beside the drives.
 _RESERVE_BYTES = 64 << 20
+#: Line of the console, with the guest's uptime.
+READY = re.compile(rb"ssdqual-lab: ready after (\d+\.\d+) s")
+#: A guest's clock that runs faster than this ends processes for silence in seconds, and measures nothing. The kernel
+#: calibrates its clock while it boots, and may fail to on a busy computer.
+FASTEST_CLOCK, FAST_CLOCK_SLACK_S = 1.25, 1.0
+#: Deadline of a boot: it takes 10 s of processor time without KVM, so two minutes on a busy computer.
+BOOT_S = 180.0
+
+_SSH_OPTIONS = """
+    -F none -o IdentitiesOnly=yes -o IdentityAgent=none -o PreferredAuthentications=publickey
+    -o UserKnownHostsFile=/dev/null -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=no
+    -o LogLevel=ERROR -o KexAlgorithms=curve25519-sha256
+"""
 
 
 @contextmanager
@@ -58,15 +71,6 @@ def roomiest(size_bytes: int, memory: Path | None = None) -> Path:
     if memory.is_dir() and shutil.disk_usage(memory).free > size_bytes + _RESERVE_BYTES:
         return memory
     return Path(tempfile.gettempdir())
-
-
-#: Line of the console, with the guest's uptime.
-READY = re.compile(rb"ssdqual-lab: ready after (\d+\.\d+) s")
-#: A guest's clock that runs faster than this ends processes for silence in seconds, and measures nothing. The kernel
-#: calibrates its clock while it boots, and may fail to on a busy computer.
-FASTEST_CLOCK, FAST_CLOCK_SLACK_S = 1.25, 1.0
-#: Deadline of a boot: it takes 10 s of processor time without KVM, so two minutes on a busy computer.
-BOOT_S = 180.0
 
 
 class LabFailed(Exception):
@@ -92,13 +96,6 @@ class Reach:
         """Return an ssh command line."""
         place = ["-p", str(self.port), "-i", str(self.identity), f"{self.user}@{self.host}"]
         return ["ssh", *self.options, *place, *command]
-
-
-_SSH_OPTIONS = """
-    -F none -o IdentitiesOnly=yes -o IdentityAgent=none -o PreferredAuthentications=publickey
-    -o UserKnownHostsFile=/dev/null -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=no
-    -o LogLevel=ERROR -o KexAlgorithms=curve25519-sha256
-"""
 
 
 class Vm:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pytest_ssdqual.plugin.options import values
+
 NAME = "ssdqual-gate"
 #: Attribute of the report of a test with the mark ``ssd_array``. Its value is plain, so xdist sends it to the
 #: controller.
@@ -73,7 +75,7 @@ class Gate:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._is_required = truth(config, "ssd_require_verdicts")
+        self._is_required = values.truth(config, "ssd_require_verdicts")
         #: By bay; a run with one bay, or without drives, has the empty name.
         self._bays: dict[str, HardwareTests] = {}
         #: By bay and sentence, whether it is a finding about the product; see ``close``.
@@ -137,7 +139,7 @@ class Gate:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Set the exit status before pytest writes the JUnit file. One bay without a verdict closes the gate."""
-        if self._bays and truth(self._config, "ssd_junit_properties"):
+        if self._bays and values.truth(self._config, "ssd_junit_properties"):
             self._add_properties()
         bays = dict.fromkeys((*self._bays, *self._objections))
         statuses = {self.status(bay) for bay in bays} - {int(pytest.ExitCode.OK)}
@@ -202,14 +204,6 @@ def frequent(reasons: Iterable[str]) -> str:
     shown = [f"{why} ({count:,})" if len(found) > 1 else why for why, count in found[:MOST_REASONS]]
     more = [f"and {len(found) - MOST_REASONS:,} other reasons"] if len(found) > MOST_REASONS else []
     return "; ".join([*shown, *more])
-
-
-def truth(config: pytest.Config, name: str) -> bool:
-    """Return an ini value that is true or false; ``pytest.UsageError`` for anything else."""
-    try:
-        return bool(config.getini(name))
-    except (ValueError, pytest.UsageError) as error:
-        raise pytest.UsageError(f"{name} is true or false: {error}") from error
 
 
 def reason(report: pytest.TestReport) -> str:

@@ -16,6 +16,8 @@ from typing import get_args
 #: Weight of a plan of fixed durations in the pace: as if so much had been done exactly as planned. An array of seconds
 #: shows little.
 PRIOR_S = 60.0
+#: Limits of the pace. An array that ended early by an error says nothing about the others.
+LEAST_PACE, MOST_PACE = 0.8, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,6 @@ class Steadiness:
 @dataclass(frozen=True, slots=True)
 class Idle:
     """Nothing is done until the next ``Begun``."""
-
-
-#: Limits of the pace. An array that ended early by an error says nothing about the others.
-LEAST_PACE, MOST_PACE = 0.8, 5.0
 
 
 def array_of(what: str) -> str:

@@ -98,7 +98,10 @@ def test_circle_over_three_modules(tree: Path, line: str) -> None:
     assert house.circles(house.imports(tree)) == [
         ["pytest_ssdqual.qual.a", "pytest_ssdqual.qual.b", "pytest_ssdqual.report.c"]
     ]
-    assert house.members(tree).endswith("circle of 3: qual.a, qual.b, report.c")
+    assert house.members(tree) == [f"{tree.name}: circle of 3: qual.a, qual.b, report.c"]
+    allow(tree, 2 * TOKENS)
+    done = check(tree)
+    assert (done.returncode, done.stderr.splitlines()) == (1, house.members(tree))
 
 
 def test_circles_are_apart_from_what_only_leads_to_them() -> None:

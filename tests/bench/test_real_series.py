@@ -72,7 +72,7 @@ def test_drives_that_fall_for_ever_are_given_up() -> None:
     falling = np.exp(-np.arange(3000) / 800) * 4096 * IOPS
     end = until_settled([falling], STEP_S, CAPACITY, SETTINGS)
     assert not end.settled
-    assert end.capacities >= SETTINGS.precondition_limit_capacities
+    assert end.capacities >= SETTINGS.precondition.limit_capacities
 
 
 @pytest.mark.parametrize("margin", [-0.05, 0.05])

@@ -60,7 +60,7 @@ def test_hours_are_those_of_fill_conditioning_and_cells() -> None:
     fill_s = SUITE.model.drive_bytes / SUITE.model.sequential_write_bytes_per_s
     without_s = 3600 * (one.hours - one.conditioned_hours) - cells_s - arrays_s - fill_s
     assert without_s == pytest.approx(SUITE.members_s(), abs=1)
-    assert one.drive_writes > SETTINGS.fill_passes + SETTINGS.precondition_capacities
+    assert one.drive_writes > SETTINGS.fill.passes + SETTINGS.precondition.capacities
 
 
 def test_a_bad_point_among_good_ones_is_not_accepted(simulated: dict[str, Ran]) -> None:

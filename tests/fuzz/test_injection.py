@@ -16,7 +16,7 @@ from support.builders.mutations import fuzzed, plain_like
 from support.fakes.bound_commands import unbound
 
 import pytest_ssdqual
-from pytest_ssdqual.plugin.options.settings import parse_devices
+from pytest_ssdqual.plugin.options.device_address import parse_devices
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
@@ -114,7 +114,7 @@ def loaded(file: Path) -> tuple[Protocol | None, str]:
 
 
 def check_protocol(protocol: Protocol) -> None:
-    assert_harmless(fill(JobTarget("/dev/md100", 1 << 30), 1, protocol.fill_bs), "/dev/md100")
+    assert_harmless(fill(JobTarget("/dev/md100", 1 << 30), 1, protocol.fill.bs), "/dev/md100")
     for name in ("raid0x4", "raid1x4", "raid5x4", "raid6x4", "raid10x4"):
         members = [f"/dev/sd{letter}" for letter in "bcde"]
         argv = mdadm.create_argv(

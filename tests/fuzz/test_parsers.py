@@ -16,7 +16,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_disks import World, worlds
 
 import pytest_ssdqual
-from pytest_ssdqual.plugin.options.settings import parse_devices
+from pytest_ssdqual.plugin.options.device_address import parse_devices
 from pytest_ssdqual.plugin.plan.marks import parse_list
 from pytest_ssdqual.qual import units
 from pytest_ssdqual.qual.raid.geometry import Geometry

@@ -421,11 +421,11 @@ def test_drives_may_have_changed_places(run: PassedRun, monkeypatch: pytest.Monk
 
 
 def test_what_there_is_not_cannot_be_resumed(run: PassedRun) -> None:
-    assert run.refused() == f"there is no run in {run.root} that could be resumed"
+    assert run.refused() == f"there is no run in {run.root}"
     refused = Journal.create(run.root, "aaaaaaaa")
     refused.note("run_refused", reasons="/dev/nvme0n1 is mounted")
     refused.seal()
-    assert run.refused() == f"there is no run in {run.root} that could be resumed"
+    assert run.refused() == f"there is no run in {run.root}"
     result = run(f"--ssd-resume={refused.path.name}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*--ssd-resume: {refused.path} has nothing to resume: its request was refused"])

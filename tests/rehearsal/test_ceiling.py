@@ -11,6 +11,7 @@ from support.lab.rehearsed import Lab
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
@@ -21,9 +22,13 @@ from pytest_ssdqual.rig.observe import host_load
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 PROTOCOL = Protocol(
-    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
-    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1,
-)  # fmt: skip
+    "brief",
+    acceptance=False,
+    fill=Fill(0, "1m"),
+    precondition=PreconditionRule(0, 0),
+    measure=MeasureRule(1, 5, 1, 1),
+    purge="discard",
+)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops, read_cost
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
@@ -35,9 +35,14 @@ IOPS = 600
 #: A rebuild of 256 MiB lasts long enough to see what becomes of a load; the check after it is as slow.
 SLOW_ENOUGH = RebuildRule(limit_s=120.0, max_bytes_per_s=20_000_000)
 PROTOCOL = Protocol(
-    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
-    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1, rebuild=SLOW_ENOUGH,
-)  # fmt: skip
+    "brief",
+    acceptance=False,
+    fill=Fill(0, "1m"),
+    precondition=PreconditionRule(0, 0),
+    measure=MeasureRule(1, 5, 1, 1),
+    purge="discard",
+    rebuild=SLOW_ENOUGH,
+)
 
 
 @dataclass
@@ -61,7 +66,7 @@ def member_ios(here: Bench) -> tuple[int, int]:
 
 def measured(here: Bench, setup: Setup, array: Array, workload: Workload) -> tuple[Run, tuple[int, int]]:
     before = member_ios(here)
-    run = fixed_time.run(setup, array, workload, "run", fixed_time.ProcessWindow(PROTOCOL.ramp_s, 3.0, 3))
+    run = fixed_time.run(setup, array, workload, "run", fixed_time.ProcessWindow(PROTOCOL.measure.ramp_s, 3.0, 3))
     after = member_ios(here)
     return run, (after[0] - before[0], after[1] - before[1])
 

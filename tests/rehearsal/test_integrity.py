@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.integrity.reference_model import MismatchKind
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Write
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, IntegrityRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, IntegrityRule, MeasureRule, PreconditionRule
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.integrity.md_target import MdTarget
@@ -53,9 +53,14 @@ member = "32m"
 """
 RULE = IntegrityRule(histories=4, steps=3, limit_s=2.0, regions=2, member_bytes=32 << 20)
 PROTOCOL = Protocol(
-    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
-    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1, integrity=RULE,
-)  # fmt: skip
+    "brief",
+    acceptance=False,
+    fill=Fill(0, "1m"),
+    precondition=PreconditionRule(0, 0),
+    measure=MeasureRule(1, 5, 1, 1),
+    purge="discard",
+    integrity=RULE,
+)
 
 
 @pytest.fixture

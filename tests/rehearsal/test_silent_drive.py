@@ -12,7 +12,7 @@ from support.lab.rehearsed import Lab, Server, await_that
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, MeasureRule, PreconditionRule
 from pytest_ssdqual.rig.drives import answers
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import DriveSilent
@@ -27,9 +27,13 @@ READER = 'setsid dd if="$1" of=/dev/null bs=4096 count=60 iflag=direct </dev/nul
 #: $1 the number of an array: opens its node as udev does when the array has just been stopped.
 NAME = 'mknod "/run/node-$1" b 9 "$1" && exec 3<"/run/node-$1" && rm "/run/node-$1"'
 PROTOCOL = Protocol(
-    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
-    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1,
-)  # fmt: skip
+    "brief",
+    acceptance=False,
+    fill=Fill(0, "1m"),
+    precondition=PreconditionRule(0, 0),
+    measure=MeasureRule(1, 5, 1, 1),
+    purge="discard",
+)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from support.lab.rehearsed import Lab, Server
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
@@ -29,9 +30,13 @@ pytestmark = pytest.mark.lab
 
 READS = Workload("randread", "4k", 8)
 PROTOCOL = Protocol(
-    name="brief", acceptance=False, purge="discard", fill_passes=0, fill_bs="1m", precondition_s=0,
-    precondition_limit_s=0, ramp_s=1, window_s=5, repeats=1, attempts=1,
-)  # fmt: skip
+    "brief",
+    acceptance=False,
+    fill=Fill(0, "1m"),
+    precondition=PreconditionRule(0, 0),
+    measure=MeasureRule(1, 5, 1, 1),
+    purge="discard",
+)
 WINDOW = ProcessWindow(ramp_s=1.0, window_s=5.0, rounds=5)
 
 

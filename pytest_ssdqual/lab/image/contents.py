@@ -17,6 +17,8 @@ from pytest_ssdqual.lab.image.kernel import Module, alias_table, dependency_tabl
 #: Files of the package that are copied into the guest as they are, by their path below this directory.
 GUEST = Path(__file__).with_name("guest")
 
+_ACCOUNTS = (("root", 0), ("home/tester", 1000), ("home/nosudo", 1001))
+
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -68,8 +70,6 @@ _APPLETS = _words(
     "modinfo modprobe more nc netstat pidof ping ps readlink reset rmmod route sed strings tar time top tty uptime vi "
     "watch which xargs xxd"
 )
-
-_ACCOUNTS = (("root", 0), ("home/tester", 1000), ("home/nosudo", 1001))
 
 
 def is_used(package: str, wanted: Collection[str] = ()) -> bool:

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 #: Root-level directories that every supported release has merged into /usr; older packages still name them.
@@ -60,9 +60,6 @@ class FileTree:
         for parent in reversed(PurePosixPath(path).parents[:-1]):
             self.entries.setdefault(str(parent), directory())
         self.entries[path] = entry
-
-    def set_owner(self, path: str, uid: int) -> None:
-        self.entries[path] = replace(self.entries[path], uid=uid, gid=uid)
 
 
 def package_entries(package: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Entry]]:

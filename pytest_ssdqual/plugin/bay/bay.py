@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.plugin.options.settings import Devices, Settings
+from pytest_ssdqual.plugin.options.device_address import Devices
+from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_duration

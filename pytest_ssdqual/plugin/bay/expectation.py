@@ -23,21 +23,10 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.session.qualification import Qualification
     from pytest_ssdqual.rig.drives.survey import Drive
 
-#: Largest number of drives of one bay.
-MOST = 10_000
 #: Number of names in a sentence, and of names that one pattern with brackets expands to.
 MOST_NAMED, MOST_EXPANDED = 24, 512
 #: A set of characters in a pattern, and a range in one.
 SET, RANGE = re.compile(r"\[([^]!^][^]]*)\]"), re.compile(r"(.)-(.)")
-
-
-def parse(where: str, text: str) -> int | None:
-    """Parse a number of drives; None for an empty text. Raises ``pytest.UsageError`` for anything else."""
-    if not text:
-        return None
-    if text.isascii() and text.isdecimal() and len(text) < 7 and 0 < int(text) <= MOST:
-        return int(text)
-    raise pytest.UsageError(f"{where}={text}: write the number of drives of a bay, e.g. 8")
 
 
 def of(run: Qualification) -> ExpectedDrives | None:

@@ -23,17 +23,17 @@ from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session import artefacts
+from pytest_ssdqual.plugin.session.bay_start import STOPPED, BayStart
 from pytest_ssdqual.plugin.session.resume import budget_s
-from pytest_ssdqual.plugin.session.start import STOPPED, BayStart
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order
 from pytest_ssdqual.plugin.watch.terminal import columns
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
-from pytest_ssdqual.report.resume import resume
+from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, Journal, JournalError
-from pytest_ssdqual.report.run_folder.reader import NoSuchRun, RunReader, find_any, left_behind, read_records
+from pytest_ssdqual.report.run_folder.reader import RunReader, left_behind, read_records
 from pytest_ssdqual.report.run_summary.errors import PLANNED, RESUMED
 from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, changed_drives
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 #: Number of bays that are opened at once; opening is mostly waiting for machines.
 AT_ONCE = 16
 ANOTHER = "another bay of the run was refused"
+#: Number of bays with a summary of their own; the page has all.
+MOST_SHOWN = 12
 
 
 def open_all(starts: Sequence[BayStart], folder: Path) -> None:
@@ -171,10 +173,6 @@ def _refuse(starts: Sequence[BayStart], reason: str) -> None:
             each.refuse(reason)
 
 
-#: Number of bays with a summary of their own; the page has all.
-MOST_SHOWN = 12
-
-
 @dataclass(slots=True)
 class FleetRun:
     """A run of several bays."""
@@ -283,8 +281,8 @@ def goes_on(settings: Settings) -> bool:
     if settings.resume is None:
         return False
     try:
-        return folders.is_fleet(resume.find(settings.run_root, settings.resume))
-    except resume.NotResumable:
+        return folders.is_fleet(find_any(settings.resume, settings.run_root))
+    except NoSuchRun:
         return False
 
 
@@ -366,7 +364,7 @@ def _resumed(settings: Settings) -> tuple[folders.Fleet | None, Mapping[str, Pat
     if settings.resume is None:
         return None, {}
     try:
-        folder = resume.find(settings.run_root, settings.resume)
+        folder = find_any(settings.resume, settings.run_root)
         if not folders.is_fleet(folder):
             raise ValueError(f"{folder} is the run of a single bay: choose it with --ssd-bay=NAME")  # noqa: TRY301
         found = folders.read(folder)
@@ -374,7 +372,7 @@ def _resumed(settings: Settings) -> tuple[folders.Fleet | None, Mapping[str, Pat
         begun = {name: path.absolute() for name, path in own.items() if _has_begun(path)}
         if not begun and not any(map(_has_begun, folders.bay_folders(folder))):
             raise ValueError(f"{folder} has nothing to resume: none of its bays was begun")  # noqa: TRY301
-    except (resume.NotResumable, ValueError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise pytest.UsageError(f"--ssd-resume: {error}") from error
     known = {bay.name for bay in found.bays}
     if strange := [bay.name for bay in settings.bays if bay.name not in known]:

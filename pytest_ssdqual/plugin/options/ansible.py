@@ -20,14 +20,12 @@ from difflib import get_close_matches
 from functools import lru_cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_ssdqual.plugin.options.bay_table import LONGEST_LABEL, BayTable
 from pytest_ssdqual.plugin.options.device_address import bay_names
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec import toml
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.options.inventory import BayTable
 
 PROGRAM, PACKAGE = "ansible-inventory", "ansible-core"
 #: A thousand hosts take two seconds; a range of a hundred million hosts would never end.
@@ -167,8 +165,6 @@ def _memberships(listed: Mapping[str, Any]) -> Mapping[str, list[str]]:
 
 def _table(host: str, name: str, variables: Variables, groups: Sequence[str]) -> BayTable:
     """Return the bay of one host; raise ``DocumentError`` with all errors of the host."""
-    from pytest_ssdqual.plugin.options.inventory import LONGEST_LABEL, BayTable
-
     if errors := list(_wrong(variables)):
         raise toml.DocumentError(host, errors)
     labels = {"group": safe_text.line(", ".join(each for each in groups if each not in COMMON_GROUPS), LONGEST_LABEL)}
@@ -189,7 +185,7 @@ def _table(host: str, name: str, variables: Variables, groups: Sequence[str]) ->
         "smart_type": variables.get("ssd_smart_type") or [],
     }
     try:
-        return toml.checked(BayTable, host, content, toml.DocumentError)
+        return toml.checked(BayTable.model_validate, host, content, toml.DocumentError)
     except toml.DocumentError as error:
         # Name the inventory's variables: the key devices of a bay is ssd_devices of a host.
         errors = [f"ssd_{each}" if each.startswith(KEYS) else each for each in error.errors]

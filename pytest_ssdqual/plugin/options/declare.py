@@ -195,7 +195,7 @@ def _declare_runs(group: pytest.OptionGroup) -> None:
         "--ssd-resume",
         metavar="RUN",
         help="Resume a run that ended too early, in its own folder, and measure only what is missing there: "
-        "the folder, its name, or last; give all other options as before",
+        "its folder, the beginning of its name, or last; give all other options as before",
     )
     group.addoption(
         "--ssd-baseline",

@@ -12,107 +12,53 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Self
+from typing import Annotated
 
 import pytest
-from pydantic import AfterValidator, Field, PlainValidator, model_validator
+from pydantic import Field
 
-from pytest_ssdqual.plugin.options import device_address, smart_type
+from pytest_ssdqual.plugin.options import ansible
+from pytest_ssdqual.plugin.options.bay_table import BayTable
 from pytest_ssdqual.plugin.options.device_address import Devices, bay_names, parse_devices, pools
 from pytest_ssdqual.plugin.options.smart_type import SmartType
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec import toml
-from pytest_ssdqual.qual.spec.toml import Name, Strict
+from pytest_ssdqual.qual.spec.toml import Strict
 
-#: Labels are columns of tables: the key is the heading, the value a cell.
-KEY, LONGEST_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"), 200
-MOST_LABELS, MOST_SLOTS, MOST_PATTERNS = 50, 1000, 1000
-#: Largest ``expect`` of one bay.
-MOST_DRIVES = 10_000
-
-
-def bay_name(text: str) -> str:
-    """Return the name; raise ``ValueError`` if it cannot be a folder and a part of a test's id."""
-    if not device_address.NAME.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not a valid bay name: write up to {device_address.LONGEST_NAME} letters, digits, _, . and -, "
-            "the first a letter or a digit"
-        )
-    return text
+#: Bays of one run: each has a connection and a worker process.
+MOST_BAYS = 1000
+#: Number of bays in the error about an unknown bay.
+NAMED = 20
+#: First line of a file without a telling suffix: TOML or YAML. Anything else is Ansible's INI.
+TOML, YAML = re.compile(r"\[\[ *bay *\]\]|bay *="), re.compile(r"---|[\w.-]+: *(#|$)|\{")
 
 
-def which_devices(given: object) -> Devices:
-    """Parse ``"lab:4"``, ``"/dev/sdb,/dev/sdc"`` or a list of patterns, without a host; else raise ``ValueError``."""
-    if isinstance(given, str):
-        found = device_address.devices(given)
-        if found.host:
-            raise ValueError(f"{given!r} names a host; write it as host")
-        if found.lab is None and not found.patterns:
-            raise ValueError("names no drives")
-        return found
-    patterns = given if isinstance(given, list) else None
-    if not patterns or not all(isinstance(each, str) and each.startswith("/") for each in patterns):
-        raise ValueError('write a list of patterns that begin with /dev/, or "lab:N"')
-    if len(patterns) > MOST_PATTERNS:
-        raise ValueError(f"has more than {MOST_PATTERNS} patterns")
-    return Devices(patterns=tuple(patterns))
+@dataclass(frozen=True, slots=True)
+class BayRequest:
+    """A bay as requested on the command line or in an inventory: a machine with a set of drives."""
 
+    #: Matches ``device_address.NAME``; unique in a run, compared without case.
+    name: str
+    devices: Devices
+    #: Labels of the site, e.g. rack and lot.
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: Path of a drive, or a pattern of paths → label of the slot.
+    slots: Mapping[str, str] = field(default_factory=dict)
+    #: Replaces ``--ssd-ssh-config``.
+    ssh_config: str | None = None
+    #: Number of drives that the bay must have; None: no number in the inventory.
+    expect: int | None = None
+    #: Replace ``--ssd-smart-type``.
+    smart_types: tuple[SmartType, ...] = ()
 
-def which_types(given: object) -> tuple[SmartType, ...]:
-    """Parse ``"megaraid,4"`` or a list of ``"PATTERN=TYPE"``, as ``--ssd-smart-type``; else raise ``ValueError``."""
-    texts = [given] if isinstance(given, str) else given
-    if not isinstance(texts, list) or len(texts) > MOST_SLOTS or not all(isinstance(each, str) for each in texts):
-        raise ValueError('write a type of smartctl, such as "sat", or a list such as ["/dev/sdb=megaraid,4"]')
-    return smart_type.parse(texts)
-
-
-def _key(text: str) -> str:
-    if not KEY.fullmatch(text):
-        raise ValueError(f"{text!r} is not a valid label: write letters, digits, _, . and -, the first a letter")
-    return text
-
-
-def _label(text: str) -> str:
-    if not text.strip() or len(text) > LONGEST_LABEL or not text.isprintable():
-        raise ValueError(f"must be 1 to {LONGEST_LABEL} printable characters on one line")
-    return text
-
-
-def _path(text: str) -> str:
-    if not text.startswith("/"):
-        raise ValueError(f"{text!r} does not begin with /dev/")
-    return text
-
-
-Label = Annotated[str, AfterValidator(_label)]
-
-
-class BayTable(Strict):
-    name: Annotated[str, AfterValidator(bay_name)]
-    host: Annotated[str, AfterValidator(device_address.host)] | None = None
-    devices: Annotated[Devices, PlainValidator(which_devices)]
-    slots: dict[Annotated[str, AfterValidator(_path)], Label] = Field(default_factory=dict, max_length=MOST_SLOTS)
-    labels: dict[Annotated[str, AfterValidator(_key)], Label] = Field(default_factory=dict, max_length=MOST_LABELS)
-    ssh_config: Name | None = None
-    expect: Annotated[int, Field(ge=1, le=MOST_DRIVES)] | None = None
-    smart_type: Annotated[tuple[SmartType, ...], PlainValidator(which_types)] = ()
-
-    @model_validator(mode="after")
-    def _lab_is_here(self) -> Self:
-        if self.devices.lab is not None and (self.host or self.ssh_config):
-            raise ValueError("a lab is a VM of this computer: leave out host and ssh_config")
-        if self.ssh_config and not self.host:
-            raise ValueError("ssh_config without a host: drives of this computer need no ssh")
-        return self
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+        object.__setattr__(self, "slots", MappingProxyType(dict(self.slots)))
 
 
 class InventoryDocument(Strict):
     bay: Annotated[list[BayTable], Field(max_length=MOST_BAYS)]
-
-
-#: First line of a file without a telling suffix: TOML or YAML. Anything else is Ansible's INI.
-TOML, YAML = re.compile(r"\[\[ *bay *\]\]|bay *="), re.compile(r"---|[\w.-]+: *(#|$)|\{")
 
 
 class InventoryError(toml.DocumentError):
@@ -136,8 +82,6 @@ def read(path: Path) -> tuple[BayRequest, ...]:
     if kind == "toml":
         found = [(f"bay[{number}]", table) for number, table in enumerate(_tables(path.name, written))]
     else:
-        from pytest_ssdqual.plugin.options import ansible
-
         found = ansible.tables(path, written, kind)
     bays = [(where, _asked(path, table)) for where, table in found]
     if errors := [*_too_many(len(bays)), *_no_files(bays), *_twice(bays)]:
@@ -166,7 +110,7 @@ def kind_of(name: str, written: str) -> str:
 def _tables(name: str, written: str) -> Sequence[BayTable]:
     try:
         content = toml.loads(name, written, InventoryError)
-        return toml.checked(InventoryDocument, name, content, InventoryError).bay
+        return toml.checked(InventoryDocument.model_validate, name, content, InventoryError).bay
     except InventoryError as error:
         keys = [*BayTable.model_fields, "bay"]
         raise InventoryError(name, [_with_guess(each, keys) for each in error.errors]) from None
@@ -212,35 +156,6 @@ def _twice(bays: Iterable[tuple[str, BayRequest]]) -> Iterable[str]:
         for pattern in dict.fromkeys(bay.devices.patterns):
             if (first := patterns.setdefault((bay.devices.computer, pattern), where)) != where:
                 yield f"{where}: {pattern} of {bay.devices.machine} is already in {first}; a drive belongs to one bay"
-
-
-#: Bays of one run: each has a connection and a worker process.
-MOST_BAYS = 1000
-#: Number of bays in the error about an unknown bay.
-NAMED = 20
-
-
-@dataclass(frozen=True, slots=True)
-class BayRequest:
-    """A bay as requested on the command line or in an inventory: a machine with a set of drives."""
-
-    #: Matches ``device_address.NAME``; unique in a run, compared without case.
-    name: str
-    devices: Devices
-    #: Labels of the site, e.g. rack and lot.
-    labels: Mapping[str, str] = field(default_factory=dict)
-    #: Path of a drive, or a pattern of paths → label of the slot.
-    slots: Mapping[str, str] = field(default_factory=dict)
-    #: Replaces ``--ssd-ssh-config``.
-    ssh_config: str | None = None
-    #: Number of drives that the bay must have; None: no number in the inventory.
-    expect: int | None = None
-    #: Replace ``--ssd-smart-type``.
-    smart_types: tuple[SmartType, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
-        object.__setattr__(self, "slots", MappingProxyType(dict(self.slots)))
 
 
 def asked(config: pytest.Config) -> tuple[BayRequest, ...]:

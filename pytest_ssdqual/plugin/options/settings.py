@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ssdqual.plugin import gate
+from pytest_ssdqual.plugin.options import values
 from pytest_ssdqual.plugin.options.declare import DEFAULT_PROTOCOL, LAB_PROTOCOL
-from pytest_ssdqual.plugin.options.device_address import Devices, parse_devices
+from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.qual.names import choice
 
 if TYPE_CHECKING:
@@ -25,19 +24,6 @@ if TYPE_CHECKING:
     from pytest_ssdqual.rig.drives.topology import Source
     from pytest_ssdqual.rig.guard.consent import Consent
 
-__all__ = [
-    "Devices",
-    "Settings",
-    "active",
-    "live_port",
-    "notify_stall_s",
-    "parse_devices",
-    "print_spec_schema",
-    "read",
-]
-
-#: fio may write to the drives for as long as a connection is lost.
-MAX_RECONNECT_S = 3600.0
 LAST_PORT = 65535
 #: Options without a meaning in a run without drives.
 NEED_DEVICES = (
@@ -48,8 +34,6 @@ NEED_DEVICES = (
 )  # fmt: skip
 #: Options with a path that are ini values, too.
 IN_FILES = ("ssd_run_dir", "ssd_spec", "ssd_protocol", "ssd_bays")
-#: Policies for bays that share a path, see ``Settings.on_shared_path``.
-SHARED_PATH = ("auto", "error", "warn", "ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +77,7 @@ class Settings:
     baseline: str | None = None
     #: File for Prometheus metrics; None: none.
     openmetrics: Path | None = None
-    #: One of ``SHARED_PATH``.
+    #: One of ``values.SHARED_PATH``.
     shared_path: str = "auto"
     #: These settings belong to one bay of several.
     is_of_several: bool = False
@@ -151,14 +135,12 @@ def read(config: pytest.Config, bays: tuple[BayRequest, ...] = ()) -> Settings |
 
 def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
     """Return the settings of a run with drives."""
-    from pytest_ssdqual.plugin.bay import expectation
-
     run_dir = config.getoption("ssd_run_dir") or config.getini("ssd_run_dir") or "ssdqual-runs"
     return Settings(
         devices=bays[0].devices,
         bays=bays,
         specs=_specs(config),
-        protocol=_either(config, "ssd_protocol") or _default_protocol(bays),
+        protocol=values.either(config, "ssd_protocol") or _default_protocol(bays),
         arrays=_arrays(config.getoption("ssd_arrays") or config.getini("ssd_arrays")),
         consents=_consents(config),
         unchecked=_unchecked(config.getoption("ssd_unchecked")),
@@ -166,26 +148,26 @@ def _of(config: pytest.Config, bays: tuple[BayRequest, ...]) -> Settings:
         resume=config.getoption("ssd_resume"),
         # The inventory's entry of the only bay comes first; ``of`` does the same for several bays.
         ssh_config=(bays[0].ssh_config if len(bays) == 1 else None) or config.getoption("ssd_ssh_config"),
-        reconnect_s=_reconnect(config.getoption("ssd_reconnect") or config.getini("ssd_reconnect")),
-        budget_s=_budget(_either(config, "ssd_budget")),
-        wait_s=_duration("--ssd-wait", config.getoption("ssd_wait") or "0"),
-        inconclusive=_inconclusive(config),
+        reconnect_s=values.reconnect_s(config.getoption("ssd_reconnect") or config.getini("ssd_reconnect")),
+        budget_s=values.budget_s(values.either(config, "ssd_budget")),
+        wait_s=values.duration_s("--ssd-wait", config.getoption("ssd_wait") or "0"),
+        inconclusive=values.inconclusive(config),
         required_claims=_required_claims(config),
-        junit_properties=gate.truth(config, "ssd_junit_properties"),
-        members=gate.truth(config, "ssd_members"),
-        page=asked == "yes" if (asked := config.getoption("ssd_page")) else gate.truth(config, "ssd_page"),
-        explore_database=config.rootpath / (_either(config, "ssd_explore_database") or Path(run_dir, ".explore")),
+        junit_properties=values.truth(config, "ssd_junit_properties"),
+        members=values.truth(config, "ssd_members"),
+        page=asked == "yes" if (asked := config.getoption("ssd_page")) else values.truth(config, "ssd_page"),
+        explore_database=config.rootpath / (values.either(config, "ssd_explore_database") or Path(run_dir, ".explore")),
         explore_seed=config.getoption("ssd_explore_seed") or "",
         replay=_replay(config.getoption("ssd_replay")),
         baseline=config.getoption("ssd_baseline") or None,
         openmetrics=_openmetrics(config),
-        shared_path=_shared_path(_either(config, "ssd_shared_path")),
-        expect=expectation.parse("--ssd-expect", config.getoption("ssd_expect") or ""),
-        expect_default=expectation.parse("ssd_expect", config.getini("ssd_expect")),
+        shared_path=values.shared_path(config),
+        expect=values.drive_count("--ssd-expect", config.getoption("ssd_expect") or ""),
+        expect_default=values.drive_count("ssd_expect", config.getini("ssd_expect")),
         read_only=_read_only(config),
         force_spec=config.getoption("ssd_force_spec"),
         mixed=config.getoption("ssd_mixed"),
-        measure_unpromised=gate.truth(config, "ssd_measure_unpromised"),
+        measure_unpromised=values.truth(config, "ssd_measure_unpromised"),
         smart_types=(bays[0].smart_types if len(bays) == 1 else ()) or _smart_types(config),
     )
 
@@ -195,16 +177,9 @@ def _default_protocol(bays: tuple[BayRequest, ...]) -> str:
     return LAB_PROTOCOL if all(bay.devices.lab is not None for bay in bays) else DEFAULT_PROTOCOL
 
 
-def _inconclusive(config: pytest.Config) -> str:
-    found = str(config.getini("ssd_inconclusive"))
-    if found not in ("error", "skip"):
-        raise pytest.UsageError(f"ssd_inconclusive must be error or skip, not {found!r}")
-    return found
-
-
 def _required_claims(config: pytest.Config) -> tuple[str, ...] | None:
     """Return the claims that must be judged; ``pytest.UsageError`` for an unknown one."""
-    if not gate.truth(config, "ssd_require_verdicts"):
+    if not values.truth(config, "ssd_require_verdicts"):
         return ()
     from pytest_ssdqual.qual.spec.claims import Claim
     from pytest_ssdqual.report.run_summary.coverage import GROUPS
@@ -352,42 +327,6 @@ def _unchecked(texts: Sequence[str]) -> frozenset[Source]:
     return frozenset(map(Source, names))
 
 
-def _either(config: pytest.Config, name: str) -> str:
-    """Return an option, or the ini value of the same name."""
-    return str(config.getoption(name) or config.getini(name))
-
-
-def _duration(option: str, text: str) -> float:
-    """Parse a duration in seconds; 0 needs no unit."""
-    from pytest_ssdqual.qual.units import parse_duration
-
-    try:
-        return 0.0 if text.strip() == "0" else parse_duration(text)
-    except ValueError as error:
-        raise pytest.UsageError(f"{option}={text}: {error}, or 0") from None
-
-
-def _budget(text: str) -> float | None:
-    from pytest_ssdqual.qual.units import parse_duration
-
-    if not text:
-        return None
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        raise pytest.UsageError(f"--ssd-budget={text}: {error}") from None
-    if not 0 < seconds < math.inf:
-        raise pytest.UsageError(f"--ssd-budget={text}: write a time above zero, e.g. 8h")
-    return seconds
-
-
-def _reconnect(text: str) -> float:
-    seconds = _duration("--ssd-reconnect", text)
-    if not 0 <= seconds <= MAX_RECONNECT_S:
-        raise pytest.UsageError(f"--ssd-reconnect={text}: write at most 1 h; fio may write to the drives all that time")
-    return seconds
-
-
 def _arrays(text: str) -> tuple[ArrayRequest, ...]:
     from pytest_ssdqual.plugin.plan.marks import parse_list
 
@@ -397,14 +336,6 @@ def _arrays(text: str) -> tuple[ArrayRequest, ...]:
         return parse_list(text)
     except ValueError as error:
         raise pytest.UsageError(f"--ssd-arrays={text}: {error}") from None
-
-
-def _shared_path(policy: str) -> str:
-    if policy not in SHARED_PATH:
-        raise pytest.UsageError(
-            f"ssd_shared_path must be {', '.join(SHARED_PATH[:-1])} or {SHARED_PATH[-1]}, not {policy!r}"
-        )
-    return policy
 
 
 def live_port(config: pytest.Config) -> int | None:
@@ -422,7 +353,7 @@ def live_port(config: pytest.Config) -> int | None:
 
 def notify_stall_s(config: pytest.Config) -> float:
     """Return the seconds without a measurement after which a stall is reported; 0: never."""
-    return _duration("ssd_notify_stall", config.getini("ssd_notify_stall"))
+    return values.duration_s("ssd_notify_stall", config.getini("ssd_notify_stall"))
 
 
 def active(config: pytest.Config) -> bool:

@@ -154,15 +154,15 @@ class Prices:
         At least the steps that write the protocol's volume, at most those until conditioning is given up.
         """
         protocol = self.protocol
-        step_s, limit_s = protocol.precondition_s, max(protocol.precondition_limit_s, protocol.precondition_s)
+        step_s, limit_s = protocol.precondition.step_s, max(protocol.precondition.limit_s, protocol.precondition.step_s)
         if not step_s:
             return FREE
         writes = precondition.conditioning(workload)
         capacity, rate = self._capacity(geometry), self._rate_of_conditioning(geometry, writes)
-        least_capacities = precondition.least_capacities(protocol.precondition_capacities, writes)
+        least_capacities = precondition.least_capacities(protocol.precondition.capacities, writes)
         least_s = self._steps_s(least_capacities * capacity / rate)
         most_s = limit_s
-        if limit_capacities := protocol.precondition_limit_capacities:
+        if limit_capacities := protocol.precondition.limit_capacities:
             most_capacities = max(limit_capacities, least_capacities)
             most_s = min(limit_s, self._steps_s(most_capacities * capacity / rate))
         if least_s > limit_s:
@@ -172,14 +172,14 @@ class Prices:
 
     def _steps_s(self, seconds: float) -> float:
         """Return the time of the whole steps of conditioning, one at least, that take these seconds."""
-        step_s = self.protocol.precondition_s
+        step_s = self.protocol.precondition.step_s
         return step_s * max(1, math.ceil(seconds / step_s - 1e-9))
 
     def _rate_of_conditioning(self, geometry: Geometry, writes: Workload) -> float:
         """Return bytes of the host per second."""
         if rate := self.host_bytes_per_s(geometry, writes):
             return rate
-        if self.protocol.precondition_capacities:
+        if self.protocol.precondition.capacities:
             return self._assumed_bytes_per_s(geometry, writes)
         return math.inf
 
@@ -189,9 +189,9 @@ class Prices:
 
     def _note_short_conditioning(self, geometry: Geometry, writes: Workload, least_s: float) -> None:
         protocol = self.protocol
-        takes, allowed = format_duration(least_s), format_duration(protocol.precondition_limit_s)
+        takes, allowed = format_duration(least_s), format_duration(protocol.precondition.limit_s)
         self.too_short[f"precondition {writes}"] = (
-            f"conditioning with {writes} is expected to end in errors: {protocol.precondition_capacities:g} × the "
+            f"conditioning with {writes} is expected to end in errors: {protocol.precondition.capacities:g} × the "
             f"capacity of {geometry} takes {takes} and the protocol allows {allowed}; raise precondition.limit or "
             "lower precondition.capacities"
         )
@@ -215,8 +215,8 @@ class Prices:
         if protocol.visits and not workload.burst_s:
             return StepPrice.fixed(self.cells(geometry, workload, protocol.visits.cells[0]))
         window_s = protocol.window_of(tail=workload in self.tails)
-        all_repeats = self._processes(geometry, workload, protocol.ramp_s + window_s, protocol.repeats)
-        return StepPrice(all_repeats, all_repeats.times(protocol.attempts))
+        all_repeats = self._processes(geometry, workload, protocol.measure.ramp_s + window_s, protocol.measure.repeats)
+        return StepPrice(all_repeats, all_repeats.times(protocol.measure.attempts))
 
     def cells(self, geometry: Geometry, workload: Workload, count: int) -> StepCost:
         """Return the cost of so many cells; ``ValueError`` by a protocol without visits."""
@@ -338,7 +338,7 @@ class Prices:
 
     def _note_short_probes(self, geometry: Geometry) -> None:
         """Note the promises about rare events that a probe is too short to pass."""
-        probe_s = dimensions.probing(self.protocol).window_s
+        probe_s = dimensions.probing(self.protocol).measure.window_s
         for each in self.spec.promises if self.spec.key != DEFAULT else ():
             if each.claim not in OF_RARE_EVENTS or each.level not in (None, geometry.level):
                 continue

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 #: hypothesis draws many workloads twice, and most in vain if the spec has few promises. A draw takes about a
 #: millisecond; after ``MOST_IN_VAIN`` draws without a new workload the search ends.
 MOST_DRAWN, MOST_IN_VAIN = 1_000_000, 2_000
+#: Subfolder of the run folder.
+FOLDER = "explore"
 
 
 class SearchEnded(BaseException):
@@ -191,7 +193,7 @@ class Explorer:
             measured = self.campaign.probe(self.promised.geometry, workload, probe)
         except InvalidMeasurement as error:
             return Probed(workload, sum(spent), trouble=(str(error),))
-        self._windows_s[workload] = protocol.window_s
+        self._windows_s[workload] = protocol.measure.window_s
         found = self.promised.judge(measured, protocol)
         return Probed(workload, sum(spent) or _length_s(measured), found.verdicts, found.trouble, found.unseen)
 
@@ -232,10 +234,10 @@ class Explorer:
 
     def _confirming(self, workload: Workload) -> Protocol:
         """Return the protocol of a second measurement: one that needed a longer window needs it again."""
-        window_s = max(self.protocol.window_s, self._windows_s[workload])
+        window_s = max(self.protocol.measure.window_s, self._windows_s[workload])
         rule = self.protocol.visits
         visits = rule and replace(rule, cell_s=max(rule.cell_s, window_s))
-        return replace(self.protocol, window_s=window_s, visits=visits)
+        return replace(self.protocol, measure=replace(self.protocol.measure, window_s=window_s), visits=visits)
 
     def _simplest(self) -> Workload | None:
         """Return the simplest workload that looks broken and has not been confirmed or cleared."""
@@ -312,10 +314,6 @@ def draw(
 def _length_s(measured: Measured) -> float:
     """Return the duration of a measurement of an earlier session: that of its processes."""
     return sum(run.intervals[-1].end_s for run in measured.runs if run.intervals)
-
-
-#: Subfolder of the run folder.
-FOLDER = "explore"
 
 
 class Explore:

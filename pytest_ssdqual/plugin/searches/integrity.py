@@ -72,6 +72,10 @@ WEIGHTS: dict[type[Step], int] = {
 ReportStep = Callable[[str], None]
 #: Receives the number and the result of each history.
 RecordResult = Callable[[int, IntegrityOutcome], None]
+#: Of the run folder.
+FOLDER = "integrity"
+#: Options that a reproduce command leaves out.
+NOT_REPEATED = ("--ssd-replay", "--ssd-resume", "--ssd-spec-schema", "--ssd-notify")
 
 
 @dataclass(slots=True)
@@ -236,12 +240,6 @@ def choices(life: ArrayLife, sizes: tuple[int, ...]) -> dict[type[Step], list[St
         Read: [Read()],
     }
     return {kind: [step for step in steps if not life.objection(step)] for kind, steps in every.items()}
-
-
-#: Of the run folder.
-FOLDER = "integrity"
-#: Options that a reproduce command leaves out.
-NOT_REPEATED = ("--ssd-replay", "--ssd-resume", "--ssd-spec-schema", "--ssd-notify")
 
 
 def survive(request: pytest.FixtureRequest, campaign: Campaign, geometry: Geometry) -> tuple[Survival, Evidence]:

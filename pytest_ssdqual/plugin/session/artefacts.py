@@ -72,8 +72,8 @@ def _summarise(folder: Path) -> None:
 
 def _summarise_fleet(folder: Path) -> None:
     from pytest_ssdqual.report.ci.markdown import fleet_text
+    from pytest_ssdqual.report.fleet.page_content import compose
     from pytest_ssdqual.report.fleet.view import FleetView
-    from pytest_ssdqual.report.html.fleet_page import compose
 
     text = fleet_text(compose(FleetView.read(folder)))
     safe_files.write_whole(folder / markdown.NAME, text.encode("utf-8", "backslashreplace"))

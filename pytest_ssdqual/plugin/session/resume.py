@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,7 +17,8 @@ from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
-from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts, find
+from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
+from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.manifest import Manifest, Session
@@ -26,9 +26,6 @@ from pytest_ssdqual.rig.drives.write_cache import CacheState
 from pytest_ssdqual.rig.fio.load import DriveLoad
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.session.qualification import Qualification
 
 
 def budget_s(settings: Settings, resumed: ResumedRun | None) -> float | None:
@@ -82,13 +79,13 @@ class ResumedRun:
         """Return the bay with the drives in the order of the past run."""
         return replace(bay, drives=self.past.drives_in_order(bay.drives))
 
-    def require_same(self, now: Present) -> None:
-        """Raise ``pytest.UsageError`` with all differences that a resumed run must not have."""
+    def require_same(self, now: Present) -> tuple[str, ...]:
+        """Return remarks for the header: recorded measurements, differences, damaged measurements.
+
+        Raises ``pytest.UsageError`` with all differences that a resumed run must not have.
+        """
         if refusals := self.past.refusals(now):
             raise pytest.UsageError("--ssd-resume: " + "\n--ssd-resume: ".join(refusals))
-
-    def remarks(self, now: Present) -> tuple[str, ...]:
-        """Return remarks for the header: recorded measurements, differences, damaged measurements."""
         count = len(self.memory)
         known = f"resuming {self.past.folder.name}: {count} measurement{'' if count == 1 else 's'} reused"
         failed = tuple(
@@ -138,12 +135,12 @@ def asked_for(config: pytest.Config, settings: Settings) -> ResumedRun | None:
     if settings.resume is None:
         return None
     try:
-        folder = find(settings.run_root, settings.resume)
+        folder = find_any(settings.resume, settings.run_root)
         if not config.option.collectonly:
             _require_its_kind(folder, settings)
             claim(config, folder).require_alone()
         return ResumedRun.of(Past.read(folder))
-    except (NotResumable, RigError) as error:
+    except (NotResumable, NoSuchRun, RigError) as error:
         raise pytest.UsageError(f"--ssd-resume: {error}") from error
 
 
@@ -157,14 +154,6 @@ def _require_its_kind(folder: Path, settings: Settings) -> None:
             f"{folder.name} is a bay of a run of several: resume it with --ssd-resume={several.name} "
             f"--ssd-bay={folder.name} -n 1"
         )
-
-
-def require(run: Qualification) -> tuple[str, ...]:
-    """Require that this session may resume the run; return remarks for the header. Raises ``pytest.UsageError``."""
-    if run.resumed is None:
-        return ()
-    run.resumed.require_same(run.present)
-    return run.resumed.remarks(run.present)
 
 
 def claim(config: pytest.Config, folder: Path, writer: str = "main") -> FolderLock:

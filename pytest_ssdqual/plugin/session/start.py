@@ -4,227 +4,34 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from pytest_ssdqual.plugin.bay import expectation, fitting, sheets
-from pytest_ssdqual.plugin.bay.bay import Bay, OpenedBay, clear, open_bay, planned_bay
+from pytest_ssdqual.plugin.bay import sheets
+from pytest_ssdqual.plugin.bay.bay import Bay
+from pytest_ssdqual.plugin.fleet import bays
+from pytest_ssdqual.plugin.fleet.bays import FleetRun
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.inventory import BayRequest
-from pytest_ssdqual.plugin.options.settings import Settings, read
+from pytest_ssdqual.plugin.options.settings import read
 from pytest_ssdqual.plugin.session import resume
+from pytest_ssdqual.plugin.session.bay_start import BayStart
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.resume import ResumedRun
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order, leave_ending_to_controller
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec import protocol as protocols
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.report.compare.baseline import Baseline, NoBaseline
+from pytest_ssdqual.report.compare.baseline import Baseline
 from pytest_ssdqual.report.resume.resume import Past
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.lock import is_in_use
-from pytest_ssdqual.report.run_folder.reader import (
-    CacheLeftSwitched,
-    LeftBehind,
-    NoSuchRun,
-    find,
-    left_behind,
-)
-from pytest_ssdqual.rig.drives.write_cache import CacheState
-from pytest_ssdqual.rig.guard import cache_changes
-from pytest_ssdqual.rig.guard.cache_changes import CacheChange
-from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import RigError
-from pytest_ssdqual.rig.md import mdadm
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.plugin.fleet.bays import FleetRun
-
-
-#: Reason of a Ctrl-C before the run.
-STOPPED = "the run was stopped before it had begun"
-
-
-@dataclass(slots=True)
-class BayStart:
-    """The start of one bay: first all checks without the machine, then the machine, then the first records."""
-
-    config: pytest.Config
-    settings: Settings
-    #: Name of the bay, in a run of several.
-    name: str
-    protocol: Protocol
-    baseline: Baseline | None
-    resumed: ResumedRun | None
-    stack: ExitStack = field(default_factory=ExitStack)
-    journal: Journal | None = None
-    channel: Channel | None = None
-    opened: OpenedBay | None = None
-    run: BayRun | None = None
-    #: What earlier runs left behind; None: not read yet.
-    left: LeftBehind | None = None
-    #: Its beginning, or that it does not begin, is in the run folder.
-    is_noted: bool = False
-
-    @classmethod
-    def of(cls, config: pytest.Config, settings: Settings, name: str = "") -> BayStart:
-        """Load the protocol, the spec, the baseline and the past run; raises ``pytest.UsageError``."""
-        protocol = _load(protocols.load, settings.protocol, "--ssd-protocol")
-        sheets.load(settings.specs)
-        baseline, resumed = _baseline_of(settings), resume.asked_for(config, settings)
-        return cls(config, settings, name, protocol, baseline, resumed)
-
-    def planned(self) -> BayRun:
-        """Return the state of a run that only collects."""
-        bay = planned_bay(self.settings, self.stack, self._ours, _refuser(self.config))
-        return self._run(replace(bay, remarks=(*bay.remarks, *self._remarks_of_caches(bay))))
-
-    def open(self, create: Callable[[], Journal]) -> BayRun:
-        """Connect to the machine and call the guard; refusals are recorded in the run folder. No drive is written to.
-
-        Threads may open several bays at once. Raises ``pytest.UsageError`` and ``RigError``.
-        """
-        self.journal = resume.opened(self.config, self.resumed, create)
-        with self._noted_if_refused():
-            machine = self.settings.devices.machine
-            self.opened = open_bay(
-                self.settings, self.stack, self._ours, _refuser(self.config), self.journal.transcribe(machine),
-                self.journal.note,
-            )  # fmt: skip
-            self.channel = self.opened.channel
-            self.run = self._run(self.opened.bay)
-        return self.run
-
-    def clear(self) -> BayRun:
-        """Stop arrays and restore write caches that earlier runs left, when all bays of the run have passed the guard.
-
-        Raises ``pytest.UsageError`` and ``RigError``.
-        """
-        if self.opened is None or self.journal is None or self.run is None:
-            raise RuntimeError("the bay was not opened")
-        bay = self.opened.bay
-        with self._noted_if_refused():
-            self._remove_empty_arrays(bay, self.opened.channel, self.journal)
-        if not self.opened.has_leftovers and not self._left().caches:
-            return self.run
-        with self._noted_if_refused():
-            if self.opened.has_leftovers:
-                bay = clear(self.opened, self.settings, self._ours, _refuser(self.config), self.journal.note)
-            restored = self._restore_caches(bay, self.opened.channel, self.journal)
-            self.run = self._run(replace(bay, remarks=(*bay.remarks, *restored, *self._remarks_of_caches(bay))))
-        return self.run
-
-    def refuse(self, reasons: str) -> None:
-        """Complete the run folder of a bay that does not begin; nothing if that, or its beginning, was noted before."""
-        if self.journal and not self.is_noted:
-            self.is_noted = True
-            resume.note_refusal(self.journal, self.resumed, reasons)
-
-    def note_begun(self) -> None:
-        """Write the manifest, and the first record of this session."""
-        if self.run is None or self.channel is None:
-            raise RuntimeError("the bay was not opened")
-        self.is_noted = True
-        # The facts of a resumed run are in its manifest.
-        found = [] if self.resumed else self.config.hook.pytest_ssdqual_facts(machine=self.channel)
-        self.run.note_begun({name: facts[name] for facts in found if facts for name in facts})
-
-    def _run(self, bay: Bay) -> BayRun:
-        """Check what needs the drives, and fix the settings of the run."""
-        bay = self.resumed.bay(bay) if self.resumed else bay
-        settings = self.settings
-        given = sheets.assigned(
-            settings.specs, bay, is_lab=settings.devices.lab is not None, is_of_several=settings.is_of_several
-        )
-        found = Qualification(
-            settings, self.protocol, given.spec.on(self.protocol.array.striping), bay, self.journal, self.resumed,
-            self.baseline, self.name, sources=given.sources,
-        )  # fmt: skip
-        remarks = (*bay.remarks, *resume.require(found), *_require_baseline(found))
-        expected = expectation.require(found)
-        remarks = (*remarks, *fitting.require(found), *found.remarks_of_sheets)
-        found = replace(found, bay=replace(bay, remarks=remarks), expected=expected)
-        return BayRun(found, self.stack, self.channel)
-
-    def _ours(self) -> frozenset[str]:
-        """Return the UUIDs of arrays that earlier runs left behind."""
-        return frozenset(array.uuid for array in self._left().arrays)
-
-    def _left(self) -> LeftBehind:
-        if self.left is None:
-            self.left = self._read_left()
-        return self.left
-
-    def _read_left(self) -> LeftBehind:
-        """Read every journal of earlier runs."""
-        return left_behind(self.settings.run_root, *([self.resumed.past.folder.parent] if self.resumed else []))
-
-    def _remove_empty_arrays(self, bay: Bay, channel: Channel, journal: Journal) -> None:
-        """Remove the names without members that are left of arrays of killed runs on this machine.
-
-        A run that still writes may be about to build the array that it planned, and no lease protects its name.
-        """
-        machine_id = "" if self.settings.read_only else bay.facts.get("machine_id")
-        arrays = [array for array in self._left().arrays if machine_id and array.machine_id == machine_id]
-        own, folders = journal.path.resolve(), {array.run_folder for array in arrays}
-        in_use = {folder for folder in folders if folder.resolve() != own and is_in_use(folder)}
-        planned_now = {array.device for array in arrays if array.run_folder in in_use}
-        paths = {array.device for array in arrays} - planned_now
-        if removed := mdadm.remove_empty(channel, sorted(paths)):
-            journal.note("leftovers_removed", files=list(removed))
-
-    def _restore_caches(self, bay: Bay, channel: Channel, journal: Journal) -> tuple[str, ...]:
-        """Restore write caches that earlier runs switched, of drives that passed the guard; return a remark for each.
-
-        Raises ``pytest.UsageError`` if another run holds such a drive, or the machine is lost.
-        """
-        if self.settings.read_only or not self._left().caches:
-            return ()
-
-        def left_now() -> list[CacheChange]:
-            self.left = self._read_left()
-            return list(map(_change, self.left.caches))
-
-        left = map(_change, self._left().caches)
-        try:
-            unchecked = self.settings.unchecked
-            restored = cache_changes.restore_left(channel, bay.drives, left, left_now, journal.note, unchecked)
-        except RigError as error:
-            raise pytest.UsageError(str(error)) from error
-        self.left = self._read_left() if restored else self._left()
-        return restored
-
-    def _remarks_of_caches(self, bay: Bay) -> Iterator[str]:
-        """Yield a remark for each write cache of these drives, or of this machine, that is not restored yet."""
-        machine_id = bay.facts.get("machine_id")
-        for left in self._left().caches:
-            if any(map(_change(left).is_of, bay.drives)) or (machine_id and left.machine_id == machine_id):
-                yield (
-                    f"run {left.run_folder.name} switched the write cache of {left.name}, which was {left.was}; the "
-                    "next run that tests this drive restores it"
-                )
-
-    @contextmanager
-    def _noted_if_refused(self) -> Iterator[None]:
-        try:
-            yield
-        except (pytest.UsageError, RigError) as error:
-            self.refuse(str(error))
-            raise
-        except KeyboardInterrupt:
-            self.refuse(STOPPED)
-            raise
-
-
-def _change(left: CacheLeftSwitched) -> CacheChange:
-    return CacheChange(left.change, left.drive, CacheState(left.was), left.names)
 
 
 def begin(config: pytest.Config) -> BayRun | FleetRun | None:
@@ -235,8 +42,6 @@ def begin(config: pytest.Config) -> BayRun | FleetRun | None:
     settings = read(config)
     if settings is None:
         return None
-    from pytest_ssdqual.plugin.fleet import bays
-
     if len(settings.bays) > 1 or (bays.goes_on(settings) and not config.option.collectonly):
         return bays.begin(config, settings)
     start = BayStart.of(config, settings)
@@ -289,46 +94,6 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     return BayRun(found, ExitStack(), glance_s=worker_data["glance_s"])
 
 
-def _baseline_of(settings: Settings) -> Baseline | None:
-    """Return the earlier run; None without the option. Raises ``pytest.UsageError`` if it cannot be read.
-
-    Called before this run has a folder, so ``last`` is the previous run.
-    """
-    if settings.baseline is None:
-        return None
-    try:
-        return Baseline.read(find(settings.baseline, settings.run_root))
-    except (NoBaseline, NoSuchRun) as error:
-        raise pytest.UsageError(f"--ssd-baseline: {error}") from error
-
-
 def _controllers_baseline(given: Mapping[str, Any]) -> Baseline | None:
     """Return the controller's baseline on an xdist worker."""
     return Baseline.read(Path(given["baseline"])) if given.get("baseline") else None
-
-
-def _require_baseline(run: Qualification) -> tuple[str, ...]:
-    """Require the same product and the same method; raise ``pytest.UsageError`` with all differences.
-
-    Return other differences as remarks for the header. A resumed run keeps its baseline.
-    """
-    baseline = run.baseline
-    found = baseline.refusals(run.present) if baseline else []
-    record = baseline.to_record() if baseline else None
-    if run.resumed and (was := run.resumed.past.manifest.baseline) != record:
-        before = was["run"] if was else "none"
-        found.append(f"the resumed run began with {before} as its baseline; give the same one")
-    if found:
-        raise pytest.UsageError("--ssd-baseline: " + "\n--ssd-baseline: ".join(found))
-    return tuple(baseline.remarks(run.present)) if baseline else ()
-
-
-def _load(load: Callable[[str], Any], name: str, option: str) -> Any:  # noqa: ANN401 (the loader's type)
-    try:
-        return load(name)
-    except ValueError as error:
-        raise pytest.UsageError(f"{option}: {error}") from error
-
-
-def _refuser(config: pytest.Config) -> Callable[[Any], list[str]]:
-    return lambda drive: [why for why in config.hook.pytest_ssdqual_refuse_drive(drive=drive) if why]

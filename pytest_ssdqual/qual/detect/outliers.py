@@ -14,6 +14,8 @@ OUTLYING = 3.5
 OF_MEDIAN, OF_MEAN = 0.6745, 1.253314
 #: Fewest values; with fewer, the median of half of them is not a reference.
 FEWEST = 5
+#: Replaces a figure of zero, which has no logarithm: that drive is by far the farthest out.
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,6 @@ def standing_out(values: Sequence[float], intervals: Sequence[tuple[float, float
     if abs(score) <= OUTLYING or (intervals and intervals[index][0] <= middle <= intervals[index][1]):
         return None
     return Outlying(index, score)
-
-
-#: Replaces a figure of zero, which has no logarithm: that drive is by far the farthest out.
-_NOTHING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ COMPRESSIBLE_PERCENTS, DEDUPE_PERCENTS = (0, 50, 90), (0, 50)
 
 #: Value of one dimension.
 Value = int | str
+#: Length of the second attempt, in multiples of the first.
+LONGER = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +166,9 @@ def probing(protocol: Protocol) -> Protocol:
     A probe only suggests; the protocol itself measures a suspect again.
     """
     # A round lasts at least a second.
-    usual_s = min(protocol.window_s, max(LONGEST_PROBE_S, protocol.steady.window))
+    usual_s = min(protocol.measure.window_s, max(LONGEST_PROBE_S, protocol.steady.window))
     window_s = protocol.explore.measurement_s or usual_s
-    return replace(protocol, visits=None, window_s=window_s, attempts=1, repeats=1)
-
-
-#: Length of the second attempt, in multiples of the first.
-LONGER = 5
+    return replace(protocol, visits=None, measure=replace(protocol.measure, window_s=window_s, attempts=1, repeats=1))
 
 
 def longer(probing: Protocol) -> Protocol:
@@ -178,12 +176,12 @@ def longer(probing: Protocol) -> Protocol:
 
     The slowest workloads have too few I/Os in the first attempt, and uneven ones need longer rounds.
     """
-    return replace(probing, window_s=LONGER * probing.window_s)
+    return replace(probing, measure=replace(probing.measure, window_s=LONGER * probing.measure.window_s))
 
 
 def probe_s(probing: Protocol) -> float:
     """Time of one measurement, seconds."""
-    return probing.ramp_s + probing.window_s
+    return probing.measure.ramp_s + probing.measure.window_s
 
 
 def _pattern(read_percent: int, *, is_random: bool) -> str:

@@ -20,6 +20,11 @@ from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, worst
 from pytest_ssdqual.qual.workload.workload import Workload
 
+#: What to do if probes are too short.
+LONGER_PROBES = "raise explore.measurement of the protocol, or promise something else about these workloads"
+#: Most workloads of a kind that a summary names.
+MOST_TOLD = 3
+
 
 class ProbedFigures(StrEnum):
     """Result of one probe."""
@@ -202,12 +207,6 @@ class WorkloadSearch:
 
     def _unmeasurable(self) -> Sequence[Probed]:
         return [each for each in self.probed if each.look is ProbedFigures.UNMEASURABLE and each.trouble]
-
-
-#: What to do if probes are too short.
-LONGER_PROBES = "raise explore.measurement of the protocol, or promise something else about these workloads"
-#: Most workloads of a kind that a summary names.
-MOST_TOLD = 3
 
 
 def because(search: WorkloadSearch, suspect: Suspect, job_file: str) -> str:

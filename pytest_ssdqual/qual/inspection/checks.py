@@ -17,6 +17,19 @@ from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, S
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.qual.units import format_capacity
 
+#: Checks whose values another activity of the drive changes.
+DISTURBED = ("temperature",)
+#: What must be the same of all drives, by its words.
+ALIKE: Mapping[str, Callable[[InspectionRecord], object]] = {
+    "model": lambda drive: drive.model,
+    "firmware": lambda drive: drive.firmware,
+    "capacity in bytes": lambda drive: drive.capacity_bytes,
+    "logical block in bytes": lambda drive: drive.logical_block_bytes,
+    "physical block in bytes": lambda drive: drive.physical_block_bytes,
+    "write cache": lambda drive: None if drive.write_cache is None else "on" if drive.write_cache else "off",
+    "link speed of the drive": lambda drive: drive.link and drive.link.drive_speed,
+}
+
 
 class Answer(StrEnum):
     """Result of one check of one drive."""
@@ -39,9 +52,6 @@ class CheckedDrive:
     words: str
     value: float | None = None
 
-
-#: Checks whose values another activity of the drive changes.
-DISTURBED = ("temperature",)
 
 Found = tuple[Answer, str, float | None]
 Check = Callable[[InspectionRecord, InspectionTable, Sequence[InspectionRecord]], Found]
@@ -163,18 +173,6 @@ def _identity(drive: InspectionRecord, _: InspectionTable, drives: Sequence[Insp
 def _as_udev_spells(serial: str) -> str:
     """A serial in a common spelling: udev writes an underscore for blanks and for characters such as a slash."""
     return re.sub(r"[^0-9A-Za-z#+.:=@-]+", "_", serial.strip())
-
-
-#: What must be the same of all drives, by its words.
-ALIKE: Mapping[str, Callable[[InspectionRecord], object]] = {
-    "model": lambda drive: drive.model,
-    "firmware": lambda drive: drive.firmware,
-    "capacity in bytes": lambda drive: drive.capacity_bytes,
-    "logical block in bytes": lambda drive: drive.logical_block_bytes,
-    "physical block in bytes": lambda drive: drive.physical_block_bytes,
-    "write cache": lambda drive: None if drive.write_cache is None else "on" if drive.write_cache else "off",
-    "link speed of the drive": lambda drive: drive.link and drive.link.drive_speed,
-}
 
 
 def _alike(drive: InspectionRecord, limits: InspectionTable, drives: Sequence[InspectionRecord]) -> Found:

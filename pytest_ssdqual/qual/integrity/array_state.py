@@ -30,6 +30,8 @@ from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 #: Levels that mdadm can grow by a drive without a new layout.
 GROWING = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6)
 
+__all__ = ["Abilities", "ArrayLife", "Read", "possible"]
+
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
@@ -214,6 +216,3 @@ def possible(history: StepSequence, begin: ArrayLife) -> StepSequence:
             state = state.after(step)
             steps.append(step)
     return replace(history, steps=tuple(steps))
-
-
-__all__ = ["Abilities", "ArrayLife", "Read", "possible"]

@@ -26,6 +26,10 @@ from pytest_ssdqual.qual.units import parse_size
 #: Largest region. A region is a stripe and one unit, so that the border between two neighbours lies inside a stripe;
 #: smaller in wide arrays with large chunks.
 MOST_BYTES = 4 << 20
+#: Generations reserved for one power cut: the most times that a region is overwritten until then.
+PASSES = 1 << 16
+#: Allowed generations; None for any content.
+Allowed = frozenset[int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +85,6 @@ def behind(known: Sequence[Region], size_bytes: int) -> tuple[Region, ...]:
     if start < max(region.end_bytes for region in known):
         raise ValueError(f"the array has grown to {size_bytes} bytes only")
     return tuple(Region(len(known) + half, start + half * each, each) for half in (0, 1))
-
-
-#: Generations reserved for one power cut: the most times that a region is overwritten until then.
-PASSES = 1 << 16
-
-#: Allowed generations; None for any content.
-Allowed = frozenset[int] | None
 
 
 class MismatchKind(StrEnum):

@@ -35,6 +35,17 @@ NORMALITY_LEVEL = 0.05
 #: Share of the variance between drives due to measurement, above which it is reported. ISO 3951-1 requires a standard
 #: deviation of the measurement of at most a tenth of the drives'.
 MEASUREMENT_SHARE = 0.01
+#: A drive of a sample.
+Sampled = Verdict | LeftOutDrive
+#: Sets of keys that define a plan, each with the optional keys that may accompany it.
+_KINDS: dict[frozenset[str], tuple[str, ...]] = {
+    frozenset({"aql"}): ("inspection",),
+    frozenset({"ltpd"}): ("accept",),
+    frozenset({"aql", "ltpd"}): (),
+    frozenset({"sample", "accept"}): (),
+    frozenset({"sample", "k"}): (),
+}
+_ORIGIN = "as agreed"
 
 
 class TooFewDrives(CannotJudge):
@@ -66,10 +77,6 @@ class LotVerdict(Verdict):
     def undecided(self) -> tuple[str, ...]:
         """Serial numbers."""
         return _with((*self.drives, *self.left_out), Outcome.INCONCLUSIVE)
-
-
-#: A drive of a sample.
-Sampled = Verdict | LeftOutDrive
 
 
 def judge(of: Claim, plan: Plan, verdicts: Sequence[Verdict], left_out: Sequence[LeftOutDrive] = ()) -> LotVerdict:
@@ -247,17 +254,6 @@ def _sentence(of: Claim, whole: Subject, plan: Plan, found: str, outcome: Outcom
         f"{of.label} of {workload}, {lot} ({plan}): {found}: {ending}; the plan accepts a lot with "
         f"{100 * plan.limiting_quality():.2g} % bad drives every tenth time"
     )
-
-
-#: Sets of keys that define a plan, each with the optional keys that may accompany it.
-_KINDS: dict[frozenset[str], tuple[str, ...]] = {
-    frozenset({"aql"}): ("inspection",),
-    frozenset({"ltpd"}): ("accept",),
-    frozenset({"aql", "ltpd"}): (),
-    frozenset({"sample", "accept"}): (),
-    frozenset({"sample", "k"}): (),
-}
-_ORIGIN = "as agreed"
 
 
 class LotTable(Strict):

@@ -41,6 +41,15 @@ _ACCEPT = {10: 0, 13: 1, 14: 2, 15: 3, 16: 5, 17: 7, 18: 10, 19: 14, 20: 21}
 #: Sum at which the arrow points to the plan above, a smaller sample; at all others without a number it points below.
 _UP = 11
 _LAST = max(_ACCEPT)
+#: Probability of rejecting a lot as good as the AQL, and of accepting one as bad as the limiting quality, as in the
+#: tables of ISO 2859 and 3951.
+PRODUCERS_RISK, CONSUMERS_RISK = 0.05, 0.10
+#: Points of the reported operating characteristic, per cent nonconforming.
+POINTS_PERCENT = (0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 20, 30)
+#: Fewest drives for a test of normality.
+FEWEST_BY_VARIABLES = 3
+#: Most drives of a plan; one that needs more is an error in the specification.
+MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +82,6 @@ def plan(letter: str, aql_percent: float) -> TablePlan:
     while row + column not in _ACCEPT:
         row += step
     return TablePlan(LETTERS[row], SAMPLES[row], _ACCEPT[row + column])
-
-
-#: Probability of rejecting a lot as good as the AQL, and of accepting one as bad as the limiting quality, as in the
-#: tables of ISO 2859 and 3951.
-PRODUCERS_RISK, CONSUMERS_RISK = 0.05, 0.10
-#: Points of the reported operating characteristic, per cent nonconforming.
-POINTS_PERCENT = (0.1, 0.25, 0.5, 1, 2, 5, 10, 15, 20, 30)
-#: Fewest drives for a test of normality.
-FEWEST_BY_VARIABLES = 3
-#: Most drives of a plan; one that needs more is an error in the specification.
-MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)

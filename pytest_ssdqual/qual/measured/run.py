@@ -339,11 +339,6 @@ class Measured:
         return self.visited is not None
 
     @property
-    def is_last(self) -> bool:
-        """Return whether no further look is planned; measurements of fixed length have none."""
-        return self.visited is None or self.visited.is_last
-
-    @property
     def iops(self) -> float:
         """All counted I/Os over all counted time."""
         seconds = sum(run.seconds for run in self.runs)

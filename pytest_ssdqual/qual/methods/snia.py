@@ -17,6 +17,10 @@ THREADS, DEPTH = 4, 32
 #: From outside in: mixes, and for each all sizes, largest first. "Order and nesting are normative."
 READ_PERCENTS = (100, 95, 65, 50, 35, 5, 0)
 BLOCK_SIZES = ("1m", "128k", "64k", "32k", "16k", "8k", "4k", "512")
+#: Threads, and for each all depths: from the most outstanding I/Os to one.
+DEMANDS = (32, 16, 8, 6, 4, 2, 1)
+#: Idle times and length of a burst of host idle recovery, seconds.
+IDLE_TIMES_S, BURST_S = (5, 10, 15, 25, 50), 5
 
 
 def _cell(read_percent: int, bs: str) -> Workload:
@@ -70,9 +74,6 @@ COMPOSITE = Workload(
 )
 SATURATIONS = (SATURATING, OLTP, COMPOSITE)
 
-#: Threads, and for each all depths: from the most outstanding I/Os to one.
-DEMANDS = (32, 16, 8, 6, 4, 2, 1)
-
 
 def _demand_variation(name: str, mix: Workload) -> Rounds:
     grid = tuple(replace(mix, threads=threads, qd_per_drive=depth) for threads in DEMANDS for depth in DEMANDS)
@@ -103,9 +104,6 @@ CROSS_STIMULUS = Rounds(
         Stimulus(_stream("after"), 480, 480),
     ),
 )
-
-#: Idle times and length of a burst of host idle recovery, seconds.
-IDLE_TIMES_S, BURST_S = (5, 10, 15, 25, 50), 5
 
 
 def _idle(idle_s: int) -> tuple[Stimulus, Stimulus]:

@@ -8,6 +8,12 @@ from enum import StrEnum
 
 from pytest_ssdqual.qual.units import Unit, format_value
 
+#: Default of the times an hour that a limit on rare events may be exceeded: 35 minutes without an event exclude more,
+#: at the confidence of one look of many.
+TIMES_PER_HOUR = 10.0
+#: Lowest value of what has to be reached, by unit: a drive that does less has failed.
+LEAST_MEANT = {Unit.IOPS: 1.0, Unit.BYTES_PER_SECOND: 1e3, Unit.RATIO: 0.01, Unit.COUNT: 1.0}
+
 
 class Direction(StrEnum):
     AT_LEAST = "at_least"
@@ -148,9 +154,6 @@ OF_ARRAYS = frozenset({Claim.TIMES_ONE_DRIVE, Claim.WRITE_SPREAD_BETWEEN_MEMBERS
 #: Claims about how IOPS grow with the number of drives, beside what the law of the level makes of it.
 OF_GROWTH = frozenset({Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION})
 
-#: Default of the times an hour that a limit on rare events may be exceeded: 35 minutes without an event exclude more,
-#: at the confidence of one look of many.
-TIMES_PER_HOUR = 10.0
 
 _LABELS = {
     Claim.WORST_SECOND: "worst second over the mean",
@@ -258,10 +261,6 @@ def require_factor(given: object, factor: float) -> float:
         words = f"write {factor / 100:g} for {factor:g} %, or '{factor:g} x' if it is {factor:g}"
         raise ValueError(f"{Claim.FRESH_TO_STEADY} is a factor: {words}")
     return factor
-
-
-#: Lowest value of what has to be reached, by unit: a drive that does less has failed.
-LEAST_MEANT = {Unit.IOPS: 1.0, Unit.BYTES_PER_SECOND: 1e3, Unit.RATIO: 0.01, Unit.COUNT: 1.0}
 
 
 def require_meant(given: object, value: float, unit: Unit) -> float:

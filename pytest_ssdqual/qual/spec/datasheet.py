@@ -38,6 +38,15 @@ PROFILE = re.compile(
     r"(?P<name>[a-z][a-z0-9]*)(?:_zipf\d+)?(?:_off\d+[kmg]?)?(?:_gap\d+[kmg]?)?(?:_reg\d+)?(?:_align\d+[kmg]?)?"
     r"(?:_sync)?(?:_fsync\d+)?(?:_comp\d+)?(?:_dedup\d+)?(?:_s\d+)?_(?:t\d+x)?qd\d+"
 )
+#: The geometry of one drive, alone or as each of several side by side.
+ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
+#: Conditions under which a figure is judged whose source states none, by access pattern. Random rates are maxima of a
+#: deep queue: 512 outstanding of eight jobs, since one job's CPU is the bound above half a million IOPS. SATA and SAS
+#: drives queue less and have ``SHALLOW_CONDITIONS``. A latency without conditions is that of one I/O at a time.
+DEFAULT_CONDITIONS = {"randread": "t8xqd64", "randwrite": "t8xqd64", "read": "qd32", "write": "qd32"}
+DEFAULT_LATENCY_CONDITIONS = "qd1"
+SHALLOW_CONDITIONS = "qd32"
+SHALLOW = frozenset({DriveClass.SATA, DriveClass.SAS})
 
 
 def _quantity(unit: Unit) -> Callable[[object], float]:
@@ -103,18 +112,6 @@ _Rate = Annotated[
 ]
 _Ratio = Annotated[float | None, BeforeValidator(_quantity(Unit.RATIO), json_schema_input_type=_RATIO_TEXT)]
 _Factor = Annotated[float | None, BeforeValidator(_factor, json_schema_input_type=_RATIO_TEXT)]
-
-
-#: The geometry of one drive, alone or as each of several side by side.
-ONE_DRIVE = Geometry(RaidLevel.DRIVE, 1)
-
-#: Conditions under which a figure is judged whose source states none, by access pattern. Random rates are maxima of a
-#: deep queue: 512 outstanding of eight jobs, since one job's CPU is the bound above half a million IOPS. SATA and SAS
-#: drives queue less and have ``SHALLOW_CONDITIONS``. A latency without conditions is that of one I/O at a time.
-DEFAULT_CONDITIONS = {"randread": "t8xqd64", "randwrite": "t8xqd64", "read": "qd32", "write": "qd32"}
-DEFAULT_LATENCY_CONDITIONS = "qd1"
-SHALLOW_CONDITIONS = "qd32"
-SHALLOW = frozenset({DriveClass.SATA, DriveClass.SAS})
 
 
 class DataSheetValue(Strict):

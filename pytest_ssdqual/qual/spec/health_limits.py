@@ -19,6 +19,27 @@ FAILED_COMMANDS, TIME_OUTS, RESETS = "failed or retried commands", "commands tha
 PCIE_ERRORS, KERNEL_MESSAGES = "corrected errors of the PCIe link", "kernel messages of errors"
 
 Rise = Annotated[int, Field(ge=0, le=1_000_000_000)]
+#: Counters by their names in sentences → fields of the table.
+COUNTERS = {
+    "media errors": "media_errors",
+    "reallocated blocks": "reallocated_blocks",
+    "pending sectors": "pending_sectors",
+    "uncorrectable sectors found offline": "uncorrectable_sectors",
+    "program failures": "program_failures",
+    "erase failures": "erase_failures",
+    "end-to-end errors": "end_to_end_errors",
+    "grown defects": "grown_defects",
+    "available spare": "spare_percent",
+    "CRC errors of the link": "link_errors",
+    "errors of the SAS link": "link_errors",
+    "entries of the error log": "error_log_entries",
+    "unsafe shutdowns": "unsafe_shutdowns",
+    FAILED_COMMANDS: "retried_errors",
+    TIME_OUTS: "retried_errors",
+    RESETS: "retried_errors",
+    KERNEL_MESSAGES: "retried_errors",
+    PCIE_ERRORS: "link_errors",
+}
 
 
 class HealthTable(Strict):
@@ -65,28 +86,6 @@ class HealthTable(Strict):
             if limit != getattr(ORDINARY, name):
                 yield f"{counter}: at most {limit:,} more"
 
-
-#: Counters by their names in sentences → fields of the table.
-COUNTERS = {
-    "media errors": "media_errors",
-    "reallocated blocks": "reallocated_blocks",
-    "pending sectors": "pending_sectors",
-    "uncorrectable sectors found offline": "uncorrectable_sectors",
-    "program failures": "program_failures",
-    "erase failures": "erase_failures",
-    "end-to-end errors": "end_to_end_errors",
-    "grown defects": "grown_defects",
-    "available spare": "spare_percent",
-    "CRC errors of the link": "link_errors",
-    "errors of the SAS link": "link_errors",
-    "entries of the error log": "error_log_entries",
-    "unsafe shutdowns": "unsafe_shutdowns",
-    FAILED_COMMANDS: "retried_errors",
-    TIME_OUTS: "retried_errors",
-    RESETS: "retried_errors",
-    KERNEL_MESSAGES: "retried_errors",
-    PCIE_ERRORS: "link_errors",
-}
 
 #: The defaults.
 ORDINARY = HealthTable()

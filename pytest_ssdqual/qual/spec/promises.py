@@ -45,6 +45,21 @@ from pytest_ssdqual.qual.workload.workload import Workload
 #: States of an array during a measurement (``Geometry.state``).
 STATES = ("healthy", "degraded", "rebuilding")
 
+_LIMITS = (
+    "at_least",
+    "at_most",
+    "min_percent_of_spec",
+    "max_percent_of_spec",
+    "min_percent_of_baseline",
+    "max_percent_of_baseline",
+)
+#: What is not literal in a glob.
+_WILDCARDS = re.compile(r"\[[^\]]+\]|[*?]")
+#: All that an id consists of.
+_OF_IDS = re.compile(r"[a-z0-9_+]*")
+#: The part of a glob that names streams: ``_s4_qd8``, ``_s*_qd8``.
+_STREAMS = re.compile(r"s[\d*?\[][^_]*_qd")
+
 
 @dataclass(frozen=True, slots=True)
 class Relation:
@@ -58,16 +73,6 @@ class Relation:
 
     def __str__(self) -> str:
         return f"{self.direction.replace('_', ' ')} {self.percent:g} % of {self.reference}"
-
-
-_LIMITS = (
-    "at_least",
-    "at_most",
-    "min_percent_of_spec",
-    "max_percent_of_spec",
-    "min_percent_of_baseline",
-    "max_percent_of_baseline",
-)
 
 
 def _percent_key(claim: Claim, of: str = "spec") -> str:
@@ -96,12 +101,6 @@ _Classes = Annotated[
 ]
 
 
-#: What is not literal in a glob.
-_WILDCARDS = re.compile(r"\[[^\]]+\]|[*?]")
-#: All that an id consists of.
-_OF_IDS = re.compile(r"[a-z0-9_+]*")
-
-
 def _matches_ids(glob: str) -> str:
     """Refuse a glob that matches no workload's id: its promise would be dead, and a wider one would decide."""
     if not _OF_IDS.fullmatch(_WILDCARDS.sub("", glob)):
@@ -109,10 +108,6 @@ def _matches_ids(glob: str) -> str:
     if not _WILDCARDS.search(glob) and workload_id(glob) != glob:
         raise ValueError(f"{glob!r} matches no workload; write {workload_id(glob)!r}")
     return glob
-
-
-#: The part of a glob that names streams: ``_s4_qd8``, ``_s*_qd8``.
-_STREAMS = re.compile(r"s[\d*?\[][^_]*_qd")
 
 
 def _covers(glob: str, workload: Workload) -> bool:

@@ -14,6 +14,81 @@ from pytest_ssdqual.qual.raid.law import NEAR, Striping
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, Seconds, Throughput, quoted
 from pytest_ssdqual.qual.units import format_size, parse_size
 
+#: Place of md's write-intent bitmap.
+Bitmap = Literal["none", "internal"]
+#: State of the drives' volatile write caches during a run: as they are, or switched where the drive lets it.
+WriteCacheRule = Literal["as found", "on", "off"]
+AS_FOUND: WriteCacheRule = "as found"
+#: Value of a setting that the program chooses by itself.
+AUTO: Literal["auto"] = "auto"
+#: Least ``integrity.member``: room for all regions of the widest stripes.
+LEAST_MEMBER_BYTES = 16 << 20
+#: Shortest cell for acceptance, seconds: its first ten are compared with the rest.
+LEAST_CELL_S = 20.0
+#: Cells of a workload in each visit.
+CellCounts = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Sequential passes over the whole user area after a purge; no pass for writes from the fresh state."""
+
+    passes: Annotated[int, Field(ge=0, le=100)]
+    bs: BlockSize
+
+
+@dataclass(frozen=True, slots=True)
+class PreconditionRule:
+    """Writes before the first workload of a class (random, sequential), in steps, until the drives are steady."""
+
+    step_s: Annotated[Seconds, Field(alias="step", gt=0)]
+    #: Never longer than this in all.
+    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)]
+    #: User capacities to write before the array may be found steady (STEC: past the raw capacity).
+    capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
+    #: User capacities after which conditioning is given up; 0 if only the time limit counts.
+    limit_capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
+    #: Steady means that the last half capacity differs from the half before by at most so many per cent; 0 for the rule
+    #: ``steady`` over rounds.
+    drift_percent: Annotated[float, Field(ge=0, le=50)] = 0.0
+    #: ``drives``: the bare drives are filled and conditioned, side by side and once for each class of workloads, and
+    #: arrays are assembled of them. ``arrays``: each array is filled and conditioned through md.
+    of: Literal["drives", "arrays"] = "arrays"
+
+    def validated(self) -> Self:
+        """Raise ``ValueError`` for limits that cannot be kept."""
+        if self.limit_s < self.step_s:
+            raise ValueError(f"the limit ({self.limit_s:g} s) is shorter than one step ({self.step_s:g} s)")
+        if self.drift_percent and self.capacities < 1:
+            raise ValueError("drift_percent compares two halves of a capacity, so capacities is 1 at least")
+        if 0 < self.limit_capacities < self.capacities:
+            raise ValueError(
+                f"limit_capacities ({self.limit_capacities:g}) is less than capacities ({self.capacities:g})"
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureRule:
+    """Length and number of the measurements of a workload."""
+
+    #: Head of every measurement that is not counted.
+    ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)]
+    #: Counted time, cut into ``steady.window`` rounds of equal length. In a protocol with visits, that of a cell.
+    window_s: Annotated[Seconds, Field(alias="window", gt=0)]
+    #: Measurements of each workload; the repeats are judged together.
+    repeats: Annotated[int, Field(ge=1, le=1000)]
+    #: Attempts of one measurement until its window is steady.
+    attempts: Annotated[int, Field(ge=1, le=1000)]
+    #: Counted time if a percentile of ``claims.OF_TAIL`` is judged; None for ``window_s``.
+    tail_window_s: Annotated[Annotated[Seconds, Field(gt=0)] | None, Field(alias="tail_window")] = None
+
+    def validated(self) -> Self:
+        """Raise ``ValueError`` for a shorter window of the tail."""
+        if self.tail_window_s is not None and self.tail_window_s < self.window_s:
+            raise ValueError(f"tail_window ({self.tail_window_s:g} s) is shorter than window ({self.window_s:g} s)")
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class SteadyRule:
@@ -26,10 +101,6 @@ class SteadyRule:
     window: Annotated[int, Field(ge=3, le=1000)] = 5
     range_percent: Percent = 20.0
     slope_percent: Percent = 10.0
-
-
-#: Place of md's write-intent bitmap.
-Bitmap = Literal["none", "internal"]
 
 
 def _power_of_two(chunk: str) -> str:
@@ -56,14 +127,6 @@ class ArraySettings:
     @property
     def striping(self) -> Striping:
         return Striping(parse_size(self.chunk), self.raid10_layout)
-
-
-#: State of the drives' volatile write caches during a run: as they are, or switched where the drive lets it.
-WriteCacheRule = Literal["as found", "on", "off"]
-AS_FOUND: WriteCacheRule = "as found"
-
-#: Value of a setting that the program chooses by itself.
-AUTO: Literal["auto"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +210,6 @@ class ExploreRule:
     confirmations: Annotated[int, Field(ge=1, le=100)] = 3
 
 
-#: Least ``integrity.member``: room for all regions of the widest stripes.
-LEAST_MEMBER_BYTES = 16 << 20
-
-
 def _member_bytes(text: str) -> int:
     size = parse_size(text)
     if size < LEAST_MEMBER_BYTES or size % (1 << 20):
@@ -188,12 +247,6 @@ class VerdictRule:
     indifference_percent: Annotated[Percentage, Field(alias="indifference", le=50)] = 1.0
     #: Correction for many claims in one run: ``none`` or ``bonferroni`` (of failures only).
     family: Literal["none", "bonferroni"] = "none"
-
-
-#: Shortest cell for acceptance, seconds: its first ten are compared with the rest.
-LEAST_CELL_S = 20.0
-#: Cells of a workload in each visit.
-CellCounts = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(strict=False)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,23 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
+__all__ = [
+    "DataSheetValue",
+    "Promise",
+    "Published",
+    "Relation",
+    "Spec",
+    "SpecError",
+    "default",
+    "find_by_model",
+    "json_schema",
+    "load",
+    "shipped",
+]
+
+FOLDER = "specs"
+DEFAULT = "default"
+
 
 class Product(Strict):
     """Table ``product``: identity of the product."""
@@ -98,24 +115,6 @@ class SpecDocument(Strict):
     promise: Annotated[
         list[Annotated[Promise, TABLE]], Field(description="What is promised; the first that matches decides")
     ] = Field(default_factory=list)
-
-
-__all__ = [
-    "DataSheetValue",
-    "Promise",
-    "Published",
-    "Relation",
-    "Spec",
-    "SpecError",
-    "default",
-    "find_by_model",
-    "json_schema",
-    "load",
-    "shipped",
-]
-
-FOLDER = "specs"
-DEFAULT = "default"
 
 
 class SpecError(toml.DocumentError):
@@ -391,7 +390,7 @@ def load(path_or_name: str | Path) -> Spec:
     """Read a spec: the path of a TOML file, or the name of a shipped one. ``SpecError`` with every error."""
     name, content = toml.read(path_or_name, FOLDER, SpecError)
 
-    return _spec(name, toml.checked(SpecDocument, name, content, SpecError))
+    return _spec(name, toml.checked(SpecDocument.model_validate, name, content, SpecError))
 
 
 def json_schema() -> dict[str, object]:

@@ -32,16 +32,22 @@ from pytest_ssdqual.qual.units import (
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from pydantic import BaseModel, GetCoreSchemaHandler
+    from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema, ErrorDetails
 
-    ModelT = TypeVar("ModelT", bound=BaseModel)
+    CheckedT = TypeVar("CheckedT")
 
 
 #: Largest document: the largest shipped data sheet has 40 kB, so a much larger file is something else, or endless.
 LARGEST_BYTES = 4 << 20
 #: Limits of an error message, which may name all possible values.
 ERROR_CHARACTERS, MOST_ERRORS = 2000, 100
+#: Patterns for editors; looser than the parsers, which validate and have the better messages.
+NUMBER = r"^\s*[0-9.,]+\s*"
+SIZE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*$"
+TIME = rf"{NUMBER}(ns|us|µs|μs|ms|s|m|min|h|d)\s*$"
+LATENCY = rf"{NUMBER}(ns|us|µs|μs|ms|s)\s*$"
+RATE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*/s$"
 
 
 class DocumentError(ValueError):
@@ -127,28 +133,29 @@ def _find(path_or_name: str | Path, folder: str, error: type[DocumentError]) -> 
     return resources.files("pytest_ssdqual").joinpath(folder, f"{named}.toml")
 
 
-def checked(model: type[ModelT], name: str, content: dict[str, object], error: type[DocumentError]) -> ModelT:
-    """Validate the content as ``model``; ``error`` with all errors at once."""
+def checked(
+    validate: Callable[[object], CheckedT],
+    name: str,
+    content: dict[str, object],
+    error: type[DocumentError],
+    errors: Sequence[str] = (),
+) -> CheckedT:
+    """Validate the content by a model of pydantic; ``error`` with all errors at once, ``errors`` among them."""
     from pydantic import ValidationError
 
     try:
-        return model.model_validate(content)
+        document = validate(content)
     except ValidationError as failure:
-        raise error(name, [sentence(_in_toml(each)) for each in failure.errors()]) from failure
+        raise error(name, [*errors, *(sentence(_in_toml(each)) for each in failure.errors())]) from failure
+    if errors:
+        raise error(name, errors)
+    return document
 
 
 def _in_toml(detail: ErrorDetails) -> ErrorDetails:
     """Return the error with TOML's word for a dictionary or an instance of a class."""
     is_table = detail["type"] in {"dataclass_type", "dict_type", "model_type"}
     return {**detail, "msg": "Input should be a table"} if is_table else detail
-
-
-#: Patterns for editors; looser than the parsers, which validate and have the better messages.
-NUMBER = r"^\s*[0-9.,]+\s*"
-SIZE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*$"
-TIME = rf"{NUMBER}(ns|us|µs|μs|ms|s|m|min|h|d)\s*$"
-LATENCY = rf"{NUMBER}(ns|us|µs|μs|ms|s)\s*$"
-RATE = rf"{NUMBER}([kKmMgGtT]([iI]B)?|[mMgGtT]B|[bB])?\s*/s$"
 
 
 def quoted(parse: Callable[[str], float]) -> Callable[[object], float]:

@@ -16,6 +16,10 @@ from statistics import fmean, stdev
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 
 CONFIDENCE = 0.95
+#: By how much more often an interval for a share of the error rate fails at any of up to 41 looks than
+#: that share, for each factor of e: 1.32 times for 1/12, 1.62 for 1/180, 1.65 for 1/264
+#: (``group_sequential.staying_inside``). Rounded up.
+SHARED_LOOKS = 0.13
 
 
 class CannotJudge(ValueError):
@@ -82,12 +86,6 @@ def format_interval(
 def format_confidence(confidence: float) -> str:
     """Format a confidence: ``95 %``, ``99.9 %``."""
     return f"{100 * confidence:.6g} %"
-
-
-#: By how much more often an interval for a share of the error rate fails at any of up to 41 looks than
-#: that share, for each factor of e: 1.32 times for 1/12, 1.62 for 1/180, 1.65 for 1/264
-#: (``group_sequential.staying_inside``). Rounded up.
-SHARED_LOOKS = 0.13
 
 
 @dataclass(frozen=True, slots=True)

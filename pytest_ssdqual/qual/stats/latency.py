@@ -33,6 +33,16 @@ from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
 from pytest_ssdqual.qual.stats.intervals import ROUNDS, Basis, require_rounds
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 
+#: Fewest I/Os beyond a quantile for which it is reported: with fewer, one event moves it.
+TAIL_IOS = 10
+#: Fewest rounds that these I/Os come from: a rate of three clusters shows none one time in twenty (exp(-3)), so with
+#: fewer the drive may have any tail.
+TAIL_ROUNDS = 3
+#: Number of batches of neighbouring spells from which the dispersion of hits is computed.
+BATCHES = 10
+#: Probability of so many of the slowest spells in one target by chance, up to which it is its own.
+OWN_RATE = 0.05
+
 
 def interval(count: float, of: float, tail: float) -> tuple[float, float]:
     """Exact interval of a probability of which ``count`` of ``of`` occurred; each end is wrong with probability
@@ -48,14 +58,6 @@ def interval(count: float, of: float, tail: float) -> tuple[float, float]:
     low = float(betaincinv(count, of - count + 1, tail)) if count else 0.0
     high = float(betaincinv(count + 1, of - count, 1 - tail)) if count < of else 1.0
     return low, high
-
-
-#: Fewest I/Os beyond a quantile for which it is reported: with fewer, one event moves it.
-TAIL_IOS = 10
-
-#: Fewest rounds that these I/Os come from: a rate of three clusters shows none one time in twenty (exp(-3)), so with
-#: fewer the drive may have any tail.
-TAIL_ROUNDS = 3
 
 
 def mean_latency(rounds: Sequence[LatencyHistogram], basis: Basis = ROUNDS, *, is_of_all: bool = True) -> Estimate:
@@ -199,10 +201,6 @@ def _slower_than(values: Sequence[int], rounds: Sequence[LatencyHistogram]) -> l
     return list(zip(*columns, strict=True))
 
 
-#: Number of batches of neighbouring spells from which the dispersion of hits is computed.
-BATCHES = 10
-
-
 @dataclass(frozen=True, slots=True)
 class Clusters:
     """Interval of the expected number of clusters in the time of all spells together."""
@@ -273,10 +271,6 @@ def return_level(
     return ExceedanceLevel(min(max(value, low), high), low, high)
 
 
-#: Probability of so many of the slowest spells in one target by chance, up to which it is its own.
-OWN_RATE = 0.05
-
-
 def pooled_end(
     own: Sequence[float],
     pool: Sequence[float],
@@ -341,7 +335,6 @@ def shortest_s(per_hour: float, level: float) -> float:
 class Exceedance:
     """I/Os slower than a limit in one measurement, and the interval of their rate."""
 
-    limit_ns: float
     #: I/Os that are slower, and those that may be, because the limit lies inside their bucket.
     ios: int
     possible_ios: int
@@ -379,7 +372,6 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
     hits, possible = ([each > limit_ns for each in ends] for ends in (lows, highs))
     hit, possible_hit, hours = sum(hits), sum(possible), seconds / 3600
     return Exceedance(
-        limit_ns=limit_ns,
         ios=_surely_above(latency, limit_ns),
         possible_ios=latency.count_above(limit_ns),
         hit=hit,

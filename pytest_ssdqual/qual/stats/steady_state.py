@@ -1,8 +1,8 @@
-"""Steady state: the rule of the SNIA performance test specification, and a description of how a run settled.
+"""Steady state: the rule of the SNIA performance test specification, and the period of a series that is not steady.
 
 The rule is a stopping rule on a few noisy rounds without an error rate, and a fresh drive passes it before its write
-cliff: conditioning has to come first, and this only confirms it. The description (`of`: warm-up, drift, period) is for
-people and decides nothing; verdicts account for trends and periods in their intervals.
+cliff: conditioning has to come first, and this only confirms it. The period is for people and decides nothing; verdicts
+account for trends and periods in their intervals.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from statistics import correlation, fmean, linear_regression, median
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.detect import periodicity as rhythm
-from pytest_ssdqual.qual.detect.periodicity import Rhythm
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import Unit, format_value
 
@@ -109,29 +107,6 @@ def _share(measured: float, allowed: float) -> float:
     return measured / allowed if allowed > 0 else math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class SettledSeries:
-    """Description of how one target, an array or a drive, settled over the window."""
-
-    #: Change of IOPS along the least-squares line, from one end to the other, per cent of the mean.
-    drift_percent: float
-    #: Lag-one autocorrelation of the rounds' IOPS, -1…1; near 0 for independent rounds.
-    correlation: float
-    rhythm: Rhythm | None
-
-
-def of(run: Run) -> SettledSeries:
-    """Describe how ``run``, of one target, settled; a series without I/O has no drift and no period."""
-    rates = run.round_iops()
-    mean = fmean(rates)
-    slope = linear_regression(range(len(rates)), rates).slope if len(rates) > 1 else 0.0
-    return SettledSeries(
-        drift_percent=100 * slope * len(rates) / mean if mean else 0.0,
-        correlation=_lag_one_autocorrelation(rates),
-        rhythm=rhythm.period(*series(run)),
-    )
-
-
 def least(states: Sequence[SteadyState]) -> SteadyState:
     """Return the state that is furthest from steady."""
     return max(states, key=lambda state: (not state.reached, state.unsteadiness))
@@ -151,10 +126,3 @@ def repeats(values: Sequence[float], step_s: float) -> str:
     """End of a sentence about a series that is not steady: its period, if it has one, else ""."""
     found = rhythm.period(values, step_s)
     return f"; it {found.describe()}" if found else ""
-
-
-def _lag_one_autocorrelation(rates: Sequence[float]) -> float:
-    mean = fmean(rates)
-    deviations = [rate - mean for rate in rates]
-    squares = sum(deviation * deviation for deviation in deviations)
-    return sum(one * following for one, following in pairwise(deviations)) / squares if squares else 0.0

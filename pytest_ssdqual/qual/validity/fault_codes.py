@@ -12,6 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+UNLOCK = (
+    "unlock it (`sedutil-cli --setLockingRange 0 RW PASSWORD DEVICE`, `nvme sed unlock DEVICE`; ATA: "
+    "`hdparm --security-unlock`), or revert it with the PSID on its label"
+)
+UNPROTECT = "take the write protection off (`nvme set-feature -f 0x84 -v 0`, `blockdev --setrw`, a switch of the drive)"
+RELEASE = "release the reservation (`nvme resv-release`, `sg_persist --out --clear`) or disconnect the other host"
+AWAIT_ERASE = "wait until it has ended (`nvme sanitize-log`, `sg_requests --progress`), then repeat"
+WRITE_FIRST = "write the blocks first, or switch errors for unwritten blocks off (`nvme set-feature -f 5`)"
+FREE_SPACE = "free or add space of the pool that holds its blocks"
+FORMAT_AGAIN = "format it again (`sg_format --format`, `nvme format`)"
+SANITIZE_AGAIN = "run the sanitize again, or leave its failure mode (`nvme sanitize -a 1`)"
+FIT_FORMAT = "format it without protection information, or compare formatter and reader (`nvme id-ns -H`)"
+LET_FINISH = "let the other program finish (firmware updates, vendor tools), then repeat"
+
 
 class Fault(StrEnum):
     """What a report of the kernel or of a drive proves."""
@@ -49,20 +63,6 @@ class Meaning:
     text: str = ""
     cure: str = ""
 
-
-UNLOCK = (
-    "unlock it (`sedutil-cli --setLockingRange 0 RW PASSWORD DEVICE`, `nvme sed unlock DEVICE`; ATA: "
-    "`hdparm --security-unlock`), or revert it with the PSID on its label"
-)
-UNPROTECT = "take the write protection off (`nvme set-feature -f 0x84 -v 0`, `blockdev --setrw`, a switch of the drive)"
-RELEASE = "release the reservation (`nvme resv-release`, `sg_persist --out --clear`) or disconnect the other host"
-AWAIT_ERASE = "wait until it has ended (`nvme sanitize-log`, `sg_requests --progress`), then repeat"
-WRITE_FIRST = "write the blocks first, or switch errors for unwritten blocks off (`nvme set-feature -f 5`)"
-FREE_SPACE = "free or add space of the pool that holds its blocks"
-FORMAT_AGAIN = "format it again (`sg_format --format`, `nvme format`)"
-SANITIZE_AGAIN = "run the sanitize again, or leave its failure mode (`nvme sanitize -a 1`)"
-FIT_FORMAT = "format it without protection information, or compare formatter and reader (`nvme id-ns -H`)"
-LET_FINISH = "let the other program finish (firmware updates, vendor tools), then repeat"
 
 LOCKED = Meaning(Fault.REFUSED, "it is locked (TCG Opal, a password)", UNLOCK)
 PROTECTED = Meaning(Fault.REFUSED, "it is write-protected", UNPROTECT)

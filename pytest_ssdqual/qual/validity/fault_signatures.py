@@ -27,21 +27,6 @@ OF_PCIE = "section_type: PCIe error"
 #: Number of messages behind a sense key among which its additional sense is expected.
 SENSE_SPAN = 8
 
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """One row: words of the kernel, their meaning, and where Linux prints them."""
-
-    meaning: Meaning
-    pattern: str
-    source: str
-    no_device: bool = False
-    compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "compiled", re.compile(self.pattern))
-
-
 _INTERRUPTS = "look into /proc/interrupts, the board's firmware and the hypervisor"
 _MEMORY = "give the host more memory, or stop what uses it"
 _HARDWARE = "look into `ras-mc-ctl --errors`, mcelog and the board's event log"
@@ -62,6 +47,21 @@ RESET_BY_HAND = Meaning(Fault.REFUSED, "another program reset its controller", f
 LOST_INTERRUPT = Meaning(Fault.HOST, "an interrupt was lost, though the drive had answered", _INTERRUPTS)
 CRASH = Meaning(Fault.HOST, "the kernel had a fault of its own", _OTHER_KERNEL)
 HARDWARE = Meaning(Fault.HOST, "the host reported an error of its hardware", _HARDWARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """One row: words of the kernel, their meaning, and where Linux prints them."""
+
+    meaning: Meaning
+    pattern: str
+    source: str
+    no_device: bool = False
+    compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "compiled", re.compile(self.pattern))
+
 
 #: In the order in which they are tried.
 SIGNATURES: tuple[Wording, ...] = (

@@ -50,8 +50,6 @@ class HostEvidence:
 
     #: All CPUs together.
     cpu_busy: float | None = None
-    #: The busiest CPU in the kernel.
-    kernel_busy: float | None = None
     #: The busiest of md's threads, of one CPU.
     md_thread_busy: float | None = None
     #: CPUs that md's workers of RAID 5 and 6 used, over the number of workers of one NUMA node.
@@ -208,7 +206,6 @@ def host(seen: ProcessEnvironment) -> HostEvidence:
     nodes = {drive.placement.numa_node for drive in seen.drives if drive.placement}
     return HostEvidence(
         cpu_busy=seen.cpu.busy if seen.cpu else None,
-        kernel_busy=seen.cpu.busiest_in_kernel if seen.cpu else None,
         md_thread_busy=array.md_thread_busy if array else None,
         md_workers_busy=array.md_workers_busy / array.md_workers
         if array and array.md_workers and array.md_workers_busy is not None

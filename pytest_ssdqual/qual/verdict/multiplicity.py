@@ -25,6 +25,12 @@ SHARES = (1e-1, 1e-2, 1e-3, 1e-4)
 #: Degrees of freedom of an interval of which only the ends are known: those of five rounds, SNIA's window and the
 #: fewest that a protocol measures. The recorded number of observations may count I/Os instead.
 FEWEST = 4
+#: Names of ``VerdictRule.family``.
+NONE, BONFERRONI = "none", "bonferroni"
+#: Smallest p-value that is distinguished; no model of a drive is accurate below it.
+SMALLEST_P = 1e-12
+#: Relative tolerance of a p-value.
+P_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +140,6 @@ def _exp(value: float) -> float:
         return math.exp(value)
     except OverflowError:
         return math.inf
-
-
-#: Names of ``VerdictRule.family``.
-NONE, BONFERRONI = "none", "bonferroni"
-#: Smallest p-value that is distinguished; no model of a drive is accurate below it.
-SMALLEST_P = 1e-12
-#: Relative tolerance of a p-value.
-P_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)

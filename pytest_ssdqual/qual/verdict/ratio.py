@@ -56,11 +56,6 @@ class Change:
     #: Least 1 - confidence at which the interval would still exclude 1; None for a reading and for ``OPEN``.
     p_value: float | None = None
 
-    @property
-    def percent(self) -> float:
-        """Difference of the new figure, per cent of the old one; negative if smaller."""
-        return 100 * (self.ratio.value - 1)
-
 
 def ratio(new: Estimate, old: Estimate, unit: Unit = Unit.RATIO) -> Estimate:
     """New over old, as a multiple or with ``Unit.PERCENT`` in per cent; see the module for its interval.

@@ -30,6 +30,11 @@ from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_value
 from pytest_ssdqual.qual.workload.workload import Workload
 
+#: Part of the sentence of a broken promise that the drives did not break.
+NOT_THE_BOUND = "the drives are not the bound: the limit is missed"
+#: Drives named in a sentence, and characters of a serial there; the evidence has all serials in full.
+MOST_NAMED, NAME_CHARACTERS = 8, 40
+
 
 @dataclass(frozen=True, slots=True)
 class BaselineLimit:
@@ -61,13 +66,6 @@ class BaselineReference:
         """Text that follows the percentage in a sentence."""
         by = f" by its median drive {self.drive}" if self.drive else ""
         return f"the baseline, {self.now} now against {self.then} in run {self.run}{by}"
-
-
-#: Part of the sentence of a broken promise that the drives did not break.
-NOT_THE_BOUND = "the drives are not the bound: the limit is missed"
-
-#: Drives named in a sentence, and characters of a serial there; the evidence has all serials in full.
-MOST_NAMED, NAME_CHARACTERS = 8, 40
 
 
 class Outcome(StrEnum):

@@ -31,6 +31,8 @@ FIGURES: Mapping[Claim, Callable[[Run], float]] = {
 
 #: One round: a run of each workload, in the loop's order.
 Round = tuple[Run, ...]
+#: Most batches into which the parts of a stimulus are pooled for its intervals, because neighbours are correlated.
+BATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,6 @@ class Tracked:
     def figure(self, run: Run) -> float:
         """Value in one round, in the claim's unit."""
         return FIGURES[Claim(self.claim)](run)
-
-
-#: Most batches into which the parts of a stimulus are pooled for its intervals, because neighbours are correlated.
-BATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.archive.figure_table import COLUMNS, FigureRow
-from pytest_ssdqual.report.compare.compare_output import CELL_CHARACTERS, csv_text
+from pytest_ssdqual.report.view.csv_table import CELL_CHARACTERS, csv_text
 
 #: Rows of a worksheet below its head.
 MOST_SHEET_ROWS = 1_048_575

@@ -39,6 +39,9 @@ _SUFFIX = {
 
 #: Maximum length of a property or line, such as the serial numbers of a whole rack.
 VALUE_CHARACTERS = 100_000
+#: Name of the testcase for a bay that was not started, did not end, or is not fit for a reason that no test reports.
+WHOLE = "whole run"
+MESSAGE_CHARACTERS = 2_000
 
 
 def properties(evidence: Sequence[Evidence], first: int = 1) -> list[tuple[str, str]]:
@@ -215,11 +218,6 @@ def rows(evidence: Evidence) -> tuple[tuple[str, str], ...]:
 
 def _paragraph(evidence: Evidence) -> str:
     return "\n".join([evidence.sentence, *(f"  {name:<10}{text}" for name, text in rows(evidence) if text)])
-
-
-#: Name of the testcase for a bay that was not started, did not end, or is not fit for a reason that no test reports.
-WHOLE = "whole run"
-MESSAGE_CHARACTERS = 2_000
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.html.fleet_page import FleetPage
+from pytest_ssdqual.report.fleet.page_content import FleetPage
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS

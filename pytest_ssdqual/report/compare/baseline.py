@@ -7,7 +7,6 @@ but the drives. A measurement that cannot be proven to be the recorded one is tr
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,11 +15,9 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured.judgeable import J
-from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.workload.rounds import RoundsResult
-from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.resume.resume import FIXED, NOTED, Present
@@ -114,17 +111,6 @@ class Baseline:
         ``Missing`` if it has none, or one of another workload with the same name.
         """
         return judged.counterpart(self._same if loop is None else partial(self._cell, loop))
-
-    def noted_iops(self, geometry: Geometry, workload: Workload) -> float | None:
-        """Return the recorded IOPS of a measurement, of drives side by side their mean; None if there are none.
-
-        For forecasts only: fio's output, from which figures of verdicts are rebuilt, is not read.
-        """
-        noted = self.memory.noted(ResultKey("measured", geometry, str(workload)))
-        iops = noted.get("iops")
-        if not isinstance(iops, (int, float)) or not 0 < iops < math.inf:
-            return None
-        return iops / (geometry.width if geometry.is_side_by_side else 1)
 
     def _cell(self, loop: RoundsResult, one: J) -> J:
         if one.kind is not Scope.RUN:

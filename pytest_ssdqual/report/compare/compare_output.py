@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
@@ -27,6 +24,7 @@ from pytest_ssdqual.report.compare.compare import (
 )
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
+from pytest_ssdqual.report.view.csv_table import csv_text
 from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph, text_table
 
 #: Colours of pytest's TerminalWriter, in the order of output.
@@ -44,6 +42,24 @@ SCATTER = (
     "An interval covers the variation within its run. Runs of the same drive also differ from each other, which two "
     "runs do not show: repeat a run to measure it, and give it with --run-to-run."
 )
+#: Maximum number of rows of the chart; the table has all.
+MOST_ROWS = 40
+#: Maximum number of rows of a page's table; a full run has thousands of figures.
+MOST_LISTED = 1000
+#: Series of the palette by kind of change.
+SERIES = {
+    ChangeKind.WORSE: 1, ChangeKind.WORSE_ALONE: 1, ChangeKind.WORSE_READ: 1,
+    ChangeKind.BETTER: 2, ChangeKind.BETTER_ALONE: 2, ChangeKind.BETTER_READ: 2,
+    ChangeKind.OPEN: 7,
+}  # fmt: skip
+LOOK = RatioLook("times the first run", 0.2, 3.1, name_characters=40, line_width=1.4, marker_size=4.5)
+
+SCHEMA = 1
+COLUMNS = (
+    "run", "against", "claim", "geometry", "workload", "about", "group", "unit", "first", "first_low", "first_high",
+    "now", "now_low", "now_high", "ratio", "ratio_low", "ratio_high", "confidence", "shown", "p_value", "is_reading",
+    "drives_paired", "drive",
+)  # fmt: skip
 
 
 def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[TextLine]:
@@ -191,19 +207,6 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-#: Maximum number of rows of the chart; the table has all.
-MOST_ROWS = 40
-#: Maximum number of rows of a page's table; a full run has thousands of figures.
-MOST_LISTED = 1000
-#: Series of the palette by kind of change.
-SERIES = {
-    ChangeKind.WORSE: 1, ChangeKind.WORSE_ALONE: 1, ChangeKind.WORSE_READ: 1,
-    ChangeKind.BETTER: 2, ChangeKind.BETTER_ALONE: 2, ChangeKind.BETTER_READ: 2,
-    ChangeKind.OPEN: 7,
-}  # fmt: skip
-LOOK = RatioLook("times the first run", 0.2, 3.1, name_characters=40, line_width=1.4, marker_size=4.5)
-
-
 @dataclass(frozen=True, slots=True)
 class ComparedRow:
     """A ratio with its label."""
@@ -310,19 +313,6 @@ def _drawn_ratio(y: int, row: ComparedRow) -> DrawnRatio:
     return DrawnRatio(y, ratio.value, ratio.low, ratio.high, ", ".join((row.name, *_numbers(row.pair))))
 
 
-SCHEMA = 1
-#: Characters of a cell of a CSV file, as of a workbook: the serial numbers of a whole rack are one cell.
-CELL_CHARACTERS = 32_000
-#: Characters that begin a formula in spreadsheets, also after blanks and as full-width characters.
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-
-COLUMNS = (
-    "run", "against", "claim", "geometry", "workload", "about", "group", "unit", "first", "first_low", "first_high",
-    "now", "now_low", "now_high", "ratio", "ratio_low", "ratio_high", "confidence", "shown", "p_value", "is_reading",
-    "drives_paired", "drive",
-)  # fmt: skip
-
-
 def record(found: Comparison) -> dict[str, object]:
     """Plain JSON data."""
     return {
@@ -392,8 +382,12 @@ def estimate_record(estimate: Estimate) -> dict[str, object]:
     return {name: value for name, value in plain(estimate).items() if name != "unbounded"}
 
 
-def rows(found: Comparison) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of the CSV file, as in ``COLUMNS``."""
+def csv(found: Comparison) -> str:
+    """Return a row for each pair of figures."""
+    return csv_text(COLUMNS, _rows(found))
+
+
+def _rows(found: Comparison) -> Iterator[tuple[object, ...]]:
     for other in found.others:
         for pair in other.pairs:
             key, change = pair.key, pair.change
@@ -404,27 +398,6 @@ def rows(found: Comparison) -> Iterator[tuple[object, ...]]:
                 pair.old.estimate.unit.value, *numbers, change.ratio.confidence, change.shown.value, change.p_value,
                 change.ratio.is_reading, pair.paired, pair.drive,
             )  # fmt: skip
-
-
-def csv_text(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """Return CSV as in RFC 4180 with line feeds; no cell is a formula to a spreadsheet."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows([_cell(each) for each in line] for line in lines)
-    return out.getvalue()
-
-
-def _cell(value: object) -> str:
-    """Return a number as it is; text that a spreadsheet would evaluate gets an apostrophe."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value) if math.isfinite(value) else ""
-    if value is None:
-        return ""
-    text = safe_text.line(str(value), CELL_CHARACTERS)
-    return f"'{text}" if text.lstrip(" '\"").startswith(FORMULA) else text
 
 
 def _ends(estimate: Estimate) -> tuple[float, float, float]:

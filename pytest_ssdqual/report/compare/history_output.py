@@ -12,10 +12,11 @@ from pytest_ssdqual.qual.detect.trend import FEWEST, FEWEST_FOR_STEP, LevelStep,
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
-from pytest_ssdqual.report.compare.compare_output import csv_text, estimate_record
+from pytest_ssdqual.report.compare.compare_output import estimate_record
 from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
+from pytest_ssdqual.report.view.csv_table import csv_text
 from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph, text_table
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ COLUMNS = (
     "run", "started", "model", "firmware", "protocol", "machine", "claim", "geometry", "workload", "unit", "value",
     "low", "high", "confidence", "n", "counts", "outcome",
 )  # fmt: skip
+#: What an axis counts in, and its name.
+SCALES = {
+    Unit.NANOSECONDS: (1e3, "µs"),
+    Unit.BYTES_PER_SECOND: (1e6, "MB/s"),
+    Unit.RATIO: (1.0, "times"),
+    Unit.COUNT: (1.0, "I/Os"),
+    Unit.CELSIUS: (1.0, "°C"),
+}
 
 
 def table(found: FigureHistory, width: int = 80) -> list[TextLine]:
@@ -181,16 +190,6 @@ def _cells(found: FigureHistory, point: HistoryPoint, estimate: Estimate) -> tup
         key.geometry, key.workload, estimate.unit.value, estimate.value, estimate.low, estimate.high,
         estimate.confidence, estimate.n, point.counts, point.figure.outcome,
     )  # fmt: skip
-
-
-#: What an axis counts in, and its name.
-SCALES = {
-    Unit.NANOSECONDS: (1e3, "µs"),
-    Unit.BYTES_PER_SECOND: (1e6, "MB/s"),
-    Unit.RATIO: (1.0, "times"),
-    Unit.COUNT: (1.0, "I/Os"),
-    Unit.CELSIUS: (1.0, "°C"),
-}
 
 
 def svg(found: FigureHistory) -> str:

@@ -44,7 +44,7 @@ def text(run: ComparedRun) -> str:
         raise NoSheet(f"{run.name} has no figure of a drive or of a whole array that a data sheet can publish: {why}")
     written = "\n".join([*_head(run, drive, len(figures)), *figures, *_promises(run)])
     name = "the written spec"
-    toml.checked(specs.SpecDocument, name, toml.loads(name, written, specs.SpecError), specs.SpecError)
+    toml.checked(specs.SpecDocument.model_validate, name, toml.loads(name, written, specs.SpecError), specs.SpecError)
     return written
 
 

@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     from pytest_ssdqual.qual.stats.estimate import Estimate
     from pytest_ssdqual.qual.verdict.verdict import BaselineReference, Verdict
 
+#: Numbers beside a verdict by their names, which end in the unit: ``mean_latency_ns``.
+Figures = Mapping[str, int | float | None]
+#: Name of the attribute of a ``TestReport``. xdist carries every attribute with a plain value.
+ATTRIBUTE = "ssdqual"
+#: Key of a failed verdict's line in the journal: its test was expected to fail (``pytest.mark.xfail``), and did.
+EXPECTED = "xfail"
+#: Keys of a verdict's line in the journal that are not about the evidence.
+BESIDE = ("schema", "kind", "time", "writer", "since_last_s", "test", "supersedes", EXPECTED)
+
 
 @dataclass(frozen=True, slots=True)
 class Ends:
@@ -64,10 +73,6 @@ class Finding(StrEnum):
     OBSERVED = "observed"
 
 
-#: Numbers beside a verdict by their names, which end in the unit: ``mean_latency_ns``.
-Figures = Mapping[str, int | float | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of a figure: a drive by its serial number, a workload of a series by its id."""
@@ -87,10 +92,6 @@ class Part:
 def finite(value: float | None) -> float | None:
     """Return None for infinity and NaN, which JSON does not have, and for figures beyond ``records.LARGEST``."""
     return value if value is not None and abs(value) <= LARGEST else None
-
-
-#: Name of the attribute of a ``TestReport``. xdist carries every attribute with a plain value.
-ATTRIBUTE = "ssdqual"
 
 
 class About(StrEnum):
@@ -311,12 +312,6 @@ def of_observation(
         basis=estimate.basis,
         wider=wider,
     )
-
-
-#: Key of a failed verdict's line in the journal: its test was expected to fail (``pytest.mark.xfail``), and did.
-EXPECTED = "xfail"
-#: Keys of a verdict's line in the journal that are not about the evidence.
-BESIDE = ("schema", "kind", "time", "writer", "since_last_s", "test", "supersedes", EXPECTED)
 
 
 def of_facts(facts: Mapping[str, object]) -> Evidence:

@@ -42,6 +42,13 @@ MOST_COLUMNS = 8
 #: Fitness of bays, the worst first; None of a bay that was not started.
 WORST_FIRST = (Fitness.NOT_FIT, Fitness.UNDECIDED, Fitness.NO_VERDICT, None, Fitness.FIT)
 NOT_STARTED = "not started"
+#: Tail of the interval of the share that passes: 95 %, two-sided.
+TAIL = 0.025
+#: Maximum number of bays named one by one; the table has all.
+MOST_TOLD = 20
+MOST_CHARACTERS = 500
+#: Bays that a sentence about several names.
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -160,10 +167,6 @@ def _drives(run: RunView) -> str:
         for drive in subject.manifest_drives(run.manifest)
     )
     return " + ".join(f"{number} × {kind}" for kind, number in found.items())
-
-
-#: Tail of the interval of the share that passes: 95 %, two-sided.
-TAIL = 0.025
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,13 +289,6 @@ def _ends(evidence: Evidence) -> tuple[float, float]:
         -math.inf if evidence.low is None else evidence.low,
         math.inf if evidence.high is None else evidence.high,
     )
-
-
-#: Maximum number of bays named one by one; the table has all.
-MOST_TOLD = 20
-MOST_CHARACTERS = 500
-#: Bays that a sentence about several names.
-MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)

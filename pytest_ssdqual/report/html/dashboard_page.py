@@ -20,7 +20,7 @@ from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.reader import folders_below
+from pytest_ssdqual.report.run_folder.find import folders_below
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, WORDS
 from pytest_ssdqual.report.view.tables import Cell, PageLink, State, Table, bounded, label
 

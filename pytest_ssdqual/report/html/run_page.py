@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 ALL_BYTES, FAILURE_BYTES = 2_000_000, 900_000
 #: Markup of a table's cell.
 CELL_BYTES = 10
+#: Maximum number of errors with their commands, and of commands of each.
+MOST_TROUBLES, MOST_COMMANDS = 20, 6
+#: Maximum number of further failed promises as sentences.
+MOST_SENTENCES = 500
+#: Maximum number of models in the title, and length of each.
+MOST_MODELS, MODEL_CHARACTERS = 4, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +132,6 @@ def _fitting(found: Iterator[Chart], room: _Room) -> Iterator[Chart | None]:
 def _bytes(chart: Chart) -> int:
     cells = [*chart.table.columns, *(cell for row in chart.table.rows for cell in row)]
     return len(chart.svg.encode()) + sum(len(str(cell).encode()) + CELL_BYTES for cell in cells)
-
-
-#: Maximum number of errors with their commands, and of commands of each.
-MOST_TROUBLES, MOST_COMMANDS = 20, 6
-#: Maximum number of further failed promises as sentences.
-MOST_SENTENCES = 500
-#: Maximum number of models in the title, and length of each.
-MOST_MODELS, MODEL_CHARACTERS = 4, 60
 
 
 @dataclass(frozen=True, slots=True)

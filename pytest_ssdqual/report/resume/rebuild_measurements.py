@@ -271,10 +271,6 @@ class Recollection:
         """See ``EarlierResults.has``."""
         return key in self._noted or key in self._searched
 
-    def noted(self, key: ResultKey) -> Mapping[str, Any]:
-        """Return the record of a measurement as it is, without a check; empty if there is none."""
-        return self._noted.get(key, {})
-
     def recall(self, key: ResultKey) -> object | None:
         """See ``EarlierResults.recall``; a damaged measurement is reported and dropped."""
         if key not in self._noted:

@@ -24,7 +24,7 @@ from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import LONGEST_STEP_S, MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
-from pytest_ssdqual.report.run_folder.reader import LAST, Record, RunReader, read_records, subject_of
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader, read_records, subject_of
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -47,12 +47,27 @@ NOTED = {
     "pcie_aspm": "power saving of PCIe links",
 }
 OURS = "pytest-ssdqual"
-#: pytest's ``ExitCode.USAGE_ERROR``.
-USAGE_ERROR = 4
 
 
 #: Kinds of records that begin a session, or come before its beginning.
 BEGINNINGS = ("run_started", "run_resumed", "resume_refused", "leftovers_removed")
+#: Keys of a verdict's record that are its result; the others are about its subject, or follow from these.
+RESULT = (
+    "value",
+    "low",
+    "high",
+    "n",
+    "unit",
+    "confidence",
+    "is_reading",
+    "basis",
+    "wider",
+    "limit",
+    "direction",
+    "source",
+    "outcome",
+    EXPECTED,
+)
 
 
 def _is_beginning(record: Record) -> bool:
@@ -211,62 +226,6 @@ class Past:
     @property
     def _drives(self) -> tuple[Drive, ...]:
         return self.manifest.bays[0].drives
-
-
-def find(root: Path, name: str) -> Path:
-    """Return the run folder or the fleet for a path, a name below ``root``, or ``last``.
-
-    ``last`` is the newest run that began, of a fleet in any bay; refused requests and merged runs do not count.
-    ``NotResumable`` if there is none.
-    """
-    if name == LAST:
-        for folder in sorted(filter(safe_files.is_ours, root.iterdir()), reverse=True) if root.is_dir() else ():
-            if began(folder) and not (fleet.is_fleet(folder) and fleet.is_merged(folder)):
-                return folder
-        raise NotResumable(f"there is no run in {root} that could be resumed")
-    for folder in (root / name, Path(name)):
-        if (folder / RECORDS).is_file() or fleet.is_fleet(folder):
-            return folder
-    raise NotResumable(f"{name} is neither a run folder nor the name of one in {root}")
-
-
-def began(folder: Path) -> bool:
-    """True if the run began, or any bay of a fleet; False if its drives or its tests were refused."""
-    return any(map(_began, fleet.bay_folders(folder) if fleet.is_fleet(folder) else [folder]))
-
-
-def _began(folder: Path) -> bool:
-    if not (folder / RECORDS).is_file():
-        return False
-    is_begun = False
-    try:
-        for record in read_records(folder, "run_started", "run_ended", "purging", "measuring"):
-            if record.kind in ("purging", "measuring"):
-                return True
-            # pytest finds a mistake in a suite at collection, after run_started; nothing was written to a drive then.
-            is_begun = record.facts.get("exit_status") != USAGE_ERROR
-    except OtherSchema:
-        return True  # the reader refuses it
-    return is_begun
-
-
-#: Keys of a verdict's record that are its result; the others are about its subject, or follow from these.
-RESULT = (
-    "value",
-    "low",
-    "high",
-    "n",
-    "unit",
-    "confidence",
-    "is_reading",
-    "basis",
-    "wider",
-    "limit",
-    "direction",
-    "source",
-    "outcome",
-    EXPECTED,
-)
 
 
 class Verdicts:

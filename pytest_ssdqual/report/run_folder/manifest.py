@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Shown where only a pattern determined the number of drives.
 NONE = "number of drives not checked"
+#: Distributions whose arithmetic or behaviour is in the result.
+DISTRIBUTIONS = ("pytest-ssdqual", "pytest", "pytest-xdist", "hypothesis", "numpy", "scipy", "pydantic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,6 @@ class ExpectedDrives:
 def describe(expected: ExpectedDrives | None) -> str:
     """Return a phrase for people."""
     return str(expected) if expected else NONE
-
-
-#: Distributions whose arithmetic or behaviour is in the result.
-DISTRIBUTIONS = ("pytest-ssdqual", "pytest", "pytest-xdist", "hypothesis", "numpy", "scipy", "pydantic")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,9 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, SCHEMA, OtherSchema, require_schema
+
+#: Kinds of records that hold evidence.
+JUDGED = ("verdict", "observation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +80,6 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
         record = _parse(line, file)
         if record and (not kinds or record.kind in kinds):
             yield record
-
-
-def folders_below(folder: Path) -> Iterator[Path]:
-    """Yield run folders at any depth; hidden folders and links are skipped.
-
-    A folder that cannot be listed is among them: it may be the run of another user, which readers then report.
-    """
-    closed: list[OSError] = []
-    for at, below, names in os.walk(folder, onerror=closed.append):
-        if RECORDS in names:
-            below.clear()
-            yield Path(at)
-        below[:] = sorted(name for name in below if not name.startswith("."))
-    yield from (Path(error.filename) for error in closed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +220,6 @@ def _parse(line: bytes, file: Path) -> Record | None:
     return Record(kind, time, facts)
 
 
-#: Kinds of records that hold evidence.
-JUDGED = ("verdict", "observation")
-
-
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A verdict or an observation as it counts in the end."""
@@ -318,53 +302,3 @@ def _manifest(folder: Path) -> Mapping[str, object]:
         return {}
     require_schema(folder / MANIFEST, found.get("schema", SCHEMA))
     return found
-
-
-#: The newest run that began.
-LAST = "last"
-
-
-class NoSuchRun(ValueError):
-    """No run folder or more than one matches; the message lists them."""
-
-
-def find(name: str, root: Path) -> Path:
-    """Return the run folder for a path, a name below ``root`` or its beginning, or ``last``.
-
-    ``last`` is the newest run that began. A beginning matches runs that began first. ``NoSuchRun`` if none or several
-    match, or if it is a fleet.
-    """
-    found = find_any(name, root)
-    if not (found / RECORDS).is_file():
-        raise NoSuchRun(fleet.name_one(found))
-    return found
-
-
-def find_any(name: str, root: Path) -> Path:
-    """Return the run folder or the fleet's folder."""
-    if "\0" in name or not name:
-        raise NoSuchRun(f"{name!r} is not the name of a run folder")
-    # Imported here: it loads pydantic, which ``ssdqual --help`` does without.
-    from pytest_ssdqual.report.resume import resume
-
-    if name == LAST:
-        try:
-            return resume.find(root, LAST)
-        except resume.NotResumable as error:
-            raise NoSuchRun(f"there is no run in {root}") from error
-    for folder in (root / name, Path(name)):
-        if _is_run(folder):
-            return folder
-    below = sorted(root.iterdir()) if root.is_dir() else []
-    found = [each for each in below if each.name.startswith(name) and _is_run(each)]
-    found = list(filter(resume.began, found)) or found
-    if not found:
-        raise NoSuchRun(f"{name} is neither a run folder nor the beginning of the name of one in {root}")
-    if len(found) > 1:
-        several = ", ".join(each.name for each in found[:2])
-        raise NoSuchRun(f"{name} matches {len(found)} runs in {root}: {several}, …")
-    return found[0]
-
-
-def _is_run(folder: Path) -> bool:
-    return (folder / RECORDS).is_file() or fleet.is_fleet(folder)

@@ -29,6 +29,11 @@ COLLECTION, OF_NO_FILE = "::collection[", "ssdqual"
 UNJUDGED = " cannot be judged: "
 #: Characters by which a sentence is recognised, as messages are cut.
 ENOUGH_CHARACTERS = 200
+#: Kind of record of a skipped test.
+SKIPPED = "skipped"
+#: Maximum number of reasons in the table, and of tests named for each.
+MOST_REASONS, MOST_NAMED = 40, 3
+RECORDS = "records.jsonl has them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +115,6 @@ def _is_made_up_for(error: str, later: Sequence[Record]) -> bool:
     planned = (each.facts.get("tests") for each in later if each.kind == PLANNED)
     found = chain(tests, *(each for each in planned if isinstance(each, list)))
     return any(str(test).startswith((f"{file}::", f"{file}/")) for test in found)
-
-
-#: Kind of record of a skipped test.
-SKIPPED = "skipped"
-#: Maximum number of reasons in the table, and of tests named for each.
-MOST_REASONS, MOST_NAMED = 40, 3
-RECORDS = "records.jsonl has them"
 
 
 def skipped(story: RunReader) -> Mapping[str, Sequence[str]]:

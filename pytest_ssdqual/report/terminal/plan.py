@@ -10,6 +10,12 @@ from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.report.run_folder.manifest import NONE
 from pytest_ssdqual.report.view.tables import Table, text_table
 
+#: The plan is not split into bands of columns.
+UNLIMITED = 10_000
+HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "at most", "written", "at most")
+#: Columns of the comparison of protocols.
+COMPARED = ("protocol", "at least", "at most", "drive writes", "of rated endurance")
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedArray:
@@ -106,11 +112,6 @@ class PrintedPlan:
         return Planned(self.seconds, names, starts_s)
 
 
-#: The plan is not split into bands of columns.
-UNLIMITED = 10_000
-HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "at most", "written", "at most")
-
-
 def plan_lines(plan: PrintedPlan) -> list[str]:
     """Return the plan as a table with totals, or one sentence if no array is needed."""
     if not plan.arrays and plan.budget:
@@ -138,10 +139,6 @@ def _total(plan: PrintedPlan) -> PlannedArray:
         plan.at_most_s,
         plan.at_most_bytes,
     )
-
-
-#: Columns of the comparison of protocols.
-COMPARED = ("protocol", "at least", "at most", "drive writes", "of rated endurance")
 
 
 def comparison_lines(plans: Sequence[PrintedPlan]) -> list[str]:

@@ -30,6 +30,16 @@ from pytest_ssdqual.qual.progress_events import (
 )
 from pytest_ssdqual.qual.units import Unit, format_capacity, format_clock, format_value
 
+#: Rounding of the time left, seconds, by the least time that it applies to.
+PRECISION = ((3600, 60), (600, 10), (60, 5), (-math.inf, 1))
+#: Redrawing costs CPU of the controller, which may be the machine under test.
+TERMINAL_PERIOD_S, PLAIN_PERIOD_S = 1.0, 60.0
+#: Maximum age of statistics in a line a minute; with older ones a cell of a minute would never be shown.
+PLAIN_GLANCE_S = 10.0
+#: Maximum number of lines for each update if lines cannot be erased.
+PLAIN_LINES = 12
+ERASE, UP = "\r\x1b[2K", "\x1b[1A\x1b[2K"
+
 
 def line(bay: BayProgress, now_s: float, left_s: float | None, width: int | None) -> str:
     """Return the line of a bay, shorter than ``width``; ``left_s`` is the time left of the whole run."""
@@ -100,17 +110,6 @@ def _remaining(left_s: float | None, share: float | None = None) -> str:
 
 def _joined(parts: Sequence[str], kept: Sequence[bool]) -> str:
     return ", ".join(part for part, is_kept in zip(parts, kept, strict=True) if is_kept)
-
-
-#: Rounding of the time left, seconds, by the least time that it applies to.
-PRECISION = ((3600, 60), (600, 10), (60, 5), (-math.inf, 1))
-#: Redrawing costs CPU of the controller, which may be the machine under test.
-TERMINAL_PERIOD_S, PLAIN_PERIOD_S = 1.0, 60.0
-#: Maximum age of statistics in a line a minute; with older ones a cell of a minute would never be shown.
-PLAIN_GLANCE_S = 10.0
-#: Maximum number of lines for each update if lines cannot be erased.
-PLAIN_LINES = 12
-ERASE, UP = "\r\x1b[2K", "\x1b[1A\x1b[2K"
 
 
 class Stream(Protocol):

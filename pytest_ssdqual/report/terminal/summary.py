@@ -23,14 +23,11 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
 from pytest_ssdqual.report.run_summary import causes
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict
+from pytest_ssdqual.report.view.grid import COLOUR, MARK, draw, grids
 from pytest_ssdqual.report.view.sections import CONCLUDED, beside, conclusions, loops, members, saturations, series
 from pytest_ssdqual.report.view.tables import (
-    COLOUR,
     INDENT,
-    MARK,
     TextLine,
-    draw,
-    grids,
     label,
     margin,
     paragraph,
@@ -43,6 +40,8 @@ HEAD = ("", "", "measured", "interval", "limit", "margin")
 INTERVAL = HEAD.index("interval")
 #: Kinds of evidence with a section of their own, remarks included.
 APART = (About.LOOP, *CONCLUDED)
+#: Maximum length of a line; models of a whole rack are one line.
+LINE_CHARACTERS = 10_000
 
 
 def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[TextLine]:
@@ -151,10 +150,6 @@ def _summary(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     rehearsed = sorted({each.protocol for each in evidence if not each.acceptance})
     if rehearsed:
         yield TextLine(f"not for acceptance: protocol {', '.join(rehearsed)}", ("yellow", "bold"))
-
-
-#: Maximum length of a line; models of a whole rack are one line.
-LINE_CHARACTERS = 10_000
 
 
 class TerminalWriter(Protocol):

@@ -29,6 +29,9 @@ SCRIPT_CHARACTERS = 60
 BOUND = "bound"
 #: fio's option for its output file.
 OUTPUT = "--output="
+#: fio's options for the device and the pattern.
+TARGET, KIND = "--filename=", "--rw="
+READS = ("read", "randread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +188,6 @@ def _moment(text: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else None
-
-
-#: fio's options for the device and the pattern.
-TARGET, KIND = "--filename=", "--rw="
-READS = ("read", "randread")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,13 @@ from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
 #: Maximum number of lines of a verdict, over all its measurements.
 MOST_LINES = 40
+#: Maximum number of failures with this context; further ones are rows of a table.
+MOST = 40
+#: Maximum number of commands (a sweep has one for each width), members and raw files of a verdict.
+MOST_COMMANDS, MOST_MEMBERS, MOST_FILES = 3, 64, 24
+COMMON = "records.jsonl has them"
+#: Sort key of a width or of a workload.
+Order = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +83,6 @@ def kernel_during(known: Mapping[str, KernelLog | None], raw: Sequence[str]) -> 
             messages.append(KernelMessages(name, lines, max(0, log.more) + len(log.lines) - len(lines), log.lost))
     unread = sum(log is None for log in heard.values())
     return KernelDuring(tuple(messages), len(heard) - len(messages) - unread, unread, len(measured) - len(heard))
-
-
-#: Maximum number of failures with this context; further ones are rows of a table.
-MOST = 40
-#: Maximum number of commands (a sweep has one for each width), members and raw files of a verdict.
-MOST_COMMANDS, MOST_MEMBERS, MOST_FILES = 3, 64, 24
-COMMON = "records.jsonl has them"
-
-#: Sort key of a width or of a workload.
-Order = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)

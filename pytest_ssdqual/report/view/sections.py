@@ -14,18 +14,14 @@ from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
+from pytest_ssdqual.report.view.grid import COLOUR, MARK, Grid, rows, shown
 from pytest_ssdqual.report.view.tables import (
-    COLOUR,
     INDENT,
-    MARK,
-    Grid,
     Table,
     TextLine,
     figure,
     label,
     paragraph,
-    rows,
-    shown,
     sorting,
     span,
     text_table,
@@ -36,6 +32,15 @@ from pytest_ssdqual.report.view.tables import (
 CONCLUDED = (About.LOT, About.SEARCH)
 #: Maximum number of sources that are named.
 SOURCES = 3
+
+OF_SERIES = ("", "IOPS", "mean latency", "published", "ours", "published", "ours")
+OF_SATURATION = ("", "fresh IOPS", "cliff after", "settled IOPS", "from", "written in all")
+#: Threads and depth at the end of an id, which profiles have, too.
+_LOAD = re.compile(r"_(?:t(\d+)x)?qd(\d+)$")
+#: Sign after the figure of a drive that failed or is inconclusive.
+SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖"}
+#: Minimum length of a shortened serial number.
+SHORTEST = 4
 
 
 def beside(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
@@ -72,10 +77,6 @@ def stated(published: Published | None) -> str:
     if published is None:
         return ""
     return f"{'~' if published.approximate else ''}{figure(published.value, published.unit)}"
-
-
-OF_SERIES = ("", "IOPS", "mean latency", "published", "ours", "published", "ours")
-OF_SATURATION = ("", "fresh IOPS", "cliff after", "settled IOPS", "from", "written in all")
 
 
 def series(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
@@ -212,10 +213,6 @@ def _place(name: str) -> CellPlace:
     )
 
 
-#: Threads and depth at the end of an id, which profiles have, too.
-_LOAD = re.compile(r"_(?:t(\d+)x)?qd(\d+)$")
-
-
 def _load_place(name: str) -> CellPlace:
     """Return depth and threads of a cell: ``QD32`` and ``TC4``."""
     found = _LOAD.search(name)
@@ -234,12 +231,6 @@ def conclusions(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
                 yield from paragraph(remark, width, first=INDENT, rest=INDENT * 2)
             shown.add(remark)
         yield TextLine("")
-
-
-#: Sign after the figure of a drive that failed or is inconclusive.
-SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖"}
-#: Minimum length of a shortened serial number.
-SHORTEST = 4
 
 
 def members(evidence: Sequence[Evidence]) -> Iterator[Grid]:

@@ -19,7 +19,6 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Fill
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.stats.visits import Cell
@@ -127,11 +126,6 @@ class Campaign:
             if not self._is_known(step):
                 self.allowed(step, ())  # before hours for the others
         return tuple(cast(Measured, self._result(step)) for step in steps)
-
-    def known(self, geometry: Geometry, workload: Workload) -> Measured | None:
-        """Return the result of a workload on an array if this session has it; measures nothing."""
-        step = CampaignStep(StepKind.MEASURED, geometry, workload)
-        return cast(Measured, self.cache[step]) if step in self.cache and not self.cache.failure(step) else None
 
     def member(self, workload: Workload) -> Measured:
         """Return the workload on all bare drives side by side, as measured before any array.
@@ -337,7 +331,7 @@ class Campaign:
         return takes_down(self._preparation(step))
 
     def _preparation(self, step: CampaignStep) -> tuple[Preparation, ...]:
-        return preparation(self._standing.condition, step, Fill.of(self.setup.protocol), self.plan.drives)
+        return preparation(self._standing.condition, step, self.setup.protocol.fill, self.plan.drives)
 
     def _ready(self, step: CampaignStep) -> Array:
         """Get the array ready for a step, and return it. This measures nothing.

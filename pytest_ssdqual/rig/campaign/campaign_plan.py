@@ -21,7 +21,8 @@ from functools import partial
 from itertools import groupby
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
@@ -362,7 +363,7 @@ class CampaignPlan:
     def of(cls, steps: Iterable[CampaignStep], protocol: Protocol) -> CampaignPlan:
         found = tuple(dict.fromkeys(steps))
         drives = conditioned_drives(found) if protocol.conditions_drives else None
-        return cls(found, Fill.of(protocol), drives, protocol.visits is not None)
+        return cls(found, protocol.fill, drives, protocol.visits is not None)
 
     def prepared(self) -> Iterator[tuple[tuple[Preparation, ...], CampaignStep]]:
         """Yield each step after the preparation that it needs if all steps are executed in order."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import Fill
+from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.rig.campaign.campaign_plan import (
     ArrayCondition,

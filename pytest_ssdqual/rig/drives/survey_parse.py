@@ -32,6 +32,23 @@ from pytest_ssdqual.rig.drives.topology import (
     plain_uuid,
 )
 
+#: Exporters of drives within the kernel, where no process reveals them.
+EXPORTS = {
+    "nvmet": "NVMe over Fabrics target",
+    "target": "SCSI target",
+    "gadget": "USB mass storage gadget",
+    "rnbd": "RDMA network block device",
+    "xen": "Xen block backend",
+    "scst": "SCST target",
+}
+#: Kinds of records that are plain attributes of a device.
+ATTRIBUTES = ("dev", "size", "ro", "wwid", "serial", "model", "depth", "firmware", "link")
+
+EBUSY = 16
+#: PROC_PID_INIT_INO of include/linux/proc_ns.h: the initial PID namespace, which contains all others.
+FIRST_PID_NAMESPACE = "4026531836"
+CONTAINED = "the program is in a PID namespace of its own, which does not show the processes outside of it"
+
 
 @dataclass(frozen=True, slots=True)
 class RecordKind:
@@ -159,21 +176,6 @@ def decimal(major: str, minor: str) -> str:
     return f"{int(major, 16)}:{int(minor, 16)}"
 
 
-#: Exporters of drives within the kernel, where no process reveals them.
-EXPORTS = {
-    "nvmet": "NVMe over Fabrics target",
-    "target": "SCSI target",
-    "gadget": "USB mass storage gadget",
-    "rnbd": "RDMA network block device",
-    "xen": "Xen block backend",
-    "scst": "SCST target",
-}
-
-
-#: Kinds of records that are plain attributes of a device.
-ATTRIBUTES = ("dev", "size", "ro", "wwid", "serial", "model", "depth", "firmware", "link")
-
-
 def add(draft: Draft, records: Records) -> None:
     """Add relations to the draft, and the attributes that lsblk omits when there is no udev."""
     attributes: dict[tuple[str, str], list[str]] = {}
@@ -265,12 +267,6 @@ def _completed(node: Node, attributes: Mapping[tuple[str, str], list[str]]) -> N
         queue_limit=int(depth) if (depth := known("depth")) and depth.isdecimal() else None,
         max_link=known("link"),
     )
-
-
-EBUSY = 16
-#: PROC_PID_INIT_INO of include/linux/proc_ns.h: the initial PID namespace, which contains all others.
-FIRST_PID_NAMESPACE = "4026531836"
-CONTAINED = "the program is in a PID namespace of its own, which does not show the processes outside of it"
 
 
 def topology_of(lsblk_json: str, facts: str, candidates: Iterable[str] = ()) -> Topology:

@@ -25,6 +25,19 @@ from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO, REGISTERED, USUAL_LOAD
 #: Shares of a target begin at multiples of this, so that no member's erase block or stripe is split needlessly.
 SHARE_ALIGNMENT_BYTES = 1 << 20
 
+SECTOR_BYTES = 512
+#: Random addresses of a mix are multiples of this, or of its smallest transfer if that is larger. fio's default would
+#: be the smallest transfer: with 512-byte ones among them, 7 of 8 transfers of 4 KiB would straddle two pages.
+#: JESD219 aligns in the same way; a workload that needs straddling transfers has an offset.
+PAGE_BYTES = 4096
+#: Paths that may be given to fio. There ``:`` separates file names, ``\\`` escapes, ``$`` and ``%`` are expanded in
+#: places, and a path that does not begin with ``/`` may be taken for an option or an engine's address.
+SAFE_PATH = re.compile(r"/[A-Za-z0-9._+@=,~/-]*[A-Za-z0-9_]", re.ASCII)
+#: fio's default list ends at p99.99; the bins hold everything, this list is for readers of the raw file.
+PERCENTILES = "1:5:10:25:50:75:90:95:99:99.5:99.9:99.95:99.99:99.995:99.999"
+#: Options of the command line that a job file cannot have: form and place of fio's report.
+OF_THE_COMMAND = ("output", "output-format", "status-interval", "eta")
+
 
 @dataclass(frozen=True, slots=True)
 class TargetRange:
@@ -55,13 +68,6 @@ def aligned_share(size_bytes: int, jobs: int, block_bytes: int) -> int:
     share = size_bytes // jobs
     coarse = -(-SHARE_ALIGNMENT_BYTES // block_bytes) * block_bytes
     return share // coarse * coarse or share // block_bytes * block_bytes
-
-
-SECTOR_BYTES = 512
-#: Random addresses of a mix are multiples of this, or of its smallest transfer if that is larger. fio's default would
-#: be the smallest transfer: with 512-byte ones among them, 7 of 8 transfers of 4 KiB would straddle two pages.
-#: JESD219 aligns in the same way; a workload that needs straddling transfers has an offset.
-PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +222,6 @@ def _end(workload: Workload, pattern: str, ending: JobEnd) -> Iterator[str]:
         yield f"--io_size={blocks * workload.smallest_bytes}"
         yield "--exitall=1"
     yield f"--runtime={round(ending.seconds * 1000)}ms"
-
-
-#: Paths that may be given to fio. There ``:`` separates file names, ``\\`` escapes, ``$`` and ``%`` are expanded in
-#: places, and a path that does not begin with ``/`` may be taken for an option or an engine's address.
-SAFE_PATH = re.compile(r"/[A-Za-z0-9._+@=,~/-]*[A-Za-z0-9_]", re.ASCII)
-
-#: fio's default list ends at p99.99; the bins hold everything, this list is for readers of the raw file.
-PERCENTILES = "1:5:10:25:50:75:90:95:99:99.5:99.9:99.95:99.99:99.995:99.999"
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,10 +492,6 @@ def engine(name: str = LIBAIO) -> tuple[str, ...]:
         "--allow_mounted_write=0",
         "--exitall_on_error=1",
     )
-
-
-#: Options of the command line that a job file cannot have: form and place of fio's report.
-OF_THE_COMMAND = ("output", "output-format", "status-interval", "eta")
 
 
 def text(job: Job, comments: Iterable[str] = ()) -> str:

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.rig.fio import intervals as counters
 from pytest_ssdqual.rig.fio import status_stream
 from pytest_ssdqual.rig.fio.intervals import IoDirection, Snapshot
-from pytest_ssdqual.rig.fio.status_stream import DiskUse, OddShape, Splitter
+from pytest_ssdqual.rig.fio.status_stream import OddShape, Splitter
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 #: Limit of the documents that are stored of a fill: a document of a drive with 500 bins takes 9 kB, so those of 24
@@ -25,6 +25,8 @@ MOST_DOCUMENTS = 480
 
 #: fio prints a line for each failed job. More lines than this add nothing.
 MOST_MESSAGES = 1000
+#: A file as a whole, or in pieces: 12 minutes of 24 drives with a status every second are 2 GB.
+Output = bytes | Iterable[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,6 @@ class FioResult:
     error: int
     user_percent: float
     system_percent: float
-    disks: tuple[DiskUse, ...]
     #: Lines of text between the documents.
     messages: tuple[str, ...]
     parts: tuple[tuple[Interval, ...], ...] = ()
@@ -201,10 +202,6 @@ class StatusReader:
                     stored[index] = each.without_counters()
 
 
-#: A file as a whole, or in pieces: 12 minutes of 24 drives with a status every second are 2 GB.
-Output = bytes | Iterable[bytes]
-
-
 def read(output: Output, most: int | None = None) -> StatusReader:
     """Return a ``StatusReader`` that has read all of a file."""
     reader = StatusReader(most)
@@ -235,7 +232,6 @@ def _result(snapshots: Sequence[Snapshot], last: dict[str, Any], messages: Seque
         engine=ended.engine,
         user_percent=ended.user_percent,
         system_percent=ended.system_percent,
-        disks=ended.disks,
         messages=tuple(messages),
         parts=tuple(parts) if len(parts) > 1 else (),
         reports=tuple(counters.reports(snapshots)),

@@ -31,6 +31,11 @@ LONGEST = 32 << 20
 OF_JSON = ("", " ", "{", "}")
 
 Piece = dict[str, Any] | str
+#: Name that ``jobs`` gives to the first section of each of several drives; fio names the group by it.
+DRIVE = re.compile(r"drive-(\d{1,9})(?:-\w+)*", re.ASCII)
+WAYS = ("read", "write")
+#: fio's buckets end at 17 s; its counters have 64 bits.
+LARGEST_COUNT = 2**63
 
 
 class Splitter:
@@ -132,25 +137,8 @@ def _lines(text: str) -> list[str]:
     return [safe_text.line(line) for line in text.splitlines() if line.strip()]
 
 
-#: Name that ``jobs`` gives to the first section of each of several drives; fio names the group by it.
-DRIVE = re.compile(r"drive-(\d{1,9})(?:-\w+)*", re.ASCII)
-WAYS = ("read", "write")
-#: fio's buckets end at 17 s; its counters have 64 bits.
-LARGEST_COUNT = 2**63
-
-
 class OddShape(ValueError):
     """A document is not one of fio's; the sentence says what is wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiskUse:
-    """The kernel's counters of one block device during the process; members of an array are listed as well."""
-
-    name: str
-    read_ios: int
-    write_ios: int
-    busy_percent: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +153,6 @@ class Ended:
     #: Percentage of one core, mean of the jobs.
     user_percent: float
     system_percent: float
-    disks: tuple[DiskUse, ...]
 
 
 def snapshot(document: Mapping[str, object]) -> Snapshot:
@@ -187,7 +174,6 @@ def ended(document: Mapping[str, object]) -> Ended:
         engine=_engine(document, jobs),
         user_percent=sum(_number(job, "usr_cpu") for job in jobs) / len(jobs),
         system_percent=sum(_number(job, "sys_cpu") for job in jobs) / len(jobs),
-        disks=_disks(document),
     )
 
 
@@ -255,20 +241,6 @@ def _buckets(names: tuple[str, ...]) -> bytes | None:
         return packed_buckets(map(int, names))
     except ValueError:
         return None
-
-
-def _disks(document: Mapping[str, object]) -> tuple[DiskUse, ...]:
-    """Disk statistics; none for plain files on some file systems, or when a process was refused at once."""
-    disks = document.get("disk_util", [])
-    if not isinstance(disks, list) or not all(isinstance(disk, dict) for disk in disks):
-        raise OddShape("its disk statistics are malformed")
-    return tuple(
-        DiskUse(
-            safe_text.line(str(disk.get("name"))), _count(disk, "read_ios"), _count(disk, "write_ios"),
-            _number(disk, "util"),
-        )
-        for disk in disks
-    )  # fmt: skip
 
 
 def _table(record: Mapping[str, object], name: str) -> Mapping[str, object]:

@@ -18,6 +18,14 @@ from enum import Enum
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.rig.drives.topology import Drive, Node, Signature, Topology, Use, UseKind, plain_uuid
 
+#: Signatures that were found on a device.
+Content = frozenset[Signature]
+MEMBER = "linux_raid_member"
+#: Kinds in addition to those of real signatures: samples that are not blank, reads that failed, and names in
+#: configuration files (whose ``uuid`` is the file).
+DATA, UNREADABLE, NAMED = "data without a signature", "content that cannot be read", "a name"
+FOUND = frozenset({DATA, UNREADABLE, NAMED})
+
 
 class Risk(Enum):
     """What a user may consent to; the value is the option's name after ``--ssd-``."""
@@ -85,15 +93,6 @@ class MissingConsent:
     reason: str
     #: The consents that would be enough; empty if none helps, as for a drive in use.
     consents: tuple[Consent, ...] = ()
-
-
-#: Signatures that were found on a device.
-Content = frozenset[Signature]
-MEMBER = "linux_raid_member"
-#: Kinds in addition to those of real signatures: samples that are not blank, reads that failed, and names in
-#: configuration files (whose ``uuid`` is the file).
-DATA, UNREADABLE, NAMED = "data without a signature", "content that cannot be read", "a name"
-FOUND = frozenset({DATA, UNREADABLE, NAMED})
 
 
 def content(topology: Topology, kname: str) -> Content:

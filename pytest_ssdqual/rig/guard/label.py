@@ -43,6 +43,9 @@ MD_SUPERBLOCK, MD_BITMAP = "fc4e2ba9", "6269746d"
 UNUSED_LOG = "ff" * 16
 DEADLINE_S = 60.0
 
+RAW = scripts.text("read_raw.sh")
+SECTOR_BYTES = 512
+
 
 def of_drive(identity: str) -> str:
     """The owner that a drive's label names."""
@@ -111,10 +114,6 @@ def _write(machine: Machine, device: Checked, owner: str, called: str) -> None:
         raise DriveRefused(f"{called} cannot be labelled: {why}")
     if done.status:
         raise CommandFailed(f"{called} cannot be labelled as holding test data: {last_words(done)}", done)
-
-
-RAW = scripts.text("read_raw.sh")
-SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,13 @@ LONGEST_PLAN_S = 1e9
 #: The longest text that is quoted from a note.
 WORD_CHARACTERS = 120
 
+HOLDER = scripts.text("lease.sh")
+#: Polling interval while waiting for drives.
+LOOK_EVERY_S = 5.0
+#: flock failed but no process holds the lock now: another run probed at the same moment, or has just released it.
+#: Retry this many times, at this interval.
+AT_ONCE, AT_ONCE_S = 10, 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -170,14 +177,6 @@ def _read(note: str) -> tuple[str, float | None, str]:
     run = f", run {run}" if run else ""
     work = safe_text.line(str(work), WORD_CHARACTERS) if work else ""
     return safe_text.line(f"{who}, process {pid}{run}", WORD_CHARACTERS), float(planned_s) if is_number else None, work
-
-
-HOLDER = scripts.text("lease.sh")
-#: Polling interval while waiting for drives.
-LOOK_EVERY_S = 5.0
-#: flock failed but no process holds the lock now: another run probed at the same moment, or has just released it.
-#: Retry this many times, at this interval.
-AT_ONCE, AT_ONCE_S = 10, 0.3
 
 
 @dataclass(frozen=True, slots=True)

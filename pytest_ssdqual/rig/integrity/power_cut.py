@@ -26,6 +26,10 @@ from pytest_ssdqual.rig.measure.session import Setup
 PowerSwitch = Callable[[], None]
 #: Seconds until a server has booted; it may test its memory and look for disks for long.
 BOOT_S = 900.0
+#: Seconds that the first passes may take, and between two polls of them.
+PASSES_S, PAUSE_S = 120.0, 0.05
+#: Share of a batch's time after which the power is cut.
+SHARE = 0.6
 
 
 def cut(setup: Setup, switch: PowerSwitch, array: Array) -> None:
@@ -90,12 +94,6 @@ def _assemble(setup: Setup, array: Array, members: Sequence[Drive], *more: str) 
     argv += [drive.path for drive in members]
     fencing.run(setup.machine, argv, members, alone=False, deadline_s=120)
     setup.machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
-
-
-#: Seconds that the first passes may take, and between two polls of them.
-PASSES_S, PAUSE_S = 120.0, 0.05
-#: Share of a batch's time after which the power is cut.
-SHARE = 0.6
 
 
 def begin(machine: Machine, target: JobTarget, history: int, overwritten: Stretch) -> int:

@@ -31,6 +31,8 @@ from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.integrity.target import IntegrityTarget, TargetLayout
 from pytest_ssdqual.rig.machine.machine import RigError
 
+StepObserver = Callable[[str], None]
+
 
 @dataclass(slots=True)
 class IntegrityOutcome:
@@ -54,9 +56,6 @@ class IntegrityOutcome:
 
 class ImpossibleStep(RigError):
     """The sequence contains a step that is not possible on this target."""
-
-
-StepObserver = Callable[[str], None]
 
 
 def run_steps(

@@ -64,6 +64,8 @@ PREFIX = "ssdqual-ssh-"
 ATTEMPT_S = 20.0
 MASTER = scripts.text("ssh_master.sh")
 
+__all__ = ["MachineLost", "SshTarget", "Unreachable", "connect"]
+
 
 @dataclass(frozen=True, slots=True)
 class SshTarget:
@@ -239,6 +241,3 @@ class _Master:
         with contextlib.suppress(OSError):
             return (self._dir / "stderr").read_text("utf-8", "backslashreplace")
         return ""
-
-
-__all__ = ["MachineLost", "SshTarget", "Unreachable", "connect"]

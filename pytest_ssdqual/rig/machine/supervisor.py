@@ -50,6 +50,16 @@ TOLD_BYTES = 4 << 20
 KEEPER = scripts.text("keeper.sh")
 START, ATTACH = map(scripts.text, ("keeper_start.sh", "keeper_attach.sh"))
 WILL = scripts.text("will.sh")
+#: Seconds between two heartbeats.
+HEARTBEAT_S = 15
+#: Seconds without a heartbeat after which a process is ended to which no other connection can attach.
+SILENCE_S = 60
+#: Limits of a line of an attachment, and of its standard error: another machine writes them.
+LONGEST_LINE_BYTES, WORDS_BYTES = 1 << 16, 1 << 20
+#: Seconds that an attachment to work that must finish may take to end.
+LEAVE_S = 5.0
+#: Failed attachments in a row, although the machine answers, after which the process is given up.
+ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +117,6 @@ class Keeper:
     @property
     def _manner(self) -> list[str]:
         return ["wait" if self.survives else "end", "first" if self.announces else "", str(TOLD_BYTES)]
-
-
-#: Seconds between two heartbeats.
-HEARTBEAT_S = 15
-#: Seconds without a heartbeat after which a process is ended to which no other connection can attach.
-SILENCE_S = 60
-#: Limits of a line of an attachment, and of its standard error: another machine writes them.
-LONGEST_LINE_BYTES, WORDS_BYTES = 1 << 16, 1 << 20
-#: Seconds that an attachment to work that must finish may take to end.
-LEAVE_S = 5.0
-#: Failed attachments in a row, although the machine answers, after which the process is given up.
-ATTEMPTS = 3
 
 
 class SupervisorLine(Protocol):

@@ -40,6 +40,8 @@ ERASE, USED_NUMBERS, REMOVE_EMPTY = map(
 NUMBERS = (*range(100, 127), *range(99, 19, -1))
 #: ``Array.consistency`` of an array that was assembled of conditioned drives: its parity or copies are not right.
 ASSUMED = "assumed"
+#: A path as ``free_path`` gives it.
+OWN_PATH = re.compile(r"/dev/md\d{1,3}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,10 +313,6 @@ def data_offset(machine: Machine, array: Array) -> int | None:
     if len(offsets) != 1 or not (sectors := offsets.pop()).isdecimal() or int(sectors) % 2:  # mdadm's unit is KiB
         return None
     return int(sectors) * 512
-
-
-#: A path as ``free_path`` gives it.
-OWN_PATH = re.compile(r"/dev/md\d{1,3}", re.ASCII)
 
 
 def free_path(machine: Machine) -> str:

@@ -15,6 +15,8 @@ SPEED = re.compile(r"(\d{1,18}) \((system|local)\)", re.ASCII)
 #: sysfs: "1234 / 5678" sectors, or "none".
 DONE = re.compile(r"(\d{1,18}) */ *(\d{1,18})", re.ASCII)
 SPEEDS = ("sync_speed_min", "sync_speed_max")
+#: md's default of ``sync_speed_max``, bytes per second (Documentation/admin-guide/md.rst).
+USUAL_MOST_BYTES_PER_S = 200_000 * 1024
 
 
 def _attribute(kname: str, name: str) -> str:
@@ -43,10 +45,6 @@ def speeds(machine: Machine, kname: str, rule: RebuildRule) -> Iterator[Mapping[
         with suppress(RigError):  # if the machine is lost, another error reports it
             for name in changed:
                 machine.run(["tee", _attribute(kname, name)], stdin=_setting(before[name]).encode(), repeatable=True)
-
-
-#: md's default of ``sync_speed_max``, bytes per second (Documentation/admin-guide/md.rst).
-USUAL_MOST_BYTES_PER_S = 200_000 * 1024
 
 
 def limit_bytes_per_s(text: str) -> int:

@@ -38,6 +38,15 @@ MISMATCH = re.compile(
 )
 ELSEWHERE = re.compile(r"bad header offset (\d+), wanted")
 
+MIB = 1 << 20
+#: Share of an array that holds the pattern, and its upper limit.
+SHARE, MOST_BYTES = 0.01, 1 << 30
+#: Assumed minimum rate of the pattern's I/O.
+SLOWEST_BYTES_PER_S = 1_000_000
+#: Fewest stripes that md keeps in its cache (raid5.c, raid5_set_cache_size: more than 16).
+FEWEST_STRIPES = "17"
+EMPTY_CACHE = scripts.text("empty_stripe_cache.sh")
+
 
 def write_pattern(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
     """Job that writes the pattern of ``seed`` (0 … ``SEEDS`` - 1) over a range of whole blocks; nothing is read.
@@ -112,16 +121,6 @@ def _differs(data: output.Output) -> bool:
         return output.parse(data).error == errno.EILSEQ
     except InvalidMeasurement:
         return False
-
-
-MIB = 1 << 20
-#: Share of an array that holds the pattern, and its upper limit.
-SHARE, MOST_BYTES = 0.01, 1 << 30
-#: Assumed minimum rate of the pattern's I/O.
-SLOWEST_BYTES_PER_S = 1_000_000
-#: Fewest stripes that md keeps in its cache (raid5.c, raid5_set_cache_size: more than 16).
-FEWEST_STRIPES = "17"
-EMPTY_CACHE = scripts.text("empty_stripe_cache.sh")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from functools import partial
 from typing import NoReturn
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import Fill
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
 from pytest_ssdqual.rig.drives.survey import Drive, survey
@@ -132,7 +131,7 @@ def assemble(setup: Setup, bare: Array, geometry: Geometry) -> Array:
     array = create(setup, geometry, members, setup.protocol.array, zeroed=True, of_drives=of_drives)
     try:
         array = replace(array, consistency=ASSUMED if geometry.level in mdadm.REDUNDANT else array.consistency)
-        _note_created(setup, array, Fill.of(setup.protocol), purge={}, of_drives=of_drives)
+        _note_created(setup, array, setup.protocol.fill, purge={}, of_drives=of_drives)
     except BaseException as error:
         undo_after(error, partial(stop, setup, array))
         raise

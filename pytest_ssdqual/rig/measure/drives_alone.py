@@ -27,7 +27,7 @@ def measure(setup: Setup, array: Array, workload: Workload) -> DrivesAlone:
     if workload.writes or not array.geometry.is_side_by_side:
         raise ValueError(f"{workload} on {array.geometry} does not leave the drives as they are")
     protocol, found = setup.protocol, []
-    window = ProcessWindow(protocol.ramp_s, protocol.window_s, protocol.steady.window)
+    window = ProcessWindow(protocol.measure.ramp_s, protocol.measure.window_s, protocol.steady.window)
     for drive in array.members:
         setup.progress(f"{drive.serial} alone: {workload}", window.ramp_s + window.window_s)
         one = replace(array, geometry=ONE, path=drive.path, members=(drive,), size_bytes=drive.size_bytes)

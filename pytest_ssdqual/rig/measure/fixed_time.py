@@ -98,7 +98,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         is_heat_promised=setup.promises_heat(array.geometry, workload),
         part_reports=part_reports,
     )
-    environment.note(setup, measured_run, kind)
+    environment.note(setup.logbook, measured_run, kind)
     return measured_run
 
 
@@ -206,7 +206,7 @@ def measure(setup: Setup, array: Array, workload: Workload, kind: str = "measure
     ``tail``: a percentile of the tail is requested, which needs a longer window. For ``kind`` see ``record_measured``.
     """
     window_s = setup.protocol.window_of(tail=tail)
-    runs = tuple(_settled_run(setup, array, workload, window_s) for _ in range(setup.protocol.repeats))
+    runs = tuple(_settled_run(setup, array, workload, window_s) for _ in range(setup.protocol.measure.repeats))
     return record_measured(setup, Measured(runs), kind)
 
 
@@ -227,11 +227,11 @@ def record_measured(setup: Setup, measured: Measured, kind: str = "measured") ->
 def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float) -> Run:
     """Return one valid run with a steady window, or raise the fault of the last attempt."""
     protocol, fault, of_drives = setup.protocol, "", dict[str, str]()
-    window = ProcessWindow(protocol.ramp_s, window_s, protocol.steady.window)
-    for _ in range(protocol.attempts):
-        setup.progress(f"{array.geometry}: {workload}", protocol.ramp_s + window.window_s)
+    window = ProcessWindow(protocol.measure.ramp_s, window_s, protocol.steady.window)
+    for _ in range(protocol.measure.attempts):
+        setup.progress(f"{array.geometry}: {workload}", protocol.measure.ramp_s + window.window_s)
         round_s = window.window_s / window.rounds
-        live_stats.expect(setup.live, Course(0, window.rounds, round_s, protocol.ramp_s, exact=True))
+        live_stats.expect(setup.live, Course(0, window.rounds, round_s, protocol.measure.ramp_s, exact=True))
         try:
             measured_run = run(setup, array, workload, "run", window)
         except Disturbed as disturbed:
@@ -253,7 +253,7 @@ def _settled_run(setup: Setup, array: Array, workload: Workload, window_s: float
             return measured_run.condensed()
         fault, of_drives = _fault(measured_run, state, objections, protocol.steady)
         window = replace(window, window_s=min(MOST_GROWTH * window_s, window.window_s * growth(measured_run)))
-    times = f"{protocol.attempts} attempts" if protocol.attempts > 1 else "one attempt"
+    times = f"{protocol.measure.attempts} attempts" if protocol.measure.attempts > 1 else "one attempt"
     raise of_some_drives(f"{workload} on {array.geometry} {fault} (after {times})", of_drives, array)
 
 

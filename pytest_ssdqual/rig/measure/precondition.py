@@ -53,12 +53,14 @@ def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned 
     drives side by side, those that do not are left out of this pattern.
     """
     protocol = setup.protocol
-    if not protocol.precondition_s:
+    if not protocol.precondition.step_s:
         return None
     writes = conditioning(workload)
     subject = array.geometry, workload.pattern
     setup.failures.undecided.pop(subject, None)
-    course: _Course = ByVolume(setup, array, writes) if protocol.drift_percent else InRounds(setup, array, writes)
+    course: _Course = (
+        ByVolume(setup, array, writes) if protocol.precondition.drift_percent else InRounds(setup, array, writes)
+    )
     course.write()
     unsettled = course.unsettled()
     rates = course.rates() if array.geometry.is_side_by_side else {}
@@ -150,12 +152,12 @@ class ByVolume:
 
     def __post_init__(self) -> None:
         protocol = self.setup.protocol
-        least = least_capacities(protocol.precondition_capacities, self.writes)
-        limit = protocol.precondition_limit_capacities
+        least = least_capacities(protocol.precondition.capacities, self.writes)
+        limit = protocol.precondition.limit_capacities
         most = max(limit, least) if limit else math.inf
         step = RANDOM_STEP if self.writes.is_random else SEQUENTIAL_STEP
         self.targets = {
-            name: Settling(WrittenSeries(target.size_bytes), least, most, protocol.drift_percent, step)
+            name: Settling(WrittenSeries(target.size_bytes), least, most, protocol.precondition.drift_percent, step)
             for name, target in zip(_names(self.array), self.array.targets, strict=True)
         }
 
@@ -213,7 +215,7 @@ class ByVolume:
         live_stats.send_steadiness(self.setup.live, not unsettled, sentence, sentence)
 
     def _is_over(self) -> bool:
-        is_late = self.seconds >= self.setup.protocol.precondition_limit_s
+        is_late = self.seconds >= self.setup.protocol.precondition.limit_s
         return is_late or all(each.is_over for each in self.targets.values())
 
     def _window(self) -> ProcessWindow:
@@ -221,9 +223,9 @@ class ByVolume:
         every = list(self.targets.values())
         smallest = min(each.series.capacity_bytes for each in every)
         every_s = max(1, round(smallest / (REPORTS * USUAL_BYTES_PER_S)))
-        longest_s = self.setup.protocol.precondition_s
+        longest_s = self.setup.protocol.precondition.step_s
         if not self.writes.is_random:
-            longest_s = max(longest_s, self.setup.protocol.precondition_limit_s - self.seconds)
+            longest_s = max(longest_s, self.setup.protocol.precondition.limit_s - self.seconds)
         if not self.raws:
             volume = int(every[0].step * smallest) * len(every)
             return ProcessWindow(0.0, longest_s, 1, every_s, volume)
@@ -259,7 +261,7 @@ class InRounds:
 
     def write(self) -> None:
         setup, protocol = self.setup, self.setup.protocol
-        step_s, count = protocol.precondition_s, max(1, round(protocol.precondition_s / protocol.round_s))
+        step_s, count = protocol.precondition.step_s, max(1, round(protocol.precondition.step_s / protocol.round_s))
         # Two hours of conditioning do not need a histogram of every second; a few points per round suffice.
         window = ProcessWindow(0.0, step_s, count, max(1, int(protocol.round_s / 12)))
         run = partial(fixed_time.run, setup, self.array, self.writes, "precondition", window)
@@ -294,7 +296,7 @@ class InRounds:
 
     @property
     def _least_bytes(self) -> int:
-        return int(self.setup.protocol.precondition_capacities * self.array.size_bytes)
+        return int(self.setup.protocol.precondition.capacities * self.array.size_bytes)
 
     def _states(self) -> Sequence[SteadyState]:
         rule = self.setup.protocol.steady
@@ -314,12 +316,12 @@ class InRounds:
         state = self.state()
         live_stats.send_state(self.setup.live, state)
         is_steady = state.reached and self._bytes_written >= self._least_bytes
-        return is_steady or self.seconds >= protocol.precondition_limit_s
+        return is_steady or self.seconds >= protocol.precondition.limit_s
 
     def _position(self, window: ProcessWindow) -> Course:
         """Return the rounds until the limit; a step that exceeds the limit extends it."""
         before = len(self.rounds[0])
-        steps = max(1, math.ceil(self.setup.protocol.precondition_limit_s / window.window_s))
+        steps = max(1, math.ceil(self.setup.protocol.precondition.limit_s / window.window_s))
         most = max(steps * window.rounds, before + window.rounds)
         return Course(before, most, window.window_s / window.rounds)
 

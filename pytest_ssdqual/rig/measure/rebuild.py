@@ -133,7 +133,7 @@ def _under_load(
     def work() -> FinishedProcess:
         with process.start(setup.machine, job) as running:
             started = time.monotonic()
-            time.sleep(setup.protocol.ramp_s)
+            time.sleep(setup.protocol.measure.ramp_s)
             _require_running(running, job, array)
             setup.held.require(added)
             _note_given_back(setup, array)
@@ -154,13 +154,13 @@ def _under_load(
     setup.require_caches(array)
     seen = environment.between(array, before, after, workload, result, stripes)
     run = replace(run, seen=seen, is_heat_promised=setup.promises_heat(array.geometry, workload))
-    environment.note(setup, run, "rebuild")
+    environment.note(setup.logbook, run, "rebuild")
     return run, timing
 
 
 def _load(setup: Setup, array: Array, workload: Workload, every_s: int) -> Job:
     """Job that runs for longer than the rebuild may take; it is ended when the rebuild is over."""
-    seconds = setup.protocol.ramp_s + setup.protocol.rebuild.limit_s + START_S + process.OVERHEAD_S
+    seconds = setup.protocol.measure.ramp_s + setup.protocol.rebuild.limit_s + START_S + process.OVERHEAD_S
     try:
         width, load = array.geometry.width, setup.load.of(array)
         return jobs.measurement(workload, array.targets, width, seconds, every_s, load=load)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 from typing import Protocol as Interface
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -18,11 +17,14 @@ from pytest_ssdqual.rig.guard.cache_changes import WriteCaches
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading
 from pytest_ssdqual.rig.observe.live_stats import Live
 from pytest_ssdqual.rig.observe.open_files import Users
 
-if TYPE_CHECKING:
-    from pytest_ssdqual.rig.observe.environment import EnvironmentReading
+#: Is called with the current step and its estimated seconds.
+Progress = Callable[[str, float], None]
+#: Is called with the result of a look, and the seconds by which the measurement exceeds its plan.
+Looked = Callable[[str], None]
 
 
 class Logbook(Interface):
@@ -35,12 +37,6 @@ class Logbook(Interface):
     def keep(self, name: str, data: bytes) -> str:
         """Store raw evidence under ``name``; return its name in the run folder."""
         ...
-
-
-#: Is called with the current step and its estimated seconds.
-Progress = Callable[[str, float], None]
-#: Is called with the result of a look, and the seconds by which the measurement exceeds its plan.
-Looked = Callable[[str], None]
 
 
 class BudgetSpent(RigError):

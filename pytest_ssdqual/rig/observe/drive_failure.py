@@ -71,7 +71,7 @@ def attributed(
         since = before or setup.readings.of(array)
         kernel = _kernel(setup, array, since)
         if before is not None:
-            environment.note_failed(setup, array, workload, kind, "".join(raw), error, kernel)
+            environment.note_failed(setup.logbook, array, workload, kind, "".join(raw), error, kernel)
         if isinstance(error, Disturbed):  # no fault of a device; the next attempt decides
             raise
         found = _attribution(setup, array, since, error, kernel)

@@ -30,12 +30,12 @@ from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import own_activity, temperature
+from pytest_ssdqual.rig.drives.failed import EventLog
 from pytest_ssdqual.rig.drives.temperature import Warmth
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import host_load, kernel_log, open_files, placement, repaired
 from pytest_ssdqual.rig.observe.device_counters import Counted, counted, most_requests, queue, traffic_between, whole
 from pytest_ssdqual.rig.observe.host_load import HostCounters
@@ -47,6 +47,12 @@ UPTIME = re.compile(r"\d{1,12}(?:\.\d+)?", re.ASCII)
 LINK = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
 #: Resolution of the uptime.
 TICK_S = 0.01
+#: Deadline of a reading: the kernel gives an admin command of NVMe a minute before it resets the drive.
+LOOK_S = 150.0
+
+SCRIPT = "".join(
+    (kernel_log.SCRIPT, scripts.text("placement.sh"), open_files.FUNCTIONS, scripts.text("environment.sh"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +191,6 @@ def _pcie_link(files: Mapping[str, str]) -> DriveLink | None:
     return min(links, key=lambda link: link.share, default=None)
 
 
-#: Deadline of a reading: the kernel gives an admin command of NVMe a minute before it resets the drive.
-LOOK_S = 150.0
-
-SCRIPT = "".join(
-    (kernel_log.SCRIPT, scripts.text("placement.sh"), open_files.FUNCTIONS, scripts.text("environment.sh"))
-)
-
-
 class When(StrEnum):
     BEFORE = "before"
     AFTER = "after"
@@ -275,13 +273,13 @@ def between(
     )
 
 
-def note(setup: Setup, run: Run, kind: str) -> None:
+def note(log: EventLog, run: Run, kind: str) -> None:
     """Record the environment of a process and the objections that follow from it, whether it is judged or not."""
     if run.seen is None:
         return
     found_checks = checks.of_environment(run)
     worst = checks.worst(found_checks)
-    setup.logbook.note(
+    log.note(
         "environment",
         geometry=str(run.geometry),
         workload=str(run.workload),
@@ -295,10 +293,10 @@ def note(setup: Setup, run: Run, kind: str) -> None:
 
 
 def note_failed(
-    setup: Setup, array: Array, workload: str, kind: str, raw: str, error: RigError, kernel: KernelLog | None
+    log: EventLog, array: Array, workload: str, kind: str, raw: str, error: RigError, kernel: KernelLog | None
 ) -> None:
     """Record the kernel's messages during a process that ended with an error; it has no checks."""
-    setup.logbook.note(
+    log.note(
         "environment",
         geometry=str(array.geometry),
         workload=workload,

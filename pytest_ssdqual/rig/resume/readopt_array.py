@@ -93,8 +93,8 @@ def confirm(setup: Setup, array: Array, conditioned: Conditioned) -> Conditioned
 def _in_one_window(setup: Setup, array: Array, conditioned: Conditioned) -> Conditioned | None:
     """Confirm by the steady-state rule of the protocol, and the rate within its range."""
     protocol, rule, writes = setup.protocol, setup.protocol.steady, conditioned.writes
-    window = ProcessWindow(protocol.ramp_s, protocol.window_s, rule.window)
-    setup.progress(f"{array.geometry}: confirm with {writes}", protocol.ramp_s + protocol.window_s)
+    window = ProcessWindow(protocol.measure.ramp_s, protocol.measure.window_s, rule.window)
+    setup.progress(f"{array.geometry}: confirm with {writes}", protocol.measure.ramp_s + protocol.measure.window_s)
     run = fixed_time.prepared(setup, array, lambda: fixed_time.run(setup, array, writes, "refresh", window))
     states = [steady_state.judge(member.round_iops(), rule) for member in run.of_members()]
     now = steady_state.least(states)

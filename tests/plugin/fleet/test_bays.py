@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ssdqual.plugin.bay.bay import OpenedBay, open_bay
-from pytest_ssdqual.plugin.session import start
+from pytest_ssdqual.plugin.session import bay_start
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import checksums
 from pytest_ssdqual.rig.guard import shared_paths
@@ -185,7 +185,7 @@ def test_a_machine_that_cannot_be_examined_is_the_reason_of_its_own_bay(
             raise RigError("dut2 answers nothing")
         return open_bay(settings, *args)
 
-    monkeypatch.setattr(start, "open_bay", opened)
+    monkeypatch.setattr(bay_start, "open_bay", opened)
     assert inner.refused(*TWO, promises, QUICK, "-n", "2").startswith("dut2: dut2 answers nothing")
     reasons = [records(inner, bay, "run_refused")[0]["reasons"] for bay in ("dut1", "dut2")]
     assert reasons == ["another bay of the run was refused", "dut2 answers nothing"]

@@ -14,8 +14,8 @@ import pytest
 from support.fakes.warm_python import REAL
 from support.lab.rehearsed import STEP_DEADLINE_S, await_that, foreign_environment
 
+from pytest_ssdqual.plugin.session.bay_start import BayStart
 from pytest_ssdqual.plugin.session.recorder import Recorder
-from pytest_ssdqual.plugin.session.start import BayStart
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_summary.run_view import RunView
 

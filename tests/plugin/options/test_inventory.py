@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from pytest_ssdqual.plugin.options import ansible, inventory
+from pytest_ssdqual.plugin.options.bay_table import BayTable
 from pytest_ssdqual.plugin.options.device_address import Devices
-from pytest_ssdqual.plugin.options.inventory import BayRequest, BayTable, asked, count, kind_of, load, select
+from pytest_ssdqual.plugin.options.inventory import BayRequest, asked, count, kind_of, load, select
 from pytest_ssdqual.plugin.options.settings import NEED_DEVICES, Settings, active
 from pytest_ssdqual.plugin.options.smart_type import SmartType
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.plugin.bay.bay import Bay
-from pytest_ssdqual.plugin.options import settings
-from pytest_ssdqual.plugin.options.device_address import LAB_DRIVES, NAME, bay_names, pools
-from pytest_ssdqual.plugin.options.settings import Devices, parse_devices
+from pytest_ssdqual.plugin.options import values
+from pytest_ssdqual.plugin.options.device_address import LAB_DRIVES, NAME, Devices, bay_names, parse_devices, pools
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.rig.machine.ssh import SshTarget
 
@@ -68,7 +67,7 @@ def test_how_long_to_wait_is_a_duration(inner: Inner) -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0.0), ("90 s", 90.0), ("1 min", 60.0)])
 def test_the_bay_carries_it_to_every_worker(text: str, seconds: float) -> None:
-    target = SshTarget("dut7", patience_s=settings._reconnect(text))
+    target = SshTarget("dut7", patience_s=values.reconnect_s(text))
     assert from_plain(Bay, json.loads(json.dumps(plain(Bay(target, ()))))).target == target
     assert target.patience_s == seconds
 

@@ -16,7 +16,7 @@ from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec
-from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, PreconditionRule, VisitRule
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import Build, CampaignStep, StepKind
@@ -26,7 +26,12 @@ HOUR, GB = 3600.0, 10**9
 SHEET = spec.load("intel-dc-s3500-800gb")
 RULE = VisitRule(cells=(2, 2, 3), cell_s=60.0, ramp_s=5.0, refresh_s=0.0)
 #: Hardly any conditioning.
-OURS = replace(protocol.load("acceptance"), precondition_s=0.0, fill_passes=0, visits=RULE)
+OURS = replace(
+    protocol.load("acceptance"),
+    precondition=PreconditionRule(0.0, 48 * HOUR, capacities=1, limit_capacities=6, drift_percent=1, of="drives"),
+    fill=Fill(0, "128k"),
+    visits=RULE,
+)
 READS = Workload("randread", "4k", 8)
 ARRAYS = {width: Geometry.parse(f"raid5x{width}") for width in (3, 4, 5)}
 BARE = Geometry.parse("drivex5")
@@ -110,7 +115,7 @@ def test_the_least_budget_measures_something_and_less_nothing() -> None:
 
 
 def test_a_plan_of_fixed_times_is_fitted_too() -> None:
-    intel = replace(protocol.load("intel"), precondition_s=0.0, fill_passes=0)
+    intel = replace(protocol.load("intel"), precondition=PreconditionRule(0.0, 0.0), fill=Fill(0, "128k"))
     steps = order.in_order(DEEP.values())
     each_s = 20 + 2 * (720 + 3.5)
     assert set(picking.fit(2 * each_s + 1, steps, prices(intel)).left_out) == {DEEP[4]}
@@ -169,7 +174,7 @@ def test_a_step_that_would_end_late_is_not_begun() -> None:
 
 
 def build() -> Build:
-    return Build(ARRAYS[3], protocol.Fill(1, "128k"))
+    return Build(ARRAYS[3], Fill(1, "128k"))
 
 
 def test_what_is_left_out_is_not_measured_for_another_test() -> None:

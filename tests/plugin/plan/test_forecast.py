@@ -13,7 +13,7 @@ from pytest_ssdqual.plugin.plan.order import Steps
 from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec import protocol, spec
-from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule, VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import PreconditionRule, RebuildRule, VisitRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.terminal.plan import PlannedArray, PrintedPlan
@@ -51,11 +51,11 @@ def test_figures_of_the_plan_are_the_protocols_and_the_data_sheets() -> None:
     (array,) = found.arrays
     rate = sheet.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S
     fill_s = step_prices.BUILD_S + 480e9 / rate
-    assert array.condition_s == pytest.approx(fill_s + intel.precondition_s)
+    assert array.condition_s == pytest.approx(fill_s + intel.precondition.step_s)
     once_s = 2 * 2 * (720 + step_prices.OVERHEAD_S)
     assert array.measure_s == once_s
     # Conditioning until it is given up, and each window again.
-    assert array.at_most_s == pytest.approx(fill_s + intel.precondition_limit_s + 2 * once_s)
+    assert array.at_most_s == pytest.approx(fill_s + intel.precondition.limit_s + 2 * once_s)
     assert array.bytes_written >= 4 * 480e9  # a fill writes all members, parity too
     assert found.endurance_bytes == sheet.endurance_bytes
 
@@ -85,7 +85,7 @@ def test_writes_cost_their_copies_and_their_parity(geometry: Geometry) -> None:
         RaidLevel.RAID6: 3,
         RaidLevel.RAID10: 2,
     }
-    seconds = quick.repeats * (quick.ramp_s + quick.window_s)
+    seconds = quick.measure.repeats * (quick.measure.ramp_s + quick.measure.window_s)
     assert both - reads == pytest.approx(iops * 4096 * seconds * copies[geometry.level], abs=2)
 
 
@@ -94,9 +94,11 @@ def test_tails_are_planned_with_their_own_windows() -> None:
     bare, tails = spec.default(), frozenset({READS})
     (plain,) = forecast.predict(planned({geometry: [READS, WRITES]}), quick, bare, 4, 1).arrays
     (longer,) = forecast.predict(planned({geometry: [READS, WRITES]}), quick, bare, 4, 1, tails).arrays
-    assert quick.tail_window_s
-    assert longer.measure_s - plain.measure_s == quick.tail_window_s - quick.window_s
-    assert longer.at_most_s - plain.at_most_s == quick.attempts * (quick.tail_window_s - quick.window_s)
+    assert quick.measure.tail_window_s
+    assert longer.measure_s - plain.measure_s == quick.measure.tail_window_s - quick.measure.window_s
+    assert longer.at_most_s - plain.at_most_s == quick.measure.attempts * (
+        quick.measure.tail_window_s - quick.measure.window_s
+    )
 
 
 RULE = VisitRule(cells=(2, 2, 3), cell_s=60.0, ramp_s=5.0, refresh_s=180.0)
@@ -117,14 +119,14 @@ def test_drives_that_arrays_share_are_filled_and_conditioned_once() -> None:
     rate = SHEET.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S
     writes = SHEET.expected_iops(Geometry(RaidLevel.DRIVE, 4), WRITES)
     assert writes
-    step_s, capacity_s = OURS.precondition_s, 480e9 / (writes * 4096)
+    step_s, capacity_s = OURS.precondition.step_s, 480e9 / (writes * 4096)
     drives = found["drivex4 conditioning"]
     filled_s = step_prices.BUILD_S + 480e9 / rate
     conditioned_s = step_s * math.ceil(capacity_s / step_s)
     # The drives of the widest array have just been written to; those of the next one have not.
     refreshed_s = 180 + step_prices.OVERHEAD_S
     assert drives.condition_s == pytest.approx(filled_s + conditioned_s + refreshed_s)
-    most_s = step_s * math.ceil(OURS.precondition_limit_capacities * capacity_s / step_s)
+    most_s = step_s * math.ceil(OURS.precondition.limit_capacities * capacity_s / step_s)
     assert drives.at_most_s == pytest.approx(filled_s + most_s + refreshed_s)
 
 
@@ -280,7 +282,7 @@ def test_the_plan_warns_of_steps_longer_than_the_protocol_allows() -> None:
     assert not forecast.predict(steps, usual, sheet, 6, 10_000 * GB).too_short
     (warning,) = forecast.predict(steps, usual, sheet, 6, 30_000 * GB).too_short
     assert "rebuilds will end in errors: 30 TB of a member take 41.7 h" in warning
-    volume = replace(protocol.load("quick"), precondition_capacities=1.0, precondition_limit_s=3600.0)
+    volume = replace(protocol.load("quick"), precondition=PreconditionRule(6.0, 3600.0, capacities=1.0))
     (slow,) = forecast.predict(planned({geometry.healthy: [WRITES]}), volume, sheet, 6, 100 * GB).too_short
     assert "is expected to end in errors: 1 × the capacity of raid6x6" in slow
 
@@ -311,10 +313,10 @@ def test_a_protocol_that_wants_volumes_written_conditions_for_longer() -> None:
     assert rate
     fill_s = 480 * GB / (sheet.product.sequential_write_bytes_per_s or step_prices.FILL_BYTES_PER_S)
     steps_s = row.condition_s - step_prices.BUILD_S - fill_s
-    least_s = stec.precondition_capacities * 4 * 480 * GB / rate
-    assert least_s <= steps_s < least_s + stec.precondition_s
+    least_s = stec.precondition.capacities * 4 * 480 * GB / rate
+    assert least_s <= steps_s < least_s + stec.precondition.step_s
     assert row.at_most_s - row.seconds == pytest.approx(
-        stec.precondition_limit_s - steps_s + (stec.attempts - 1) * row.measure_s
+        stec.precondition.limit_s - steps_s + (stec.measure.attempts - 1) * row.measure_s
     )
 
 

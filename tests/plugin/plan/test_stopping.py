@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import protocol, spec
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule, VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, VerdictRule, VisitRule
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats import group_sequential
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -43,9 +43,14 @@ SPEC = (
     + promise(claim="mean_latency", relative_to="randread_4k_qd4", at_most="110 %")
 )
 PROTOCOL = Protocol(
-    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=0,
-    window_s=60, repeats=1, attempts=2, verdict=VerdictRule(0.95, 1.0), visits=VisitRule(),
-)  # fmt: skip
+    "test",
+    acceptance=True,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(0, 60, 1, 2),
+    verdict=VerdictRule(0.95, 1.0),
+    visits=VisitRule(),
+)
 
 
 def sheet(tmp_path: Path, iops: int = 500, p99: str = "1 s") -> Spec:

@@ -18,7 +18,6 @@ from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.compare.baseline import Baseline
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -171,16 +170,6 @@ def test_slower_drives_break_the_promise_each_against_itself(bench: Inner, monke
     (after,) = set(folders(bench)) - {before}
     of_drives = next(each for each in lines(after, "verdict") if each["geometries"] == ["drivex4"])
     assert [each["outcome"] for each in of_drives["members"]] == ["pass", "pass", "fail", "pass"]
-
-
-def test_a_forecast_takes_the_recorded_rates_of_arrays_and_of_each_drive(bench: Inner) -> None:
-    run(bench, "-k", "test_one or test_drives")
-    (folder,) = folders(bench)
-    reads, noted = Workload("randread", "4k", 8), {each["geometry"]: each["iops"] for each in lines(folder, "measured")}
-    found = Baseline.read(folder)
-    assert found.noted_iops(Geometry.parse("raid5x3"), reads) == noted["raid5x3"]
-    assert found.noted_iops(Geometry.parse("drivex4"), reads) == noted["drivex4"] / 4
-    assert found.noted_iops(Geometry.parse("raid5x4"), reads) is None
 
 
 def test_what_the_baseline_has_not_measured_is_skipped(bench: Inner) -> None:

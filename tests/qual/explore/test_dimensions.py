@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.explore import dimensions as spaces
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
 from pytest_ssdqual.qual.spec import protocol as protocols
-from pytest_ssdqual.qual.spec.protocol_rules import ExploreRule
+from pytest_ssdqual.qual.spec.protocol_rules import ExploreRule, MeasureRule
 from pytest_ssdqual.qual.workload.workload import Workload
 
 RANDOM, SEQUENTIAL = Space.of(Workload("randread", "4k", 1)), Space.of(Workload("read", "128k", 1))
@@ -118,13 +118,13 @@ def test_a_budget_is_of_time_and_of_workloads(spent_s: float, searched: int, nex
 def test_a_fixed_protocol_probes_for_a_minute_once() -> None:
     intel = protocols.load("intel")
     probing = spaces.probing(intel)
-    assert (intel.window_s, intel.repeats) == (600, 2)
-    assert (probing.window_s, probing.repeats, probing.attempts, probing.ramp_s) == (60, 1, 1, 120)
+    assert (intel.measure.window_s, intel.measure.repeats) == (600, 2)
+    assert probing.measure == MeasureRule(120, 60, 1, 1)
     assert spaces.probe_s(probing) == 180
-    assert spaces.longer(probing).window_s == 300
+    assert spaces.longer(probing).measure.window_s == 300
     said = replace(intel, explore=ExploreRule(measurement_s=30))
-    assert spaces.probing(said).window_s == 30
-    assert spaces.probing(protocols.load("quick")).window_s == 5
+    assert spaces.probing(said).measure.window_s == 30
+    assert spaces.probing(protocols.load("quick")).measure.window_s == 5
 
 
 def test_a_probe_of_a_protocol_with_visits_is_one_window_of_a_cell() -> None:
@@ -132,6 +132,6 @@ def test_a_probe_of_a_protocol_with_visits_is_one_window_of_a_cell() -> None:
     probing = spaces.probing(protocol)
     assert protocol.visits is not None
     assert probing.visits is None
-    assert (probing.window_s, probing.repeats, probing.attempts) == (protocol.visits.cell_s, 1, 1)
+    assert probing.measure == replace(protocol.measure, window_s=protocol.visits.cell_s, repeats=1, attempts=1)
     said = replace(protocol, explore=ExploreRule(measurement_s=30))
-    assert spaces.probing(said).window_s == 30
+    assert spaces.probing(said).measure.window_s == 30

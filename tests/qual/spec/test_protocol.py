@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ from pytest_ssdqual.qual.spec.protocol import ProtocolError
 from pytest_ssdqual.qual.spec.protocol_rules import (
     ArraySettings,
     ExploreRule,
+    Fill,
     IntegrityRule,
+    MeasureRule,
+    PreconditionRule,
     SteadyRule,
     VerdictRule,
     VisitRule,
@@ -45,7 +49,13 @@ def require_refused(tmp_path: Path, text: str, sentence: str) -> None:
 
 def test_a_file_becomes_seconds(tmp_path: Path) -> None:
     ours = load(tmp_path, GOOD)
-    assert ours == protocol.Protocol("ours", True, 2, "128k", 60, 1500, 5, 300, 3, 1)
+    assert ours == protocol.Protocol(
+        "ours",
+        acceptance=True,
+        fill=Fill(2, "128k"),
+        precondition=PreconditionRule(60, 1500),
+        measure=MeasureRule(5, 300, 3, 1),
+    )
     assert (ours.purge, ours.steady, ours.array) == ("format", SteadyRule(), ArraySettings())
     assert ours.round_s == 60
 
@@ -124,10 +134,15 @@ def test_what_is_shipped() -> None:
     )  # fmt: skip
     quick, intel = protocol.load("quick"), protocol.load("intel")
     assert not quick.acceptance
-    assert (quick.ramp_s, quick.window_s, quick.round_s, quick.repeats) == (1, 5, 1, 1)
+    assert (quick.measure.ramp_s, quick.measure.window_s, quick.round_s, quick.measure.repeats) == (1, 5, 1, 1)
     assert intel.acceptance
     # 12 minutes, the last 10 of which count, after two hours of writes, twice.
-    assert (intel.ramp_s, intel.window_s, intel.precondition_s, intel.repeats) == (120, 600, 7200, 2)
+    assert (intel.measure.ramp_s, intel.measure.window_s, intel.precondition.step_s, intel.measure.repeats) == (
+        120,
+        600,
+        7200,
+        2,
+    )
     with pytest.raises(ProtocolError, match="there are: acceptance, intel, intel910, quick"):
         protocol.load("slow")
 
@@ -136,9 +151,9 @@ def test_the_test_specification_counts_minutes_and_the_stec_protocol_writes_past
     snia, stec = protocol.load("snia"), protocol.load("stec")
     assert snia.acceptance
     assert stec.acceptance
-    assert (snia.fill_passes, snia.round_s, snia.loop.cell_s, snia.loop.max_rounds) == (2, 60, 60, 25)
-    assert stec.precondition_capacities > 2
-    assert stec.window_s == 600
+    assert (snia.fill.passes, snia.round_s, snia.loop.cell_s, snia.loop.max_rounds) == (2, 60, 60, 25)
+    assert stec.precondition.capacities > 2
+    assert stec.measure.window_s == 600
 
 
 @pytest.mark.parametrize(
@@ -172,7 +187,7 @@ def test_a_protocol_has_visits_instead_of_a_window(tmp_path: Path) -> None:
     assert load(tmp_path, VISITS).visits == VisitRule()
     ours = load(tmp_path, VISITS + 'cells = [3]\ncell = "20 s"\nramp = "2 s"\nrefresh = "0 s"\nrefresh_percent = 5\n')
     assert ours.visits == VisitRule((3,), 20, 2, 0, 5)
-    assert (ours.ramp_s, ours.window_s, ours.repeats) == (5, 20, 1)
+    assert (ours.measure.ramp_s, ours.measure.window_s, ours.measure.repeats) == (5, 20, 1)
     assert (VisitRule().before_first_look, VisitRule((3,)).before_first_look) == (2, 1)
 
 
@@ -222,8 +237,8 @@ def test_acceptance_conditions_by_volume_and_judges_all_points_in_visits() -> No
     assert ours.visits
     assert ours.visits.cells[:3] == (3, 3, 3)
     assert sum(ours.visits.cells) * ours.visits.cell_s > 35 * 60, "a drive by itself shows no ten stalls an hour"
-    assert (ours.fill_passes, ours.precondition_capacities, ours.precondition_limit_capacities) == (1, 1, 6)
-    assert (ours.drift_percent, ours.conditions_drives) == (1, True)
+    assert (ours.fill.passes, ours.precondition.capacities, ours.precondition.limit_capacities) == (1, 1, 6)
+    assert (ours.precondition.drift_percent, ours.conditions_drives) == (1, True)
     assert ours.verdict.family == "bonferroni"
 
 
@@ -292,3 +307,26 @@ def test_lives_of_an_array_are_searched_within_limits(tmp_path: Path) -> None:
 )
 def test_lives_that_could_not_be_are_refused(tmp_path: Path, table: str, why: str) -> None:
     require_refused(tmp_path, f"{GOOD}[integrity]\n{table}\n", why)
+
+
+@pytest.mark.parametrize("line", ['name = "theirs"', "[fill.extra]", "[visit]"])
+def test_keys_that_a_file_does_not_have_are_errors(tmp_path: Path, line: str) -> None:
+    key = re.sub(r"[\[\]]| =.*", "", line)
+    for text in (GOOD, VISITS):
+        written = f"{text}\n{line}\n" if line.startswith("[") else f"{line}\n{text}"
+        require_refused(tmp_path, written, f"{key}: unknown key")
+
+
+def test_errors_of_measure_beside_visits_come_with_all_others(tmp_path: Path) -> None:
+    bad = VISITS.replace('ramp = "5 s"', 'ramp = 5\nwindow = "5 min"') + "cells = []\n"
+    with pytest.raises(ProtocolError) as caught:
+        load(tmp_path, bad)
+    assert {error.split(": ")[0] for error in caught.value.errors} == {"measure.window", "measure.ramp", "visits.cells"}
+
+
+def test_a_table_is_required_to_be_one(tmp_path: Path) -> None:
+    for text in ("measure = 3\nvisits = 4\nfill = []\n", "measure = 3\nfill = []\n"):
+        with pytest.raises(ProtocolError) as caught:
+            load(tmp_path, text)
+        places = {error.split(": ")[0] for error in caught.value.errors if "table" in error}
+        assert places == {line.split(" ")[0] for line in text.splitlines()}

@@ -23,7 +23,7 @@ def test_the_files_of_the_manual_are_in_order(tmp_path: Path) -> None:
     assert [len(load(tmp_path, text).promises) for text in (*whole, *parts)] == [3, 0, 0, 4, 0, 0]
     assert load(tmp_path, parts[-1]).lot is not None
     (tmp_path / "protocol.toml").write_text(protocols[0], encoding="utf-8")
-    assert protocol.load(tmp_path / "protocol.toml").window_s == 300
+    assert protocol.load(tmp_path / "protocol.toml").measure.window_s == 300
     in_visits = re.sub(r"\[measure\].*?(?=\[steady\])", visits[0] + "\n", protocols[0], flags=re.DOTALL)
     in_visits = in_visits.replace('of = "arrays"', 'of = "drives"')
     (tmp_path / "visits.toml").write_text(in_visits, encoding="utf-8")

@@ -21,7 +21,7 @@ from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.archive import dashboard, runs
 from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.html import dashboard_page
-from pytest_ssdqual.report.run_folder.reader import folders_below
+from pytest_ssdqual.report.run_folder.find import folders_below
 
 
 @pytest.fixture

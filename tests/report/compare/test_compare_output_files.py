@@ -13,6 +13,7 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import compare_output
 from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, compare
+from pytest_ssdqual.report.view.csv_table import FORMULA, csv_text
 
 
 def compared(tmp_path: Path) -> Comparison:
@@ -34,7 +35,7 @@ def test_json_has_everything_in_base_units(tmp_path: Path) -> None:
 
 
 def test_csv_has_a_row_for_each_figure(tmp_path: Path) -> None:
-    text = compare_output.csv_text(compare_output.COLUMNS, compare_output.rows(compared(tmp_path)))
+    text = compare_output.csv(compared(tmp_path))
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["claim"] for row in rows] == ["max_latency", "steady_iops"]
     assert float(rows[1]["ratio"]) == pytest.approx(11 / 12)
@@ -44,7 +45,7 @@ def test_csv_has_a_row_for_each_figure(tmp_path: Path) -> None:
 
 @given(st.text(max_size=20), st.sampled_from(["=", "+", "-", "@", " =", "\t=", "'=", '"=', "＝", "\r=", ""]))
 def test_no_cell_is_a_formula(text: str, before: str) -> None:
-    (row,) = csv.reader(io.StringIO(compare_output.csv_text(("a",), [(before + text, -1.5)]).split("\n", 1)[1]))
+    (row,) = csv.reader(io.StringIO(csv_text(("a",), [(before + text, -1.5)]).split("\n", 1)[1]))
     assert row[1] == "-1.5"
     assert row[0].isprintable()
-    assert not row[0].lstrip(' "').startswith(compare_output.FORMULA)
+    assert not row[0].lstrip(' "').startswith(FORMULA)

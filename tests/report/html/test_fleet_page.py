@@ -16,9 +16,9 @@ from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet import text as terminal
 from pytest_ssdqual.report.fleet import view
 from pytest_ssdqual.report.fleet.folder import FleetBay
+from pytest_ssdqual.report.fleet.page_content import compose
 from pytest_ssdqual.report.fleet.view import FleetView, Together, together
 from pytest_ssdqual.report.html import fleet_page
-from pytest_ssdqual.report.html.fleet_page import compose
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.view.tables import MeasuredCell
 

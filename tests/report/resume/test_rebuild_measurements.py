@@ -21,7 +21,15 @@ from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import LoopRule, SaturationRule, SteadyRule, VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import (
+    Fill,
+    LoopRule,
+    MeasureRule,
+    PreconditionRule,
+    SaturationRule,
+    SteadyRule,
+    VisitRule,
+)
 from pytest_ssdqual.qual.stats import visits
 from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.validity import checks
@@ -47,9 +55,15 @@ RAID5X3 = Geometry.parse("raid5x3")
 #: What is measured is not to be judged here.
 ANYHOW = SteadyRule(window=5, range_percent=100.0, slope_percent=100.0)
 PROTOCOL = Protocol(
-    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=0, precondition_limit_s=0, ramp_s=2,
-    window_s=10, repeats=2, attempts=1, steady=ANYHOW, loop=LoopRule(5.0, 5), saturation=SaturationRule(1.0, 30.0, 2.0),
-)  # fmt: skip
+    "test",
+    acceptance=False,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(0, 0),
+    measure=MeasureRule(2, 10, 2, 1),
+    steady=ANYHOW,
+    loop=LoopRule(5.0, 5),
+    saturation=SaturationRule(1.0, 30.0, 2.0),
+)
 
 
 def array_of(geometry: Geometry) -> Array:
@@ -146,7 +160,7 @@ def test_what_was_measured_is_recalled_to_the_last_bit(
 ) -> None:
     ramp_s, window_s, rounds, repeats = windows
     rule = SteadyRule(window=rounds, range_percent=1e6, slope_percent=1e6)  # wider than a protocol can be
-    protocol = replace(PROTOCOL, ramp_s=ramp_s, window_s=window_s, repeats=repeats, steady=rule)
+    protocol = replace(PROTOCOL, measure=MeasureRule(ramp_s, window_s, repeats, 1), steady=rule)
     bench = RecordedRuns(tmp_path_factory.mktemp("runs"), iops, protocol)
     with pytest.MonkeyPatch.context() as patch:
         # Made-up rates need not be those of a queue of this depth.

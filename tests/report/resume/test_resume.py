@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts, find
+from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
+from pytest_ssdqual.report.run_folder.find import find
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
@@ -264,7 +265,7 @@ def test_without_a_manifest_nothing_can_be_compared(journal: Journal, text: str)
 def test_a_run_of_another_schema_is_refused(journal: Journal, name: str) -> None:
     file = journal.path / name
     file.write_text(file.read_text().replace('"schema": 2', '"schema": 1').replace('"schema":2', '"schema":1'))
-    assert find(journal.path.parent, "last") == journal.path
+    assert find("last", journal.path.parent) == journal.path
     with pytest.raises(NotResumable, match=rf"cannot be resumed: .*{name} has schema 1, and .* reads schema 2 only$"):
         Past.read(journal.path)
 
@@ -275,26 +276,6 @@ def test_what_is_no_run_folder(tmp_path: Path) -> None:
 
 
 # -- which one
-
-
-def test_a_run_is_found_by_its_path_its_name_or_as_the_last(tmp_path: Path) -> None:
-    root = tmp_path / "runs"
-    first, second = begun(root, "aaaaaaaa").path, begun(root, "bbbbbbbb").path
-    refused = Journal.create(root, "cccccccc")
-    refused.note("run_refused", reasons="")
-    (root / "z-notes").mkdir()
-    assert find(root, str(first)) == first
-    assert find(root, first.name) == first
-    assert find(root, "last") == max(first, second)
-    assert find(tmp_path, str(second)) == second
-
-
-def test_a_run_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(NotResumable, match=f"^nowhere is neither a run folder nor the name of one in {tmp_path}$"):
-        find(tmp_path, "nowhere")
-    for root in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(NotResumable, match=f"^there is no run in {root} that could be resumed$"):
-            find(root, "last")
 
 
 # -- verdicts

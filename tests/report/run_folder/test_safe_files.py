@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ssdqual.report.resume.rebuild_measurements import Forgotten, Shelf
-from pytest_ssdqual.report.resume.resume import NotResumable, Past, find
+from pytest_ssdqual.report.resume.resume import NotResumable, Past
 from pytest_ssdqual.report.run_folder import checksums, safe_files
+from pytest_ssdqual.report.run_folder.find import NoSuchRun, find
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
 from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.reader import left_behind, read_records
@@ -236,8 +237,8 @@ def test_a_fifo_does_not_make_us_wait(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="is not a file"):
         list(read_records(journal.path))
     assert left_behind(journal.path.parent).arrays == ()
-    with pytest.raises(NotResumable):
-        find(journal.path.parent, "last")
+    with pytest.raises(NoSuchRun):
+        find("last", journal.path.parent)
 
 
 def test_what_others_say_is_ours_is_not_believed(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
+from pytest_ssdqual.report.view.grid import draw
 from pytest_ssdqual.report.view.sections import members, shortened
-from pytest_ssdqual.report.view.tables import draw
 
 Claimed = Callable[..., Evidence]
 SERIALS = ("BTWL3455014Z480QGN", "BTWL3455015A480QGN", "BTWL3455016B480QGN")

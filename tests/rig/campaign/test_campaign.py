@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, MeasureRule, PreconditionRule, SteadyRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import JournalError
@@ -42,9 +42,13 @@ READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 STREAM = Workload("write", "128k", 8)
 #: Rounds of one second each.
 PROTOCOL = Protocol(
-    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
-    window_s=5, repeats=1, attempts=2,
-)  # fmt: skip
+    "test",
+    acceptance=False,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(1, 5, 1, 2),
+)
+NONE = PreconditionRule(0, 15)
 STEADY, FALLING = [1000] * 6, [4000, 3000, 2000, 1500, 1000, 700]
 
 
@@ -261,7 +265,7 @@ def test_a_planned_array_is_written_down_with_the_uuid_it_will_have(rig: Rig) ->
 
 
 def test_a_bare_drive_is_an_array_without_md(rig: Rig) -> None:
-    here = campaign(rig, fill_passes=0, precondition_s=0)
+    here = campaign(rig, fill=Fill(0, "128k"), precondition=NONE)
     assert here.array(Geometry(RaidLevel.DRIVE, 1)).path == "/dev/nvme0n1"
     here.measure(Geometry(RaidLevel.DRIVE, 1), READ)
     here.close()
@@ -301,7 +305,7 @@ def test_conditioning_goes_on_until_it_is_steady(rig: Rig) -> None:
 
 
 def test_steps_shorter_than_the_window_are_put_together(rig: Rig) -> None:
-    settled = campaign(rig, precondition_s=2).steady(RAID5X3, READ)
+    settled = campaign(rig, precondition=PreconditionRule(2, 15)).steady(RAID5X3, READ)
     assert settled is not None
     assert settled.reached
     assert count(rig, f"fio {WRITE}") == 3
@@ -338,14 +342,14 @@ def test_a_fill_may_take_as_long_as_one_drive_needs(rig: Rig) -> None:
 
 def test_a_measurement_is_tried_until_its_window_is_steady(rig: Rig) -> None:
     rig.series = [FALLING, STEADY]
-    here = campaign(rig, precondition_s=0)
+    here = campaign(rig, precondition=NONE)
     assert here.measure(RAID5X3, READ).iops == pytest.approx(1000)
     assert count(rig, f"fio {READ}") == 2
 
 
 def test_what_never_is_steady_is_no_measurement(rig: Rig) -> None:
     rig.series = [FALLING]
-    here = campaign(rig, precondition_s=0)
+    here = campaign(rig, precondition=NONE)
     with pytest.raises(InvalidMeasurement, match=r"^randread_4k_qd8 on raid5x3 is not steady .*after 2 attempts"):
         here.measure(RAID5X3, READ)
     assert count(rig, f"fio {READ}") == 2
@@ -358,12 +362,12 @@ def test_what_never_is_steady_is_no_measurement(rig: Rig) -> None:
 def test_what_is_not_believable_is_no_measurement(rig: Rig) -> None:
     rig.series = [[20] * 6]  # steady, but a handful of I/Os
     with pytest.raises(InvalidMeasurement, match="is not valid: only 100 I/Os in the window"):
-        campaign(rig, precondition_s=0).measure(RAID5X3, READ)
+        campaign(rig, precondition=NONE).measure(RAID5X3, READ)
 
 
 def test_workloads_whose_tails_are_asked_for_have_longer_windows_on_every_array(rig: Rig) -> None:
     rig.series = [[1000] * 11]
-    ours = campaign(rig, window_s=5, tail_window_s=10, precondition_s=0)
+    ours = campaign(rig, measure=MeasureRule(1, 5, 1, 2, 10), precondition=NONE)
     ours.tails = {READ}
     found = {
         (geometry.width, workload): ours.measure(geometry, workload).runs[0].window_s
@@ -375,23 +379,23 @@ def test_workloads_whose_tails_are_asked_for_have_longer_windows_on_every_array(
 
 def test_a_rhythm_is_named_where_it_keeps_a_window_from_being_steady(rig: Rig) -> None:
     rig.series = [[1000] + [1300 if second % 20 < 10 else 700 for second in range(100)]]
+    long = MeasureRule(1, 100, 1, 2)
+    tens = SteadyRule(window=10)
     with pytest.raises(InvalidMeasurement, match=r"is not steady at 1,000 IOPS .*; it repeats every 20\.?\d* s \(±"):
-        campaign(rig, precondition_s=0, window_s=100, steady=SteadyRule(window=10)).measure(RAID5X3, READ)
+        campaign(rig, precondition=NONE, measure=long, steady=tens).measure(RAID5X3, READ)
     with pytest.raises(InvalidMeasurement, match=r"did not settle within 100 s .*; it repeats every 20\.?\d* s \(±"):
-        campaign(rig, precondition_s=100, precondition_limit_s=100, window_s=100, steady=SteadyRule(window=10)).measure(
-            RAID5X3, READ
-        )
+        campaign(rig, precondition=PreconditionRule(100, 100), measure=long, steady=tens).measure(RAID5X3, WRITE)
 
 
 def test_repeats_are_judged_together(rig: Rig) -> None:
-    measured = campaign(rig, repeats=3).measure(RAID5X3, READ)
+    measured = campaign(rig, measure=MeasureRule(1, 5, 3, 2)).measure(RAID5X3, READ)
     assert len(measured.runs) == 3
     assert len(measured.round_iops()) == 15
 
 
 def test_a_failure_is_told_again_and_not_repeated(rig: Rig) -> None:
     rig.series = [RigError("fio refused")]
-    here = campaign(rig, precondition_s=0)
+    here = campaign(rig, precondition=NONE)
     for _ in range(3):
         with pytest.raises(RigError, match=r"^fio refused$"):
             here.measure(RAID5X3, READ)
@@ -454,7 +458,7 @@ def test_lost_lease_ends_all_writing_also_of_steps_in_passing(rig: Rig) -> None:
 
 
 def test_a_sick_array_is_not_measured(rig: Rig) -> None:
-    here = campaign(rig, precondition_s=0)
+    here = campaign(rig, precondition=NONE)
     here.array(RAID5X3)
     rig.sick = InvalidMeasurement("raid5x3 cannot be measured: degraded by 1 member")
     with pytest.raises(InvalidMeasurement, match="degraded"):
@@ -464,7 +468,7 @@ def test_a_sick_array_is_not_measured(rig: Rig) -> None:
 
 def test_a_lost_machine_is_not_kept_as_the_outcome_of_a_measurement(rig: Rig) -> None:
     rig.series = [MachineLost("gone"), STEADY]
-    here = campaign(rig, precondition_s=0)
+    here = campaign(rig, precondition=NONE)
     with pytest.raises(MachineLost):
         here.measure(RAID5X3, READ)
     assert here.measure(RAID5X3, READ)
@@ -575,7 +579,7 @@ def test_what_cannot_be_measured_any_more_is_not_a_reason_to_build(rig: Rig) -> 
 
 def test_what_fails_in_passing_is_told_to_the_test_that_asks_for_it(rig: Rig) -> None:
     rig.series = [STEADY, RigError("fio refused"), STEADY]
-    here = campaign(rig, {RAID5X3: [WRITE, READ]}, precondition_s=0)
+    here = campaign(rig, {RAID5X3: [WRITE, READ]}, precondition=NONE)
     [here.measure(each, WRITE) for each in (RAID5X3, RAID5X4)]
     with pytest.raises(RigError, match=r"^fio refused$"):
         here.measure(RAID5X3, READ)
@@ -584,7 +588,7 @@ def test_what_fails_in_passing_is_told_to_the_test_that_asks_for_it(rig: Rig) ->
 
 def test_an_error_that_ends_the_run_ends_it_in_passing_too(rig: Rig) -> None:
     rig.series = [STEADY, JournalError("evidence cannot be stored"), STEADY]
-    here = campaign(rig, {RAID5X3: [WRITE, READ], RAID5X4: [WRITE]}, precondition_s=0)
+    here = campaign(rig, {RAID5X3: [WRITE, READ], RAID5X4: [WRITE]}, precondition=NONE)
     here.measure(RAID5X3, WRITE)
     with pytest.raises(JournalError):
         here.measure(RAID5X4, WRITE)

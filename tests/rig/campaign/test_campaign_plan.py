@@ -19,8 +19,8 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule, VisitRule
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, SteadyRule, VisitRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -46,10 +46,13 @@ SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
 READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
 ROUNDS = Rounds("pair", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="1m", fill_passes=2)
 PROTOCOL = Protocol(
-    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
-    window_s=5, repeats=1, attempts=2,
-)  # fmt: skip
-ON_DRIVES = replace(PROTOCOL, conditions_drives=True)
+    "test",
+    acceptance=False,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(1, 5, 1, 2),
+)
+ON_DRIVES = replace(PROTOCOL, precondition=PreconditionRule(5, 15, of="drives"))
 HEALTHY, FAILED, REBUILDING = map(Geometry.parse, ("raid6x4", "raid6x4-1failed", "raid6x4-1rebuilding"))
 TWICE, TWO_REBUILDING, OTHER = map(Geometry.parse, ("raid6x4-2failed", "raid6x4-2rebuilding", "raid5x3"))
 STEPS = [

@@ -11,6 +11,7 @@ from support.fakes.scripted import ScriptedMachine
 from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder.journal import Journal
@@ -23,9 +24,8 @@ from pytest_ssdqual.rig.measure.session import Setup
 ARRAY = Geometry.parse("raid5x4")
 READ, OTHER = Workload("randrw", "4k", 8, 70, name="oltp"), Workload("randrw", "4k", 8, 30, name="oltp")
 PROTOCOL = Protocol(
-    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=0, precondition_limit_s=0, ramp_s=1,
-    window_s=5, repeats=1, attempts=1,
-)  # fmt: skip
+    "test", acceptance=False, fill=Fill(1, "128k"), precondition=PreconditionRule(0, 0), measure=MeasureRule(1, 5, 1, 1)
+)
 
 
 class Lab:

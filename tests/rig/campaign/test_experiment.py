@@ -14,7 +14,7 @@ from support.builders import strategies
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, VisitRule
 from pytest_ssdqual.qual.stats import visits
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.stats.visits import Cell
@@ -30,10 +30,13 @@ WIDE, NARROW = Geometry.parse("raid5x4"), Geometry.parse("raid5x3")
 READ, MIX = Workload("randread", "4k", 8), Workload("randrw", "4k", 8, read_percent=70)
 RULE = VisitRule(cells=(2, 1, 3), cell_s=60)
 PROTOCOL = Protocol(
-    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5,
-    precondition_limit_s=15, ramp_s=1, window_s=60, repeats=1, attempts=2, conditions_drives=True,
+    "test",
+    acceptance=True,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15, of="drives"),
+    measure=MeasureRule(1, 60, 1, 2),
     visits=RULE,
-)  # fmt: skip
+)
 STEPS = [CampaignStep(StepKind.MEASURED, geometry, workload) for geometry in (WIDE, NARROW) for workload in (READ, MIX)]
 
 
@@ -143,7 +146,8 @@ def test_what_is_undecided_at_the_last_look_ends_with_what_is_known(rig: Rig) ->
     rig.run()
     ending = rig.endings[STEPS[0]]
     assert isinstance(ending, Measured)
-    assert ending.is_last
+    assert ending.visited
+    assert ending.visited.is_last
     looks = [facts for kind, facts in rig.notes if kind == "looked" and facts["geometry"] == "raid5x4"]
     assert [each["decided"] for each in looks if each["workload"] == str(READ)] == [False, False]
 
@@ -226,7 +230,8 @@ def test_time_that_ends_within_a_round_leaves_what_is_known(rig: Rig) -> None:
     ending = rig.endings[STEPS[2]]
     assert cells_of(ending) == (2, 1), "the second array has no time for a third visit"
     assert isinstance(ending, Measured)
-    assert ending.is_last
+    assert ending.visited
+    assert ending.visited.is_last
 
 
 def test_drives_side_by_side_that_are_left_out_begin_anew(rig: Rig) -> None:

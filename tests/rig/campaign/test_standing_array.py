@@ -10,8 +10,7 @@ import pytest
 from support.builders.drives import drive
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Fill
-from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import (

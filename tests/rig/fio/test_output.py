@@ -105,12 +105,8 @@ def test_bytes_belong_to_the_same_moment_as_the_counts(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_the_kernel_and_the_processors_did_is_kept(version: str) -> None:
+def test_use_of_the_processors_is_kept(version: str) -> None:
     result = parse(captured(version, "randread").output)
-    (disk,) = result.disks
-    assert disk.name == "loop0"
-    assert 0.9 < disk.read_ios / result.read.ios <= 1
-    assert 0 < disk.busy_percent <= 100
     assert 0 < result.user_percent < 100
     assert 0 < result.system_percent < 100
 
@@ -155,8 +151,10 @@ def test_the_whole_is_the_sum_of_its_parts_at_the_same_times(version: str, case:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_part_is_its_drives_own(version: str) -> None:
     """By the kernel's count, which knows drives by name; the second one was half as fast again and more."""
-    result = parse(captured(version, "side-by-side").output)
-    kernel = {disk.name: disk.write_ios for disk in result.disks}
+    output = captured(version, "side-by-side").output
+    result = parse(output)
+    *_, last = (piece for piece in pieces(output) if not isinstance(piece, str))
+    kernel = {disk["name"]: disk["write_ios"] for disk in last["disk_util"]}
     first, second = (sum(each.write_ios for each in part) for part in result.parts)
     assert first == pytest.approx(kernel["loop0"], rel=0.05)
     assert second == pytest.approx(kernel["loop1"], rel=0.05)

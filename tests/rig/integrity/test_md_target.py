@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.integrity.steps import StepSequence
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import IntegrityRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, IntegrityRule, MeasureRule, PreconditionRule
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard import label
@@ -33,9 +33,13 @@ from pytest_ssdqual.rig.purge import zero
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
 PROTOCOL = Protocol(
-    name="brief", acceptance=False, fill_passes=0, fill_bs="1m", precondition_s=0, precondition_limit_s=0, ramp_s=1,
-    window_s=5, repeats=1, attempts=1, integrity=IntegrityRule(member_bytes=64 << 20),
-)  # fmt: skip
+    "brief",
+    acceptance=False,
+    fill=Fill(0, "1m"),
+    precondition=PreconditionRule(0, 0),
+    measure=MeasureRule(1, 5, 1, 1),
+    integrity=IntegrityRule(member_bytes=64 << 20),
+)
 
 
 def drive(number: int) -> Drive:

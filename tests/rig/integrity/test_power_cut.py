@@ -10,6 +10,7 @@ from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.integrity import power_cut
@@ -19,9 +20,8 @@ from pytest_ssdqual.rig.measure.session import Setup
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
 PROTOCOL = Protocol(
-    name="brief", acceptance=False, fill_passes=0, fill_bs="1m", precondition_s=0, precondition_limit_s=0, ramp_s=1,
-    window_s=5, repeats=1, attempts=1,
-)  # fmt: skip
+    "brief", acceptance=False, fill=Fill(0, "1m"), precondition=PreconditionRule(0, 0), measure=MeasureRule(1, 5, 1, 1)
+)
 
 
 def drive(number: int) -> Drive:

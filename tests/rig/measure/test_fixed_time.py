@@ -45,6 +45,7 @@ from pytest_ssdqual.rig.measure.session import BudgetSpent, Setup
 from pytest_ssdqual.rig.observe import drive_failure
 
 READS = Workload("randread", "4k", 8)
+QUICK = protocols.load("quick")
 ARRAY = Array(Geometry.parse("raid0x2"), "/dev/md100", (), "0" * 32, 1 << 30, "none needed")
 SAID = "the machine's clock was set by 3600000 ms or more during the measurement"
 
@@ -67,7 +68,7 @@ def setup(noted: FixedTimeBook, attempts: int) -> Setup:
     return Setup(
         machine=ScriptedMachine(),
         held=None,  # type: ignore[arg-type]
-        protocol=replace(protocols.load("quick"), attempts=attempts),
+        protocol=replace(QUICK, measure=replace(QUICK.measure, attempts=attempts)),
         logbook=noted,
         machine_id="",
         progress=lambda what, seconds: None,
@@ -128,14 +129,14 @@ def test_what_is_asked_of_tails_is_measured_for_longer(monkeypatch: pytest.Monke
     monkeypatch.setattr(fixed_time, "run", run)
     watched = replace(setup(FixedTimeBook(), 1), progress=lambda what, seconds: told.append(seconds))
     protocol = watched.protocol
-    assert protocol.tail_window_s
-    assert protocol.tail_window_s > protocol.window_s
+    assert protocol.measure.tail_window_s
+    assert protocol.measure.tail_window_s > protocol.measure.window_s
     for tail in (False, True):
         fixed_time.measure(watched, ARRAY, READS, tail=tail)
-    lengths = [protocol.window_s, protocol.tail_window_s]
+    lengths = [protocol.measure.window_s, protocol.measure.tail_window_s]
     assert [each.window_s for each in windows] == lengths
     assert [each.rounds for each in windows] == [protocol.steady.window] * 2
-    assert told == [protocol.ramp_s + each for each in lengths]
+    assert told == [protocol.measure.ramp_s + each for each in lengths]
 
 
 def test_a_window_with_too_few_ios_is_repeated_with_a_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +150,7 @@ def test_a_window_with_too_few_ios_is_repeated_with_a_longer_one(monkeypatch: py
         return strategies.run(rates, geometry="raid0x2", workload=workload, rounds=window.rounds)
 
     monkeypatch.setattr(fixed_time, "run", run)
-    protocol = replace(protocols.load("quick"), window_s=50.0, attempts=3)
+    protocol = replace(QUICK, measure=replace(QUICK.measure, window_s=50.0, attempts=3))
     measured = fixed_time.measure(replace(setup(FixedTimeBook(), 3), protocol=protocol), ARRAY, READS)
     assert windows[0].window_s == 50
     assert 100 < windows[1].window_s <= 500

@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.methods import toms_s3500, toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -55,10 +56,12 @@ def test_conditioning_writes_have_at_least_a_page_and_the_pattern(workload: Work
 #: Rate after so many capacities, as a share of ``Drives.settled_bytes_per_s``.
 Course = Callable[[float], float]
 PROTOCOL = Protocol(
-    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=600, precondition_limit_s=1e6,
-    ramp_s=1, window_s=60, repeats=1, attempts=2, precondition_capacities=1, precondition_limit_capacities=4,
-    drift_percent=1,
-)  # fmt: skip
+    "test",
+    acceptance=True,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(600, 1e6, capacities=1, limit_capacities=4, drift_percent=1),
+    measure=MeasureRule(1, 60, 1, 2),
+)
 SIZE_BYTES = 256 << 20
 
 
@@ -150,8 +153,9 @@ def _run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixed_time, "run", run)
 
 
-def by(protocol: Protocol = PROTOCOL, **changes: object) -> Protocol:
-    return replace(protocol, **changes)  # type: ignore[arg-type]
+def by(protocol: Protocol = PROTOCOL, **changes: float) -> Protocol:
+    """The protocol with another table precondition."""
+    return replace(protocol, precondition=replace(protocol.precondition, **changes))  # type: ignore[arg-type]
 
 
 # -- by volume
@@ -191,7 +195,7 @@ def test_a_process_is_a_tenth_of_a_capacity_or_the_protocols_step() -> None:
     assert first.volume_bytes == SIZE_BYTES // 8
     assert all(each.volume_bytes is None for each in later)
     assert all(0.1 < each.window_s / drives.capacity_s < 0.2 for each in later)
-    short = Drives([steady], by(precondition_s=100))
+    short = Drives([steady], by(step_s=100))
     short.condition()
     assert {each.window_s for each in short.windows[:-1]} == {100}
 
@@ -223,7 +227,7 @@ def test_a_drive_that_falls_off_its_plateau_meanwhile_has_not_settled() -> None:
 
 
 def test_without_time_the_volume_is_told() -> None:
-    drives = Drives([steady, steady], by(precondition_limit_s=1200))
+    drives = Drives([steady, steady], by(limit_s=1200))
     with pytest.raises(InvalidMeasurement, match=r"S0: 0\.[56] of 1 capacities written; S1: 0"):
         drives.condition()
     assert drives.noted["drift"] == {}
@@ -282,7 +286,7 @@ def test_a_later_pattern_is_decided_anew() -> None:
 
 # -- in rounds
 
-ROUNDS = by(drift_percent=0.0, precondition_capacities=0.0, precondition_s=60.0, precondition_limit_s=600.0)
+ROUNDS = by(drift_percent=0.0, capacities=0.0, step_s=60.0, limit_s=600.0)
 
 
 def test_rounds_end_with_the_first_steady_window() -> None:
@@ -296,13 +300,13 @@ def test_rounds_end_with_the_first_steady_window() -> None:
 
 
 def test_rounds_go_on_until_the_protocols_volume() -> None:
-    drives = Drives([steady], by(ROUNDS, precondition_capacities=0.1))
+    drives = Drives([steady], by(ROUNDS, capacities=0.1))
     assert drives.condition()
     assert len(drives.windows) == 4
 
 
 def test_too_little_volume_within_the_limit_is_told() -> None:
-    drives = Drives([steady], by(ROUNDS, precondition_capacities=2))
+    drives = Drives([steady], by(ROUNDS, capacities=2))
     with pytest.raises(InvalidMeasurement, match=r"0\.25 capacities were written, the protocol requires 2"):
         drives.condition()
 
@@ -316,4 +320,4 @@ def test_of_rounds_those_that_did_not_settle_are_left_out() -> None:
 
 
 def test_a_protocol_may_do_without() -> None:
-    assert Drives([steady], by(precondition_s=0)).condition() is None
+    assert Drives([steady], by(step_s=0)).condition() is None

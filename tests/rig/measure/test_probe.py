@@ -56,7 +56,8 @@ def test_every_attempt_is_charged_and_it_is_not_on_record_as_what_tests_share(mo
 
     monkeypatch.setattr(fixed_time, "run", run)
     noted, told, spent = ProbeBook(), list[float](), list[float]()
-    protocol = replace(protocols.load("quick"), visits=None, attempts=3)
+    quick = protocols.load("quick")
+    protocol = replace(quick, visits=None, measure=replace(quick.measure, attempts=3))
     measured = Probe(EXPLORED, protocol, spent.append).measure(setup(noted, told), ARRAY, READS)
     assert measured.iops == 1000
     assert spent == told == [6.0, 6.0]

@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import acceptance, engine_limits, process
@@ -38,9 +38,13 @@ from pytest_ssdqual.rig.observe import environment
 LOAD = Workload("randrw", "4k", 1, read_percent=70)
 MIB = 1 << 20
 PROTOCOL = Protocol(
-    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=2,
-    window_s=5, repeats=3, attempts=2, rebuild=RebuildRule(limit_s=100.0),
-)  # fmt: skip
+    "test",
+    acceptance=True,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(2, 5, 3, 2),
+    rebuild=RebuildRule(limit_s=100.0),
+)
 
 
 DRIVES = tuple(drive(number) for number in range(4))
@@ -232,7 +236,7 @@ def test_it_is_as_long_as_md_took(bench: RebuildBench) -> None:
 @given(st.floats(12, 90), st.floats(0, 3), st.floats(0, 5))
 def test_only_io_within_the_rebuild_counts(rebuild_s: float, lag_s: float, ramp_s: float) -> None:
     with patched(RebuildBench(rebuild_s, lag_s=lag_s)) as bench:
-        found = bench.rebuild(replace(PROTOCOL, ramp_s=ramp_s))
+        found = bench.rebuild(replace(PROTOCOL, measure=replace(PROTOCOL.measure, ramp_s=ramp_s)))
     (run,) = found.foreground.runs
     begin_s = bench.started + lag_s + run.counted[0].start_s
     end_s = bench.started + lag_s + run.counted[-1].end_s
@@ -250,7 +254,7 @@ def test_the_load_spares_the_pattern_and_lasts_longer_than_any_rebuild(bench: Re
     (job,) = bench.jobs
     assert f"--size={505 * MIB}" in job.options
     assert job.expectation.seconds is not None
-    assert job.expectation.seconds > PROTOCOL.ramp_s + PROTOCOL.rebuild.limit_s
+    assert job.expectation.seconds > PROTOCOL.measure.ramp_s + PROTOCOL.rebuild.limit_s
 
 
 def test_rounds_are_as_long_as_the_protocols_while_there_is_io_enough(bench: RebuildBench) -> None:
@@ -290,7 +294,7 @@ def test_one_that_md_gives_up_is_no_rebuild() -> None:
 @pytest.mark.parametrize("dies_s", [1.0, 9.0])
 def test_a_load_that_ends_by_itself_tells_why(dies_s: float) -> None:
     bench = fails(RebuildBench(dies_s=dies_s), "fio exited with status 1: fio: no space left")
-    assert (bench.added is None) == (dies_s < PROTOCOL.ramp_s)
+    assert (bench.added is None) == (dies_s < PROTOCOL.measure.ramp_s)
 
 
 def test_nothing_is_added_that_is_used_by_now() -> None:

@@ -14,7 +14,7 @@ from support.builders.strategies import side_by_side
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule, VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, SteadyRule, VisitRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
@@ -28,10 +28,13 @@ from pytest_ssdqual.rig.resume.checkpoint import Conditioned
 
 WRITE = Workload("randwrite", "4k", 8)
 PROTOCOL = Protocol(
-    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
-    window_s=60, repeats=1, attempts=2, conditions_drives=True,
+    "test",
+    acceptance=True,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15, of="drives"),
+    measure=MeasureRule(1, 60, 1, 2),
     visits=VisitRule(refresh_s=20, refresh_percent=3),
-)  # fmt: skip
+)
 SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
 
 

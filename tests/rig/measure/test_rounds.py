@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import LoopRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, LoopRule, MeasureRule, PreconditionRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Stimulus, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
@@ -27,9 +27,13 @@ READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 LOOP = Rounds("test-loop", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
 ARRAY = Array(Geometry.parse("raid5x4"), "/dev/md127", (), "u-u-i-d", 1 << 30, "zeroed")
 PROTOCOL = Protocol(
-    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
-    window_s=5, repeats=1, attempts=2, loop=LoopRule(cell_s=3.0, max_rounds=9),
-)  # fmt: skip
+    "test",
+    acceptance=True,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(1, 5, 1, 2),
+    loop=LoopRule(cell_s=3.0, max_rounds=9),
+)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import SaturationRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, SaturationRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -22,9 +22,13 @@ from pytest_ssdqual.rig.measure.session import Setup
 WRITE = Workload("randwrite", "4k", 8)
 ARRAY = Array(Geometry.parse("raid0x2"), "/dev/md127", (), "u-u-i-d", 1 << 20, "none needed")
 PROTOCOL = Protocol(
-    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
-    window_s=5, repeats=1, attempts=2, saturation=SaturationRule(capacities=2.5, limit_s=40.0, sample_s=2.0),
-)  # fmt: skip
+    "test",
+    acceptance=True,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(1, 5, 1, 2),
+    saturation=SaturationRule(capacities=2.5, limit_s=40.0, sample_s=2.0),
+)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from support.builders import strategies
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, VisitRule
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import Disturbed, InvalidMeasurement
@@ -25,9 +25,13 @@ GEOMETRY, READ = Geometry.parse("raid5x3"), Workload("randread", "4k", 8)
 ARRAY = Array(GEOMETRY, "/dev/md100", (), "u", 1 << 29, "assumed")
 RULE = VisitRule(cells=(2, 1, 1), cell_s=60, ramp_s=5)
 PROTOCOL = Protocol(
-    name="test", acceptance=True, fill_passes=1, fill_bs="128k", precondition_s=5,
-    precondition_limit_s=15, ramp_s=1, window_s=60, repeats=1, attempts=2, visits=RULE,
-)  # fmt: skip
+    "test",
+    acceptance=True,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(1, 60, 1, 2),
+    visits=RULE,
+)
 
 
 @dataclass

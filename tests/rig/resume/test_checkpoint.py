@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
@@ -34,9 +34,12 @@ READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k",
 LOOP = Rounds("pair", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k", fill_passes=1)
 SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
 PROTOCOL = Protocol(
-    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
-    window_s=5, repeats=1, attempts=2,
-)  # fmt: skip
+    "test",
+    acceptance=False,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(1, 5, 1, 2),
+)
 LEFT = Checkpoint(
     geometry=RAID5X3, members=("S0", "S1", "S2"), uuid="old", passes=1, fill_bs="128k", size_bytes=1 << 29,
     data_offset_bytes=1 << 20, consistency="zeroed", conditioned=Conditioned(WRITE, SETTLED), counters={},

@@ -19,8 +19,8 @@ from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator import simulated_surroundings
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Fill, Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
+from pytest_ssdqual.qual.spec.protocol import Protocol
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, MeasureRule, PreconditionRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import Journal, read_checkpoint
 from pytest_ssdqual.rig.drives import write_counters
@@ -41,10 +41,13 @@ from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
 READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
 PROTOCOL = Protocol(
-    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
-    window_s=5, repeats=1, attempts=1,
-)  # fmt: skip
-FILL = Fill.of(PROTOCOL)
+    "test",
+    acceptance=False,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(1, 5, 1, 1),
+)
+FILL = PROTOCOL.fill
 
 
 class Crash(BaseException):

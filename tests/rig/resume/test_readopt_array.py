@@ -13,7 +13,14 @@ from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, SteadyRule, VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import (
+    ArraySettings,
+    Fill,
+    MeasureRule,
+    PreconditionRule,
+    SteadyRule,
+    VisitRule,
+)
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import write_counters
@@ -41,9 +48,12 @@ RAID5X3, DRIVES_X3 = Geometry.parse("raid5x3"), Geometry.parse("drivex3")
 WRITES = Workload("randwrite", "4k", 8)
 SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
 PROTOCOL = Protocol(
-    name="test", acceptance=False, fill_passes=1, fill_bs="128k", precondition_s=5, precondition_limit_s=15, ramp_s=1,
-    window_s=5, repeats=1, attempts=2,
-)  # fmt: skip
+    "test",
+    acceptance=False,
+    fill=Fill(1, "128k"),
+    precondition=PreconditionRule(5, 15),
+    measure=MeasureRule(1, 5, 1, 2),
+)
 
 
 def counted(sectors: int = 5000, boot: str = "boot", appearance: int = 7) -> dict[str, Written]:

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
 from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.qual.spec.protocol import Fill
+from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.fio.process import FinishedProcess
@@ -324,7 +324,7 @@ def rebuild(run: Callable[..., Run]) -> Callable[[Setup, Array, Workload], Rebui
         failed = array.geometry
         geometry = Geometry(failed.level, failed.width, failed.missing, rebuilding=True)
         rule = setup.protocol
-        window = fixed_time.ProcessWindow(rule.ramp_s, REBUILD_S - rule.ramp_s, rule.steady.window)
+        window = fixed_time.ProcessWindow(rule.measure.ramp_s, REBUILD_S - rule.measure.ramp_s, rule.steady.window)
         foreground = Measured((run(setup, replace(array, geometry=geometry), workload, "rebuild", window).condensed(),))
         size = array.members[0].size_bytes
         found = Rebuild(geometry, REBUILD_S, size, foreground, mismatches=0)

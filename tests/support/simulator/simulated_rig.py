@@ -35,7 +35,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import Fill
+from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import health, inspection, locking, survey, write_cache, write_counters
@@ -527,7 +527,7 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
         machine.write(array, sum(traffic(part).write_bytes for part in parts))
 
     scene = machine.scene
-    is_by_volume = setup.protocol.drift_percent > 0 and kind in fixed_time.PREPARATIONS
+    is_by_volume = setup.protocol.precondition.drift_percent > 0 and kind in fixed_time.PREPARATIONS
     pace = simulated_fio.pace(array, workload) if is_by_volume else 1.0
     fio = simulated_fio.Fio(scene.speeds(array), scene.noise, machine.runs, scene.md_iops, restless(scene), pace, ran)
 

@@ -8,8 +8,8 @@ from support.builders.kept_fleets import KeptBay, KeptPromise, keep_fleet
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.report.fleet import folder as fleets
-from pytest_ssdqual.report.resume import resume
-from pytest_ssdqual.report.run_folder.reader import NoSuchRun, find, find_any
+from pytest_ssdqual.report.resume.resume import NotResumable, Past
+from pytest_ssdqual.report.run_folder.find import NoSuchRun, find, find_any
 
 
 @pytest.fixture
@@ -84,8 +84,8 @@ def fleet(root: Path) -> Path:
 def test_a_fleet_is_found_where_several_bays_will_do(root: Path, fleet: Path) -> None:
     name = fleet.name
     assert find_any("last", root) == find_any("20260302T13", root) == find_any(str(fleet), root) == fleet
-    assert resume.find(root, "last") == resume.find(root, name) == fleet
-    assert find(f"{name}/bays/dut1", root) == resume.find(root, f"{name}/bays/dut1") == fleet / "bays" / "dut1"
+    assert find_any(name, root) == fleet
+    assert find(f"{name}/bays/dut1", root) == fleet / "bays" / "dut1"
 
 
 def test_a_fleet_where_one_run_is_needed_is_one_sentence(root: Path, fleet: Path) -> None:
@@ -97,8 +97,8 @@ def test_a_fleet_where_one_run_is_needed_is_one_sentence(root: Path, fleet: Path
         with pytest.raises(NoSuchRun) as caught:
             find(name, root)
         assert str(caught.value) == sentence
-    with pytest.raises(resume.NotResumable) as refused:
-        resume.Past.read(fleet)
+    with pytest.raises(NotResumable) as refused:
+        Past.read(fleet)
     assert str(refused.value) == sentence
 
 

@@ -1,0 +1,292 @@
+"""Content of a fleet's page and summary, before rendering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.detect import outliers
+from pytest_ssdqual.qual.detect.outliers import OUTLYING
+from pytest_ssdqual.qual.names import named
+from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.report.charts import bays as bay_charts
+from pytest_ssdqual.report.drawing.chart import Chart
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.fleet import view
+from pytest_ssdqual.report.fleet.folder import BAYS
+from pytest_ssdqual.report.fleet.view import (
+    MOST_COLUMNS,
+    NOT_STARTED,
+    WORST_FIRST,
+    BayView,
+    FleetRow,
+    FleetView,
+    Together,
+    together,
+)
+from pytest_ssdqual.report.html.page import MARKS, REPORT
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness
+from pytest_ssdqual.report.run_summary.next_step import Step
+from pytest_ssdqual.report.run_summary.overview import overview
+from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.view import promise_matrix
+from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix
+from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, Table, bounded
+
+#: Limits for content of ``fleet.json`` and manifests, which have none of their own.
+MOST_BAYS, MOST_LABELS, CELL_CHARACTERS = 1_000, 8, 160
+#: Maximum number of rows of figures, failed ones first.
+MOST_ROWS = 300
+#: Maximum number of sentences about causes, failed promises, errors and worsened drives, of each.
+MOST_SENTENCES = 200
+#: Maximum number of sentences of one bay.
+OF_ONE = 20
+#: Maximum number of next steps, and of bays that one names.
+MOST_STEPS, MOST_NAMED = 6, 6
+#: Maximum number of sentences about outlying bays.
+MOST_OUTLYING = 12
+LEFT_OUT = "the pages of the bays have them"
+#: With more bays than this, those that did not pass come first.
+MOST_IN_ORDER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPage:
+    """Content of the page of a fleet, before rendering."""
+
+    title: str
+    together: Together
+    #: Numbers of bays by their verdicts.
+    counters: tuple[tuple[str, int], ...]
+    steps: tuple[Step, ...]
+    about: tuple[tuple[str, str], ...]
+    #: Link to a bay's page, and a sentence.
+    causes: tuple[tuple[PageLink, str], ...]
+    failed: tuple[tuple[PageLink, str], ...]
+    errors: tuple[tuple[PageLink, str], ...]
+    worsened: tuple[tuple[PageLink, str], ...]
+    left_out: int
+    #: A circumstance that differs between bays, its values with their bays, and its meaning.
+    differences: tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]
+    bays: Table
+    matrix: PromiseMatrix
+    promised: Table
+    observed: Table
+    lot: Table
+    standing_out: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    #: Why charts are missing; empty if none is.
+    charts_note: str
+    folder: str
+
+
+def compose(seen: FleetView) -> FleetPage:
+    """Return the content of a fleet's page."""
+    found = view.rows(seen)
+    kept, plain = view.promised(found), view.observed(found)
+    names = [bay.name for bay in seen.begun]
+    charts, note = bay_charts.draw(kept, names)
+    listed = [_sentences(seen.bays, of) for of in (_causes, _failed, _errors, _worsened)]
+    return FleetPage(
+        title=f"{seen.folder.resolve().name}: {len(seen.bays):,} {'bay' if len(seen.bays) == 1 else 'bays'}",
+        together=(of_all := together(seen)),
+        counters=tuple(counters(of_all)),
+        steps=tuple(steps(seen))[:MOST_STEPS],
+        about=(("Judged", str(of_all.coverage)), *_about(seen)),
+        causes=listed[0][0],
+        failed=listed[1][0],
+        errors=listed[2][0],
+        worsened=listed[3][0],
+        left_out=sum(each[1] for each in listed),
+        differences=tuple(_differences(seen)),
+        bays=bays(seen),
+        matrix=promise_matrix.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
+        promised=_figures(f"Promises: {len(kept):,}", kept, names),
+        observed=_figures(f"Figures without a promise: {len(plain):,}", plain, names),
+        lot=_lot(found),
+        standing_out=tuple(_standing_out(found)),
+        charts=charts,
+        charts_note=note,
+        folder=str(seen.folder),
+    )
+
+
+def steps(seen: FleetView) -> Iterator[Step]:
+    """Yield what to do next, each step once: first what some bays need, which are named, then what all need."""
+    name = seen.folder.resolve().name
+    again = Step("Remove the reason, and resume the run with the same options and", f"--ssd-resume={name}")
+    about: dict[Step, list[str]] = {}
+    for bay in seen.bays:
+        is_done = bay.fitness is Fitness.FIT and bay.standing and bay.standing.acceptance
+        for step in () if is_done else overview(bay.run).steps if bay.run else (again,):
+            about.setdefault(step, []).append(bay.name)
+    few = {step: names for step, names in about.items() if len(names) < len(seen.bays)}
+    yield from (replace(step, text=f"{named(names, MOST_NAMED)}: {step.text}") for step, names in few.items())
+    yield from (step for step in about if step not in few)
+    if seen.bays and not about:
+        certificate = f"ssdqual certificate {name}/{BAYS}/{seen.bays[0].name} -o certificate.pdf"
+        yield Step("Keep the folder as a baseline, and write the certificate of each bay:", certificate)
+
+
+def link(bay: BayView) -> PageLink:
+    """Return a link to a bay's page; without a target if there is no page."""
+    return PageLink(bay.name, f"bays/{quote(bay.name, safe='')}/{REPORT}" if bay.has_page else "")
+
+
+def bays(seen: FleetView) -> Table:
+    """Return a row for each bay; a bay that was not started has no counts."""
+    labels = list(dict.fromkeys(name for bay in seen.bays for name in bay.labels))[:MOST_LABELS]
+    columns = (
+        "Bay", "Machine", *map(_brief, labels), "Drives", "Pass", "Fail", "Inconclusive", "Error", "Judged", "Verdict",
+    )  # fmt: skip
+    shown = list(seen.bays)
+    if len(shown) > MOST_IN_ORDER:
+        shown.sort(key=lambda bay: WORST_FIRST.index(bay.fitness))
+    made = [tuple(_bay(bay, labels)) for bay in shown]
+    return bounded(columns, made, f"Bays: {len(seen.bays):,}", MOST_BAYS, "fleet.json has them")
+
+
+def _brief(text: str) -> str:
+    """Shorten a text of a table with many rows."""
+    return safe_text.line(text, CELL_CHARACTERS)
+
+
+def _bay(bay: BayView, labels: Sequence[str]) -> Iterator[Cell]:
+    yield link(bay)
+    yield _brief(bay.machine) or "unknown"
+    yield from (_brief(bay.labels.get(name, "")) for name in labels)
+    yield _brief(bay.drives)
+    if bay.standing:
+        counts = bay.standing.counts
+        yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
+        yield str(bay.standing.coverage)
+    else:
+        yield from ("", "", "", "", "")
+    yield bay.state
+
+
+def counters(of_all: Together) -> Iterator[tuple[str, int]]:
+    """Yield the number of bays by their verdicts."""
+    for fitness in Fitness:
+        yield f"{MARKS[LOOKS[fitness]]} bays: {fitness.value}", len(of_all.bays[fitness])
+    yield f"{MARKS[Finding.OBSERVED]} bays: {NOT_STARTED}", len(of_all.bays[None])
+
+
+def _about(seen: FleetView) -> Iterator[tuple[str, str]]:
+    if seen.fleet:
+        yield "Started", _moment(seen.fleet.started)
+        yield "Ended", _moment(seen.fleet.ended) if seen.fleet.ended else "did not end normally"
+        if seen.fleet.merged:
+            yield "Made of", "separate runs, merged"
+        yield "Command line", " ".join(seen.fleet.command_line[:MOST_BAYS])
+        yield "Version", seen.fleet.version
+
+
+def _moment(time: str) -> str:
+    return time.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
+
+
+def _causes(run: RunView) -> Sequence[str]:
+    return [f"{each.headline} ({each.advice})" if each.advice else each.headline for each in run.causes]
+
+
+def _failed(run: RunView) -> Sequence[str]:
+    return run.sentences(Finding.FAIL)
+
+
+def _errors(run: RunView) -> Sequence[str]:
+    return [each.message.strip().partition("\n")[0] for each in run.errors if not each.drives]
+
+
+def _worsened(run: RunView) -> Sequence[str]:
+    return run.worsened
+
+
+def _sentences(
+    found: Sequence[BayView], of: Callable[[RunView], Sequence[str]]
+) -> tuple[tuple[tuple[PageLink, str], ...], int]:
+    """Return sentences of bays, and the number of those left out."""
+    listed = [(link(bay), of(bay.run)) for bay in found if bay.run]
+    every = [(bay, each) for bay, sentences in listed for each in sentences[:OF_ONE]]
+    return tuple(every[:MOST_SENTENCES]), sum(len(sentences) for _, sentences in listed) - len(every[:MOST_SENTENCES])
+
+
+def _differences(seen: FleetView) -> Iterator[tuple[str, tuple[tuple[str, str], ...], str]]:
+    for fact in seen.differences():
+        yield fact.name, tuple((value, named(who, 6)) for value, who in seen.who(fact).items()), fact.meaning
+
+
+def _figures(caption: str, found: Sequence[FleetRow], names: Sequence[str]) -> Table:
+    """Return a column for each bay; of many bays the least, the median, the most and the worst."""
+    head = ("Claim", "Array", "Workload", "Limit")
+    wide = len(names) <= MOST_COLUMNS
+    columns = (*head, *names) if wide else (*head, "Least", "Median", "Most", "Worst bay", "Failed by", "Outcome")
+    made = [
+        (row.claim, row.array, row.workload, row.limit, *(_beside(row, names) if wide else _condensed(row)))
+        for row in found
+    ]
+    return bounded(columns, made, caption, MOST_ROWS, LEFT_OUT)
+
+
+def _beside(row: FleetRow, names: Sequence[str]) -> Iterator[Cell]:
+    for name in names:
+        found = row.cells.get(name)
+        yield MeasuredCell(found.measured, found.interval, found.outcome) if found else ""
+
+
+def _condensed(row: FleetRow) -> Iterator[Cell]:
+    spread, unit = row.spread(), Unit(row.key.unit)
+    values = (spread.least, spread.median, spread.most) if spread else ()
+    yield from (format_value(each, unit) for each in values)
+    yield from ("",) * (3 - len(values))
+    yield _worst(row.worst, row.cells.get(row.worst))
+    failed, inconclusive = row.bays(Finding.FAIL), row.bays(Finding.INCONCLUSIVE)
+    more = f", {len(inconclusive):,} inconclusive" if inconclusive else ""
+    yield f"{len(failed):,} of {len(row.cells):,}{more}" if row.is_promised else ""
+    yield row.outcome
+
+
+def _worst(name: str, found: Evidence | None) -> str:
+    return f"{name}: {found.measured} ({found.interval})" if found else ""
+
+
+def _lot(found: Sequence[FleetRow]) -> Table:
+    """Return statistics of figures that more than one bay has."""
+    several = [row for row in found if len(row.values) > 1]
+    made = [(row.claim, row.array, row.workload, *_statistics(row)) for row in several]
+    columns = (
+        "Figure", "Array", "Workload", "Bays", "Mean", "Standard deviation", "Least", "Most", "Spread", "Stands out",
+        "Passed by", "Share that passes",
+    )  # fmt: skip
+    return bounded(columns, made, f"The bays as a sample: {len(several):,} figures", MOST_ROWS, LEFT_OUT)
+
+
+def _statistics(row: FleetRow) -> Iterator[str]:
+    unit, spread, share = Unit(row.key.unit), outliers.spread(row.values), row.share()
+    yield f"{spread.n:,}"
+    for value in (spread.mean, spread.deviation, spread.least, spread.most):
+        yield "" if value is None else format_value(value, unit)
+    yield "" if spread.range_percent is None else f"{spread.range_percent:.3g} %"
+    out = row.standing_out()
+    yield f"{out[0]} ({out[1].score:+.1f})" if out else ""
+    if share is None:
+        yield from ("", "")
+        return
+    passed, inconclusive, of, low, high = share
+    yield f"{passed:,} of {of:,}" + (f", {inconclusive:,} inconclusive" if inconclusive else "")
+    yield f"{100 * low:.3g}…{100 * high:.3g} %"
+
+
+def _standing_out(found: Sequence[FleetRow]) -> Iterator[str]:
+    """Yield a sentence for each figure with an outlying bay; the table has all of them."""
+    listed = [(row, out) for row in found[:MOST_ROWS] if (out := row.standing_out())]
+    for row, (name, outlying) in listed[:MOST_OUTLYING]:
+        yield (
+            f"{name} stands out in {row.name}: {row.cells[name].measured}, median of {len(row.values)} bays "
+            f"{format_value(outliers.spread(row.values).median, Unit(row.key.unit))} (modified z-score "
+            f"{outlying.score:+.1f}, beyond {OUTLYING:g})"
+        )
+    if len(listed) > MOST_OUTLYING:
+        yield f"One bay stands out in {len(listed) - MOST_OUTLYING:,} more figures."
