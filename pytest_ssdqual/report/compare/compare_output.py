@@ -13,8 +13,7 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict.ratio import ChangeKind
-from pytest_ssdqual.report.charts import ratios
-from pytest_ssdqual.report.charts.ratios import DrawnRatio, RatioLook, RatioSeries
+from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.compare.circumstances import firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import (
     Against,
@@ -25,6 +24,7 @@ from pytest_ssdqual.report.compare.compare import (
     Weight,
     whole,
 )
+from pytest_ssdqual.report.drawing.plot import Line, Point, drawn
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
 from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph, text_table
@@ -193,6 +193,8 @@ def _s(count: int) -> str:
 
 #: Maximum number of rows of the chart; the table has all.
 MOST_ROWS = 40
+#: Room for their names.
+NAMES_IN = 3.1
 #: Maximum number of rows of a page's table; a full run has thousands of figures.
 MOST_LISTED = 1000
 #: Series of the palette by kind of change.
@@ -201,7 +203,6 @@ SERIES = {
     ChangeKind.BETTER: 2, ChangeKind.BETTER_ALONE: 2, ChangeKind.BETTER_READ: 2,
     ChangeKind.OPEN: 7,
 }  # fmt: skip
-LOOK = RatioLook("times the first run", 0.2, 3.1, name_characters=40, line_width=1.4, marker_size=4.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,22 +293,23 @@ def _numbers(pair: Pair) -> tuple[str, ...]:
 def _drawn(found: Comparison) -> str:
     names = [other.run.name for other in found.others] if len(found.others) > 1 else []
     rows = _ordered([other.pairs for other in found.others], names)[:MOST_ROWS]
-    series = [
-        RatioSeries(
-            shown.value,
+    lines = [
+        Line(
+            [_ratio(y, row) for y, row in enumerate(rows) if row.pair.change.shown is shown],
             SERIES[shown],
-            [_drawn_ratio(y, row) for y, row in enumerate(rows) if row.pair.change.shown is shown],
-            is_hollow=shown not in (ChangeKind.WORSE, ChangeKind.BETTER),
+            shown,
+            {} if shown in (ChangeKind.WORSE, ChangeKind.BETTER) else {"markerfacecolor": "none"},
         )
         for shown in dict.fromkeys(row.pair.change.shown for row in rows)
     ]
-    title = "Ratios of the figures of two runs"
-    return ratios.svg("compared", title, caption(found), [row.name for row in rows], series, LOOK)
+    panel = spread([row.name for row in rows], lines, "times the first run", NAMES_IN)
+    title, height_in = "Ratios of the figures of two runs", max(1.2, 0.2 * len(rows) + 0.7)
+    return drawn("compared", title, caption(found), panel, (), height_in=height_in).svg
 
 
-def _drawn_ratio(y: int, row: ComparedRow) -> DrawnRatio:
+def _ratio(y: int, row: ComparedRow) -> Point:
     ratio = row.pair.change.ratio
-    return DrawnRatio(y, ratio.value, ratio.low, ratio.high, ", ".join((row.name, *_numbers(row.pair))))
+    return Point(ratio.value, y, interval=(ratio.low, ratio.high), words=", ".join((row.name, *_numbers(row.pair))))
 
 
 SCHEMA = 1

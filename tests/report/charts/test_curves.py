@@ -24,13 +24,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import drives
 from pytest_ssdqual.report.charts.course import health, new_and_working, saturation, steady_state
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.performance import (
-    block_size_and_mix,
-    mix_radar,
-    profile_growth,
-    profiles,
-    queue_depth,
-)
+from pytest_ssdqual.report.charts.performance import block_size_and_mix, profiles, queue_depth
 from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio.output import StatusReader
@@ -51,7 +45,7 @@ def only_curve(*records: Record) -> tuple[Notes, queue_depth.DepthCurve]:
 def test_a_sweep_over_depths_has_its_knee_and_what_is_published() -> None:
     found, curve = only_curve(charted.depths())
     assert queue_depth.is_by_depth(curve)
-    assert not block_size_and_mix.is_by_mix(curve)
+    assert not queue_depth.is_by_mix(curve)
     chart = queue_depth.chart(found, curve)
     assert chart.title == "raid0x4: queue depth, randread_qd1to64, no gain beyond 16 outstanding"
     assert "knee: 16" in chart.svg
@@ -70,9 +64,9 @@ def test_a_knee_that_was_not_reached_is_not_claimed() -> None:
 
 def test_a_bathtub_lies_below_its_line() -> None:
     found, curve = only_curve(charted.bathtub())
-    assert block_size_and_mix.is_by_mix(curve)
+    assert queue_depth.is_by_mix(curve)
     assert not queue_depth.is_by_depth(curve)
-    chart = block_size_and_mix.chart(found, curve)
+    chart = queue_depth.bathtub(found, curve)
     assert chart.title.endswith("at worst 0.40 × of the line")
     assert [row[1] for row in chart.table.rows] == ["100 %", "65 %", "35 %", "0 %"]
     assert chart.table.rows[1][4] == "76,000 IOPS"
@@ -273,33 +267,33 @@ def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
     bandwidth = block_size_and_mix.bandwidth_lines(matrix)
     assert bandwidth.table.rows[0][:2] == ("512", "154 MB/s")
     assert bandwidth.table.rows[-1][1] == "1.6 GB/s"
-    radar = mix_radar.chart(matrix)
+    radar = block_size_and_mix.radar(matrix)
     assert {"512", "4k", "32k", "128k"} <= set(re.findall(r">([0-9]+k?)<", radar.svg))
     assert "the rim is 300,000 IOPS" in radar.caption
     assert "65/35" in radar.svg
-    assert mix_radar.chart(matrix, Unit.BYTES_PER_SECOND).key != radar.key
+    assert block_size_and_mix.radar(matrix, Unit.BYTES_PER_SECOND).key != radar.key
 
 
 def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:
     (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
     holed = replace(matrix, cells={cell: value for cell, value in matrix.cells.items() if cell != (4096, 65)})
-    assert "left out" in mix_radar.chart(holed).caption
-    assert "4k, 100/0" not in mix_radar.chart(holed).svg
+    assert "left out" in block_size_and_mix.radar(holed).caption
+    assert "4k, 100/0" not in block_size_and_mix.radar(holed).svg
 
 
 def test_profiles_grow_with_the_drives() -> None:
-    (growth,) = profile_growth.growths(notes(*charted.profiles()))
+    (growth,) = profiles.growths(notes(*charted.profiles()))
     assert (growth.level.value, growth.depth, growth.widths) == ("raid0", 32, [4, 8])
-    chart = profile_growth.chart(growth)
+    chart = profiles.growth_chart(growth)
     assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
     assert "2 times as many" in chart.caption
-    assert not list(profile_growth.growths(notes(*charted.profiles()[:3])))
+    assert not list(profiles.growths(notes(*charted.profiles()[:3])))
 
 
 def test_a_radar_has_a_spoke_for_each_profile() -> None:
     found = notes(*charted.profiles())
     (radar,) = profiles.radars(found)
-    chart = profiles.chart(radar)
+    chart = profiles.radar(radar)
     assert chart.title == "Server profiles at QD 32 per drive on raid0x4, raid0x8"
     assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
     assert "raid0x8 exchange: 58,482 IOPS" in chart.svg

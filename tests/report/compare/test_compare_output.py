@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.charts.ratios import MOST_TICKS, DrawnRatio, limits, ticks
+from pytest_ssdqual.report.charts.ratios import CHARACTER_IN, MOST_TICKS, limits, ticks
 from pytest_ssdqual.report.compare import compare_output
 from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, compare
-from pytest_ssdqual.report.compare.compare_output import LOOK, svg
+from pytest_ssdqual.report.compare.compare_output import NAMES_IN, svg
+from pytest_ssdqual.report.drawing.plot import Point
 
 HOSTILE = '</title><script>alert("1")</script>$\\frac{1}{2}$'
 
@@ -83,7 +84,7 @@ def test_there_are_never_many_ticks(left: float, right: float) -> None:
 
 
 def test_an_interval_without_an_end_does_not_hide_the_others() -> None:
-    near, endless = DrawnRatio(0, 0.9, 0.88, 0.92, ""), DrawnRatio(1, 1.1, 0.0, math.inf, "")
+    near, endless = Point(0.9, 0, interval=(0.88, 0.92)), Point(1.1, 1, interval=(0.0, math.inf))
     left, right = limits([near, endless])
     assert 0.5 < left < 0.88
     assert 1.1 < right < 2
@@ -95,7 +96,7 @@ def test_names_beside_the_drawing_are_cut_to_their_room(tmp_path: Path) -> None:
     runs = [ComparedRun.read(Kept([figure]).keep(tmp_path / name)) for name in "ab"]
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg(compare(runs)))
     name = next(each for each in texts if each.startswith("latency spread"))
-    assert len(name) <= LOOK.name_characters
+    assert len(name) <= NAMES_IN / CHARACTER_IN
     assert name.endswith("…")
 
 
