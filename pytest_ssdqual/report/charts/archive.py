@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.archive.dashboard import MarginPoint, ProductHistory, product_of
 from pytest_ssdqual.report.archive.runs import ArchivedRun
-from pytest_ssdqual.report.drawing.chart import Chart, printable, sentence, slug
-from pytest_ssdqual.report.drawing.plot import Line, Panel, Point, Style, drawn, level
+from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
+from pytest_ssdqual.report.drawing.plot import Chart, Line, Panel, Point, Style, level
 from pytest_ssdqual.report.drawing.scales import Dates, Rows, Values, day, spread
 from pytest_ssdqual.report.run_summary.fitness import WORDS
 from pytest_ssdqual.report.view.tables import Table, label, short_margin
@@ -50,7 +50,7 @@ def verdicts(products: Sequence[ProductHistory]) -> Chart:
     panel = Panel(Dates(), Rows([printable(str(history.product), 26) for history in shown], room_in=2.15), lines)
     table = Table(("Started", "ModelFirmware", "Run", "Verdict"), rows)
     height_in = max(1.5, 0.75 + 0.36 * len(shown))
-    return drawn("verdicts", "Verdicts over time", caption, panel, table, height_in=height_in)
+    return Chart("verdicts", "Verdicts over time", caption, panel, table, height_in=height_in)
 
 
 def margin(claim: str, points: Sequence[MarginPoint]) -> Chart:
@@ -81,7 +81,7 @@ def margin(claim: str, points: Sequence[MarginPoint]) -> Chart:
     panel = Panel(Dates(), Values("margin", Unit.PERCENT, spread), [*lines, level(0.0, "promised")])
     table = Table(("Started", "ModelFirmware", "Run", "Margin", "Verdict"), rows)
     title = sentence(label(claim)).rstrip(".")
-    return drawn(slug("margin", claim), title, caption, panel, table, height_in=2.7)
+    return Chart(slug("margin", claim), title, caption, panel, table, height_in=2.7)
 
 
 def _started(run: ArchivedRun) -> str:

@@ -9,8 +9,8 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts.ratios import spread
-from pytest_ssdqual.report.drawing.chart import Chart, slug
-from pytest_ssdqual.report.drawing.plot import Line, Point, drawn
+from pytest_ssdqual.report.drawing.chart import slug
+from pytest_ssdqual.report.drawing.plot import Chart, Line, Point
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet.view import FleetRow
 from pytest_ssdqual.report.view.tables import Table, label
@@ -40,10 +40,10 @@ def draw(rows: Sequence[FleetRow], names: Sequence[str]) -> tuple[tuple[Chart, .
             continue
         try:
             chart = _chart(slug("fleet", str(len(charts)), claim), drawable[:MOST_ROWS], len(group), names)
+            room -= len(chart.svg.encode())
         except Exception as error:  # a library draws; the page is worth having without it
             why = safe_text.line(f"{type(error).__name__}: {error}", 300)
             return tuple(charts), f"The charts could not be drawn ({why}); the tables have their numbers."
-        room -= len(chart.svg.encode())
         if len(charts) == MOST_CHARTS or room < 0:
             return tuple(charts), "More charts are left out, to keep this page small; the tables have their numbers."
         charts.append(chart)
@@ -80,7 +80,7 @@ def _chart(key: str, rows: Sequence[FleetRow], of: int, names: Sequence[str]) ->
     panel = spread(labels, _lines(rows, names), "times the limit", 2.3, is_limit=True)
     table = Table(("Row", "Limit", "Least", "Median", "Most"), tuple(map(_numbers, rows)))
     height_in = max(1.2, 0.34 * len(rows) + 0.7)
-    return drawn(key, f"{title[:1].upper()}{title[1:]}", caption, panel, table, height_in=height_in)
+    return Chart(key, f"{title[:1].upper()}{title[1:]}", caption, panel, table, height_in=height_in)
 
 
 def _lines(rows: Sequence[FleetRow], names: Sequence[str]) -> list[Line]:

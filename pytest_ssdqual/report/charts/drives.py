@@ -7,20 +7,21 @@ from statistics import median
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.drawing.chart import Chart, printable, sentence, slug
+from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
 from pytest_ssdqual.report.drawing.palette import INK
 from pytest_ssdqual.report.drawing.plot import (
     DOTTED,
     AnyMark,
     Bars,
+    Chart,
     Line,
     Panel,
     Point,
-    drawn,
     level,
     note,
     stated,
     stretches,
+    table_of,
 )
 from pytest_ssdqual.report.drawing.scales import Places, Values, is_wide
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
@@ -56,7 +57,7 @@ def _lot_unit(evidence: Evidence) -> Unit:
     return evidence.unit_of_parts or (Claim(evidence.group).unit if evidence.group in set(Claim) else Unit.COUNT)
 
 
-def chart(judged: Judged, prefix: str = "drives") -> Chart | None:
+def chart(judged: Judged) -> Chart | None:
     """Draw one bar for each drive; None if fewer than two have a figure."""
     evidence = judged.evidence
     figures = [(part, figure) for part in evidence.members if (figure := figure_of(evidence, part)) is not None]
@@ -82,8 +83,8 @@ def chart(judged: Judged, prefix: str = "drives") -> Chart | None:
         f"{' '.join(evidence.workloads[:2])}, drive by drive"
         f"{f': {printable(evidence.worst, 30)} stands out' if is_broken else ''}"
     )
-    key, columns = slug(prefix, evidence.claim, *evidence.geometries, *evidence.workloads), ("drive", axis, "outcome")
-    return drawn(key, title, sentence(evidence.sentence), panel, columns, evidence.geometries[0], 2.9)
+    key, columns = slug("drives", evidence.claim, *evidence.geometries, *evidence.workloads), ("drive", axis, "outcome")
+    return Chart(key, title, sentence(evidence.sentence), panel, table_of(columns, panel), evidence.geometries[0], 2.9)
 
 
 def _drives(evidence: Evidence, points: Sequence[Point], limits: Sequence[AnyMark]) -> Iterator[AnyMark]:

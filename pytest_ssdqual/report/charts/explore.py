@@ -11,10 +11,9 @@ from pytest_ssdqual.qual.explore.dimensions import Space
 from pytest_ssdqual.qual.units import Unit, format_duration
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.drawing.chart import MOST_ROWS, Chart, printable, sentence, slug
+from pytest_ssdqual.report.drawing.chart import MOST_ROWS, printable, sentence, slug
 from pytest_ssdqual.report.drawing.palette import INK, LIMIT, colour
-from pytest_ssdqual.report.drawing.plot import AnyMark, Line, Panel, Point, Style, drawn, level
-from pytest_ssdqual.report.drawing.scales import STEPS as STEPS_OF_TICKS
+from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, Style, level
 from pytest_ssdqual.report.drawing.scales import Seconds, Values
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
@@ -152,7 +151,7 @@ STAR: Style = {"linestyle": "", "color": LIMIT, "marker": "*", "markersize": 10}
 STEPS: Style = {"linestyle": "-", "color": LIMIT, "marker": "", "linewidth": 1.1, "drawstyle": "steps-post"}
 
 
-def chart(found: Searched, prefix: str = "search") -> Chart:
+def chart(found: Searched) -> Chart:
     """Draw margins above and departures from the plainest workload below, both over the time of the search."""
     evidence = found.judged.evidence
     shown = _shown(found.tried, MOST_LOOKS, found.suspects)
@@ -161,20 +160,20 @@ def chart(found: Searched, prefix: str = "search") -> Chart:
     ending = f"{confirmed} fails one" if confirmed else "no fail is confirmed" if has_failed else "none fails"
     title = f"{' '.join(evidence.geometries)}: {len(found.tried)} workloads searched for a failed promise, {ending}"
     end_s = found.tried[-1].at_s * 1.03
-    panels = [
-        Panel(Seconds("", end_s), Values("margin to the limit, %", fit=_margin_scale), list(_margins(shown, found))),
-        Panel(
-            Seconds("time of the drives", end_s), Values("departures", fit=_departure_scale), list(_departures(shown))
-        ),
-    ]
+    margins = Values("margin to the limit, %", fit=_margin_scale)
+    departures = Values("departures", fit=_departure_scale)
+    panels = (
+        Panel(Seconds("", end_s), margins, list(_margins(shown, found))),
+        Panel(Seconds("time of the drives", end_s), departures, list(_departures(shown))),
+    )
     caption = (
         f"{sentence(evidence.group or evidence.sentence)} Above, the margin of each probe: below the red line "
         "the probe failed. Below, the number of departures from the plainest workload; the line shows how a failing "
         "workload was simplified. A probe is no verdict; only the second measurement of a suspect is."
         f"{_left(found, shown)}"
     )
-    key = slug(prefix, *evidence.geometries, *evidence.workloads)
-    return drawn(key, title, caption, panels, _table(found), next(iter(evidence.geometries), ""), 3.9)
+    key = slug("search", *evidence.geometries, *evidence.workloads)
+    return Chart(key, title, caption, panels, _table(found), next(iter(evidence.geometries), ""), 3.9)
 
 
 def _shown(tried: Sequence[Tried], most: int, suspects: Iterable[str]) -> list[Tried]:
@@ -241,18 +240,11 @@ def _dots(outcome: Finding | None, points: Sequence[Point]) -> Line:
 
 def _margin_scale(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
     """Scale linearly; beyond 100 % logarithmically if a figure is many times its limit."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FuncFormatter
 
-    low, high = min(values), max(values)
-    room = 0.08 * (high - low) or 5.0
-    if max(-low, high) > WIDE_PERCENT:
+    if max(map(abs, values)) > WIDE_PERCENT:
         axes.set_yscale("symlog", linthresh=100.0, linscale=1.0)
-        axes.set_ylim(low * 1.6 if low < 0 else -25.0, high * 1.6 if high > 0 else 25.0)
-        ends = [sign * 10.0**power for power in range(2, 9) for sign in (-1, 1)]
-        axes.set_yticks([0.0, *(end for end in ends if low * 1.6 <= end <= high * 1.6)])
-    else:
-        axes.set_ylim(low - room, high + room)
-        axes.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS_OF_TICKS))
+    axes.margins(y=0.08)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+,.4g}" if value else "0"))
 
 

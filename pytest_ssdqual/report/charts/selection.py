@@ -30,7 +30,8 @@ from pytest_ssdqual.report.charts.performance import (
 )
 from pytest_ssdqual.report.charts.performance.queue_depth import DepthCurve
 from pytest_ssdqual.report.charts.performance.width import DrawnSweep
-from pytest_ssdqual.report.drawing.chart import Chart, sentence
+from pytest_ssdqual.report.drawing.chart import sentence
+from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
@@ -97,7 +98,7 @@ def _tails(notes: Notes, sweeps: Sequence[DrawnSweep]) -> Chart | None:
         return None
     widest, depth = cells[0].geometry, sweeps[0].deepest
     mixed = ", ".join(dict.fromkeys(mix_name(tail.noted.workload) for tail in tails))
-    return latency.chart(notes, tails, f"{widest}: latency percentiles of {mixed} at QD {depth}", f"tail-{widest}")
+    return latency.chart(notes, tails, f"{widest}: latency percentiles of {mixed} at QD {depth}")
 
 
 def _curves(notes: Notes) -> Iterator[Chart | None]:
@@ -185,29 +186,29 @@ QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in latency.QUANTILES)
 
 def chart_of(story: RunReader, judged: Judged) -> Chart | None:
     """Return the chart of a verdict; None if its files or records are gone."""
-    chart = _drawn(Notes.about(story, judged), judged, key_of(judged))
+    chart = _explaining(Notes.about(story, judged), judged)
     if chart is None:
         return None
     words = sentence(judged.evidence.sentence)
     caption = chart.caption if words in chart.caption else f"{words} {chart.caption}"
-    return replace(chart, caption=caption)
+    return replace(chart, key=key_of(judged), caption=caption)
 
 
-def _drawn(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _explaining(notes: Notes, judged: Judged) -> Chart | None:
     match judged.evidence.about:
         case About.SWEEP:
-            return _sweep(notes, judged, key)
+            return _sweep(notes, judged)
         case About.CURVE:
-            return _series(notes, judged, key)
+            return _series(notes, judged)
         case About.SATURATION:
-            return _saturation(notes, judged, key)
+            return _saturation(notes, judged)
         case About.SEARCH:
             found = explore.of_search(notes.story, judged)
-            return explore.chart(found, key) if found else None
+            return explore.chart(found) if found else None
         case About.LOOP if not judged.evidence.members:
-            return _loop(notes, judged, key)
+            return _loop(notes, judged)
         case About.RUN | About.REBUILD | About.LOT | About.LOOP:
-            return _run(notes, judged, key)
+            return _run(notes, judged)
         case _:
             return None
 
@@ -218,62 +219,60 @@ def key_of(judged: Judged) -> str:
     return f"why-{hashlib.sha256(repr(about).encode('utf-8', 'backslashreplace')).hexdigest()[:10]}"
 
 
-def _sweep(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _sweep(notes: Notes, judged: Judged) -> Chart | None:
     found = [each for each in width.sweeps(notes) if len(each.widths) > 1]
     if not found:
         return None
     sweep = found[0]
     if judged.evidence.claim in width.CLAIMS:
-        return width.scaling_chart(notes, sweep, key)
+        return width.scaling_chart(notes, sweep)
     if judged.evidence.claim == latency.CLAIM:
-        return latency.maxima_chart(notes, sweep, sweep.deepest, key)
-    return width.chart(notes, sweep, key)
+        return latency.maxima_chart(notes, sweep, sweep.deepest)
+    return width.chart(notes, sweep)
 
 
-def _series(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _series(notes: Notes, judged: Judged) -> Chart | None:
     curve = next(queue_depth.curves(notes), None)
     if curve is None:
         return None
     if queue_depth.is_by_mix(curve):
-        return queue_depth.bathtub(notes, curve, key)
-    return (
-        queue_depth.chart(notes, curve, key) if queue_depth.is_by_depth(curve) else queue_depth.bars(notes, curve, key)
-    )
+        return queue_depth.bathtub(notes, curve)
+    return queue_depth.chart(notes, curve) if queue_depth.is_by_depth(curve) else queue_depth.bars(notes, curve)
 
 
-def _saturation(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _saturation(notes: Notes, judged: Judged) -> Chart | None:
     place = judged.evidence.geometries[0], judged.evidence.workloads[0]
     strips = saturation.strips(notes.story.of("saturation"))
     found = next((each for each in strips if (str(each.geometry), str(each.workload)) == place), None)
     if found is None:
         return None
-    times = response_times.chart(notes, found, key) if judged.evidence.unit is Unit.NANOSECONDS else None
-    return times or saturation.chart(notes, found, key)
+    times = response_times.chart(notes, found) if judged.evidence.unit is Unit.NANOSECONDS else None
+    return times or saturation.chart(notes, found)
 
 
-def _loop(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _loop(notes: Notes, judged: Judged) -> Chart | None:
     evidence = judged.evidence
     for record in notes.story.of("loop"):
         if (record.facts.get("geometry"), record.facts.get("loop")) != (evidence.geometries[0], evidence.group):
             continue
         course = next(stimuli.courses([record]), None)
         if course and evidence.workloads[0] in {str(each.workload) for each in course.stimuli}:
-            return stimuli.chart(course, key)
+            return stimuli.chart(course)
         try:
-            return steady_state.chart(steady_state.of_loop(record.facts, evidence.workloads[0], evidence.claim), key)
+            return steady_state.chart(steady_state.of_loop(record.facts, evidence.workloads[0], evidence.claim))
         except DAMAGED:
             return None
     return None
 
 
-def _run(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _run(notes: Notes, judged: Judged) -> Chart | None:
     evidence = judged.evidence
     if len(evidence.geometries) > 1:
-        return _sweep(notes, judged, key)
-    beside = drives.chart(judged, key) if evidence.members else None
+        return _sweep(notes, judged)
+    beside = drives.chart(judged) if evidence.members else None
     noted = notes.at(evidence.geometries[0], evidence.workloads[0]) if evidence.workloads else None
     if beside or noted is None:
         return beside
     if evidence.claim in QUANTILE_CLAIMS and (found := latency.tail(notes, noted)):
-        return latency.chart(notes, [found], f"{noted.geometry} {noted.workload}: latency percentiles", key)
-    return over_time.chart(notes, noted, judged, key)
+        return latency.chart(notes, [found], f"{noted.geometry} {noted.workload}: latency percentiles")
+    return over_time.chart(notes, noted, judged)

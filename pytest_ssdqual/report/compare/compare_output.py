@@ -24,7 +24,7 @@ from pytest_ssdqual.report.compare.compare import (
     Weight,
     whole,
 )
-from pytest_ssdqual.report.drawing.plot import Line, Point, drawn
+from pytest_ssdqual.report.drawing.plot import Chart, Line, Point
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
 from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph, text_table
@@ -215,7 +215,7 @@ class ComparedRow:
 
 def svg(found: Comparison) -> str:
     """Return the chart as an SVG file."""
-    return pages.svg_file(_drawn(found))
+    return pages.svg_file(_Chart(found))
 
 
 def page(found: Comparison) -> str:
@@ -227,7 +227,7 @@ def page(found: Comparison) -> str:
     sections = [
         Section("What differs", () if differences else ("Nothing known.",), table=Table(head, differences)),
         Section("What is the same", (f"{alike or 'Nothing known'}.",)),
-        Section("Ratios", (caption(found),), svg=_drawn(found)),
+        Section("Ratios", (caption(found),), svg=_Chart(found)),
     ]
     for other in found.others:
         left_out = tuple(f"{count:,} figures not compared: {why}" for why, count in other.left_out.items())
@@ -290,7 +290,7 @@ def _numbers(pair: Pair) -> tuple[str, ...]:
     )
 
 
-def _drawn(found: Comparison) -> str:
+def _Chart(found: Comparison) -> str:
     names = [other.run.name for other in found.others] if len(found.others) > 1 else []
     rows = _ordered([other.pairs for other in found.others], names)[:MOST_ROWS]
     lines = [
@@ -304,7 +304,7 @@ def _drawn(found: Comparison) -> str:
     ]
     panel = spread([row.name for row in rows], lines, "times the first run", NAMES_IN)
     title, height_in = "Ratios of the figures of two runs", max(1.2, 0.2 * len(rows) + 0.7)
-    return drawn("compared", title, caption(found), panel, (), height_in=height_in).svg
+    return Chart("compared", title, caption(found), panel, Table((), ()), height_in=height_in).svg
 
 
 def _ratio(y: int, row: ComparedRow) -> Point:

@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.report.compare.compare_output import csv_text, estimate_record
 from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
-from pytest_ssdqual.report.drawing.plot import AnyMark, Line, Panel, Point, drawn, upright
+from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, upright
 from pytest_ssdqual.report.drawing.scales import Dates, Values, day, spread
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
@@ -190,7 +190,7 @@ SCALES = {
 
 def svg(found: FigureHistory) -> str:
     """Return the chart as an SVG file."""
-    return pages.svg_file(_drawn(found))
+    return pages.svg_file(_Chart(found))
 
 
 def page(found: FigureHistory) -> str:
@@ -199,7 +199,7 @@ def page(found: FigureHistory) -> str:
     lines = tuple(f"{each}." for each in sentences(found))
     head = ("run", *HEAD[1:-1], "remark")
     sections = [
-        Section("Over time", (caption(found),), svg=_drawn(found)),
+        Section("Over time", (caption(found),), svg=_Chart(found)),
         Section("Runs", table=Table(head, rows)),
     ]
     return pages.sheet(f"History: {found.name}", lines, sections)
@@ -211,7 +211,7 @@ def caption(found: FigureHistory) -> str:
     return f"The figure of each run with its interval, by firmware.{others}"
 
 
-def _drawn(found: FigureHistory) -> str:
+def _Chart(found: FigureHistory) -> str:
     factor, unit = SCALES.get(found.unit, (1.0, found.unit.value))
     marks = list[AnyMark]()
     groups = dict.fromkeys((point.firmware, point.counts) for point in found.points)
@@ -229,7 +229,7 @@ def _drawn(found: FigureHistory) -> str:
         before, after = (day(found.series[index].time) for index in (drift.step.at - 1, drift.step.at))
         marks.append(upright((before + after) / 2, "changed here"))
     panel = Panel(Dates(), Values(f"{label(found.key.claim)}, {unit}", fit=spread), marks)
-    return drawn("history", found.name, caption(found), panel, ()).svg
+    return Chart("history", found.name, caption(found), panel, Table((), ())).svg
 
 
 def _point(point: HistoryPoint, factor: float) -> Point:

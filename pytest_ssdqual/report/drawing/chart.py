@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.report.view.tables import Table
-
-if TYPE_CHECKING:
-    from pytest_ssdqual.report.drawing.plot import Panel, Radar
 
 #: A place along x and the value there.
 Pair = tuple[float, float]
@@ -48,30 +42,6 @@ def gaps(points: Sequence[Pair]) -> list[Pair]:
 
 #: Rows beyond this are condensed: a table is read by people, the numbers of every second are in the run folder.
 MOST_ROWS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart of a page."""
-
-    #: Unique in a page, an HTML id.
-    key: str
-    #: What is to be seen.
-    title: str
-    #: One or two sentences: what, unit, limit, published, how to read.
-    caption: str
-    #: ``<svg …>`` fit for inlining: ids begin with ``key``, colours are ``currentColor`` and the palette's variables.
-    svg: str
-    #: Every number that is drawn; long series are condensed, and the caption says so.
-    table: Table
-    #: Array or level, for grouping: ``raid5x4``, ``raid5``, ``drivex8``.
-    geometry: str = ""
-    #: The data that the drawing shows.
-    panels: tuple[Panel | Radar, ...] = ()
-
-    @property
-    def level(self) -> str:
-        return self.geometry.partition("x")[0]
 
 
 def slug(*parts: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.drawing.figure import Plate, drawing
 from pytest_ssdqual.report.drawing.palette import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, colour
 from pytest_ssdqual.report.drawing.scales import Scale
@@ -109,6 +109,11 @@ class Line(Series):
         plate.entry(artist, self.name)
 
 
+def lines_of(series: Mapping[str, Sequence[Point]], style: Style | None = None) -> list[Line]:
+    """Return a line for each series, by its name in the legend."""
+    return [Line(points, index, name, style or {}) for index, (name, points) in enumerate(series.items())]
+
+
 @dataclass(frozen=True, slots=True)
 class Bars(Series):
     """A bar for each point, with a light fill on which limits and intervals stay visible."""
@@ -179,9 +184,8 @@ def tile(x: int, y: int, words: str, share: float, *, is_framed: bool) -> list[M
     """Return a cell of a map with its word; ``share`` is the strength of its tint, 0…1."""
     # At most so much tint that ink can be read on it, on light and on dark paper.
     tint = {"color": colour(0), "alpha": 0.08 + 0.47 * share, "linewidth": 0}
-    cell = Mark("fill_between", [[x - 0.49, x + 0.49], y - 0.47, y + 0.47], style=tint)
-    xs, ys = [x + side * 0.47 for side in (-1, 1, 1, -1, -1)], [y + side * 0.44 for side in (-1, -1, 1, 1, -1)]
-    frame = Mark("plot", [xs, ys], style={"color": LIMIT, "linewidth": 1.4})
+    cell = Mark("barh", [y, 0.98, 0.94, x - 0.49], style=tint)
+    frame = Mark("barh", [y, 0.94, 0.88, x - 0.47], style={"fill": False, "edgecolor": LIMIT, "linewidth": 1.4})
     text = Mark("text", [x, y, words], style={"ha": "center", "va": "center", "fontsize": 8.5})
     return [cell, frame, text] if is_framed else [cell, text]
 
@@ -256,19 +260,43 @@ class Radar:
         axes.spines["polar"].set_visible(False)
 
 
-def drawn(key: str, title: str, caption: str, panels: Panel | Radar | Sequence[Panel], table: Table | Sequence[str],
-          geometry: str = "", height_in: float = 3.3) -> Chart:  # fmt: skip
-    """Return the drawn chart; of columns without rows, the table has those of the points, each once."""
-    shown = (panels,) if isinstance(panels, Panel | Radar) else tuple(panels)
-    if not isinstance(table, Table):
-        rows = dict.fromkeys(point.row for panel in shown for point in panel.points if point.row)
-        table = Table(tuple(table), tuple(rows))
-    with drawing():
-        plate = Plate.of(height_in)
-        for row, panel in enumerate(shown):
-            panel.draw(plate, len(shown), row)
-        svg = plate.svg(key, title, "; ".join(panel.title for panel in shown))
-    return Chart(key, title, caption, svg, table, geometry, shown)
+@dataclass(frozen=True)
+class Chart:
+    """A chart of a page, drawn when its ``svg`` is read. ``cached_property`` needs a ``__dict__``, hence no slots."""
+
+    #: Unique in a page, an HTML id.
+    key: str
+    #: What is to be seen.
+    title: str
+    #: One or two sentences: what, unit, limit, published, how to read.
+    caption: str
+    #: Axes from top to bottom.
+    panels: Panel | Radar | tuple[Panel, ...]
+    #: Every number that is drawn; long series are condensed, and the caption says so.
+    table: Table
+    #: Array or level, for grouping: ``raid5x4``, ``raid5``, ``drivex8``.
+    geometry: str = ""
+    height_in: float = 3.3
+
+    @property
+    def level(self) -> str:
+        return self.geometry.partition("x")[0]
+
+    @cached_property
+    def svg(self) -> str:
+        """``<svg …>`` for inlining; ids begin with ``key``, colours are ``currentColor`` and the palette's."""
+        panels = self.panels if isinstance(self.panels, tuple) else (self.panels,)
+        with drawing():
+            plate = Plate.of(self.height_in)
+            for row, panel in enumerate(panels):
+                panel.draw(plate, len(panels), row)
+            return plate.svg(self.key, self.title, "; ".join(panel.title for panel in panels))
+
+
+def table_of(columns: Sequence[str], panel: Panel) -> Table:
+    """Return the table of the rows of all points, each once, in the order in which they are drawn."""
+    rows = dict.fromkeys(point.row for point in panel.points if point.row)
+    return Table(tuple(columns), tuple(rows))
 
 
 def interrupted(points: Sequence[Point], gaps: Iterable[Ends]) -> list[Point]:

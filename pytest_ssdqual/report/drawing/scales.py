@@ -36,7 +36,7 @@ def tick(value: float, unit: Unit) -> str:
     if unit in (Unit.IOPS, Unit.COUNT):
         return short(value)
     if unit is Unit.RATIO:
-        return f"{value:.3g} ×"
+        return f"{value:.4g} ×"
     return format_value(value, unit).replace(".0 %", " %")
 
 
@@ -170,10 +170,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers along x between two ends, with ticks at given ones or at round ones."""
+    """Numbers along x between ends or around the values, with ticks at given ones or at round ones."""
 
     label: str
-    ends: tuple[float, float]
+    ends: tuple[float, float] | None = None
     ticks: Sequence[float] = ()
     unit: Unit = Unit.COUNT
     is_whole: bool = False
@@ -181,7 +181,7 @@ class Numbers:
     def apply(self, axes: Axes, values: Sequence[float]) -> None:
         from matplotlib.ticker import MaxNLocator
 
-        axes.set_xlim(self.ends)
+        axes.set_xlim(self.ends)  # without ends as they are
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=STEPS, integer=self.is_whole))
         if self.ticks:
             axes.set_xticks(self.ticks)
@@ -220,14 +220,17 @@ class Depths:
 
 
 @dataclass(frozen=True, slots=True)
-class Latencies:
-    """Latencies by decades along x."""
+class Decades:
+    """A log scale along x, between ends or around the values."""
 
     label: str
+    unit: Unit
+    ends: tuple[float, float] | None = None
 
     def apply(self, axes: Axes, values: Sequence[float]) -> None:
         axes.set_xscale("log")
-        log_ticks(axes.xaxis, Unit.NANOSECONDS, *axes.get_xlim())
+        axes.set_xlim(self.ends)
+        log_ticks(axes.xaxis, self.unit, *axes.get_xlim())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ import re
 
 from support.builders import charted
 
-from pytest_ssdqual.report.drawing.chart import Chart
-from pytest_ssdqual.report.drawing.plot import Bars, Line, Panel, Point, drawn, level
+from pytest_ssdqual.report.drawing.plot import Bars, Chart, Line, Panel, Point, level, table_of
 from pytest_ssdqual.report.drawing.scales import WIDTH_IN, Numbers, Values
 
 
 def chart(*marks: Line | Bars) -> Chart:
-    return drawn("k", "t", "c", Panel(Numbers("x", (0, 1)), Values("y"), [*marks, level(1.0, "promised")]), ("a", "b"))
+    panel = Panel(Numbers("x", (0, 1)), Values("y"), [*marks, level(1.0, "promised")])
+    return Chart("k", "t", "c", panel, table_of(("a", "b"), panel))
 
 
 def places(svg: str) -> list[tuple[str, float]]:

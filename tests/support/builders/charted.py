@@ -19,12 +19,22 @@ from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part, of_verdict
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.view.tables import Table
 
 NOWHERE = Path("/nonexistent")
 #: Of a drive behind every measurement here, by mix: what a RAID 5 makes of it is up to ``measured``.
 SERIALS = tuple(f"S3X{index:04}" for index in range(1, 9))
+
+
+def chart_of_svg(key: str, svg: str, title: str = "t", caption: str = "", table: Table | None = None,
+                 geometry: str = "") -> Chart:  # fmt: skip
+    """A chart that is not drawn: its drawing is this."""
+    chart = Chart(key, title, caption, (), table or Table((), ()), geometry)
+    vars(chart)["svg"] = svg
+    return chart
 
 
 def parsed(svg: str) -> ElementTree.Element:

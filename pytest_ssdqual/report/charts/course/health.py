@@ -8,9 +8,9 @@ from datetime import datetime
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.units import Unit, format_capacity
-from pytest_ssdqual.report.drawing.chart import Chart, Pair, printable, slug
+from pytest_ssdqual.report.drawing.chart import Pair, printable, slug
 from pytest_ssdqual.report.drawing.course import Course, Courses
-from pytest_ssdqual.report.drawing.plot import AnyMark, Bars, Panel, Point, drawn, level
+from pytest_ssdqual.report.drawing.plot import AnyMark, Bars, Chart, Panel, Point, level, table_of
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, capacities, close
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
@@ -124,7 +124,7 @@ def temperatures(story: RunReader) -> Chart | None:
     title = f"Temperature of {len(curves)} drives over the run, at most {max(map(max, degrees.values())):g} °C"
     panel = Panel(Seconds(), Values("temperature", Unit.CELSIUS, close), marks)
     table = Table(("drive", "coolest", "hottest", "its own limit"), shown)
-    return drawn("temperature", title, caption, panel, table, height_in=2.8)
+    return Chart("temperature", title, caption, panel, table, height_in=2.8)
 
 
 def wear(story: RunReader) -> Chart | None:
@@ -146,7 +146,7 @@ def wear(story: RunReader) -> Chart | None:
     title = f"Written to {len(written)} drives in this run: {format_capacity(sum(written.values()))}"
     caption = "Counted by the drives themselves before and after. The table has their health at both ends."
     columns = ("drive", "written", *(name.replace("_", " ") for name in FIGURES))
-    return drawn(slug("wear"), title, caption, panel, columns, height_in=2.6)
+    return Chart(slug("wear"), title, caption, panel, table_of(columns, panel), height_in=2.6)
 
 
 def _both(before: object, after: object) -> str:

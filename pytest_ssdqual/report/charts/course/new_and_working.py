@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pytest_ssdqual.qual.methods.stec import NEW_READS
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.drawing.chart import Chart, printable, slug
-from pytest_ssdqual.report.drawing.plot import Bars, Panel, Point, drawn
+from pytest_ssdqual.report.drawing.chart import printable, slug
+from pytest_ssdqual.report.drawing.plot import Bars, Chart, Panel, Point
 from pytest_ssdqual.report.drawing.scales import Places, Values, from_zero
 from pytest_ssdqual.report.evidence.evidence import About
 from pytest_ssdqual.report.view.tables import Table
@@ -73,4 +73,4 @@ def chart(found: NewAndWorking) -> Chart:
     is_several = found.geometry.startswith("drive") and found.geometry != "drivex1"
     title = f"{found.geometry}: new against working{', the slowest drive' if is_several else ''}"
     table = Table(("workload", "new", "working", "of new"), tuple((name, *cells) for name, cells in rows.items()))
-    return drawn(slug("new", found.geometry), title, caption, panel, table, found.geometry, 3.0)
+    return Chart(slug("new", found.geometry), title, caption, panel, table, found.geometry, 3.0)

@@ -12,9 +12,9 @@ from pytest_ssdqual.qual.measured.run import RunRecord
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
-from pytest_ssdqual.report.drawing.chart import Chart, Pair, sentence
+from pytest_ssdqual.report.drawing.chart import Pair, sentence, slug
 from pytest_ssdqual.report.drawing.course import Course, over_time
-from pytest_ssdqual.report.drawing.plot import RULE, AnyMark, Panel, band, drawn, level, stated
+from pytest_ssdqual.report.drawing.plot import RULE, AnyMark, Chart, Panel, band, level, stated
 from pytest_ssdqual.report.drawing.scales import Seconds, Values
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -83,7 +83,7 @@ MEASURES = {
 }
 
 
-def chart(notes: Notes, noted: NotedMeasurement, judged: Judged, key: str) -> Chart | None:
+def chart(notes: Notes, noted: NotedMeasurement, judged: Judged) -> Chart | None:
     """Draw a line for each repeat, estimate, interval and limit; None without data."""
     evidence = judged.evidence
     measure = MEASURES.get(evidence.claim, SLOWEST if evidence.unit is Unit.NANOSECONDS else IOPS)
@@ -102,7 +102,7 @@ def chart(notes: Notes, noted: NotedMeasurement, judged: Judged, key: str) -> Ch
     title = f"{noted.geometry} {noted.workload}: {measure.name} over time"
     panel = Panel(Seconds(), Values(label, measure.unit), marks)
     table = Table(("run", "until", measure.name), courses.rows())
-    return drawn(key, title, caption, panel, table, noted.geometry.level.value, 2.9)
+    return Chart(slug("time", title), title, caption, panel, table, noted.geometry.level.value, 2.9)
 
 
 def _series(notes: Notes, noted: NotedMeasurement, measure: PlottedFigure) -> list[list[Pair]]:

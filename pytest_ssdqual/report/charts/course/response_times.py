@@ -18,10 +18,10 @@ from pytest_ssdqual.report.charts.course.saturation import MOST_DRIVES, Saturati
 from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.charts.performance.demand import DemandGrid
 from pytest_ssdqual.report.charts.performance.latency import QUANTILES
-from pytest_ssdqual.report.drawing.chart import Chart, printable, slug
+from pytest_ssdqual.report.drawing.chart import slug
 from pytest_ssdqual.report.drawing.course import Course, over_time
-from pytest_ssdqual.report.drawing.plot import PROMISED, AnyMark, Line, Panel, Point, drawn, upright
-from pytest_ssdqual.report.drawing.scales import Latencies, Seconds, Values, counts
+from pytest_ssdqual.report.drawing.plot import PROMISED, AnyMark, Chart, Panel, Point, lines_of, upright
+from pytest_ssdqual.report.drawing.scales import Decades, Seconds, Values, counts
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
 
@@ -31,7 +31,7 @@ BARS = 8
 OUTLINE = {"marker": "", "drawstyle": "steps-post"}
 
 
-def chart(notes: Notes, strip: SaturationStrip, prefix: str = "response-times") -> Chart | None:
+def chart(notes: Notes, strip: SaturationStrip) -> Chart | None:
     """Draw a line for each of few drives; None if fio's output is gone or the curve never became steady."""
     found = data.saturation_of(notes.story.folder, strip.facts)
     try:
@@ -51,11 +51,11 @@ def chart(notes: Notes, strip: SaturationStrip, prefix: str = "response-times") 
         f"{format_duration(measured.runs[0].window_s)} of the saturation"
     )
     named = {each.runs[0].drive or f"{strip.geometry}": each for each in shown}
-    key = slug(prefix, str(strip.geometry), str(strip.workload))
+    key = slug("response-times", str(strip.geometry), str(strip.workload))
     return _histograms(key, title, "I/Os of the steady state", named, shortened(list(named)), limits)
 
 
-def of_demand(notes: Notes, grid: DemandGrid, prefix: str = "response-times") -> Chart | None:
+def of_demand(notes: Notes, grid: DemandGrid) -> Chart | None:
     """Draw a line for each point that DIRTH names; None if fio's output of one is gone."""
     shown = {}
     for name, point in required(grid.points).items():
@@ -68,10 +68,12 @@ def of_demand(notes: Notes, grid: DemandGrid, prefix: str = "response-times") ->
         return None
     what = f"I/Os of all {'steady' if grid.reached else 'last, unsteady'} rounds"
     title = f"{grid.geometry}: {grid.loop}, response times"
-    return _histograms(slug(prefix, grid.geometry, grid.loop), title, what, shown, {name: name for name in shown})
+    return _histograms(
+        slug("response-times", grid.geometry, grid.loop), title, what, shown, {name: name for name in shown}
+    )
 
 
-def course(notes: Notes, strip: SaturationStrip, prefix: str = "latency") -> Chart | None:
+def course(notes: Notes, strip: SaturationStrip) -> Chart | None:
     """Draw mean and maximum latency of each of fio's reports over the saturation; None if fio's output is gone."""
     found = data.saturation_of(notes.story.folder, strip.facts)
     figures = {"slowest I/O": data.slowest_ns, "mean": data.mean_ns}
@@ -84,25 +86,23 @@ def course(notes: Notes, strip: SaturationStrip, prefix: str = "latency") -> Cha
     title = f"{strip.geometry}: latency of {strip.workload} from the purged state"
     panel = Panel(Seconds(), Values("latency", Unit.NANOSECONDS), courses.lines())
     table = Table(("of", "until", "latency"), courses.rows())
-    key = slug(prefix, str(strip.geometry), str(strip.workload))
-    return drawn(key, title, caption, panel, table, strip.geometry.level.value, 2.9)
+    key = slug("latency", str(strip.geometry), str(strip.workload))
+    return Chart(key, title, caption, panel, table, strip.geometry.level.value, 2.9)
 
 
 def _histograms(key: str, title: str, what: str, shown: Mapping[str, Measured], legends: Mapping[str, str],
                 limits: Sequence[AnyMark] = ()) -> Chart:  # fmt: skip
-    lines = [
-        Line(_outline(_bars(measured.latency)), index, printable(legends[name], 24) if len(shown) > 1 else "", OUTLINE)
-        for index, (name, measured) in enumerate(shown.items())
-    ]
+    names = legends if len(shown) > 1 else dict.fromkeys(shown, "")
+    lines = lines_of({names[name]: _outline(_bars(each.latency)) for name, each in shown.items()}, OUTLINE)
     caption = (
         f"{what} by their latency, {BARS} bars for each factor of two. "
         "Both scales are logarithmic, so that the few slowest I/Os are seen beside the many fast ones."
     )
     rows = tuple(_row(name, measured) for name, measured in shown.items())
     table = Table(("of", "I/Os", "mean", *(name for name, _ in QUANTILES), "slowest"), rows)
-    panel = Panel(Latencies("latency"), Values("I/Os", Unit.COUNT, counts), [*lines, *limits])
+    panel = Panel(Decades("latency", Unit.NANOSECONDS), Values("I/Os", Unit.COUNT, counts), [*lines, *limits])
     (geometry,) = {measured.geometry for measured in shown.values()}
-    return drawn(key, title, caption, panel, table, geometry.level.value)
+    return Chart(key, title, caption, panel, table, geometry.level.value)
 
 
 def _outline(bars: Counter[int]) -> list[Point]:

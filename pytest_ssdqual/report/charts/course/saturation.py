@@ -15,14 +15,14 @@ from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.data import Notes, drives_of, readable
-from pytest_ssdqual.report.drawing.chart import MOST_POINTS, MOST_ROWS, Chart, Pair, condensing, sentence, slug
+from pytest_ssdqual.report.drawing.chart import MOST_POINTS, MOST_ROWS, Pair, condensing, sentence, slug
 from pytest_ssdqual.report.drawing.course import Course, Courses
 from pytest_ssdqual.report.drawing.plot import (
     RULE,
     THIN,
     AnyMark,
+    Chart,
     Panel,
-    drawn,
     level,
     shade,
     stated,
@@ -88,7 +88,7 @@ def judged(notes: Notes, strip: SaturationStrip) -> list[Evidence]:
     return [evidence for evidence in verdicts if (evidence.geometries, evidence.workloads) == place]
 
 
-def chart(notes: Notes, strip: SaturationStrip, prefix: str = "saturation") -> Chart:
+def chart(notes: Notes, strip: SaturationStrip) -> Chart:
     """Draw the curve over capacities written, with the marks of the verdicts."""
     verdicts = judged(notes, strip)
     figures = {name: value for one in verdicts for name, value in one.figures.items() if value is not None}
@@ -109,10 +109,10 @@ def chart(notes: Notes, strip: SaturationStrip, prefix: str = "saturation") -> C
         Numbers("user capacities written", (0, end * 1.01 if end > 0 else 1)),
         Values("IOPS per drive" if strip.drives > 1 else "IOPS", Unit.IOPS), marks,
     )  # fmt: skip
-    key = slug(prefix, str(strip.geometry), str(strip.workload))
+    key = slug("saturation", str(strip.geometry), str(strip.workload))
     title = f"{what}: {strip.workload} from the purged state{fall}"
     table = Table(("of", "capacities written", "IOPS"), rows)
-    return drawn(key, title, caption, panel, table, strip.geometry.level.value)
+    return Chart(key, title, caption, panel, table, strip.geometry.level.value)
 
 
 def _courses(notes: Notes, strip: SaturationStrip) -> Courses:

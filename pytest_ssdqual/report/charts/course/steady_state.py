@@ -14,11 +14,12 @@ from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.drift import DriftTest
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
-from pytest_ssdqual.report.drawing.chart import MOST_ROWS, Chart, condensing, sentence, slug
+from pytest_ssdqual.report.drawing.chart import MOST_ROWS, condensing, sentence, slug
 from pytest_ssdqual.report.drawing.course import Course, Courses
 from pytest_ssdqual.report.drawing.palette import DASHES, INK, LIMIT
-from pytest_ssdqual.report.drawing.plot import RULE, AnyMark, Line, Panel, Point, band, drawn, shade, stretches
+from pytest_ssdqual.report.drawing.plot import RULE, AnyMark, Chart, Line, Panel, Point, band, shade, stretches
 from pytest_ssdqual.report.drawing.scales import Numbers, Values, around, close
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
@@ -70,6 +71,7 @@ def _conditioned(record: Record) -> TrackedFigure:
     noted = strict_json.table(facts["steady"])
     window, average = len(strict_json.array(noted["values"])), strict_json.number(noted["average"])
     allowed = (100 * strict_json.number(noted[name]) / average for name in ("range_allowed", "slope_allowed"))
+    # The noted state is that of the least steady drive; the chart shows the mean of all.
     state = steady_state.judge(values, SteadyRule(window, *allowed))
     drifts = [from_plain(DriftTest, drift) for drift in strict_json.table(facts.get("drift", {})).values()]
     worst = max(drifts, key=lambda drift: (not drift.settled, abs(drift.change_percent)), default=None)
@@ -84,8 +86,6 @@ def looped(records: Sequence[Record]) -> Iterator[TrackedFigure]:
 
 
 def _tracked(record: Record) -> list[TrackedFigure]:
-    from pytest_ssdqual.qual.workload.rounds import Rounds
-
     tracked = from_plain(Rounds, record.facts["asked"]).tracked
     return [of_loop(record.facts, str(each.workload), each.claim) for each in tracked]
 
@@ -96,8 +96,6 @@ def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigur
     A loop ends with the first window in which all its tracked figures were steady, so the last window is the judged
     one, also of a figure that was steady before.
     """
-    from pytest_ssdqual.qual.workload.rounds import Rounds
-
     rule, geometry = from_plain(SteadyRule, facts["rule"]), Geometry.parse(facts["geometry"])
     figure, unit, adds = FIGURES[claim]
     column = [str(each) for each in from_plain(Rounds, facts["asked"]).workloads].index(workload)
@@ -113,7 +111,7 @@ def _drives(cell: Mapping[str, Any], geometry: Geometry) -> int:
     return drives_of(cell.get("members") or [None] * geometry.width, geometry)
 
 
-def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
+def chart(settling: TrackedFigure) -> Chart:
     """Draw rounds, the window with best fit and average, and the allowed range."""
     state, unit, values = settling.state, settling.unit, settling.values
     window = range(settling.begin + 1, settling.begin + 1 + len(state.values))
@@ -142,8 +140,8 @@ def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
     )  # fmt: skip
     outcome = "steady" if settling.reached else "not steady"
     title = f"{settling.geometry}: {settling.name}, {outcome} after {window[-1]} rounds"
-    key = slug(prefix, settling.geometry, settling.name)
-    return drawn(key, title, caption, panel, Table(("round", axis_label(unit)), rows), settling.geometry, 2.8)
+    key = slug("steady", settling.geometry, settling.name)
+    return Chart(key, title, caption, panel, Table(("round", axis_label(unit)), rows), settling.geometry, 2.8)
 
 
 def _judged(settling: TrackedFigure, low: float, high: float) -> list[tuple[str, str]]:
@@ -210,8 +208,6 @@ def convergences(records: Sequence[Record]) -> Iterator[Convergence]:
 
 
 def _convergence(record: Record) -> Convergence:
-    from pytest_ssdqual.qual.workload.rounds import Rounds
-
     asked = from_plain(Rounds, record.facts["asked"])
     writes = [str(each) for each in asked.workloads if each.read_fraction == 0][:MOST_LINES]
     figures = {name: of_loop(record.facts, name, asked.tracked[0].claim) for name in writes}
@@ -235,4 +231,4 @@ def convergence(found: Convergence) -> Chart:
     caption = f"The shaded rounds are the last {found.window}, in which the tracked figures were judged."
     title = f"{found.geometry}: {found.loop}, pure writes from round to round"
     table = Table(("round", *found.lines), rows)
-    return drawn(slug("convergence", found.geometry, found.loop), title, caption, panel, table, found.geometry)
+    return Chart(slug("convergence", found.geometry, found.loop), title, caption, panel, table, found.geometry)

@@ -11,12 +11,13 @@ from pytest_ssdqual.qual.measured.run import RunRecord
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import Unit, format_duration
+from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.course.steady_state import axis_label
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
-from pytest_ssdqual.report.drawing.chart import MOST_POINTS, Chart, Pair, condensing, sentence, slug
+from pytest_ssdqual.report.drawing.chart import MOST_POINTS, Pair, condensing, sentence, slug
 from pytest_ssdqual.report.drawing.course import Course, Courses
-from pytest_ssdqual.report.drawing.plot import Panel, drawn
+from pytest_ssdqual.report.drawing.plot import Chart, Panel
 from pytest_ssdqual.report.drawing.scales import Numbers, Values
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
@@ -72,8 +73,6 @@ def _course(record: Record) -> CourseOfLoop:
 
 
 def _stimuli(facts: Mapping[str, Any]) -> Iterator[CourseOfStimulus]:
-    from pytest_ssdqual.qual.workload.rounds import Rounds
-
     geometry, begin_s = Geometry.parse(facts["geometry"]), 0.0
     asked = from_plain(Rounds, facts["asked"]).after
     for stimulus, noted in zip(asked, strict_json.array(facts["after"]), strict=False):
@@ -85,7 +84,7 @@ def _stimuli(facts: Mapping[str, Any]) -> Iterator[CourseOfStimulus]:
         begin_s += seconds
 
 
-def chart(found: CourseOfLoop, prefix: str = "stimuli") -> Chart:
+def chart(found: CourseOfLoop) -> Chart:
     """Draw the rate over time; stimuli that differ only in their names look alike."""
     kinds = [replace(stimulus.workload, name="") for stimulus in found.stimuli]
     series = [
@@ -111,4 +110,4 @@ def chart(found: CourseOfLoop, prefix: str = "stimuli") -> Chart:
     )
     title = f"{found.geometry}: {found.loop}, {label} over {format_duration(hours * 3600)}"
     table = Table(("stimulus", "until", label), drawn_courses.rows(len(series)))
-    return drawn(slug(prefix, found.geometry, found.loop), title, caption, panel, table, found.geometry)
+    return Chart(slug("stimuli", found.geometry, found.loop), title, caption, panel, table, found.geometry)

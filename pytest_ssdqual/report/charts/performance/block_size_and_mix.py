@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes, per_drive
-from pytest_ssdqual.report.drawing.chart import Chart, sentence, slug
+from pytest_ssdqual.report.drawing.chart import sentence, slug
 from pytest_ssdqual.report.drawing.palette import DASHES
-from pytest_ssdqual.report.drawing.plot import Line, Mark, Panel, Point, Radar, drawn, over_places, tile
+from pytest_ssdqual.report.drawing.plot import Chart, Mark, Panel, Point, Radar, lines_of, over_places, tile
 from pytest_ssdqual.report.drawing.scales import Places, Rows, Values, tick
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -137,14 +137,14 @@ def bandwidth_lines(matrix: Matrix) -> Chart:
 
 def _lines(matrix: Matrix, scale: Values, key: str, title: str, limited: str) -> Chart:
     places = range(len(matrix.sizes))
-    series = []
-    for index, mix in enumerate(matrix.mixes):
+    series = {}
+    for mix in matrix.mixes:
         cells = [(place, (size, mix)) for place, size in enumerate(matrix.sizes) if (size, mix) in matrix.cells]
         points = [matrix.point(place, cell, scale.unit) for place, cell in cells]
-        series.append(Line(over_places(points, places), index, mix_label(mix)))
+        series[mix_label(mix)] = over_places(points, places)
     caption = f"Each line is one mix of reads/writes in per cent. Where a line {limited}, bandwidth is the limit."
-    panel = Panel(Places("block size, bytes", [format_size(size) for size in matrix.sizes]), scale, series)
-    return drawn(key, title, caption, panel, matrix.table(scale.unit), matrix.geometry)
+    panel = Panel(Places("block size, bytes", [format_size(size) for size in matrix.sizes]), scale, lines_of(series))
+    return Chart(key, title, caption, panel, matrix.table(scale.unit), matrix.geometry)
 
 
 def heat_map(matrix: Matrix) -> Chart:
@@ -153,7 +153,7 @@ def heat_map(matrix: Matrix) -> Chart:
     key, title = matrix.named(f"map-{figure}", f"{figure} by block size and mix")
     sizes, mixes = matrix.sizes[::-1], matrix.mixes
     failed = {cell for cell, judged in matrix.judged.items() if judged.evidence.outcome is Finding.FAIL}
-    tiles = list[Mark]()
+    tiles = [Mark("grid", [False])]
     for cell, value in matrix.cells.items():
         at, share = (mixes.index(cell[1]), sizes.index(cell[0])), _share(value, list(matrix.cells.values()))
         tiles += tile(*at, tick(value, matrix.unit), share, is_framed=cell in failed)
@@ -164,7 +164,7 @@ def heat_map(matrix: Matrix) -> Chart:
     )
     rows = Rows([format_size(size) for size in sizes], "block size, bytes")
     panel = Panel(Places("reads/writes, %", list(map(mix_label, mixes))), rows, tiles)
-    return drawn(key, title, caption, panel, matrix.table(matrix.unit), matrix.geometry, 0.62 + 0.3 * len(sizes))
+    return Chart(key, title, caption, panel, matrix.table(matrix.unit), matrix.geometry, 0.62 + 0.3 * len(sizes))
 
 
 def _share(value: float, values: Sequence[float]) -> float:
@@ -183,17 +183,14 @@ def radar(matrix: Matrix, unit: Unit = Unit.IOPS) -> Chart:
     # A ring with a gap would be read as a dip.
     whole = [size for size in matrix.sizes if all((size, mix) in matrix.cells for mix in matrix.mixes)][:MOST_RINGS]
     most = max((matrix.value(cell, unit) for cell in matrix.cells if cell[0] in whole), default=0.0)
-    rings = [
-        Line([matrix.point(0, (size, mix), unit, most) for mix in matrix.mixes], index, format_size(size))
-        for index, size in enumerate(whole)
-    ]
+    rings = {format_size(size): [matrix.point(0, (size, mix), unit, most) for mix in matrix.mixes] for size in whole}
     caption = (
         "Each spoke is one mix of reads/writes in per cent, each ring one size; "
         f"the rim is {format_value(most, unit)}."
         f"{'' if len(whole) == len(matrix.sizes) else ' Sizes without every mix are left out.'}"
     )
-    shown = Radar(list(map(mix_label, matrix.mixes)), rings)
-    return drawn(key, title, caption, shown, matrix.table(unit), matrix.geometry, 3.9)
+    shown = Radar(list(map(mix_label, matrix.mixes)), lines_of(rings))
+    return Chart(key, title, caption, shown, matrix.table(unit), matrix.geometry, 3.9)
 
 
 def mix_label(reads: int) -> str:

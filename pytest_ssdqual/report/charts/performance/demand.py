@@ -14,10 +14,23 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
+from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
-from pytest_ssdqual.report.drawing.chart import Chart, slug
-from pytest_ssdqual.report.drawing.plot import KNEE, RULE, THIN, AnyMark, Line, Panel, Point, drawn, level, note
+from pytest_ssdqual.report.drawing.chart import slug
+from pytest_ssdqual.report.drawing.plot import (
+    KNEE,
+    RULE,
+    THIN,
+    AnyMark,
+    Chart,
+    Line,
+    Panel,
+    Point,
+    level,
+    lines_of,
+    note,
+)
 from pytest_ssdqual.report.drawing.scales import Depths, Numbers, Values, by_decades
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
@@ -53,8 +66,6 @@ def grids(records: Sequence[Record]) -> Iterator[DemandGrid]:
 
 
 def _grid(record: Record) -> DemandGrid | None:
-    from pytest_ssdqual.qual.workload.rounds import Rounds
-
     facts = record.facts
     workloads = from_plain(Rounds, facts["asked"]).workloads
     if not demand.is_grid(workloads):
@@ -73,16 +84,12 @@ def _grid(record: Record) -> DemandGrid | None:
     return DemandGrid(str(geometry), str(facts["loop"]), tuple(points), facts["reached"] is True, cells)
 
 
-def variation(grid: DemandGrid, prefix: str = "demand") -> Chart:
+def variation(grid: DemandGrid) -> Chart:
     """Draw IOPS over depth, a line for each number of threads."""
-    lines = [
-        Line(
-            [Point(point.depth, point.iops, words=f"{point}: {_iops(point)}") for point in grid.of(threads)],
-            index,
-            f"TC{threads}",
-        )
-        for index, threads in enumerate(grid.threads)
-    ]
+    lines = {
+        f"TC{threads}": [Point(at.depth, at.iops, words=f"{at}: {_iops(at)}") for at in grid.of(threads)]
+        for threads in grid.threads
+    }
     depths = sorted({point.depth for point in grid.points})
     found = {(point.depth, point.threads): _iops(point) for point in grid.points}
     rows = tuple((f"{depth}", *(found.get((depth, threads), "") for threads in grid.threads)) for depth in depths)
@@ -94,20 +101,18 @@ def variation(grid: DemandGrid, prefix: str = "demand") -> Chart:
     else:
         sentences.append(f"No point has a mean latency below {CEILING}, so there is no MaxIOPS.")
     caption = f"Demand variation: {_about(grid)} {' '.join(sentences)}"
-    panel = Panel(Depths("depth of each thread (QD)", depths), Values(_axis(grid), Unit.IOPS), lines)
-    key = slug(prefix, "variation", grid.geometry, grid.loop)
+    panel = Panel(Depths("depth of each thread (QD)", depths), Values(_axis(grid), Unit.IOPS), lines_of(lines))
+    key = slug("demand", "variation", grid.geometry, grid.loop)
     title = f"{grid.geometry}: {grid.loop}, IOPS over depth and threads{best}"
-    table = Table(("QD", *(f"TC{threads}" for threads in grid.threads)), rows)
-    return drawn(key, title, caption, panel, table, grid.geometry)
+    table = Table(("QD", *lines), rows)
+    return Chart(key, title, caption, panel, table, grid.geometry)
 
 
-def intensity(grid: DemandGrid, prefix: str = "demand") -> Chart:
+def intensity(grid: DemandGrid) -> Chart:
     """Draw mean latency over IOPS, a line for each number of threads, with the required points and the ceiling."""
     required = demand.required(grid.points)
-    marks: list[AnyMark] = [
-        Line([_at(point, _words(point)) for point in grid.of(threads)], index, f"TC{threads}", THIN)
-        for index, threads in enumerate(grid.threads)
-    ]
+    lines = {f"TC{threads}": [_at(point, _words(point)) for point in grid.of(threads)] for threads in grid.threads}
+    marks: list[AnyMark] = [*lines_of(lines, THIN)]
     marks.append(level(demand.CEILING_NS, f"mean latency of {CEILING}", KNEE))
     marks.append(Line([_at(point) for point in required.values()], style=RING))
     for name, point in required.items():
@@ -125,10 +130,10 @@ def intensity(grid: DemandGrid, prefix: str = "demand") -> Chart:
     )
     across = Numbers(_axis(grid), (0, max(point.iops for point in points) * 1.08 or 1.0), unit=Unit.IOPS)
     panel = Panel(across, Values("mean latency", Unit.NANOSECONDS, by_decades), marks)
-    key = slug(prefix, "intensity", grid.geometry, grid.loop)
+    key = slug("demand", "intensity", grid.geometry, grid.loop)
     title = f"{grid.geometry}: {grid.loop}, mean latency over IOPS"
     table = Table(("", "threads/depth", "IOPS", "mean latency"), rows)
-    return drawn(key, title, caption, panel, table, grid.geometry)
+    return Chart(key, title, caption, panel, table, grid.geometry)
 
 
 CEILING = format_latency(demand.CEILING_NS)

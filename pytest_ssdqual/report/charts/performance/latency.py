@@ -13,9 +13,9 @@ from pytest_ssdqual.qual.units import Unit, format_latency, format_range
 from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family_name
 from pytest_ssdqual.report.charts.performance.width import DrawnSweep
-from pytest_ssdqual.report.drawing.chart import Chart, Pair, sentence, slug
+from pytest_ssdqual.report.drawing.chart import Pair, sentence, slug
 from pytest_ssdqual.report.drawing.course import Course, over_time
-from pytest_ssdqual.report.drawing.plot import AnyMark, Line, Panel, Point, drawn, published, stretches
+from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, published, stretches, table_of
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, by_decades
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.view.tables import Table
@@ -67,7 +67,7 @@ def tail(notes: Notes, noted: NotedMeasurement) -> TailCurve | None:
     return TailCurve(noted, tuple(found), refused) if found else None
 
 
-def chart(notes: Notes, tails: Sequence[TailCurve], title: str, key: str) -> Chart:
+def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
     """Draw a line over the quantiles for each measurement, with limits and published figures."""
     verdicts = [evidence for one in tails for evidence in judged(notes, one.noted)]
     places = {id(evidence): PLACES[evidence.claim.removesuffix("_latency")] for evidence in verdicts}
@@ -94,7 +94,14 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str, key: str) -> Cha
     panel = Panel(across, Values("latency", Unit.NANOSECONDS, by_decades), marks)
     levels = {one.noted.geometry.level.value for one in tails}
     columns = ("array", "workload", "quantile", "latency", "95 % interval", "I/Os")
-    return drawn(slug(key), title, caption, panel, columns, levels.pop() if len(levels) == 1 else "")
+    return Chart(
+        slug("tail", str(tails[0].noted.geometry)),
+        title,
+        caption,
+        panel,
+        table_of(columns, panel),
+        levels.pop() if len(levels) == 1 else "",
+    )
 
 
 def judged(notes: Notes, noted: NotedMeasurement) -> list[Evidence]:
@@ -130,7 +137,7 @@ def _limit_words(verdicts: Sequence[Evidence], evidence: Evidence) -> str:
 CLAIM = "latency_spread_between_widths"
 
 
-def maxima_chart(notes: Notes, sweep: DrawnSweep, depth: int, prefix: str = "maxima") -> Chart | None:
+def maxima_chart(notes: Notes, sweep: DrawnSweep, depth: int) -> Chart | None:
     """Draw the maxima of the narrowest and the widest array; None if one has no I/O."""
     cells = sweep.at(depth)
     pair = (cells[0], cells[-1]) if len(sweep.widths) > 1 else tuple(cells)
@@ -147,7 +154,7 @@ def maxima_chart(notes: Notes, sweep: DrawnSweep, depth: int, prefix: str = "max
     title = f"{sweep.state}: slowest I/Os of {widths} drives, {name}"
     panel = Panel(Seconds(), Values("slowest I/O", Unit.NANOSECONDS), courses.lines())
     table = Table(("array", "until", "slowest I/O"), courses.rows())
-    return drawn(slug(prefix, sweep.level, name), title, caption, panel, table, sweep.level, 2.8)
+    return Chart(slug("maxima", sweep.level, name), title, caption, panel, table, sweep.level, 2.8)
 
 
 def maxima(notes: Notes, cell: NotedMeasurement) -> list[Pair]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
-from pytest_ssdqual.report.drawing.chart import Chart, printable, slug
+from pytest_ssdqual.report.drawing.chart import printable, slug
 from pytest_ssdqual.report.drawing.palette import SERIES
-from pytest_ssdqual.report.drawing.plot import DOTTED, Line, Panel, Point, Radar, drawn
+from pytest_ssdqual.report.drawing.plot import DOTTED, Chart, Line, Panel, Point, Radar, lines_of
 from pytest_ssdqual.report.drawing.scales import Numbers, Values, from_zero, short
 from pytest_ssdqual.report.view.tables import Table
 
@@ -60,9 +60,9 @@ def radar(profiles: Profiles) -> Chart:
     arrays = profiles.arrays
     rates = {place: cell.rate for place, cell in profiles.cells.items()}
     most = {name: max(rates[array, name] for array in arrays) for name in profiles.names}
-    rings = []
-    for index, array in enumerate(arrays):
-        points = [
+    rings = {}
+    for array in arrays:
+        rings[str(array)] = [
             Point(
                 0,
                 100 * rates[array, name] / most[name] if most[name] else 0.0,
@@ -70,7 +70,6 @@ def radar(profiles: Profiles) -> Chart:
             )
             for name in profiles.names
         ]
-        rings.append(Line(points, index, str(array)))
     spokes = [f"{printable(name)}\n{short(most[name])} IOPS" for name in profiles.names]
     rows = [
         (name, *(format_value(rate, Unit.IOPS) for rate in (*(rates[array, name] for array in arrays), most[name])))
@@ -81,7 +80,9 @@ def radar(profiles: Profiles) -> Chart:
     title = f"Server profiles at QD {profiles.depth} per drive on {', '.join(map(str, arrays))}"
     key = slug("profiles", *map(str, arrays), str(profiles.depth))
     levels = {array.level.value for array in arrays}
-    return drawn(key, title, caption, Radar(spokes, rings), table, levels.pop() if len(levels) == 1 else "", 3.6)
+    return Chart(
+        key, title, caption, Radar(spokes, lines_of(rings)), table, levels.pop() if len(levels) == 1 else "", 3.6
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +118,16 @@ def growths(notes: Notes) -> Iterator[ProfileGrowth]:
 def growth_chart(growth: ProfileGrowth) -> Chart:
     """Draw a line for each profile relative to its narrowest array, and the growth in proportion to the drives."""
     widths = growth.widths
-    lines = [Line([Point(width, width / widths[0]) for width in widths], name="in proportion", style=DOTTED)]
-    rows = []
-    for index, (name, iops) in enumerate(growth.iops.items()):
+    straight = Line([Point(width, width / widths[0]) for width in widths], name="in proportion", style=DOTTED)
+    series, rows = {}, []
+    for name, iops in growth.iops.items():
         narrowest = min(iops)
         # A profile that lacks the narrowest array begins on the line of its own first one.
         first = iops[narrowest] * widths[0] / narrowest
         texts = {width: format_value(rate, Unit.IOPS) for width, rate in sorted(iops.items())}
-        points = [
+        series[name] = [
             Point(width, iops[width] / first, words=f"{name}, {width} drives: {text}") for width, text in texts.items()
         ]
-        lines.append(Line(points, index, printable(name)))
         rows.append((name, *(texts.get(width, "") for width in widths)))
     caption = (
         f"Each line is one profile; on the dotted line an array of {widths[-1]} drives does "
@@ -136,6 +136,6 @@ def growth_chart(growth: ProfileGrowth) -> Chart:
     key = slug("profile-growth", growth.level.value, str(growth.depth))
     title = f"{growth.level.value}: growth of server profiles over drives, QD {growth.depth} per drive"
     scale = Values(f"IOPS over those of {widths[0]} drives", Unit.RATIO, from_zero)
-    panel = Panel(Numbers("drives", (widths[0] - 0.2, widths[-1] + 0.2), widths), scale, lines)
+    panel = Panel(Numbers("drives", ticks=widths), scale, [straight, *lines_of(series)])
     table = Table(("profile", *(f"{width} drives" for width in widths)), tuple(rows))
-    return drawn(key, title, caption, panel, table, growth.level.value)
+    return Chart(key, title, caption, panel, table, growth.level.value)

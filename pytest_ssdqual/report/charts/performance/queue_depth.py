@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes, interval_words, per_drive
-from pytest_ssdqual.report.drawing.chart import Chart, printable, sentence, slug
+from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
 from pytest_ssdqual.report.drawing.plot import (
     DOTTED,
     HOLLOW,
     PROMISED,
     AnyMark,
     Bars,
+    Chart,
     Line,
     Panel,
     Point,
-    drawn,
     published,
     upright,
 )
@@ -69,7 +69,7 @@ def is_by_depth(curve: DepthCurve) -> bool:
     return len(depths) >= FEWEST and all(depth and depth > 0 for depth in depths) and len(set(depths)) == len(depths)
 
 
-def chart(notes: Notes, curve: DepthCurve, prefix: str = "depths") -> Chart:
+def chart(notes: Notes, curve: DepthCurve) -> Chart:
     """Draw IOPS solid, mean latency hollow on the right, and published figures as diamonds."""
     parts = sorted(curve.points, key=lambda part: part.figures.get("outstanding") or 0)
     located = [(part.figures.get("outstanding") or 0, part) for part in parts]
@@ -103,10 +103,10 @@ def chart(notes: Notes, curve: DepthCurve, prefix: str = "depths") -> Chart:
     where = f", no gain beyond {knee.value:,.0f} outstanding" if knee and knee.high is not None else ""
     title = f"{curve.name}: queue depth, {curve.group}{where}"
     table = _table(notes, curve, parts)
-    return drawn(slug(prefix, curve.geometry, curve.group), title, caption, panel, table, curve.geometry)
+    return Chart(slug("depths", curve.geometry, curve.group), title, caption, panel, table, curve.geometry)
 
 
-def bars(notes: Notes, curve: DepthCurve, prefix: str = "points") -> Chart | None:
+def bars(notes: Notes, curve: DepthCurve) -> Chart | None:
     """Draw one bar for each point of a series that is no curve, such as aligned and shifted; None without IOPS."""
     points = _points(notes, curve, list(enumerate(curve.points)))
     if not points:
@@ -116,7 +116,7 @@ def bars(notes: Notes, curve: DepthCurve, prefix: str = "points") -> Chart | Non
     panel = Panel(Places("", names, is_steep=len(names) > FEWEST), Values("IOPS", Unit.IOPS, from_zero), marks)
     caption = " ".join(sentence(evidence.sentence) for evidence in curve.judged)
     title, table = f"{curve.name}: {curve.group}, side by side", _table(notes, curve, curve.points)
-    return drawn(slug(prefix, curve.geometry, curve.group), title, caption, panel, table, curve.geometry, 2.8)
+    return Chart(slug("points", curve.geometry, curve.group), title, caption, panel, table, curve.geometry, 2.8)
 
 
 def _points(notes: Notes, curve: DepthCurve, located: Sequence[tuple[float, Part]]) -> list[Point]:
@@ -171,7 +171,7 @@ def is_by_mix(curve: DepthCurve) -> bool:
     return len(set(mixes)) == len(mixes) >= FEWEST and mixes[0] == 100 and mixes[-1] == 0
 
 
-def bathtub(notes: Notes, curve: DepthCurve, prefix: str = "mixes") -> Chart:
+def bathtub(notes: Notes, curve: DepthCurve) -> Chart:
     """Draw the curve over the mixes, the straight line between its ends, and the limit."""
     mixes = shares(curve)
     points = _points(notes, curve, mixes)
@@ -198,4 +198,4 @@ def bathtub(notes: Notes, curve: DepthCurve, prefix: str = "mixes") -> Chart:
     )
     deepest = f", at worst {evidence.measured} of the line" if evidence else ""
     title = f"{curve.name}: mixes of reads and writes, {curve.group}{deepest}"
-    return drawn(slug(prefix, curve.geometry, curve.group), title, caption, panel, table, curve.geometry)
+    return Chart(slug("mixes", curve.geometry, curve.group), title, caption, panel, table, curve.geometry)

@@ -13,20 +13,21 @@ from pytest_ssdqual.qual.raid.scaling import SUPERLINEAR
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family, family_name, interval_words
-from pytest_ssdqual.report.drawing.chart import Chart, sentence, slug
+from pytest_ssdqual.report.drawing.chart import sentence, slug
 from pytest_ssdqual.report.drawing.plot import (
     HOLLOW,
     RULE,
     AnyMark,
     Bars,
+    Chart,
     Line,
     Panel,
     Point,
     band,
-    drawn,
     over_places,
     published,
     stretches,
+    table_of,
 )
 from pytest_ssdqual.report.drawing.scales import Numbers, Places, Values, by_decades, from_zero
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -95,7 +96,7 @@ def _rank(sweep: DrawnSweep) -> tuple[int, bool, bool, float]:
     return -len(sweep.cells), bool(kind.name) or kind.has_streams, not kind.is_random, abs(kind.block_bytes - 4096)
 
 
-def chart(notes: Notes, sweep: DrawnSweep, prefix: str = "widths") -> Chart:
+def chart(notes: Notes, sweep: DrawnSweep) -> Chart:
     """Draw a group of bars for each number of drives, one bar for each depth."""
     depths = sorted(sorted(sweep.depths, key=lambda depth: (-len(sweep.at(depth)), depth))[:MOST_DEPTHS])
     cells = [cell for (_, depth), cell in sorted(sweep.cells.items()) if depth in depths]
@@ -134,7 +135,7 @@ def chart(notes: Notes, sweep: DrawnSweep, prefix: str = "widths") -> Chart:
     table = Table(
         ("array", "workload", "IOPS", "95 % interval", "mean latency", "promised", "published"), tuple(rows.values())
     )
-    return drawn(slug(prefix, sweep.level, name), title, caption, panel, table, sweep.level)
+    return Chart(slug("widths", sweep.level, name), title, caption, panel, table, sweep.level)
 
 
 def _has_limit(evidence: Evidence) -> bool:
@@ -185,10 +186,10 @@ def judged(notes: Notes, sweep: DrawnSweep) -> list[Evidence]:
     return notes.within(list(sweep.cells.values()), *CLAIMS)
 
 
-def scaling_chart(notes: Notes, sweep: DrawnSweep, prefix: str = "scaling") -> Chart | None:
+def scaling_chart(notes: Notes, sweep: DrawnSweep) -> Chart | None:
     """Draw IOPS as multiples of the narrowest array's by depth; None without a model or a first value."""
     law = _law(sweep)
-    depths = [depth for depth in sweep.depths if _is_drawn(sweep, depth)][:MOST_DEPTHS]
+    depths = [depth for depth in sweep.depths if _is_Chart(sweep, depth)][:MOST_DEPTHS]
     if not law or not depths:
         return None
     verdicts = judged(notes, sweep)
@@ -213,12 +214,12 @@ def scaling_chart(notes: Notes, sweep: DrawnSweep, prefix: str = "scaling") -> C
     name = family_name(sweep.family)
     outcome = f", {len(failed)} of {len(verdicts)} promises failed" if failed else ""
     panel = Panel(
-        Numbers("drives", (sweep.widths[0] - 0.3, sweep.widths[-1] + 0.3), sweep.widths),
+        Numbers("drives", ticks=sweep.widths),
         Values(f"IOPS over those of {sweep.widths[0]} drives", Unit.RATIO, from_zero), marks,
     )  # fmt: skip
     columns = ("array", "workload", "growth", "95 % interval", "growth of the law", "of the law")
     title = f"{sweep.state}: growth with drives, {name}{outcome}"
-    return drawn(slug(prefix, sweep.level, name), title, caption, panel, columns, sweep.level)
+    return Chart(slug("scaling", sweep.level, name), title, caption, panel, table_of(columns, panel), sweep.level)
 
 
 def _growth(cells: Sequence[NotedMeasurement], law: Mapping[int, float], offset: float) -> list[Point]:
@@ -259,6 +260,6 @@ def _is_lawless(cell: NotedMeasurement, geometries: Sequence[Geometry]) -> bool:
     return bool(growth_objection(geometries, cell.workload, Striping(chunk_bytes)))
 
 
-def _is_drawn(sweep: DrawnSweep, depth: int) -> bool:
+def _is_Chart(sweep: DrawnSweep, depth: int) -> bool:
     first = sweep.cells.get((sweep.widths[0], depth))
     return first is not None and first.rate > 0 and len(sweep.at(depth)) > 1

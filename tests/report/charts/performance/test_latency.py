@@ -41,7 +41,7 @@ def test_the_chart_says_what_it_left_out_and_what_is_promised(noted: tuple[Notes
     notes, measured = noted
     found = latency.tail(notes, measured)
     assert found is not None
-    chart = latency.chart(notes, [found], "Tail", "tail-raid5x4")
+    chart = latency.chart(notes, [found], "Tail")
     assert "p99.999 needs 1,000,000 I/Os" in chart.caption
     assert [(row[2], row[3], row[5]) for row in chart.table.rows][3] == ("p99", "1 ms", "120,000")
     assert "randread_4k_qd8: ≤ 20 ms" in chart.svg
@@ -143,8 +143,8 @@ def test_limits_that_differ_say_what_they_are_of(tmp_path: Path) -> None:
     ]
     notes = Notes.of(charted.story(*records, *verdicts, folder=tmp_path))
     tails = [found for each in notes.measured if (found := latency.tail(notes, each))]
-    chart = latency.chart(notes, tails, "Tails", "tails")
+    chart = latency.chart(notes, tails, "Tails")
     words = {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
     assert {"promised, p99: ≤ 30 ms for randread_4k_qd8", "promised, p99: ≤ 80 ms for 2 of them"} <= words
-    one = latency.chart(notes, tails[:1], "Tail", "tail")
+    one = latency.chart(notes, tails[:1], "Tail")
     assert "promised, p99: ≤ 30 ms<" in one.svg

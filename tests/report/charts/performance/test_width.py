@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.charts.performance import latency
 from pytest_ssdqual.report.charts.performance import width as widths
-from pytest_ssdqual.report.drawing.chart import Chart
+from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.run_folder.reader import Record
 
 WRITE, READ = Workload("randwrite", "4k", 1), Workload("randread", "4k", 1)
