@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.measured.run import Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain, plain
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.units import Unit, format_range
@@ -41,10 +41,8 @@ class NotedMeasurement:
 
     geometry: Geometry
     workload: Workload
-    time: str
     iops: float
     runs: tuple[RunRecord, ...]
-    asked: Mapping[str, Any]
     #: If the runs are cells of visits.
     visited: Visited | None = None
 
@@ -59,11 +57,6 @@ class NotedMeasurement:
         return sum(each * mean for each, mean in known) / ios if ios else None
 
     @property
-    def bytes_per_s(self) -> float:
-        """Throughput of one target, mean of the repeats."""
-        return sum(run.bytes_per_s for run in self.runs) / len(self.runs) / self.drives
-
-    @property
     def rate(self) -> float:
         """IOPS of one target: of the array, or of the average drive."""
         return self.iops / self.drives
@@ -75,11 +68,11 @@ class NotedMeasurement:
 
     def interval(self) -> tuple[float, float] | None:
         """Interval of ``rate`` as in verdicts (95 %, from the rounds of all repeats); None with too few rounds."""
-        rounds = [each for run in self.runs for each in run.round_iops]
         lengths = [run.window_s / len(run.round_iops) for run in self.runs for _ in run.round_iops]
+        rates = (rate for run in self.runs for rate in run.round_iops)
         try:
-            done = [rate * length for rate, length in zip(rounds, lengths, strict=True)]
-            found = self.basis.bounds(done, lengths, are_rates=True)
+            counts = [rate * length for rate, length in zip(rates, lengths, strict=True)]
+            found = self.basis.bounds(counts, lengths, are_rates=True)
         except (TooFew, ValueError, ArithmeticError):
             return None
         return max(0.0, found.low) / self.drives, found.high / self.drives
@@ -206,9 +199,8 @@ def noted(record: Record) -> NotedMeasurement:
         raise ValueError("nothing was measured")
     geometry, visited = Geometry.parse(str(facts["geometry"])), facts.get("visited")
     return NotedMeasurement(
-        geometry, workload, record.time, strict_json.number(facts["iops"]), runs, plain(workload),
-        None if visited is None else from_plain(Visited, visited),
-    )  # fmt: skip
+        geometry, workload, strict_json.number(facts["iops"]), runs, from_plain(Visited, visited) if visited else None
+    )
 
 
 #: Packed; a minute of one drive is 0.1 MB, a day of 24 drives gigabytes, and a page does not wait for that.

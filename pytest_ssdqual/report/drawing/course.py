@@ -18,11 +18,9 @@ from pytest_ssdqual.report.drawing.chart import (
 )
 from pytest_ssdqual.report.drawing.plot import Line, Point, Style, interrupted
 
-Rows = tuple[tuple[str, ...], ...]
-
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class DrawnCourse:
     """A figure over its course, such as that of one drive."""
 
     #: Name in the table and at the points; empty if the table has a single series.
@@ -36,7 +34,7 @@ class Course:
 class Courses:
     """Courses of one unit on the same axes."""
 
-    series: Sequence[Course]
+    series: Sequence[DrawnCourse]
     unit: Unit
     #: Writes a place along x.
     place: Callable[[float], str]
@@ -54,20 +52,20 @@ class Courses:
             for index, series in zip(indices or range(len(self.series)), self.series, strict=True)
         ]
 
-    def _line(self, series: Course, index: int, style: Style) -> Line:
+    def _line(self, series: DrawnCourse, index: int, style: Style) -> Line:
         shown = extremes(series.points, self.most_points)
         marked = {} if len(shown) <= self.most_marked else {"marker": ""}
         points = interrupted(self._points(series.name, shown), self._gaps(series))
         return Line(points, index, printable(series.legend), {**style, **marked})
 
-    def _gaps(self, series: Course) -> list[Pair]:
+    def _gaps(self, series: DrawnCourse) -> list[Pair]:
         return gaps(series.points) if self.is_even else []
 
     def _points(self, name: str, pairs: Iterable[Pair]) -> list[Point]:
         texts = (name,) if name else ()
         return [Point(x, y, (*texts, self.place(x), format_value(y, self.unit, 1))) for x, y in pairs]
 
-    def rows(self, among: int = 1) -> Rows:
+    def rows(self, among: int = 1) -> tuple[tuple[str, ...], ...]:
         """Return the rows of the table, condensed to a part of the most rows for each of several series."""
         return tuple(
             point.row for series in self.series for point in self._points(series.name, condensed(series.points, among))
@@ -81,6 +79,6 @@ class Courses:
         return (stalls if is_parted else "") + condensing(max(len(series.points) for series in self.series))
 
 
-def over_time(series: Sequence[Course], unit: Unit) -> Courses:
+def over_time(series: Sequence[DrawnCourse], unit: Unit) -> Courses:
     """Return courses over seconds, in even steps."""
     return Courses(series, unit, lambda seconds: f"{seconds:,.1f} s", is_even=True)

@@ -60,7 +60,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class PointSeries:
     """Points with their intervals, and an entry in the legend."""
 
     points: Sequence[Point]
@@ -92,7 +92,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Series):
+class Line(PointSeries):
     """Points joined in order, unless the style says otherwise."""
 
     def draw(self, plate: Plate, axes: Axes) -> None:
@@ -115,7 +115,7 @@ def lines_of(series: Mapping[str, Sequence[Point]], style: Style | None = None) 
 
 
 @dataclass(frozen=True, slots=True)
-class Bars(Series):
+class Bars(PointSeries):
     """A bar for each point, with a light fill on which limits and intervals stay visible."""
 
     width: float = 0.66
@@ -212,7 +212,7 @@ class Panel:
 
     @property
     def points(self) -> list[Point]:
-        return [point for mark in self.marks if isinstance(mark, Series) for point in mark.points]
+        return [point for mark in self.marks if isinstance(mark, PointSeries) for point in mark.points]
 
     @property
     def title(self) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.units import Unit, format_capacity
 from pytest_ssdqual.report.drawing.chart import Pair, printable, slug
-from pytest_ssdqual.report.drawing.course import Course, Courses
+from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
 from pytest_ssdqual.report.drawing.plot import AnyMark, Bars, Chart, Panel, Point, level, table_of
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, capacities, close
 from pytest_ssdqual.report.run_folder.reader import RunReader
@@ -105,7 +105,7 @@ def temperatures(story: RunReader) -> Chart | None:
     hottest = sorted(curves, key=lambda name: -max(degrees[name]))[:MOST_DRIVES]
     short = shortened(list(curves))
     series = [
-        Course(printable(name, 40), sorted(drive.seen), printable(short[name], 24))
+        DrawnCourse(printable(name, 40), sorted(drive.seen), printable(short[name], 24))
         for name, drive in curves.items()
         if name in hottest
     ]

@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
 from pytest_ssdqual.report.drawing.chart import Pair, sentence, slug
-from pytest_ssdqual.report.drawing.course import Course, over_time
+from pytest_ssdqual.report.drawing.course import DrawnCourse, over_time
 from pytest_ssdqual.report.drawing.plot import RULE, AnyMark, Chart, Panel, band, level, stated
 from pytest_ssdqual.report.drawing.scales import Seconds, Values
 from pytest_ssdqual.report.evidence.evidence import Evidence
@@ -95,7 +95,7 @@ def chart(notes: Notes, noted: NotedMeasurement, judged: Judged) -> Chart | None
     begin = 2 if noted.visited and noted.visited.left_out else 1
     names = [f"{part} {number}" for number in range(begin, begin + len(series))]
     legends = names if len(series) > 1 else [measure.name]
-    courses = over_time(list(map(Course, names, series, legends)), measure.unit)
+    courses = over_time(list(map(DrawnCourse, names, series, legends)), measure.unit)
     label = f"{measure.name}{' per drive' if noted.drives > 1 and measure.adds else ''}"
     marks = [*_stated(evidence, measure, series), *courses.lines()]
     caption = f"{sentence(evidence.sentence)}{courses.remarks}{IN_VISITS if noted.visited else ''}"

@@ -19,7 +19,7 @@ from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.charts.performance.demand import DemandGrid
 from pytest_ssdqual.report.charts.performance.latency import QUANTILES
 from pytest_ssdqual.report.drawing.chart import slug
-from pytest_ssdqual.report.drawing.course import Course, over_time
+from pytest_ssdqual.report.drawing.course import DrawnCourse, over_time
 from pytest_ssdqual.report.drawing.plot import PROMISED, AnyMark, Chart, Panel, Point, lines_of, upright
 from pytest_ssdqual.report.drawing.scales import Decades, Seconds, Values, counts
 from pytest_ssdqual.report.view.sections import shortened
@@ -77,7 +77,7 @@ def course(notes: Notes, strip: SaturationStrip) -> Chart | None:
     """Draw mean and maximum latency of each of fio's reports over the saturation; None if fio's output is gone."""
     found = data.saturation_of(notes.story.folder, strip.facts)
     figures = {"slowest I/O": data.slowest_ns, "mean": data.mean_ns}
-    series = [Course(name, data.series(found.run, each), name) for name, each in figures.items()] if found else []
+    series = [DrawnCourse(name, data.series(found.run, each), name) for name, each in figures.items()] if found else []
     if not series or not all(each.points for each in series):
         return None
     courses = over_time(series, Unit.NANOSECONDS)

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.data import Notes, drives_of, readable
 from pytest_ssdqual.report.drawing.chart import MOST_POINTS, MOST_ROWS, Pair, condensing, sentence, slug
-from pytest_ssdqual.report.drawing.course import Course, Courses
+from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
 from pytest_ssdqual.report.drawing.plot import (
     RULE,
     THIN,
@@ -125,7 +125,7 @@ def _courses(notes: Notes, strip: SaturationStrip) -> Courses:
         if len(alone) == strip.drives and all(points):
             curves = dict(zip((each.run.members[0] for each in alone), points, strict=True))
     short = shortened(list(curves)) if len(curves) > 1 else {name: name}
-    series = [Course(name, points, short[name]) for name, points in curves.items()]
+    series = [DrawnCourse(name, points, short[name]) for name, points in curves.items()]
     is_alone = len(series) == 1
     most_points, most_marked = (MOST_POINTS, MOST_ROWS) if is_alone else (MOST_POINTS // 4, 0)
     return Courses(series, Unit.IOPS, lambda volume: f"{volume:.3f}", most_marked, most_points)

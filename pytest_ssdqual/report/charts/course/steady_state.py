@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
 from pytest_ssdqual.report.drawing.chart import MOST_ROWS, condensing, sentence, slug
-from pytest_ssdqual.report.drawing.course import Course, Courses
+from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
 from pytest_ssdqual.report.drawing.palette import DASHES, INK, LIMIT
 from pytest_ssdqual.report.drawing.plot import RULE, AnyMark, Chart, Line, Panel, Point, band, shade, stretches
 from pytest_ssdqual.report.drawing.scales import Numbers, Values, around, close
@@ -37,18 +37,22 @@ FIGURES: Mapping[str, tuple[str, Unit, bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class TrackedFigure:
-    """A tracked figure over its rounds; ``states`` is the rule on the window from ``begin`` on."""
+    """A tracked figure over its rounds; ``state`` is the rule on its last rounds."""
 
     geometry: str
     #: What it is of: ``conditioning randwrite_4k_qd8``, ``snia-iops: randwrite_4k_t4xqd32``.
     name: str
     values: tuple[float, ...]
-    begin: int
     state: SteadyState
     unit: Unit = Unit.IOPS
     #: Of the drive that drifted most, if the drift over a capacity decided instead of the rule; rounds are then equal
     #: parts of the volume.
     drift: DriftTest | None = None
+
+    @property
+    def begin(self) -> int:
+        """Ordinal of the first round of the window, which are the last ones."""
+        return len(self.values) - len(self.state.values)
 
     @property
     def reached(self) -> bool:
@@ -75,8 +79,8 @@ def _conditioned(record: Record) -> TrackedFigure:
     state = steady_state.judge(values, SteadyRule(window, *allowed))
     drifts = [from_plain(DriftTest, drift) for drift in strict_json.table(facts.get("drift", {})).values()]
     worst = max(drifts, key=lambda drift: (not drift.settled, abs(drift.change_percent)), default=None)
-    name, begin = f"conditioning with {facts.get('workload')}", len(values) - window
-    return TrackedFigure(str(facts.get("geometry")), name, tuple(values), begin, state, drift=worst)
+    name = f"conditioning with {facts.get('workload')}"
+    return TrackedFigure(str(facts.get("geometry")), name, tuple(values), state, drift=worst)
 
 
 def looped(records: Sequence[Record]) -> Iterator[TrackedFigure]:
@@ -102,8 +106,7 @@ def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigur
     cells = [strict_json.table(strict_json.array(each)[column]) for each in strict_json.array(facts["rounds"])]
     values = [strict_json.number(cell[figure]) / (_drives(cell, geometry) if adds else 1) for cell in cells]
     state = steady_state.judge(values, rule)
-    name, begin = f"{facts['loop']}, {workload}", len(values) - rule.window
-    return TrackedFigure(str(geometry), name, tuple(values), begin, state, unit)
+    return TrackedFigure(str(geometry), f"{facts['loop']}, {workload}", tuple(values), state, unit)
 
 
 def _drives(cell: Mapping[str, Any], geometry: Geometry) -> int:
@@ -114,7 +117,7 @@ def _drives(cell: Mapping[str, Any], geometry: Geometry) -> int:
 def chart(settling: TrackedFigure) -> Chart:
     """Draw rounds, the window with best fit and average, and the allowed range."""
     state, unit, values = settling.state, settling.unit, settling.values
-    window = range(settling.begin + 1, settling.begin + 1 + len(state.values))
+    window = range(settling.begin + 1, len(values) + 1)
     begin, end, middle = window[0] - 0.3, window[-1] + 0.3, sum(window) / len(window)
     low, high = state.average - state.range_allowed / 2, state.average + state.range_allowed / 2
     courses = _rounds({"each round": values}, unit, "")
@@ -139,7 +142,7 @@ def chart(settling: TrackedFigure) -> Chart:
         Values(_axis(unit, settling.geometry), unit, close), marks,
     )  # fmt: skip
     outcome = "steady" if settling.reached else "not steady"
-    title = f"{settling.geometry}: {settling.name}, {outcome} after {window[-1]} rounds"
+    title = f"{settling.geometry}: {settling.name}, {outcome} after {len(values)} rounds"
     key = slug("steady", settling.geometry, settling.name)
     return Chart(key, title, caption, panel, Table(("round", axis_label(unit)), rows), settling.geometry, 2.8)
 
@@ -166,7 +169,7 @@ def _judged(settling: TrackedFigure, low: float, high: float) -> list[tuple[str,
 def _rounds(lines: Mapping[str, Sequence[float]], unit: Unit, name: str | None = None) -> Courses:
     """Return figures over rounds, by their entries in the legend; these are also the names of points by default."""
     series = [
-        Course(legend if name is None else name, [(index + 1.0, value) for index, value in enumerate(values)], legend)
+        DrawnCourse(legend if name is None else name, [(ordinal + 1.0, y) for ordinal, y in enumerate(values)], legend)
         for legend, values in lines.items()
     ]
     return Courses(series, unit, lambda number: f"{number:g}")

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.course.steady_state import axis_label
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
 from pytest_ssdqual.report.drawing.chart import MOST_POINTS, Pair, condensing, sentence, slug
-from pytest_ssdqual.report.drawing.course import Course, Courses
+from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
 from pytest_ssdqual.report.drawing.plot import Chart, Panel
 from pytest_ssdqual.report.drawing.scales import Numbers, Values
 from pytest_ssdqual.report.run_folder.reader import Record
@@ -88,7 +88,7 @@ def chart(found: CourseOfLoop) -> Chart:
     """Draw the rate over time; stimuli that differ only in their names look alike."""
     kinds = [replace(stimulus.workload, name="") for stimulus in found.stimuli]
     series = [
-        Course(str(stimulus.workload), stimulus.points(found.unit), str(kind))
+        DrawnCourse(str(stimulus.workload), stimulus.points(found.unit), str(kind))
         for stimulus, kind in zip(found.stimuli, kinds, strict=True)
     ]
     drawn_courses = Courses(

@@ -14,7 +14,7 @@ from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family_name
 from pytest_ssdqual.report.charts.performance.width import DrawnSweep
 from pytest_ssdqual.report.drawing.chart import Pair, sentence, slug
-from pytest_ssdqual.report.drawing.course import Course, over_time
+from pytest_ssdqual.report.drawing.course import DrawnCourse, over_time
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, published, stretches, table_of
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, by_decades
 from pytest_ssdqual.report.evidence.evidence import Evidence
@@ -142,7 +142,7 @@ def maxima_chart(notes: Notes, sweep: DrawnSweep, depth: int) -> Chart | None:
     cells = sweep.at(depth)
     pair = (cells[0], cells[-1]) if len(sweep.widths) > 1 else tuple(cells)
     courses = over_time(
-        [Course(str(cell.geometry), maxima(notes, cell), f"{cell.geometry.width} drives") for cell in pair],
+        [DrawnCourse(str(cell.geometry), maxima(notes, cell), f"{cell.geometry.width} drives") for cell in pair],
         Unit.NANOSECONDS,
     )
     if len(cells) < len(pair) or not all(course.points for course in courses.series):
