@@ -24,7 +24,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.ci import fragments
-from pytest_ssdqual.report.drawing.chart import Chart
+from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, carried_by
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.terminal import summary

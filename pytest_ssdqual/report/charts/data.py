@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
@@ -17,10 +17,12 @@ from pytest_ssdqual.qual.measured.run import Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain, plain
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.intervals import Basis
+from pytest_ssdqual.qual.units import Unit, format_range
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.drawing.chart import Pair
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.resume.rebuild_measurements import BUILDERS, Shelf
 from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
@@ -28,38 +30,31 @@ from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
 #: Kinds of records that sum up a measurement; a rebuild's is that of the load beside it.
 KINDS = ("measured", "rebuild")
 
-#: Times in seconds, and the figure at each.
-DrawnSeries = tuple[list[float], list[float]]
+#: What reading a damaged record raises.
+DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NotedMeasurement:
-    """Record of the measurement of a workload on an array."""
+    """Record of the measurement of a workload on an array; each is a key of its own."""
 
     geometry: Geometry
     workload: Workload
-    time: str
     iops: float
     runs: tuple[RunRecord, ...]
-    asked: Mapping[str, Any]
     #: If the runs are cells of visits.
     visited: Visited | None = None
 
     @property
     def drives(self) -> int:
-        """Number of targets by which rates are divided; drives side by side are several."""
-        return max(1, len(self.runs[0].members)) if self.geometry.is_side_by_side else 1
+        return drives_of(self.runs[0].members, self.geometry)
 
     @property
     def mean_latency_ns(self) -> float | None:
         known = [(run.ios, run.mean_latency_ns) for run in self.runs if run.mean_latency_ns is not None]
         ios = sum(each for each, _ in known)
         return sum(each * mean for each, mean in known) / ios if ios else None
-
-    @property
-    def bytes_per_s(self) -> float:
-        """Throughput of one target, mean of the repeats."""
-        return sum(run.bytes_per_s for run in self.runs) / len(self.runs) / self.drives
 
     @property
     def rate(self) -> float:
@@ -73,11 +68,11 @@ class NotedMeasurement:
 
     def interval(self) -> tuple[float, float] | None:
         """Interval of ``rate`` as in verdicts (95 %, from the rounds of all repeats); None with too few rounds."""
-        rounds = [each for run in self.runs for each in run.round_iops]
         lengths = [run.window_s / len(run.round_iops) for run in self.runs for _ in run.round_iops]
+        rates = (rate for run in self.runs for rate in run.round_iops)
         try:
-            done = [rate * length for rate, length in zip(rounds, lengths, strict=True)]
-            found = self.basis.bounds(done, lengths, are_rates=True)
+            counts = [rate * length for rate, length in zip(rates, lengths, strict=True)]
+            found = self.basis.bounds(counts, lengths, are_rates=True)
         except (TooFew, ValueError, ArithmeticError):
             return None
         return max(0.0, found.low) / self.drives, found.high / self.drives
@@ -95,7 +90,7 @@ class Notes:
     @classmethod
     def of(cls, story: RunReader) -> Notes:
         """Return all measurements and verdicts."""
-        return cls._made(story, _noted(story.of(*KINDS)), story.evidence())
+        return cls._made(story, readable(story.of(*KINDS), noted), story.evidence())
 
     @classmethod
     def about(cls, story: RunReader, judged: Judged) -> Notes:
@@ -106,7 +101,7 @@ class Notes:
             for each in story.of(*KINDS)
             if each.facts.get("geometry") in arrays and each.facts.get("workload") in workloads
         ]
-        return cls._made(story, _noted(records), (judged,))
+        return cls._made(story, readable(records, noted), (judged,))
 
     @classmethod
     def _made(cls, story: RunReader, noted: Iterable[NotedMeasurement], judged: tuple[Judged, ...]) -> Notes:
@@ -139,6 +134,16 @@ class Notes:
         """Return all verdicts and observations of these claims, in order."""
         return (each for each in self.judged if each.evidence.claim in claims)
 
+    def within(self, cells: Sequence[NotedMeasurement], *claims: str) -> list[Evidence]:
+        """Return the verdicts of these claims that are on these measurements only."""
+        workloads = {str(cell.workload) for cell in cells}
+        arrays = {str(cell.geometry) for cell in cells}
+        return [
+            judged.evidence
+            for judged in self.of_claims(*claims)
+            if workloads.issuperset(judged.evidence.workloads) and arrays.issuperset(judged.evidence.geometries)
+        ]
+
 
 def family(workload: Workload) -> Workload:
     """Return the workload at depth 1, which curves over depths and sweeps over arrays share."""
@@ -161,12 +166,28 @@ def mix_name(workload: Workload) -> str:
     return "reads" if share == 100 else "writes" if share == 0 else f"{share} % reads"
 
 
-def _noted(records: Sequence[Record]) -> Iterator[NotedMeasurement]:
+def readable(records: Iterable[Record], read: Callable[[Record], T]) -> Iterator[T]:
+    """Yield what is read from each record; damaged ones are left out."""
     for record in records:
         try:
-            yield noted(record)
-        except (KeyError, TypeError, ValueError, IndexError):
-            continue  # damaged
+            yield read(record)
+        except DAMAGED:
+            continue
+
+
+def drives_of(members: Sequence[object], geometry: Geometry) -> int:
+    """Return the number of targets by which rates are divided; drives side by side are several."""
+    return max(1, len(members)) if geometry.is_side_by_side else 1
+
+
+def per_drive(geometry: str, words: str = ", average drive") -> str:
+    """Return what a label adds if figures of drives side by side are those of the average drive."""
+    return words if geometry.startswith("drive") else ""
+
+
+def interval_words(ends: tuple[float, float] | None) -> str:
+    """Return an interval of IOPS for a table; empty without one."""
+    return format_range(*ends, Unit.IOPS) if ends else ""
 
 
 def noted(record: Record) -> NotedMeasurement:
@@ -178,9 +199,8 @@ def noted(record: Record) -> NotedMeasurement:
         raise ValueError("nothing was measured")
     geometry, visited = Geometry.parse(str(facts["geometry"])), facts.get("visited")
     return NotedMeasurement(
-        geometry, workload, record.time, strict_json.number(facts["iops"]), runs, plain(workload),
-        None if visited is None else from_plain(Visited, visited),
-    )  # fmt: skip
+        geometry, workload, strict_json.number(facts["iops"]), runs, from_plain(Visited, visited) if visited else None
+    )
 
 
 #: Packed; a minute of one drive is 0.1 MB, a day of 24 drives gigabytes, and a page does not wait for that.
@@ -194,16 +214,19 @@ def runs_of(folder: Path, noted: NotedMeasurement) -> tuple[Run, ...]:
 
 def read_runs(folder: Path, records: Iterable[RunRecord], workload: Workload) -> tuple[Run, ...]:
     """Return ``runs_of`` of records of one workload."""
-    shelf, found = Shelf(folder), list[Run]()
-    for run in records:
-        try:
-            with shelf.require(run.raw) as packed:
-                if os.fstat(packed.fileno()).st_size > MOST_PACKED_BYTES:
-                    return ()
-            found.append(shelf.run(run, workload))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError):
-            return ()
-    return tuple(found)
+    shelf = Shelf(folder)
+    try:
+        return tuple(shelf.run(run, workload) for run in records if _fits(shelf, run.raw))
+    except DAMAGED:
+        return ()
+
+
+def _fits(shelf: Shelf, raw: str) -> bool:
+    """Return True; ``ValueError`` if the output is too large or missing."""
+    with shelf.require(raw) as packed:
+        if os.fstat(packed.fileno()).st_size > MOST_PACKED_BYTES:
+            raise ValueError(f"{raw} is too large")
+    return True
 
 
 def saturation_of(folder: Path, facts: Mapping[str, Any]) -> Saturation | None:
@@ -211,20 +234,17 @@ def saturation_of(folder: Path, facts: Mapping[str, Any]) -> Saturation | None:
     _, build = BUILDERS["saturation"]
     shelf = Shelf(folder)
     try:
-        with shelf.require(str(facts["run"]["raw"])) as packed:
-            if os.fstat(packed.fileno()).st_size > MOST_PACKED_BYTES:
-                return None
-        found = build(facts, shelf)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError):
+        found = build(facts, shelf) if _fits(shelf, str(facts["run"]["raw"])) else None
+    except DAMAGED:
         return None
     return found if isinstance(found, Saturation) else None
 
 
-def series(run: Run, figure: Callable[[Interval], float | None]) -> DrawnSeries:
+def series(run: Run, figure: Callable[[Interval], float | None]) -> list[Pair]:
     """Return the figure of every counted interval by its end in seconds from the start of the window."""
     counted = run.counted
-    found = [(each.end_s - counted[0].start_s, figure(each)) for each in counted]
-    return [at for at, value in found if value is not None], [value for _, value in found if value is not None]
+    figures = [(interval.end_s - counted[0].start_s, figure(interval)) for interval in counted]
+    return [(end_s, value) for end_s, value in figures if value is not None]
 
 
 def slowest_ns(interval: Interval) -> float | None:
@@ -245,27 +265,23 @@ def bytes_rate(interval: Interval) -> float | None:
     return (interval.read_bytes + interval.write_bytes) / interval.seconds if interval.seconds else None
 
 
-def by_visit(cells: Sequence[DrawnSeries], visited: Visited, cell_s: float) -> list[DrawnSeries]:
+def by_visit(cells: Sequence[list[Pair]], visited: Visited, cell_s: float) -> list[list[Pair]]:
     """Return one series a visit, its cells of ``cell_s`` one behind the other.
 
     The time is that of observation, with as much as a cell between two visits.
     """
-    found, begin_s, remaining = list[DrawnSeries](), 0.0, iter(cells)
+    visits, begin_s, remaining = list[list[Pair]](), 0.0, iter(cells)
     for count in visited.cells:
-        times, values = list[float](), list[float]()
-        for cell_times, cell_values in islice(remaining, count):
-            times += (begin_s + at for at in cell_times)
-            values += cell_values
+        visits.append([])
+        for cell in islice(remaining, count):
+            visits[-1] += ((begin_s + at_s, value) for at_s, value in cell)
             begin_s += cell_s
-        found.append((times, values))
         begin_s += cell_s
-    return found
+    return visits
 
 
-def noted_rounds(noted: NotedMeasurement, figures: Iterable[float | None]) -> DrawnSeries:
+def noted_rounds(noted: NotedMeasurement, figures: Iterable[float | None]) -> list[Pair]:
     """Return the same from a record: its rounds, each at its end."""
-    run = noted.runs[0]
     values = list(figures)
-    length = run.window_s / len(values) if values else 0.0
-    found = [((index + 1) * length, value) for index, value in enumerate(values) if value is not None]
-    return [at for at, _ in found], [value for _, value in found]
+    length_s = noted.runs[0].window_s / len(values) if values else 0.0
+    return [((index + 1) * length_s, value) for index, value in enumerate(values) if value is not None]

@@ -8,13 +8,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pytest_ssdqual.qual.explore.dimensions import Space
-from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.qual.units import Unit, format_duration
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.drawing import scales
-from pytest_ssdqual.report.drawing.chart import MOST_ROWS, Chart, printable, sentence, slug
-from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.chart import MOST_ROWS, printable, sentence, slug
 from pytest_ssdqual.report.drawing.palette import INK, LIMIT, colour
+from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, Style, level
+from pytest_ssdqual.report.drawing.scales import Seconds, Values
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import subject
@@ -129,15 +129,9 @@ def _record(story: RunReader, judged: Judged) -> Mapping[str, Any]:
 
 
 def _suspects(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for each in subject.tables(facts.get("suspects")):
-        what = (
-            "confirmed"
-            if each.get("confirmed") is True
-            else "cleared"
-            if each.get("cleared") is True
-            else "inconclusive"
-        )
-        yield str(each.get("workload")), what
+    for suspect in subject.tables(facts.get("suspects")):
+        outcome = next((name for name in ("confirmed", "cleared") if suspect.get(name) is True), "inconclusive")
+        yield str(suspect.get("workload")), outcome
 
 
 #: Probes in one picture; of more, the passes with the largest margins are left out.
@@ -145,41 +139,41 @@ MOST_LOOKS = 400
 #: Beyond this margin a linear scale would compress all other points.
 WIDE_PERCENT = 300.0
 UNMEASURED = "not measured"
-Style = tuple[str, str, bool]
+DOT: Style = {"linestyle": "", "markersize": 5.5, "clip_on": False}
 STYLES: Mapping[Finding | None, Style] = {
-    Finding.PASS: ("o", colour(0), True),
-    Finding.FAIL: ("X", LIMIT, True),
-    Finding.INCONCLUSIVE: ("D", colour(4), False),
-    None: ("|", INK, True),
+    Finding.PASS: {**DOT, "color": colour(0), "marker": "o"},
+    Finding.FAIL: {**DOT, "color": LIMIT, "marker": "X"},
+    Finding.INCONCLUSIVE: {**DOT, "color": colour(4), "marker": "D", "markerfacecolor": "none"},
+    None: {**DOT, "color": INK, "marker": "|"},
 }
+RING: Style = {"linestyle": "", "color": INK, "marker": "o", "markersize": 11, "markerfacecolor": "none"}
+STAR: Style = {"linestyle": "", "color": LIMIT, "marker": "*", "markersize": 10}
+STEPS: Style = {"linestyle": "-", "color": LIMIT, "marker": "", "linewidth": 1.1, "drawstyle": "steps-post"}
 
 
-def chart(found: Searched, prefix: str = "search") -> Chart:
+def chart(found: Searched) -> Chart:
     """Draw margins above and departures from the plainest workload below, both over the time of the search."""
     evidence = found.judged.evidence
-    key = slug(prefix, *evidence.geometries, *evidence.workloads)
     shown = _shown(found.tried, MOST_LOOKS, found.suspects)
-    failed = [each for each in found.tried if each.outcome is Finding.FAIL]
     confirmed = next((name for name, what in found.suspects.items() if what == "confirmed"), "")
-    ending = f"{confirmed} fails one" if confirmed else "no fail is confirmed" if failed else "none fails"
+    has_failed = any(probe.outcome is Finding.FAIL for probe in found.tried)
+    ending = f"{confirmed} fails one" if confirmed else "no fail is confirmed" if has_failed else "none fails"
     title = f"{' '.join(evidence.geometries)}: {len(found.tried)} workloads searched for a failed promise, {ending}"
-    with drawing():
-        plate = Plate.of(3.9)
-        above = plate.axes("", "margin to the limit, %", rows=2)
-        below = plate.axes("time", "departures", rows=2, row=1)
-        _margins(plate, above, shown, found)
-        _departures(plate, below, shown)
-        for axes in (above, below):
-            unit = scales.seconds(axes, found.tried[-1].at_s * 1.03)
-        below.set_xlabel(f"time of the drives, {unit}")
-        svg = plate.svg(key, title, f"{len(found.tried)} probes, {len(failed)} of which failed.")
+    end_s = found.tried[-1].at_s * 1.03
+    margins = Values("margin to the limit, %", fit=_margin_scale)
+    departures = Values("departures", fit=_departure_scale)
+    panels = (
+        Panel(Seconds("", end_s), margins, list(_margins(shown, found))),
+        Panel(Seconds("time of the drives", end_s), departures, list(_departures(shown))),
+    )
     caption = (
         f"{sentence(evidence.group or evidence.sentence)} Above, the margin of each probe: below the red line "
         "the probe failed. Below, the number of departures from the plainest workload; the line shows how a failing "
         "workload was simplified. A probe is no verdict; only the second measurement of a suspect is."
         f"{_left(found, shown)}"
     )
-    return Chart(key, title, caption, svg, _table(found), next(iter(evidence.geometries), ""))
+    key = slug("search", *evidence.geometries, *evidence.workloads)
+    return Chart(key, title, caption, panels, _table(found), next(iter(evidence.geometries), ""), 3.9)
 
 
 def _shown(tried: Sequence[Tried], most: int, suspects: Iterable[str]) -> list[Tried]:
@@ -202,102 +196,74 @@ def _left(found: Searched, shown: Sequence[Tried]) -> str:
     return drawn + (table if listed < len(found.tried) else "")
 
 
-def _margins(plate: Plate, axes: Axes, shown: Sequence[Tried], found: Searched) -> None:
-    values = [0.0]
+def _margins(shown: Sequence[Tried], found: Searched) -> Iterator[AnyMark]:
+    known = [(probe, probe.margin_percent) for probe in shown if probe.margin_percent is not None]
     for outcome in STYLES:
-        alike = [(one, one.margin_percent) for one in shown if one.outcome is outcome]
-        known = [(one, margin) for one, margin in alike if margin is not None]
-        tooltips = [f"{one.name}: {margin:+.3g} %, {(outcome or UNMEASURED)}" for one, margin in known]
-        _dots(plate, axes, outcome, [(one.at_s, margin) for one, margin in known], tooltips)
-        values += [margin for _, margin in known]
-    suspected = [
-        (one, margin) for one in shown if one.name in found.suspects and (margin := one.margin_percent) is not None
-    ]
-    if suspected:
-        xs, ys = [one.at_s for one, _ in suspected], [margin for _, margin in suspected]
-        (ring,) = axes.plot(
-            xs, ys, linestyle="", marker="o", markersize=11, markerfacecolor="none", markeredgecolor=INK
-        )
-        plate.entry(ring, "suspect, measured again")
-    values += _confirmed(plate, axes, found)
-    plate.limit(axes, 0.0, "promised")
-    _scale(axes, values)
-    # A latency beyond the last bin has no finite margin, but it is a fail.
-    beyond = [one for one in shown if one.outcome is Finding.FAIL and one.margin_percent is None]
-    tooltips = [f"{one.name}: fails by more than could be measured" for one in beyond]
-    _dots(plate, axes, Finding.FAIL, [(one.at_s, axes.get_ylim()[0]) for one in beyond], tooltips)
-
-
-def _confirmed(plate: Plate, axes: Axes, found: Searched) -> list[float]:
-    """Draw the second measurement, which is the verdict, after the search; return its margin."""
+        yield _dots(outcome, [
+            Point(probe.at_s, margin, words=f"{probe.name}: {margin:+.3g} %, {outcome or UNMEASURED}")
+            for probe, margin in known if probe.outcome is outcome
+        ])  # fmt: skip
+    suspects = [Point(probe.at_s, margin) for probe, margin in known if probe.name in found.suspects]
+    yield Line(suspects, name="suspect, measured again", style=RING)
     evidence = found.judged.evidence
-    if evidence.outcome is not Finding.FAIL or evidence.margin_percent is None:
-        return []
-    (star,) = axes.plot(
-        [found.tried[-1].at_s * 1.015], [evidence.margin_percent], linestyle="", marker="*", markersize=10, color=LIMIT
-    )
-    plate.add_tooltips(star, [f"{evidence.workloads[0]} measured again: {evidence.margin_percent:+.3g} %"])
-    plate.entry(star, f"confirmed: {printable(evidence.workloads[0], 48)}")
-    return [evidence.margin_percent]
+    # The second measurement, which is the verdict, is drawn after the search.
+    if evidence.outcome is Finding.FAIL and evidence.margin_percent is not None:
+        words = f"{evidence.workloads[0]} measured again: {evidence.margin_percent:+.3g} %"
+        star = Point(found.tried[-1].at_s * 1.015, evidence.margin_percent, words=words)
+        yield Line([star], name=f"confirmed: {printable(evidence.workloads[0], 48)}", style=STAR)
+    yield level(0.0, "promised")
+    # A latency beyond the last bin has no finite margin, but it is a fail: at the bottom.
+    bottom = min([0.0, *(margin for _, margin in known)]) * 1.1 - 5.0
+    yield _dots(Finding.FAIL, [
+        Point(probe.at_s, bottom, words=f"{probe.name}: fails by more than could be measured")
+        for probe in shown if probe.outcome is Finding.FAIL and probe.margin_percent is None
+    ])  # fmt: skip
 
 
-def _departures(plate: Plate, axes: Axes, shown: Sequence[Tried]) -> None:
+def _departures(shown: Sequence[Tried]) -> Iterator[AnyMark]:
+    known = [probe for probe in shown if probe.departures is not None]
+    for outcome in STYLES:
+        yield _dots(outcome, [_departing(probe) for probe in known if probe.outcome is outcome])
+    failed = [probe for probe in known if probe.outcome is Finding.FAIL]
+    steps = [*failed[:1], *(probe for probe in failed[1:] if probe.step == SHORTER)]
+    if len(steps) > 1:
+        yield Line(list(map(_departing, steps)), name="simplified", style=STEPS)
+
+
+def _departing(probe: Tried) -> Point:
+    return Point(probe.at_s, len(probe.departures or ()))
+
+
+def _dots(outcome: Finding | None, points: Sequence[Point]) -> Line:
+    return Line(points, name=outcome or UNMEASURED, style=STYLES[outcome])
+
+
+def _margin_scale(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
+    """Scale linearly; beyond 100 % logarithmically if a figure is many times its limit."""
+    from matplotlib.ticker import FuncFormatter
+
+    if max(map(abs, values)) > WIDE_PERCENT:
+        axes.set_yscale("symlog", linthresh=100.0, linscale=1.0)
+    axes.margins(y=0.08)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+,.4g}" if value else "0"))
+
+
+def _departure_scale(axes: Axes, unit: Unit, values: Sequence[float]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    known = [(each, len(each.departures)) for each in shown if each.departures is not None]
-    for outcome in STYLES:
-        _dots(plate, axes, outcome, [(each.at_s, float(count)) for each, count in known if each.outcome is outcome], ())
-    failed = [(each, count) for each, count in known if each.outcome is Finding.FAIL]
-    steps = [(each, count) for index, (each, count) in enumerate(failed) if not index or each.step == SHORTER]
-    if len(steps) > 1:
-        (line,) = axes.plot(
-            [each.at_s for each, _ in steps], [count for _, count in steps], color=LIMIT, linewidth=1.1,
-            drawstyle="steps-post",
-        )  # fmt: skip
-        plate.entry(line, "simplified")
-    axes.set_ylim(-0.5, max([count for _, count in known] or [1]) + 0.5)
+    axes.set_ylim(-0.5, max([*values, 0 if values else 1]) + 0.5)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-
-
-def _dots(plate: Plate, axes: Axes, outcome: Finding | None, at: Sequence[tuple[float, float]],
-          tooltips: Sequence[str]) -> None:  # fmt: skip
-    if not at:
-        return
-    marker, tint, is_full = STYLES[outcome]
-    (drawn,) = axes.plot(
-        [x for x, _ in at], [y for _, y in at], linestyle="", marker=marker, color=tint, markersize=5.5,
-        markerfacecolor=tint if is_full else "none", clip_on=False,
-    )  # fmt: skip
-    plate.add_tooltips(drawn, tooltips)
-    plate.entry(drawn, (outcome or UNMEASURED))
-
-
-def _scale(axes: Axes, values: Sequence[float]) -> None:
-    """Scale linearly; beyond 100 % logarithmically if a figure is many times its limit."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    low, high = min(values), max(values)
-    room = 0.08 * (high - low) or 5.0
-    if max(-low, high) > WIDE_PERCENT:
-        axes.set_yscale("symlog", linthresh=100.0, linscale=1.0)
-        axes.set_ylim(low * 1.6 if low < 0 else -25.0, high * 1.6 if high > 0 else 25.0)
-        ends = [sign * 10.0**power for power in range(2, 9) for sign in (-1, 1)]
-        axes.set_yticks([0.0, *(end for end in ends if low * 1.6 <= end <= high * 1.6)])
-    else:
-        axes.set_ylim(low - room, high + room)
-        axes.yaxis.set_major_locator(MaxNLocator(6, steps=scales.STEPS))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:+,.4g}" if value else "0"))
 
 
 def _table(found: Searched) -> Table:
     rows = []
-    for each in _shown(found.tried, MOST_ROWS, found.suspects):
-        suspect = f", suspect: {found.suspects[each.name]}" if each.name in found.suspects else ""
-        departs = "" if each.departures is None else ", ".join(each.departures) or "the plainest"
-        margin = "" if each.margin_percent is None else f"{each.margin_percent:+,.1f} %"
+    for probe in _shown(found.tried, MOST_ROWS, found.suspects):
+        suspect = f", suspect: {found.suspects[probe.name]}" if probe.name in found.suspects else ""
+        departs = "" if probe.departures is None else ", ".join(probe.departures) or "the plainest"
+        margin = "" if probe.margin_percent is None else f"{probe.margin_percent:+,.1f} %"
         rows.append((
-            each.name, format_duration(each.at_s), departs, each.step, margin, (each.outcome or UNMEASURED) + suspect,
-            printable(each.sentence, 300),
+            probe.name, format_duration(probe.at_s), departs, probe.step, margin,
+            (probe.outcome or UNMEASURED) + suspect, printable(probe.sentence, 300),
         ))  # fmt: skip
     columns = ("workload", "probed after", "departures", "step", "margin", "probe", "worst promise")
     return Table(columns, tuple(rows))

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import TypeVar
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import drives, explore
 from pytest_ssdqual.report.charts.course import (
-    convergence,
     health,
     new_and_working,
     over_time,
@@ -21,25 +19,23 @@ from pytest_ssdqual.report.charts.course import (
     steady_state,
     stimuli,
 )
-from pytest_ssdqual.report.charts.data import Notes, mix_name
+from pytest_ssdqual.report.charts.data import DAMAGED, Notes, mix_name
 from pytest_ssdqual.report.charts.performance import (
     block_size_and_mix,
     demand,
     latency,
-    mix_radar,
-    profile_growth,
     profiles,
     queue_depth,
     width,
 )
 from pytest_ssdqual.report.charts.performance.queue_depth import DepthCurve
 from pytest_ssdqual.report.charts.performance.width import DrawnSweep
-from pytest_ssdqual.report.drawing.chart import Chart, sentence
-from pytest_ssdqual.report.evidence.evidence import About, Finding
+from pytest_ssdqual.report.drawing.chart import sentence
+from pytest_ssdqual.report.drawing.plot import Chart
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
 T = TypeVar("T")
-Draw = Callable[[], Chart | None]
 #: Of all charts of a page together; what would exceed it is left out, and later ones that fit are not.
 MOST_BYTES = 1_750_000
 #: Families of workloads for each level; the four mixes of the papers.
@@ -53,10 +49,8 @@ OF_MEMBERS = ("member_spread", "latency_spread_between_members", "steady_iops", 
 
 def charts(story: RunReader) -> Iterator[Chart]:
     """Yield the charts of a page, most informative first; each is drawn on demand."""
-    notes = Notes.of(story)
     left, keys = MOST_BYTES, set[str]()
-    for draw in _chosen(notes):
-        chart = draw()
+    for chart in _all(Notes.of(story)):
         if chart is None or chart.key in keys or len(chart.svg.encode()) > left:
             continue
         keys.add(chart.key)
@@ -64,111 +58,114 @@ def charts(story: RunReader) -> Iterator[Chart]:
         yield chart
 
 
-def _chosen(notes: Notes) -> Iterator[Draw]:
+def _all(notes: Notes) -> Iterator[Chart | None]:
+    """Yield all charts that are not too many of their kind; several may have the same key."""
     levels = list(_by_level(notes).values())
-    yield from _first_of(levels, notes)
+    for sweeps in levels:
+        # The first figures of the sources for each level: growth, its model, maxima, tail of the widest.
+        yield width.chart(notes, sweeps[0])
+        yield width.scaling_chart(notes, sweeps[0])
+        yield latency.maxima_chart(notes, sweeps[0], sweeps[0].deepest)
+        yield _tails(notes, sweeps)
     yield from _curves(notes)
     yield from _matrices(notes)
-    yield from (partial(drives.chart, each) for each in _members(notes))
-    yield from (partial(explore.chart, each) for each in islice(explore.searched(notes), MOST_SEARCHES))
-    for sweeps in zip_longest(*levels):
-        rest = [sweep for sweep in sweeps if sweep]
-        yield from (partial(width.chart, notes, sweep) for sweep in rest)
-    yield from (partial(width.scaling_chart, notes, sweep) for sweeps in levels for sweep in sweeps[:MOST_GROWTHS])
+    yield from map(drives.chart, _members(notes))
+    yield from map(explore.chart, islice(explore.searched(notes), MOST_SEARCHES))
+    for ranked in zip_longest(*levels):
+        yield from (width.chart(notes, sweep) for sweep in ranked if sweep)
+    yield from (width.scaling_chart(notes, sweep) for sweeps in levels for sweep in sweeps[:MOST_GROWTHS])
     yield from _settling(notes)
-    yield from (partial(health.temperatures, notes.story), partial(health.wear, notes.story))
+    yield health.temperatures(notes.story)
+    yield health.wear(notes.story)
 
 
 def _by_level(notes: Notes) -> dict[str, list[DrawnSweep]]:
-    """Yield the largest sweeps of each level, those with failed promises first."""
-    found: dict[str, list[DrawnSweep]] = {}
+    """Return the largest sweeps of each level, those with failed promises first."""
+    levels: dict[str, list[DrawnSweep]] = {}
     for sweep in width.sweeps(notes):
-        found.setdefault(sweep.level, []).append(sweep)
-    for level, sweeps in found.items():
-        largest = sweeps[:MOST_FAMILIES]
-        found[level] = sorted(largest, key=lambda each: -_broken(width.judged(notes, each)))
-    return dict(sorted(found.items()))
-
-
-def _first_of(levels: Sequence[Sequence[DrawnSweep]], notes: Notes) -> Iterator[Draw]:
-    """Yield the first figures of the sources for each level: growth, its model, maxima, tail of the widest."""
-    for sweeps in levels:
-        first = sweeps[0]
-        yield partial(width.chart, notes, first)
-        yield partial(width.scaling_chart, notes, first)
-        yield partial(latency.maxima_chart, notes, first, first.deepest)
-        yield partial(_tails, notes, sweeps)
+        levels.setdefault(sweep.level, []).append(sweep)
+    return {
+        level: sorted(levels[level][:MOST_FAMILIES], key=lambda sweep: -_broken(width.judged(notes, sweep)))
+        for level in sorted(levels)
+    }
 
 
 def _tails(notes: Notes, sweeps: Sequence[DrawnSweep]) -> Chart | None:
-    """Yield the widest array at the deepest queue, a line for each family."""
+    """Return the widest array at the deepest queue, a line for each family."""
     cells = [sweep.at(sweep.deepest)[-1] for sweep in sweeps]
-    found = [each for cell in cells if (each := latency.tail(notes, cell))]
-    if not found:
+    tails = [tail for cell in cells if (tail := latency.tail(notes, cell))]
+    if not tails:
         return None
     widest, depth = cells[0].geometry, sweeps[0].deepest
-    mixed = ", ".join(dict.fromkeys(mix_name(each.noted.workload) for each in found))
-    return latency.chart(notes, found, f"{widest}: latency percentiles of {mixed} at QD {depth}", f"tail-{widest}")
+    mixed = ", ".join(dict.fromkeys(mix_name(tail.noted.workload) for tail in tails))
+    return latency.chart(notes, tails, f"{widest}: latency percentiles of {mixed} at QD {depth}")
 
 
-def _curves(notes: Notes) -> Iterator[Draw]:
+def _curves(notes: Notes) -> Iterator[Chart | None]:
+    loops = notes.story.of("loop")
     for strip in islice(saturation.strips(notes.story.of("saturation")), MOST_STRIPS):
-        yield partial(saturation.chart, notes, strip)
-        yield partial(response_times.course, notes, strip)
-        yield partial(response_times.chart, notes, strip)
-    yield from (partial(new_and_working.chart, each) for each in islice(new_and_working.compared(notes), MOST_STRIPS))
-    found = list(queue_depth.curves(notes))
-    tubs = _worst_first([each for each in found if block_size_and_mix.is_by_mix(each)])
-    yield from (partial(block_size_and_mix.chart, notes, each) for each in tubs[:MOST_BATHTUBS])
-    deep = _worst_first([each for each in found if queue_depth.is_by_depth(each)])
+        yield saturation.chart(notes, strip)
+        yield response_times.course(notes, strip)
+        yield response_times.chart(notes, strip)
+    yield from map(new_and_working.chart, islice(new_and_working.compared(notes), MOST_STRIPS))
+    series = sorted(queue_depth.curves(notes), key=_margin)
+    tubs = filter(queue_depth.is_by_mix, series)
+    yield from (queue_depth.bathtub(notes, curve) for curve in islice(tubs, MOST_BATHTUBS))
     # A curve with published values beside it is more informative than its neighbours; sorting keeps their order.
-    deep.sort(key=lambda each: not any(point.published for point in each.points))
-    yield from (partial(queue_depth.chart, notes, each) for each in deep[:MOST_DEPTHS])
-    for grid in islice(demand.grids(notes.story.of("loop")), MOST_DEMANDS):
-        yield partial(demand.variation, grid)
-        yield partial(demand.intensity, grid)
-        yield partial(response_times.of_demand, notes, grid)
-    yield from (partial(stimuli.chart, each) for each in islice(stimuli.courses(notes.story.of("loop")), MOST_COURSES))
+    deep = sorted(filter(queue_depth.is_by_depth, series), key=lambda curve: not any(p.published for p in curve.points))
+    yield from (queue_depth.chart(notes, curve) for curve in deep[:MOST_DEPTHS])
+    for grid in islice(demand.grids(loops), MOST_DEMANDS):
+        yield demand.variation(grid)
+        yield demand.intensity(grid)
+        yield response_times.of_demand(notes, grid)
+    yield from map(stimuli.chart, islice(stimuli.courses(loops), MOST_COURSES))
 
 
-def _matrices(notes: Notes) -> Iterator[Draw]:
-    for matrix in islice(_of_several(block_size_and_mix.matrices(notes), lambda each: each.geometry), MOST_MATRICES):
-        yield partial(block_size_and_mix.lines, matrix)
-        yield partial(block_size_and_mix.bandwidth_lines, matrix)
-        yield partial(block_size_and_mix.heat_map, matrix)
-        yield partial(mix_radar.chart, matrix)
-        yield partial(mix_radar.chart, matrix, Unit.BYTES_PER_SECOND)
-    latencies = islice(block_size_and_mix.latency_matrices(notes), MOST_MATRICES)
-    yield from (partial(block_size_and_mix.heat_map, each) for each in latencies)
-    yield from (partial(profiles.chart, each) for each in islice(profiles.radars(notes), MOST_RADARS))
-    yield from (partial(profile_growth.chart, each) for each in islice(profile_growth.growths(notes), MOST_RADARS))
+def _margin(curve: DepthCurve) -> float:
+    """Return the smallest margin, by which the worst series comes first."""
+    return min((evidence.margin_percent or 0.0 for evidence in curve.judged), default=0.0)
+
+
+def _matrices(notes: Notes) -> Iterator[Chart]:
+    matrices = _of_several(block_size_and_mix.matrices(notes), lambda matrix: matrix.geometry)
+    for matrix in islice(matrices, MOST_MATRICES):
+        yield block_size_and_mix.lines(matrix)
+        yield block_size_and_mix.bandwidth_lines(matrix)
+        yield block_size_and_mix.heat_map(matrix)
+        yield block_size_and_mix.radar(matrix)
+        yield block_size_and_mix.radar(matrix, Unit.BYTES_PER_SECOND)
+    yield from map(block_size_and_mix.heat_map, islice(block_size_and_mix.latency_matrices(notes), MOST_MATRICES))
+    yield from map(profiles.radar, islice(profiles.radars(notes), MOST_RADARS))
+    yield from map(profiles.growth_chart, islice(profiles.growths(notes), MOST_RADARS))
 
 
 def _members(notes: Notes) -> list[Judged]:
-    """Yield failed promises first, then one of each claim."""
-    found = [each for each in notes.judged if each.evidence.members and _is_of_members(each)]
-    broken = [each for each in found if each.evidence.outcome is Finding.FAIL]
+    """Return failed promises first, then one of each claim."""
+    judged = [each for each in notes.of_claims(*OF_MEMBERS) if _is_of_members(each.evidence)]
+    broken = [each for each in judged if each.evidence.outcome is Finding.FAIL]
     kinds = sorted(
-        _of_several(found, lambda each: each.evidence.claim), key=lambda e: OF_MEMBERS.index(e.evidence.claim)
+        _of_several(judged, lambda each: each.evidence.claim), key=lambda each: OF_MEMBERS.index(each.evidence.claim)
     )
     chosen = {(each.test, each.evidence.claim): each for each in chain(broken[:2], kinds)}
     return list(chosen.values())[:MOST_MEMBERS]
 
 
-def _is_of_members(judged: Judged) -> bool:
-    return judged.evidence.claim in OF_MEMBERS and judged.evidence.about in (About.RUN, About.LOT)
+def _is_of_members(evidence: Evidence) -> bool:
+    return bool(evidence.members) and evidence.about in (About.RUN, About.LOT)
 
 
-def _settling(notes: Notes) -> Iterator[Draw]:
-    loops = list(steady_state.looped(notes.story.of("loop")))
-    loops.sort(key=lambda each: (each.reached, -len(each.values)))
-    yield from (partial(steady_state.chart, each) for each in loops[:MOST_LOOPS])
-    converging = convergence.convergences(notes.story.of("loop"))
-    yield from (partial(convergence.chart, each) for each in islice(converging, MOST_CONVERGENCES))
-    found = list(steady_state.conditioned(notes.story.of("conditioned")))
-    found.sort(key=lambda each: (each.reached, -len(each.values)))
-    one_each = _of_several(found, lambda each: each.geometry.partition("x")[0])
-    yield from (partial(steady_state.chart, each) for each in islice(one_each, MOST_CONDITIONED))
+def _settling(notes: Notes) -> Iterator[Chart]:
+    loops = notes.story.of("loop")
+    yield from map(steady_state.chart, sorted(steady_state.looped(loops), key=_unsteady)[:MOST_LOOPS])
+    yield from map(steady_state.convergence, islice(steady_state.convergences(loops), MOST_CONVERGENCES))
+    conditioned = sorted(steady_state.conditioned(notes.story.of("conditioned")), key=_unsteady)
+    one_each = _of_several(conditioned, lambda each: each.geometry.partition("x")[0])
+    yield from map(steady_state.chart, islice(one_each, MOST_CONDITIONED))
+
+
+def _unsteady(figure: steady_state.TrackedFigure) -> tuple[bool, int]:
+    """Return a sort key: figures that did not become steady first, then those with most rounds."""
+    return figure.reached, -len(figure.values)
 
 
 def _of_several(found: Iterable[T], kind: Callable[[T], str]) -> Iterator[T]:
@@ -180,15 +177,8 @@ def _of_several(found: Iterable[T], kind: Callable[[T], str]) -> Iterator[T]:
             yield each
 
 
-def _worst_first(curves: Sequence[DepthCurve]) -> list[DepthCurve]:
-    def margin(curve: DepthCurve) -> float:
-        return min((each.evidence.margin_percent or 0.0 for each in curve.judged), default=0.0)
-
-    return sorted(curves, key=margin)
-
-
-def _broken(judged: Iterable[Judged]) -> int:
-    return sum(each.evidence.outcome is Finding.FAIL for each in judged)
+def _broken(verdicts: Iterable[Evidence]) -> int:
+    return sum(evidence.outcome is Finding.FAIL for evidence in verdicts)
 
 
 QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in latency.QUANTILES)
@@ -196,29 +186,29 @@ QUANTILE_CLAIMS = tuple(f"{name}_latency" for name, _ in latency.QUANTILES)
 
 def chart_of(story: RunReader, judged: Judged) -> Chart | None:
     """Return the chart of a verdict; None if its files or records are gone."""
-    chart = _drawn(Notes.about(story, judged), judged, key_of(judged))
+    chart = _explaining(Notes.about(story, judged), judged)
     if chart is None:
         return None
     words = sentence(judged.evidence.sentence)
     caption = chart.caption if words in chart.caption else f"{words} {chart.caption}"
-    return replace(chart, caption=caption)
+    return replace(chart, key=key_of(judged), caption=caption)
 
 
-def _drawn(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _explaining(notes: Notes, judged: Judged) -> Chart | None:
     match judged.evidence.about:
         case About.SWEEP:
-            return _sweep(notes, judged, key)
+            return _sweep(notes, judged)
         case About.CURVE:
-            return _series(notes, judged, key)
+            return _series(notes, judged)
         case About.SATURATION:
-            return _saturation(notes, judged, key)
+            return _saturation(notes, judged)
         case About.SEARCH:
             found = explore.of_search(notes.story, judged)
-            return explore.chart(found, key) if found else None
+            return explore.chart(found) if found else None
         case About.LOOP if not judged.evidence.members:
-            return _loop(notes, judged, key)
+            return _loop(notes, judged)
         case About.RUN | About.REBUILD | About.LOT | About.LOOP:
-            return _run(notes, judged, key)
+            return _run(notes, judged)
         case _:
             return None
 
@@ -229,62 +219,60 @@ def key_of(judged: Judged) -> str:
     return f"why-{hashlib.sha256(repr(about).encode('utf-8', 'backslashreplace')).hexdigest()[:10]}"
 
 
-def _sweep(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _sweep(notes: Notes, judged: Judged) -> Chart | None:
     found = [each for each in width.sweeps(notes) if len(each.widths) > 1]
     if not found:
         return None
     sweep = found[0]
     if judged.evidence.claim in width.CLAIMS:
-        return width.scaling_chart(notes, sweep, key)
+        return width.scaling_chart(notes, sweep)
     if judged.evidence.claim == latency.CLAIM:
-        return latency.maxima_chart(notes, sweep, sweep.deepest, key)
-    return width.chart(notes, sweep, key)
+        return latency.maxima_chart(notes, sweep, sweep.deepest)
+    return width.chart(notes, sweep)
 
 
-def _series(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _series(notes: Notes, judged: Judged) -> Chart | None:
     curve = next(queue_depth.curves(notes), None)
     if curve is None:
         return None
-    if block_size_and_mix.is_by_mix(curve):
-        return block_size_and_mix.chart(notes, curve, key)
-    return (
-        queue_depth.chart(notes, curve, key) if queue_depth.is_by_depth(curve) else queue_depth.bars(notes, curve, key)
-    )
+    if queue_depth.is_by_mix(curve):
+        return queue_depth.bathtub(notes, curve)
+    return queue_depth.chart(notes, curve) if queue_depth.is_by_depth(curve) else queue_depth.bars(notes, curve)
 
 
-def _saturation(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _saturation(notes: Notes, judged: Judged) -> Chart | None:
     place = judged.evidence.geometries[0], judged.evidence.workloads[0]
     strips = saturation.strips(notes.story.of("saturation"))
     found = next((each for each in strips if (str(each.geometry), str(each.workload)) == place), None)
     if found is None:
         return None
-    times = response_times.chart(notes, found, key) if judged.evidence.unit is Unit.NANOSECONDS else None
-    return times or saturation.chart(notes, found, key)
+    times = response_times.chart(notes, found) if judged.evidence.unit is Unit.NANOSECONDS else None
+    return times or saturation.chart(notes, found)
 
 
-def _loop(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _loop(notes: Notes, judged: Judged) -> Chart | None:
     evidence = judged.evidence
     for record in notes.story.of("loop"):
         if (record.facts.get("geometry"), record.facts.get("loop")) != (evidence.geometries[0], evidence.group):
             continue
         course = next(stimuli.courses([record]), None)
         if course and evidence.workloads[0] in {str(each.workload) for each in course.stimuli}:
-            return stimuli.chart(course, key)
+            return stimuli.chart(course)
         try:
-            return steady_state.chart(steady_state.of_loop(record.facts, evidence.workloads[0], evidence.claim), key)
-        except (KeyError, TypeError, ValueError, IndexError):
+            return steady_state.chart(steady_state.of_loop(record.facts, evidence.workloads[0], evidence.claim))
+        except DAMAGED:
             return None
     return None
 
 
-def _run(notes: Notes, judged: Judged, key: str) -> Chart | None:
+def _run(notes: Notes, judged: Judged) -> Chart | None:
     evidence = judged.evidence
     if len(evidence.geometries) > 1:
-        return _sweep(notes, judged, key)
-    beside = drives.chart(judged, key) if evidence.members else None
+        return _sweep(notes, judged)
+    beside = drives.chart(judged) if evidence.members else None
     noted = notes.at(evidence.geometries[0], evidence.workloads[0]) if evidence.workloads else None
     if beside or noted is None:
         return beside
     if evidence.claim in QUANTILE_CLAIMS and (found := latency.tail(notes, noted)):
-        return latency.chart(notes, [found], f"{noted.geometry} {noted.workload}: latency percentiles", key)
-    return over_time.chart(notes, noted, judged, key)
+        return latency.chart(notes, [found], f"{noted.geometry} {noted.workload}: latency percentiles")
+    return over_time.chart(notes, noted, judged)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.ci.junit import rows
-from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.drawing.palette import LIGHT, PAPER_LIGHT
+from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
@@ -53,7 +53,8 @@ def explained(folder: Path, test: str, evidence: Sequence[Evidence]) -> list[Cha
 
     story = RunReader.read(folder)
     found = (chart_of(story, Judged(test, "", each)) for each in wanted)
-    return list({chart.key: chart for chart in found if chart}.values())
+    # Each is drawn here, where an error of a library that draws costs the charts and nothing else.
+    return list({chart.key: chart for chart in found if chart and chart.svg}.values())
 
 
 def picture(chart: Chart) -> str:

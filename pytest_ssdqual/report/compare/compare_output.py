@@ -10,8 +10,7 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict.ratio import ChangeKind
-from pytest_ssdqual.report.charts import ratios
-from pytest_ssdqual.report.charts.ratios import DrawnRatio, RatioLook, RatioSeries
+from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.compare.circumstances import firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import (
     Against,
@@ -22,6 +21,7 @@ from pytest_ssdqual.report.compare.compare import (
     Weight,
     whole,
 )
+from pytest_ssdqual.report.drawing.plot import Chart, Line, Point
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
 from pytest_ssdqual.report.view.csv_table import csv_text
@@ -52,7 +52,8 @@ SERIES = {
     ChangeKind.BETTER: 2, ChangeKind.BETTER_ALONE: 2, ChangeKind.BETTER_READ: 2,
     ChangeKind.OPEN: 7,
 }  # fmt: skip
-LOOK = RatioLook("times the first run", 0.2, 3.1, name_characters=40, line_width=1.4, marker_size=4.5)
+#: Room for the names of the chart's rows.
+NAMES_IN = 3.1
 
 SCHEMA = 1
 COLUMNS = (
@@ -217,7 +218,7 @@ class ComparedRow:
 
 def svg(found: Comparison) -> str:
     """Return the chart as an SVG file."""
-    return pages.svg_file(_drawn(found))
+    return pages.svg_file(_Chart(found))
 
 
 def page(found: Comparison) -> str:
@@ -229,7 +230,7 @@ def page(found: Comparison) -> str:
     sections = [
         Section("What differs", () if differences else ("Nothing known.",), table=Table(head, differences)),
         Section("What is the same", (f"{alike or 'Nothing known'}.",)),
-        Section("Ratios", (caption(found),), svg=_drawn(found)),
+        Section("Ratios", (caption(found),), svg=_Chart(found)),
     ]
     for other in found.others:
         left_out = tuple(f"{count:,} figures not compared: {why}" for why, count in other.left_out.items())
@@ -292,25 +293,26 @@ def _numbers(pair: Pair) -> tuple[str, ...]:
     )
 
 
-def _drawn(found: Comparison) -> str:
+def _Chart(found: Comparison) -> str:
     names = [other.run.name for other in found.others] if len(found.others) > 1 else []
     rows = _ordered([other.pairs for other in found.others], names)[:MOST_ROWS]
-    series = [
-        RatioSeries(
-            shown.value,
+    lines = [
+        Line(
+            [_ratio(y, row) for y, row in enumerate(rows) if row.pair.change.shown is shown],
             SERIES[shown],
-            [_drawn_ratio(y, row) for y, row in enumerate(rows) if row.pair.change.shown is shown],
-            is_hollow=shown not in (ChangeKind.WORSE, ChangeKind.BETTER),
+            shown,
+            {} if shown in (ChangeKind.WORSE, ChangeKind.BETTER) else {"markerfacecolor": "none"},
         )
         for shown in dict.fromkeys(row.pair.change.shown for row in rows)
     ]
-    title = "Ratios of the figures of two runs"
-    return ratios.svg("compared", title, caption(found), [row.name for row in rows], series, LOOK)
+    panel = spread([row.name for row in rows], lines, "times the first run", NAMES_IN)
+    title, height_in = "Ratios of the figures of two runs", max(1.2, 0.2 * len(rows) + 0.7)
+    return Chart("compared", title, caption(found), panel, Table((), ()), height_in=height_in).svg
 
 
-def _drawn_ratio(y: int, row: ComparedRow) -> DrawnRatio:
+def _ratio(y: int, row: ComparedRow) -> Point:
     ratio = row.pair.change.ratio
-    return DrawnRatio(y, ratio.value, ratio.low, ratio.high, ", ".join((row.name, *_numbers(row.pair))))
+    return Point(ratio.value, y, interval=(ratio.low, ratio.high), words=", ".join((row.name, *_numbers(row.pair))))
 
 
 def record(found: Comparison) -> dict[str, object]:

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.detect.trend import FEWEST, FEWEST_FOR_STEP, LevelStep, Trend
 from pytest_ssdqual.qual.stats.estimate import Estimate
@@ -14,16 +13,12 @@ from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.report.compare.compare_output import estimate_record
 from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
+from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, upright
+from pytest_ssdqual.report.drawing.scales import Dates, Values, day, spread
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import Section
 from pytest_ssdqual.report.view.csv_table import csv_text
 from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph, text_table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from pytest_ssdqual.report.drawing.figure import Plate
-
 
 HEAD = ("", "figure", "interval", "firmware", "")
 COLUMNS = (
@@ -194,7 +189,7 @@ def _cells(found: FigureHistory, point: HistoryPoint, estimate: Estimate) -> tup
 
 def svg(found: FigureHistory) -> str:
     """Return the chart as an SVG file."""
-    return pages.svg_file(_drawn(found))
+    return pages.svg_file(_Chart(found))
 
 
 def page(found: FigureHistory) -> str:
@@ -203,7 +198,7 @@ def page(found: FigureHistory) -> str:
     lines = tuple(f"{each}." for each in sentences(found))
     head = ("run", *HEAD[1:-1], "remark")
     sections = [
-        Section("Over time", (caption(found),), svg=_drawn(found)),
+        Section("Over time", (caption(found),), svg=_Chart(found)),
         Section("Runs", table=Table(head, rows)),
     ]
     return pages.sheet(f"History: {found.name}", lines, sections)
@@ -215,63 +210,30 @@ def caption(found: FigureHistory) -> str:
     return f"The figure of each run with its interval, by firmware.{others}"
 
 
-def _drawn(found: FigureHistory) -> str:
-    from pytest_ssdqual.report.drawing.figure import Plate, drawing
-
+def _Chart(found: FigureHistory) -> str:
     factor, unit = SCALES.get(found.unit, (1.0, found.unit.value))
-    with drawing():
-        plate = Plate.of()
-        axes = plate.axes("", f"{label(found.key.claim)}, {unit}")
-        groups = dict.fromkeys((point.firmware, point.counts) for point in found.points)
-        for index, (firmware, counts) in enumerate(groups):
-            points = [each for each in found.points if (each.firmware, each.counts) == (firmware, counts)]
-            points = [each for each in points if each.figure.estimate.unit is found.unit]
-            _series(plate, axes, points, index, factor, firmware if counts else f"{firmware}, not counted")
-        _draw_steps(plate, axes, found)
-        _scale(axes)
-        return plate.svg("history", found.name, caption(found))
-
-
-def _series(plate: Plate, axes: Axes, points: Sequence[HistoryPoint], index: int, factor: float, words: str) -> None:
-    from pytest_ssdqual.report.drawing.palette import MARKERS, colour
-
-    if not points:
-        return
-    xs, estimates = [_x(each) for each in points], [each.figure.estimate for each in points]
-    ends = [
-        (each.low / factor, each.high / factor) if math.isfinite(each.low) and math.isfinite(each.high) else None
-        for each in estimates
-    ]
-    plate.whiskers(axes, xs, ends, colour(index))
-    (drawn,) = axes.plot(
-        xs, [each.value / factor for each in estimates], linestyle="", color=colour(index),
-        marker=MARKERS[index % len(MARKERS)], markerfacecolor=colour(index) if points[0].counts else "none",
-    )  # fmt: skip
-    plate.add_tooltips(drawn, [f"{point.run}: {point.figure.estimate}, firmware {point.firmware}" for point in points])
-    plate.entry(drawn, f"firmware {words}")
-
-
-def _draw_steps(plate: Plate, axes: Axes, found: FigureHistory) -> None:
-    """Draw a line where the figure changed, if a change is shown."""
-    from pytest_ssdqual.report.drawing.palette import INK
-
+    marks = list[AnyMark]()
+    groups = dict.fromkeys((point.firmware, point.counts) for point in found.points)
+    for index, (firmware, counts) in enumerate(groups):
+        points = [
+            _point(point, factor)
+            for point in found.points
+            if (point.firmware, point.counts) == (firmware, counts) and point.figure.estimate.unit is found.unit
+        ]
+        name = f"firmware {firmware}{'' if counts else ', not counted'}"
+        marks.append(Line(points, index, name, {"linestyle": "", **({} if counts else {"markerfacecolor": "none"})}))
     drift = found.drift
+    # A line where the figure changed, if a change is shown.
     if drift.step and (drift.is_rather_step or not drift.trend):
-        before, after = (_x(found.series[index]) for index in (drift.step.at - 1, drift.step.at))
-        plate.entry(axes.axvline((before + after) / 2, color=INK, linestyle=(0, (2, 2)), linewidth=1.0), "changed here")
+        before, after = (day(found.series[index].time) for index in (drift.step.at - 1, drift.step.at))
+        marks.append(upright((before + after) / 2, "changed here"))
+    panel = Panel(Dates(), Values(f"{label(found.key.claim)}, {unit}", fit=spread), marks)
+    return Chart("history", found.name, caption(found), panel, Table((), ())).svg
 
 
-def _scale(axes: Axes) -> None:
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    axes.ticklabel_format(axis="y", useOffset=False, style="plain")
-    axes.margins(x=0.05, y=0.15)
-
-
-def _x(point: HistoryPoint) -> float:
-    from matplotlib.dates import date2num
-
-    return float(date2num(point.time))  # type: ignore[no-untyped-call]
+def _point(point: HistoryPoint, factor: float) -> Point:
+    estimate = point.figure.estimate
+    is_bounded = math.isfinite(estimate.low) and math.isfinite(estimate.high)
+    interval = (estimate.low / factor, estimate.high / factor) if is_bounded else None
+    words = f"{point.run}: {estimate}, firmware {point.firmware}"
+    return Point(day(point.time), estimate.value / factor, interval=interval, words=words)

@@ -1,4 +1,4 @@
-"""What charts are drawn with: the chart of a page, a figure of matplotlib as SVG, its scales and its colours.
+"""What charts are drawn with: a chart as data, its forms, a figure of matplotlib as SVG, scales and colours.
 
-matplotlib is imported where it draws and nowhere else. Main types: `chart.Chart`, `figure.Plate`.
+matplotlib is imported where it draws and nowhere else. Main types: `plot.Chart`, `plot.Panel`.
 """

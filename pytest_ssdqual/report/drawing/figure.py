@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ssdqual.report.drawing.chart import printable
-from pytest_ssdqual.report.drawing.palette import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, VARIABLES, colour
+from pytest_ssdqual.report.drawing.palette import INK, VARIABLES
+from pytest_ssdqual.report.drawing.scales import WIDTH_IN
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from pytest_ssdqual.qual.spec.claims import Published
-    from pytest_ssdqual.qual.units import Unit
-    from pytest_ssdqual.report.evidence.evidence import Evidence
 
 
 _DECIMAL = re.compile(r"-?\d+\.\d+")
@@ -173,7 +170,6 @@ def _defined(defs: Element, below: list[Element]) -> list[Element]:
     return [defs]
 
 
-WIDTH_IN = 6.2
 #: Points with words of their own, in all of a chart.
 MOST_TOLD = 200
 #: Room for the labels of a scale and its name.
@@ -296,8 +292,8 @@ class Plate:
         return twin
 
     def entry(self, artist: Artist, words: str) -> None:
-        """Add a line to the legend; each text once."""
-        if printable(words) not in [each for _, each in self._legend]:
+        """Add a line to the legend; each text once, an empty one never."""
+        if words and printable(words) not in [each for _, each in self._legend]:
             self._legend.append((artist, printable(words)))
 
     def add_tooltips(self, artist: Artist, words: Sequence[str]) -> None:
@@ -306,67 +302,6 @@ class Plate:
             name = f"tooltip-{len(self._tooltips)}"
             artist.set_gid(name)
             self._tooltips[name] = tuple(printable(each, 120) for each in words)
-
-    def line(self, axes: Axes, xs: Sequence[float], ys: Sequence[float], index: int, words: str = "", *,
-             tooltips: Sequence[str] = (), marked: bool = True, hollow: bool = False,
-             thin: bool = False) -> None:  # fmt: skip
-        """Draw a series with its colour, dash and marker."""
-        (drawn,) = axes.plot(
-            xs, ys, color=colour(index), linestyle=DASHES[index % len(DASHES)],
-            marker=MARKERS[index % len(MARKERS)] if marked else "", linewidth=1.0 if thin else 1.5,
-            markerfacecolor="none" if hollow else colour(index), clip_on=True,
-        )  # fmt: skip
-        self.add_tooltips(drawn, tooltips)
-        if words:
-            self.entry(drawn, words)
-
-    def bars(self, axes: Axes, xs: Sequence[float], ys: Sequence[float], width: float, index: int) -> list[Artist]:
-        """Draw bars with a light fill, on which limits and whiskers stay visible."""
-        tint = colour(index)
-        return list(axes.bar(xs, ys, width, color=(tint, 0.25), edgecolor=tint, linewidth=1.0))
-
-    def whiskers(self, axes: Axes, xs: Sequence[float], ends: Sequence[tuple[float, float] | None], tint: str) -> None:
-        """Draw intervals as vertical lines with caps; none for None."""
-        found = [(x, end) for x, end in zip(xs, ends, strict=True) if end]
-        if found:
-            places, lows, highs = [x for x, _ in found], [end[0] for _, end in found], [end[1] for _, end in found]
-            axes.vlines(places, lows, highs, colors=tint, linewidth=0.9)
-            for each in (lows, highs):
-                axes.plot(places, each, linestyle="", marker="_", markersize=4, color=tint, markeredgewidth=0.9)
-
-    def limit(self, axes: Axes, y: float, words: str) -> None:
-        """Draw a limit across the axes."""
-        self.entry(axes.axhline(y, color=LIMIT, linestyle=(0, (6, 2)), linewidth=1.4), words)
-
-    def stated(self, axes: Axes, evidence: Evidence, unit: Unit, of: str = "") -> list[float]:
-        """Draw limit and published figure of a verdict if the axes have their unit; return their values."""
-        found = []
-        if evidence.limit is not None and evidence.unit is unit:
-            self.limit(axes, evidence.limit, f"promised{of}: {evidence.bound}")
-            found.append(evidence.limit)
-        if evidence.published and evidence.published.unit is unit:
-            line = axes.axhline(evidence.published.value, color=PUBLISHED, linestyle="-.", linewidth=1.2)
-            self.entry(line, f"published{of}: {evidence.published}")
-            found.append(evidence.published.value)
-        return found
-
-    def published(self, axes: Axes, found: Sequence[tuple[float, Published]]) -> list[float]:
-        """Draw published figures as diamonds, each at its x; return their values."""
-        ys = [each.value for _, each in found]
-        if found:
-            (drawn,) = axes.plot(
-                [x for x, _ in found], ys, linestyle="", marker="D", markersize=5, markerfacecolor="none",
-                color=PUBLISHED, zorder=5, clip_on=False,
-            )  # fmt: skip
-            self.add_tooltips(drawn, [f"published: {each}" for _, each in found])
-            self.entry(drawn, "published")
-        return ys
-
-    def band(self, axes: Axes, xs: Sequence[float], lows: Sequence[float], highs: Sequence[float], words: str) -> None:
-        """Draw an allowed range."""
-        drawn = axes.fill_between(xs, lows, highs, color=BAND, alpha=0.2, linewidth=0)
-        if words:
-            self.entry(drawn, words)
 
     def svg(self, key: str, title: str, desc: str) -> str:
         """Return the figure with its legend on top; see ``inline``."""

@@ -12,7 +12,7 @@ from pytest_ssdqual.qual.detect.outliers import OUTLYING
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts import bays as bay_charts
-from pytest_ssdqual.report.drawing.chart import Chart
+from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import view
 from pytest_ssdqual.report.fleet.folder import BAYS

@@ -15,7 +15,7 @@ from pytest_ssdqual.report.archive import dashboard
 from pytest_ssdqual.report.archive.dashboard import DriveHistory, ProductHistory
 from pytest_ssdqual.report.archive.runs import ArchivedRun, read
 from pytest_ssdqual.report.charts import archive as charts_of
-from pytest_ssdqual.report.drawing.chart import Chart
+from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
@@ -101,15 +101,17 @@ def _charts(
     margins = dashboard.margins(runs)
     try:
         verdicts = charts_of.verdicts(products) if products else None
+        room = MOST_BYTES - (len(verdicts.svg) if verdicts else 0)
         for claim, points in list(margins.items())[:MOST_CHARTS]:
-            found.append(charts_of.margin(claim, points))
+            chart = charts_of.margin(claim, points)
+            room -= len(chart.svg)
+            if room >= 0:
+                found.append(chart)
     except Exception as error:  # a library draws; the page is worth having without it
         why = safe_text.line(f"{type(error).__name__}: {error}", 300)
         return None, tuple(found), f"The charts could not be drawn ({why}); the tables have their numbers."
-    room = MOST_BYTES - (len(verdicts.svg) if verdicts else 0)
-    kept = [chart for index, chart in enumerate(found) if sum(len(each.svg) for each in found[: index + 1]) <= room]
-    left = len(margins) - len(kept)
-    return verdicts, tuple(kept), f"{_counted(left, 'claim')} with larger margins have no chart here." if left else ""
+    left = len(margins) - len(found)
+    return verdicts, tuple(found), f"{_counted(left, 'claim')} with larger margins have no chart here." if left else ""
 
 
 def _products(products: Sequence[ProductHistory]) -> Table:

@@ -29,7 +29,7 @@ from pytest_ssdqual.report.view.sections import CONCLUDED
 from pytest_ssdqual.report.view.tables import Table
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.report.drawing.chart import Chart
+    from pytest_ssdqual.report.drawing.plot import Chart
 
 
 #: Maximum size of all charts with their tables, and of those of failures: a page must fit into a mail (3 MB).

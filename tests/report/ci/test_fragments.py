@@ -6,13 +6,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from support.builders import charted
 from support.builders.report_page import Claimed
 
 from pytest_ssdqual.report.ci import fragments
-from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.drawing.palette import LIGHT
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.view.tables import Table
 
 HOSTILE = "</td><script>alert(1)</script>\"'&amp;\x1b[31m\u202e"
 SVG = '<svg viewBox="0 0 9.5 8" class="chart"><path style="stroke:var(--s1)" d="M0 0"></path></svg>'
@@ -46,13 +45,13 @@ def test_a_table_has_the_figures_and_nothing_that_is_not_known(claimed: Claimed)
 
 
 def test_a_picture_stands_alone() -> None:
-    chart = Chart("a", "t", "c", SVG, Table((), ()))
+    chart = charted.chart_of_svg("a", SVG)
     root = ET.fromstring(fragments.picture(chart))  # noqa: S314 (our own)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert (root.get("width"), root.get("height"), root.get("viewBox")) == ("9.5", "8", "0 0 9.5 8")
     assert f"--s1:{LIGHT['s1']};" in (root.get("style") or "")
     with pytest.raises(ValueError, match="a is no drawing"):
-        fragments.picture(replace(chart, svg="<p>"))
+        fragments.picture(charted.chart_of_svg("a", "<p>"))
 
 
 def test_only_what_was_broken_or_is_open_is_explained(
@@ -60,7 +59,7 @@ def test_only_what_was_broken_or_is_open_is_explained(
 ) -> None:
     monkeypatch.setattr(
         "pytest_ssdqual.report.charts.chart_of",
-        lambda story, each: Chart(each.evidence.outcome, each.test, "", SVG, Table((), ())),
+        lambda story, each: charted.chart_of_svg(each.evidence.outcome, SVG, each.test),
     )
     (tmp_path / "records.jsonl").touch()
     every = [replace(claimed(), outcome=outcome) for outcome in Finding]

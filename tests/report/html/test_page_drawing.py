@@ -5,21 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.builders import charted
 from support.builders.report_page import Claimed, WriteRun, judged
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report import charts
-from pytest_ssdqual.report.drawing.chart import Chart
+from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.run_page import Drawn, draw
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view.failures import Context, failures
-from pytest_ssdqual.report.view.tables import Table
 
 
 def chart(key: str, geometry: str = "raid5", size: int = 10) -> Chart:
-    return Chart(key, key, "", "x" * size, Table((), ()), geometry)
+    return charted.chart_of_svg(key, "x" * size, key, geometry=geometry)
 
 
 def drawn(folder: Path) -> Drawn:

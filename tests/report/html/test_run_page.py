@@ -11,9 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.builders import charted
 from support.builders.report_page import MANIFEST, Claimed, Reader, WriteRun, judged, planned, record
 
-from pytest_ssdqual.report.drawing.chart import Chart
 from pytest_ssdqual.report.evidence.evidence import Finding, Part
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.page import policy
@@ -22,7 +22,8 @@ from pytest_ssdqual.report.view.tables import Table
 
 HOSTILE = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;\x1b[31m\u202e{{ 7*7 }}"
 SVG = '<svg class="chart" viewBox="0 0 9 9" role="img"><title id="a-t">t</title><path d="M0 0"></path></svg>'
-CHART = Chart("a", "What is <seen>", "How & why", SVG, Table(("x <1>", "y"), (("1", "<2>"),)), "raid5")
+TABLE = Table(("x <1>", "y"), (("1", "<2>"),))
+CHART = charted.chart_of_svg("a", SVG, "What is <seen>", "How & why", TABLE, "raid5")
 
 
 @pytest.fixture(autouse=True)

@@ -19,12 +19,34 @@ from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Panel
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part, of_verdict
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.view.tables import Table
 
 NOWHERE = Path("/nonexistent")
 #: Of a drive behind every measurement here, by mix: what a RAID 5 makes of it is up to ``measured``.
 SERIALS = tuple(f"S3X{index:04}" for index in range(1, 9))
+
+
+def chart_of_svg(key: str, svg: str, title: str = "t", caption: str = "", table: Table | None = None,
+                 geometry: str = "") -> Chart:  # fmt: skip
+    """A chart that is not drawn: its drawing is this."""
+    chart = Chart(key, title, caption, (), table or Table((), ()), geometry)
+    vars(chart)["svg"] = svg
+    return chart
+
+
+def marks(chart: Chart) -> list[AnyMark]:
+    """All that a chart of axes consists of."""
+    panels = chart.panels if isinstance(chart.panels, tuple) else (chart.panels,)
+    axes = [panel for panel in panels if isinstance(panel, Panel)]
+    return [mark for panel in axes for mark in (*panel.marks, *panel.right_marks)]
+
+
+def names(chart: Chart) -> set[str]:
+    """Entries of the legend."""
+    return {mark.name for mark in marks(chart)} - {""}
 
 
 def parsed(svg: str) -> ElementTree.Element:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from pytest_ssdqual.qual import strict_json
-from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.drawing import scales
-from pytest_ssdqual.report.drawing.chart import Chart, extremes, printable, slug
-from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.qual.units import Unit, format_capacity
+from pytest_ssdqual.report.drawing.chart import Pair, printable, slug
+from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
+from pytest_ssdqual.report.drawing.plot import AnyMark, Bars, Chart, Panel, Point, level, table_of
+from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, capacities, close
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.sections import shortened
@@ -19,8 +19,12 @@ from pytest_ssdqual.report.view.tables import Table
 
 #: More drives in one picture cannot be distinguished; the table has all of them.
 MOST_DRIVES = 8
-#: Of a line, with so many lines in one picture.
-MOST_POINTS = 120
+#: Of a line, with so many lines in one picture; markers would hide a line of more than the second.
+MOST_POINTS, MOST_MARKED = 120, 20
+#: More bars are not named.
+MOST_NAMED = 32
+#: Figures of health that are shown before and after.
+FIGURES = ("percentage_used", "media_errors", "critical_warning", "power_on_hours")
 
 
 @dataclass(slots=True)
@@ -28,23 +32,42 @@ class DriveCurve:
     """A drive over the run."""
 
     #: Seconds since the run began, and degrees.
-    seen: list[tuple[float, float]] = field(default_factory=list)
+    seen: list[Pair] = field(default_factory=list)
     limit_c: float | None = None
     #: Figures of ``health`` records by when they were taken.
-    health: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    health: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
     @property
-    def written_bytes(self) -> float | None:
+    def written_bytes(self) -> int | None:
         """Bytes written by the host between the readings; None if the drive does not count."""
-        found = [self.health.get(when, {}).get("data_written_bytes") for when in ("before", "after")]
-        counts = [strict_json.whole(each) for each in found]
-        return counts[1] - counts[0] if counts[0] is not None and counts[1] is not None else None
+        before, after = map(strict_json.whole, self.both("data_written_bytes"))
+        return after - before if before is not None and after is not None else None
+
+    def both(self, figure: str) -> list[object]:
+        """Return a figure before and after."""
+        return [self.health.get(when, {}).get(figure) for when in ("before", "after")]
+
+    def note(self, seconds: float, facts: Mapping[str, object]) -> None:
+        """Add the temperature of a record and its limit, if it has them."""
+        degrees, limit_c = (_degrees(facts.get(name)) for name in ("temperature_c", "limit_c"))
+        if degrees is not None:
+            self.seen.append((seconds, degrees))
+        if limit_c is not None:
+            self.limit_c = min(limit_c, self.limit_c or limit_c)
+
+
+def _degrees(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def drives(story: RunReader) -> dict[str, DriveCurve]:
     """Return the drives by name, in order of their first reading."""
-    found: dict[str, DriveCurve] = {}
-    serials = _serials(story.manifest)
+    # Measurements name drives by serial number.
+    known = subject.manifest_drives(story.manifest)
+    serials = {
+        str(drive["identity"]): str(drive["serial"]) for drive in known if drive.get("identity") and drive.get("serial")
+    }
+    curves: dict[str, DriveCurve] = {}
     started: datetime | None = None
     for record in story.records:
         try:
@@ -53,135 +76,79 @@ def drives(story: RunReader) -> dict[str, DriveCurve]:
             seconds = (at - started).total_seconds()
         except (ValueError, TypeError):  # no time, or one without a zone among others with one
             continue
-        if record.kind == "health" and isinstance(name := record.facts.get("drive"), str):
-            drive = found.setdefault(serials.get(name, name), DriveCurve())
+        for name, facts in _readings(record.kind, record.facts):
+            drive = curves.setdefault(serials.get(name, name), DriveCurve())
+            drive.note(seconds, facts)
             when = str(record.facts.get("when"))
             # Each session of a resumed run begins and ends with readings: the run's are the first and the last ones.
-            if when != "before" or when not in drive.health:
-                drive.health[when] = record.facts
-            _note(drive, seconds, record.facts.get("temperature_c"), None)
-        elif record.kind == "measured":
-            for name, heat in _heats(record.facts):
-                _note(
-                    found.setdefault(serials.get(name, name), DriveCurve()),
-                    seconds,
-                    heat.get("temperature_c"),
-                    heat.get("limit_c"),
-                )
-    return found
+            if record.kind == "health" and (when != "before" or when not in drive.health):
+                drive.health[when] = facts
+    return curves
 
 
-def _serials(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return serial numbers by identity, as measurements name drives by serial number."""
-    found = subject.manifest_drives(manifest)
-    return {str(each["identity"]): str(each["serial"]) for each in found if each.get("identity") and each.get("serial")}
-
-
-def _note(drive: DriveCurve, seconds: float, temperature_c: object, limit_c: object) -> None:
-    if isinstance(temperature_c, int | float) and not isinstance(temperature_c, bool):
-        drive.seen.append((seconds, float(temperature_c)))
-    if isinstance(limit_c, int | float) and not isinstance(limit_c, bool):
-        drive.limit_c = min(float(limit_c), drive.limit_c or float(limit_c))
-
-
-def _heats(facts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield name and temperature of every drive of a measurement."""
-    try:
-        for run in strict_json.array(facts.get("runs")):
-            seen = strict_json.table(run).get("seen")
-            for each in strict_json.array(strict_json.table(seen).get("drives")) if seen else []:
-                heat = strict_json.table(each).get("heat")
-                if heat:
-                    yield str(strict_json.table(each)["name"]), strict_json.table(heat)
-    except (ValueError, KeyError):
-        return
+def _readings(kind: str, facts: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the name of each drive of a record, and the record of its temperature."""
+    if kind == "health" and isinstance(name := facts.get("drive"), str):
+        yield name, facts
+    elif kind == "measured":
+        for run in subject.tables(facts.get("runs")):
+            for drive in subject.tables(subject.table(run.get("seen")).get("drives")):
+                yield subject.text(drive, "name"), subject.table(drive.get("heat"))
 
 
 def temperatures(story: RunReader) -> Chart | None:
     """Draw a line for each drive; None if no drive has two readings."""
-    found = {name: drive for name, drive in drives(story).items() if len(drive.seen) > 1}
-    if not found:
+    curves = {name: drive for name, drive in drives(story).items() if len(drive.seen) > 1}
+    if not curves:
         return None
-    hottest = sorted(found, key=lambda name: -max(value for _, value in found[name].seen))[:MOST_DRIVES]
-    shown = [name for name in found if name in hottest]
-    short, most = shortened(list(found)), max(value for name in found for _, value in found[name].seen)
-    key, title = slug("temperature"), f"Temperature of {len(found)} drives over the run, at most {most:g} °C"
-    with drawing():
-        plate = Plate.of(2.8)
-        axes = plate.axes("time", "°C")
-        for index, name in enumerate(shown):
-            seen = sorted(found[name].seen)
-            xs, ys = extremes([x for x, _ in seen], [y for _, y in seen], MOST_POINTS)
-            tooltips = [f"{printable(name, 40)}: {y:g} °C" for y in ys] if len(xs) <= 20 else ()
-            plate.line(axes, xs, ys, index, printable(short[name], 24), tooltips=tooltips, marked=len(xs) <= 20)
-        limits = [limit for name in shown if (limit := found[name].limit_c) is not None]
-        if limits:
-            plate.limit(axes, min(limits), f"promised by the drive: at most {min(limits):g} °C")
-        values = [y for name in shown for _, y in found[name].seen] + limits
-        axes.set_ylim(min(values) - 5, max(values) + 5)
-        unit = scales.seconds(axes, max(x for name in shown for x, _ in found[name].seen))
-        axes.set_xlabel(f"time, {unit}")
-        svg = plate.svg(key, title, f"One line for each of {len(shown)} drives.")
-    left = f" Drawn are the {len(shown)} hottest of {len(found)}." if len(shown) < len(found) else ""
+    degrees = {name: [value for _, value in drive.seen] for name, drive in curves.items()}
+    hottest = sorted(curves, key=lambda name: -max(degrees[name]))[:MOST_DRIVES]
+    short = shortened(list(curves))
+    series = [
+        DrawnCourse(printable(name, 40), sorted(drive.seen), printable(short[name], 24))
+        for name, drive in curves.items()
+        if name in hottest
+    ]
+    courses = Courses(series, Unit.CELSIUS, lambda seconds: f"{seconds:,.0f} s", MOST_MARKED, MOST_POINTS)
+    marks: list[AnyMark] = [*courses.lines()]
+    limits = [limit for name in hottest if (limit := curves[name].limit_c) is not None]
+    if limits:
+        marks.append(level(min(limits), f"promised by the drive: at most {min(limits):g} °C"))
+    left = f" Drawn are the {len(series)} hottest of {len(curves)}." if len(series) < len(curves) else ""
     caption = (
         "As the drives reported around every measurement, from the start of the run. The scale does not begin at zero."
         f"{left}"
     )
-    rows = tuple(
-        (
-            name,
-            f"{min(y for _, y in each.seen):g} °C",
-            f"{max(y for _, y in each.seen):g} °C",
-            "" if each.limit_c is None else f"{each.limit_c:g} °C",
-        )
-        for name, each in found.items()
-    )
-    return Chart(key, title, caption, svg, Table(("drive", "coolest", "hottest", "its own limit"), rows))
+    rows = [(name, min(degrees[name]), max(degrees[name]), drive.limit_c) for name, drive in curves.items()]
+    shown = tuple((name, *("" if value is None else f"{value:g} °C" for value in values)) for name, *values in rows)
+    title = f"Temperature of {len(curves)} drives over the run, at most {max(map(max, degrees.values())):g} °C"
+    panel = Panel(Seconds(), Values("temperature", Unit.CELSIUS, close), marks)
+    table = Table(("drive", "coolest", "hottest", "its own limit"), shown)
+    return Chart("temperature", title, caption, panel, table, height_in=2.8)
 
 
 def wear(story: RunReader) -> Chart | None:
     """Draw host writes of each drive in the run, with health before and after; None if no drive counts."""
-    found = {
-        name: (drive, written) for name, drive in drives(story).items() if (written := drive.written_bytes) is not None
-    }
-    if not any(written for _, written in found.values()):
+    curves = {name: drive for name, drive in drives(story).items() if drive.written_bytes is not None}
+    written = {name: drive.written_bytes or 0 for name, drive in curves.items()}
+    if not any(written.values()):
         return None
-    short = shortened(list(found))
-    key, title = (
-        slug("wear"),
-        f"Written to {len(found)} drives in this run: {format_capacity(round(sum(w for _, w in found.values())))}",
-    )
-    with drawing():
-        plate = Plate.of(2.6)
-        axes = plate.axes("", "written")
-        for index, (name, (_, written)) in enumerate(found.items()):
-            (bar,) = plate.bars(axes, [index], [written], 0.66, 0)
-            if len(found) > 32:
-                bar.set(linewidth=0.3)
-            plate.add_tooltips(bar, [f"{printable(name, 40)}: {format_capacity(round(written))}"])
-        axes.set_ylim(0, max([*(w for _, w in found.values()), 1]) * 1.08)
-        axes.yaxis.set_major_formatter(lambda value, _: format_capacity(round(value)) if value else "0")
-        scales.places(
-            axes, [printable(short[name], 12) if len(found) <= 32 else "" for name in found], steep=len(found) > 8
-        )
-        svg = plate.svg(key, title, f"One bar for each of {len(found)} drives.")
+    short, is_named = shortened(list(written)), len(written) <= MOST_NAMED
+    points = [
+        Point(index, count, (name, format_capacity(count), *(_both(*curves[name].both(figure)) for figure in FIGURES)))
+        for index, (name, count) in enumerate(written.items())
+    ]
+    names = [printable(short[name], 12) if is_named else "" for name in written]
+    panel = Panel(
+        Places("", names, is_steep=len(names) > MOST_DRIVES), Values("written", Unit.COUNT, capacities),
+        [Bars(points, style={} if is_named else {"linewidth": 0.3})],
+    )  # fmt: skip
+    title = f"Written to {len(written)} drives in this run: {format_capacity(sum(written.values()))}"
     caption = "Counted by the drives themselves before and after. The table has their health at both ends."
-    return Chart(key, title, caption, svg, _health_table({name: drive for name, (drive, _) in found.items()}))
-
-
-def _health_table(found: Mapping[str, DriveCurve]) -> Table:
-    figures = ("percentage_used", "media_errors", "critical_warning", "power_on_hours")
-    columns = ("drive", "written", *(name.replace("_", " ") for name in figures))
-    rows = []
-    for name, drive in found.items():
-        ends = [[drive.health.get(when, {}).get(figure) for when in ("before", "after")] for figure in figures]
-        written = drive.written_bytes
-        rows.append(
-            (name, "" if written is None else format_capacity(round(written)), *(_both(*each) for each in ends))
-        )
-    return Table(columns, tuple(rows))
+    columns = ("drive", "written", *(name.replace("_", " ") for name in FIGURES))
+    return Chart(slug("wear"), title, caption, panel, table_of(columns, panel), height_in=2.6)
 
 
 def _both(before: object, after: object) -> str:
-    tooltips = ["-" if each is None else printable(each, 20) for each in (before, after)]
-    return tooltips[0] if tooltips[0] == tooltips[1] else f"{tooltips[0]} → {tooltips[1]}"
+    texts = ["-" if value is None else printable(value, 20) for value in (before, after)]
+    return " → ".join(dict.fromkeys(texts))

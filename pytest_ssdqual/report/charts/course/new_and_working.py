@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pytest_ssdqual.qual.methods.stec import NEW_READS
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.drawing import scales
-from pytest_ssdqual.report.drawing.chart import Chart, printable, slug
-from pytest_ssdqual.report.drawing.figure import Plate, drawing
+from pytest_ssdqual.report.drawing.chart import printable, slug
+from pytest_ssdqual.report.drawing.plot import Bars, Chart, Panel, Point
+from pytest_ssdqual.report.drawing.scales import Places, Values, from_zero
 from pytest_ssdqual.report.evidence.evidence import About
 from pytest_ssdqual.report.view.tables import Table
 
@@ -52,29 +52,25 @@ def compared(notes: Notes) -> Iterator[NewAndWorking]:
 
 def chart(found: NewAndWorking) -> Chart:
     """Draw two bars for each workload."""
-    key = slug("new", found.geometry)
-    is_several = found.geometry.startswith("drive") and found.geometry != "drivex1"
-    title = f"{found.geometry}: new against working{', the slowest drive' if is_several else ''}"
-    shares = [100 * working / new for new, working in found.pairs.values()]
-    with drawing():
-        plate = Plate.of(3.0)
-        axes = plate.axes("", "of the new drive, %")
-        for index, state in enumerate(("new", "working")):
-            xs = [place + (index - 0.5) * BAR for place in range(len(shares))]
-            bars = plate.bars(axes, xs, [100.0] * len(shares) if index == 0 else shares, BAR, index)
-            for bar, (name, pair) in zip(bars, found.pairs.items(), strict=True):
-                plate.add_tooltips(bar, [f"{name}, {state}: {format_value(pair[index], Unit.IOPS)}"])
-            plate.entry(bars[0], state)
-        axes.set_ylim(0, max(105.0, *shares) * 1.02)
-        scales.places(axes, ["\n".join(printable(part, 30) for part in name.split("_")[:-1]) for name in found.pairs])
-        svg = plate.svg(key, title, f"{len(shares)} workloads on a new and on a working drive.")
+    rows = {name: (*(format_value(iops, Unit.IOPS) for iops in pair), f"{100 * pair[1] / pair[0]:.0f} %")
+            for name, pair in found.pairs.items()}  # fmt: skip
+    marks = []
+    for index, state in enumerate(("new", "working")):
+        points = [
+            Point(
+                place + (index - 0.5) * BAR, 100 * pair[index] / pair[0], words=f"{name}, {state}: {rows[name][index]}"
+            )
+            for place, (name, pair) in enumerate(found.pairs.items())
+        ]
+        marks.append(Bars(points, index, state, width=BAR))
     caption = (
         "Writes are new before their cliff and working once settled. Reads are new on a drive that was purged and "
         "written once in order, and working after conditioning. A mix on a new drive reads blocks that were never "
         "written, which needs no flash."
     )
-    rows = tuple(
-        (name, format_value(new, Unit.IOPS), format_value(working, Unit.IOPS), f"{100 * working / new:.0f} %")
-        for name, (new, working) in found.pairs.items()
-    )
-    return Chart(key, title, caption, svg, Table(("workload", "new", "working", "of new"), rows), found.geometry)
+    names = ["\n".join(printable(part, 30) for part in name.split("_")[:-1]) for name in found.pairs]
+    panel = Panel(Places("", names), Values("of the new drive", Unit.PERCENT, from_zero), marks)
+    is_several = found.geometry.startswith("drive") and found.geometry != "drivex1"
+    title = f"{found.geometry}: new against working{', the slowest drive' if is_several else ''}"
+    table = Table(("workload", "new", "working", "of new"), tuple((name, *cells) for name, cells in rows.items()))
+    return Chart(slug("new", found.geometry), title, caption, panel, table, found.geometry, 3.0)

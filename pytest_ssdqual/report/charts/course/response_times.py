@@ -14,24 +14,24 @@ from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.course import saturation
-from pytest_ssdqual.report.charts.course.over_time import TimeCurve, curve_table, draw_curves, gaps_and_points
 from pytest_ssdqual.report.charts.course.saturation import MOST_DRIVES, SaturationStrip
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.performance import latency
 from pytest_ssdqual.report.charts.performance.demand import DemandGrid
-from pytest_ssdqual.report.drawing import scales
-from pytest_ssdqual.report.drawing.chart import Chart, printable, slug
-from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import DASHES, LIMIT, colour
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.charts.performance.latency import QUANTILES
+from pytest_ssdqual.report.drawing.chart import slug
+from pytest_ssdqual.report.drawing.course import DrawnCourse, over_time
+from pytest_ssdqual.report.drawing.plot import PROMISED, AnyMark, Chart, Panel, Point, lines_of, upright
+from pytest_ssdqual.report.drawing.scales import Decades, Seconds, Values, counts
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
 
 #: Bars of each power of two of latency; fio has 64 buckets.
 BARS = 8
+#: Style of a histogram's outline.
+OUTLINE = {"marker": "", "drawstyle": "steps-post"}
 
 
-def chart(notes: Notes, strip: SaturationStrip, prefix: str = "response-times") -> Chart | None:
+def chart(notes: Notes, strip: SaturationStrip) -> Chart | None:
     """Draw a line for each of few drives; None if fio's output is gone or the curve never became steady."""
     found = data.saturation_of(notes.story.folder, strip.facts)
     try:
@@ -41,24 +41,21 @@ def chart(notes: Notes, strip: SaturationStrip, prefix: str = "response-times") 
     if measured is None or not measured.latency:
         return None
     shown = measured.members() if 1 < strip.drives <= MOST_DRIVES else (measured,)
-    lasted = format_duration(measured.runs[0].window_s)
     limits = [
-        each.evidence
-        for each in saturation.judged(notes, strip)
-        if each.evidence.unit is Unit.NANOSECONDS and each.evidence.limit is not None
+        upright(evidence.limit, f"promised, {evidence.claim.removesuffix('_latency')}: {evidence.bound}", PROMISED)
+        for evidence in saturation.judged(notes, strip)
+        if evidence.unit is Unit.NANOSECONDS and evidence.limit is not None
     ]
-    named = {each.runs[0].drive or f"{strip.geometry}": each for each in shown}
-    return _histograms(
-        slug(prefix, str(strip.geometry), str(strip.workload)),
-        f"{strip.geometry}: response times of {strip.workload} in the last {lasted} of the saturation",
-        "I/Os of the steady state",
-        named,
-        shortened(list(named)),
-        limits,
+    title = (
+        f"{strip.geometry}: response times of {strip.workload} in the last "
+        f"{format_duration(measured.runs[0].window_s)} of the saturation"
     )
+    named = {each.runs[0].drive or f"{strip.geometry}": each for each in shown}
+    key = slug("response-times", str(strip.geometry), str(strip.workload))
+    return _histograms(key, title, "I/Os of the steady state", named, shortened(list(named)), limits)
 
 
-def of_demand(notes: Notes, grid: DemandGrid, prefix: str = "response-times") -> Chart | None:
+def of_demand(notes: Notes, grid: DemandGrid) -> Chart | None:
     """Draw a line for each point that DIRTH names; None if fio's output of one is gone."""
     shown = {}
     for name, point in required(grid.points).items():
@@ -67,92 +64,68 @@ def of_demand(notes: Notes, grid: DemandGrid, prefix: str = "response-times") ->
         if not runs:
             return None
         shown[f"{name}, {point}"] = Measured(runs)
-    key = slug(prefix, grid.geometry, grid.loop)
+    if not shown:
+        return None
     what = f"I/Os of all {'steady' if grid.reached else 'last, unsteady'} rounds"
     title = f"{grid.geometry}: {grid.loop}, response times"
-    return _histograms(key, title, what, shown, {name: name for name in shown}, ()) if shown else None
+    return _histograms(
+        slug("response-times", grid.geometry, grid.loop), title, what, shown, {name: name for name in shown}
+    )
 
 
-def course(notes: Notes, strip: SaturationStrip, prefix: str = "latency") -> Chart | None:
+def course(notes: Notes, strip: SaturationStrip) -> Chart | None:
     """Draw mean and maximum latency of each of fio's reports over the saturation; None if fio's output is gone."""
     found = data.saturation_of(notes.story.folder, strip.facts)
     figures = {"slowest I/O": data.slowest_ns, "mean": data.mean_ns}
-    curves = [TimeCurve(name, name, *data.series(found.run, each)) for name, each in figures.items()] if found else []
-    if not curves or not all(each.xs for each in curves):
+    series = [DrawnCourse(name, data.series(found.run, each), name) for name, each in figures.items()] if found else []
+    if not series or not all(each.points for each in series):
         return None
-    key = slug(prefix, str(strip.geometry), str(strip.workload))
-    title = f"{strip.geometry}: latency of {strip.workload} from the purged state"
-    with drawing():
-        plate = Plate.of(2.9)
-        draw_curves(plate, plate.axes("time", "latency"), curves, Unit.NANOSECONDS, ())
-        svg = plate.svg(key, title, "Mean and maximum latency over time.")
+    courses = over_time(series, Unit.NANOSECONDS)
     whose = "all drives together" if strip.drives > 1 else "all I/Os"
-    caption = f"Mean and maximum of {whose} since the point before.{gaps_and_points(curves)}"
-    return Chart(key, title, caption, svg, curve_table(curves, "of", "latency", Unit.NANOSECONDS),
-                 strip.geometry.level.value)  # fmt: skip
+    caption = f"Mean and maximum of {whose} since the point before.{courses.remarks}"
+    title = f"{strip.geometry}: latency of {strip.workload} from the purged state"
+    panel = Panel(Seconds(), Values("latency", Unit.NANOSECONDS), courses.lines())
+    table = Table(("of", "until", "latency"), courses.rows())
+    key = slug("latency", str(strip.geometry), str(strip.workload))
+    return Chart(key, title, caption, panel, table, strip.geometry.level.value, 2.9)
 
 
-def _histograms(
-    key: str,
-    title: str,
-    what: str,
-    shown: Mapping[str, Measured],
-    legends: Mapping[str, str],
-    limits: Sequence[Evidence],
-) -> Chart:
-    with drawing():
-        plate = Plate.of()
-        _draw(plate, list(shown.values()), [legends[name] for name in shown])
-        for each in limits:
-            line = plate.figure.axes[0].axvline(each.limit or 0.0, color=LIMIT, linestyle=(0, (6, 2)), linewidth=1.4)
-            plate.entry(line, f"promised, {each.claim.removesuffix('_latency')}: {each.bound}")
-        svg = plate.svg(key, title, f"Histograms of {len(shown)} targets on logarithmic scales.")
+def _histograms(key: str, title: str, what: str, shown: Mapping[str, Measured], legends: Mapping[str, str],
+                limits: Sequence[AnyMark] = ()) -> Chart:  # fmt: skip
+    names = legends if len(shown) > 1 else dict.fromkeys(shown, "")
+    lines = lines_of({names[name]: _outline(_bars(each.latency)) for name, each in shown.items()}, OUTLINE)
     caption = (
         f"{what} by their latency, {BARS} bars for each factor of two. "
         "Both scales are logarithmic, so that the few slowest I/Os are seen beside the many fast ones."
     )
-    table = Table(
-        ("of", "I/Os", "mean", *(name for name, _ in latency.QUANTILES), "slowest"),
-        tuple(_row(name, each) for name, each in shown.items()),
-    )
-    (geometry,) = {each.geometry for each in shown.values()}
-    return Chart(key, title, caption, svg, table, geometry.level.value)
+    rows = tuple(_row(name, measured) for name, measured in shown.items())
+    table = Table(("of", "I/Os", "mean", *(name for name, _ in QUANTILES), "slowest"), rows)
+    panel = Panel(Decades("latency", Unit.NANOSECONDS), Values("I/Os", Unit.COUNT, counts), [*lines, *limits])
+    (geometry,) = {measured.geometry for measured in shown.values()}
+    return Chart(key, title, caption, panel, table, geometry.level.value)
 
 
-def _draw(plate: Plate, shown: Sequence[Measured], names: Sequence[str]) -> None:
-    axes = plate.axes("latency", "I/Os")
-    bars = [_bars(each.latency) for each in shown]
-    for index, (name, counts) in enumerate(zip(names, bars, strict=True)):
-        places = range(min(counts), max(counts) + 1)
-        edges = [2 ** (place / BARS) for place in (*places, places.stop)]
-        drawn = axes.stairs(
-            [counts[place] for place in places], edges, color=colour(index), linestyle=DASHES[index % len(DASHES)]
-        )
-        if len(names) > 1:
-            plate.entry(drawn, printable(name, 24))
-    # Half an I/O, so that a single one is seen.
-    scales.by_decades(axes, Unit.COUNT, [0.5, *(count for counts in bars for count in counts.values())])
-    axes.set_ylim(bottom=0.5)
-    axes.set_xscale("log")
-    scales.log_ticks(axes.xaxis, Unit.NANOSECONDS, *axes.get_xlim())
+def _outline(bars: Counter[int]) -> list[Point]:
+    """Return the upper edges of the bars, from the bottom at the left to the bottom at the right."""
+    first, last = min(bars), max(bars) + 1
+    tops = [Point(2 ** (place / BARS), bars[place]) for place in range(first, last + 1)]
+    return [Point(tops[0].x, 0), *tops]
 
 
 def _bars(histogram: LatencyHistogram) -> Counter[int]:
     """Return the I/Os by ``BARS`` times the binary logarithm of their latency in nanoseconds, rounded down."""
-    counts: Counter[int] = Counter()
+    bars: Counter[int] = Counter()
     for value_ns, count in histogram.bins:
-        counts[math.floor(BARS * math.log2(max(1, value_ns)))] += count
-    return counts
+        bars[math.floor(BARS * math.log2(max(1, value_ns)))] += count
+    return bars
 
 
 def _row(name: str, measured: Measured) -> tuple[str, ...]:
-    histogram, rounds = measured.latency, measured.round_latency()
-    found = []
-    for _, q in latency.QUANTILES:
+    histogram, quantiles = measured.latency, []
+    for _, q in QUANTILES:
         try:
-            found.append(format_latency(quantile_of_rounds(rounds, q).value))
+            quantiles.append(format_latency(quantile_of_rounds(measured.round_latency(), q).value))
         except TooFew:
-            found.append("too few I/Os")
-    return (
-        name, f"{histogram.total:,}", format_latency(histogram.mean_ns), *found, format_latency(histogram.max_ns)
-    )  # fmt: skip
+            quantiles.append("too few I/Os")
+    slowest = format_latency(histogram.max_ns)
+    return (name, f"{histogram.total:,}", format_latency(histogram.mean_ns), *quantiles, slowest)

@@ -1,4 +1,4 @@
-"""Steady state of a measurement: rounds, the decisive window, its best fit, and the allowed range."""
+"""Rounds until steady: a tracked figure with its decisive window, and all pure writes of a loop from round to round."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.drift import DriftTest
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.report.drawing import scales
-from pytest_ssdqual.report.drawing.chart import MOST_ROWS, Chart, condensed, condensing, extremes, sentence, slug
-from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import INK, LIMIT
+from pytest_ssdqual.qual.workload.rounds import Rounds
+from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
+from pytest_ssdqual.report.drawing.chart import MOST_ROWS, condensing, sentence, slug
+from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
+from pytest_ssdqual.report.drawing.palette import DASHES, INK, LIMIT
+from pytest_ssdqual.report.drawing.plot import RULE, AnyMark, Chart, Line, Panel, Point, band, shade, stretches
+from pytest_ssdqual.report.drawing.scales import Numbers, Values, around, close
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
 
@@ -34,18 +37,22 @@ FIGURES: Mapping[str, tuple[str, Unit, bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class TrackedFigure:
-    """A tracked figure over its rounds; ``states`` is the rule on the window from ``begin`` on."""
+    """A tracked figure over its rounds; ``state`` is the rule on its last rounds."""
 
     geometry: str
     #: What it is of: ``conditioning randwrite_4k_qd8``, ``snia-iops: randwrite_4k_t4xqd32``.
     name: str
     values: tuple[float, ...]
-    begin: int
     state: SteadyState
     unit: Unit = Unit.IOPS
     #: Of the drive that drifted most, if the drift over a capacity decided instead of the rule; rounds are then equal
     #: parts of the volume.
     drift: DriftTest | None = None
+
+    @property
+    def begin(self) -> int:
+        """Ordinal of the first round of the window, which are the last ones."""
+        return len(self.values) - len(self.state.values)
 
     @property
     def reached(self) -> bool:
@@ -54,48 +61,37 @@ class TrackedFigure:
 
 def conditioned(records: Sequence[Record]) -> Iterator[TrackedFigure]:
     """Yield ``conditioned`` records: rounds of writes until steady; of drives side by side their mean."""
-    for record in records:
-        facts: Mapping[str, Any] = record.facts
-        try:
-            rounds = strict_json.array(facts["round_iops"])
-            alone = [
-                list(map(strict_json.number, strict_json.array(each))) for each in rounds if isinstance(each, list)
-            ]
-            values = (
-                [sum(each) / len(alone) for each in zip(*alone, strict=True)]
-                if alone
-                else list(map(strict_json.number, rounds))
-            )
-            noted = strict_json.table(facts["steady"])
-            window = len(strict_json.array(noted["values"]))
-            allowed, average = strict_json.number(noted["range_allowed"]), strict_json.number(noted["average"])
-            slope = strict_json.number(noted["slope_allowed"])
-            rule = SteadyRule(window, 100 * allowed / average, 100 * slope / average)
-            state = steady_state.judge(values, rule)
-            drifts = [from_plain(DriftTest, each) for each in strict_json.table(facts.get("drift", {})).values()]
-        except (KeyError, TypeError, ValueError, ArithmeticError):
-            continue
-        name = f"conditioning with {facts.get('workload')}"
-        worst = max(drifts, key=lambda drift: (not drift.settled, abs(drift.change_percent)), default=None)
-        begin = len(values) - window
-        yield TrackedFigure(str(facts.get("geometry")), name, tuple(values), begin, state, drift=worst)
+    return readable(records, _conditioned)
+
+
+def _conditioned(record: Record) -> TrackedFigure:
+    facts: Mapping[str, Any] = record.facts
+    rounds = strict_json.array(facts["round_iops"])
+    alone = [list(map(strict_json.number, drive)) for drive in rounds if isinstance(drive, list)]
+    if alone:
+        values = [sum(rates) / len(alone) for rates in zip(*alone, strict=True)]
+    else:
+        values = list(map(strict_json.number, rounds))
+    noted = strict_json.table(facts["steady"])
+    window, average = len(strict_json.array(noted["values"])), strict_json.number(noted["average"])
+    allowed = (100 * strict_json.number(noted[name]) / average for name in ("range_allowed", "slope_allowed"))
+    # The noted state is that of the least steady drive; the chart shows the mean of all.
+    state = steady_state.judge(values, SteadyRule(window, *allowed))
+    drifts = [from_plain(DriftTest, drift) for drift in strict_json.table(facts.get("drift", {})).values()]
+    worst = max(drifts, key=lambda drift: (not drift.settled, abs(drift.change_percent)), default=None)
+    name = f"conditioning with {facts.get('workload')}"
+    return TrackedFigure(str(facts.get("geometry")), name, tuple(values), state, drift=worst)
 
 
 def looped(records: Sequence[Record]) -> Iterator[TrackedFigure]:
-    """Yield the tracked figure of ``loop`` records; of drives side by side the average drive."""
-    for record in records:
-        facts: Mapping[str, Any] = record.facts
-        try:
-            yield from _tracked(facts)
-        except (KeyError, TypeError, ValueError, IndexError):
-            continue
+    """Yield the tracked figures of ``loop`` records; of drives side by side the average drive."""
+    for figures in readable(records, _tracked):
+        yield from figures
 
 
-def _tracked(facts: Mapping[str, Any]) -> Iterator[TrackedFigure]:
-    from pytest_ssdqual.qual.workload.rounds import Rounds
-
-    for tracked in from_plain(Rounds, facts["asked"]).tracked:
-        yield of_loop(facts, str(tracked.workload), tracked.claim)
+def _tracked(record: Record) -> list[TrackedFigure]:
+    tracked = from_plain(Rounds, record.facts["asked"]).tracked
+    return [of_loop(record.facts, str(each.workload), each.claim) for each in tracked]
 
 
 def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigure:
@@ -104,94 +100,138 @@ def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigur
     A loop ends with the first window in which all its tracked figures were steady, so the last window is the judged
     one, also of a figure that was steady before.
     """
-    from pytest_ssdqual.qual.workload.rounds import Rounds
-
     rule, geometry = from_plain(SteadyRule, facts["rule"]), Geometry.parse(facts["geometry"])
     figure, unit, adds = FIGURES[claim]
-    names = [str(each) for each in from_plain(Rounds, facts["asked"]).workloads]
-    cells = [
-        strict_json.table(strict_json.array(each)[names.index(workload)]) for each in strict_json.array(facts["rounds"])
-    ]
-    is_sum = geometry.is_side_by_side and adds
-    values = [strict_json.number(cell[figure]) / (_drives(cell, geometry) if is_sum else 1) for cell in cells]
+    column = [str(each) for each in from_plain(Rounds, facts["asked"]).workloads].index(workload)
+    cells = [strict_json.table(strict_json.array(each)[column]) for each in strict_json.array(facts["rounds"])]
+    values = [strict_json.number(cell[figure]) / (_drives(cell, geometry) if adds else 1) for cell in cells]
     state = steady_state.judge(values, rule)
-    begin = len(values) - rule.window
-    return TrackedFigure(str(geometry), f"{facts['loop']}, {workload}", tuple(values), begin, state, unit)
+    return TrackedFigure(str(geometry), f"{facts['loop']}, {workload}", tuple(values), state, unit)
 
 
 def _drives(cell: Mapping[str, Any], geometry: Geometry) -> int:
     """Return the number of drives side by side that were measured; some may have been left out."""
-    return len(strict_json.array(cell["members"])) if cell.get("members") else geometry.width
+    return drives_of(cell.get("members") or [None] * geometry.width, geometry)
 
 
-def chart(settling: TrackedFigure, prefix: str = "steady") -> Chart:
+def chart(settling: TrackedFigure) -> Chart:
     """Draw rounds, the window with best fit and average, and the allowed range."""
-    state, unit = settling.state, settling.unit
-    window = list(range(settling.begin + 1, settling.begin + 1 + len(state.values)))
-    key = slug(prefix, settling.geometry, settling.name)
-    reached = "steady" if settling.reached else "not steady"
-    title = f"{settling.geometry}: {settling.name}, {reached} after {window[-1]} rounds"
+    state, unit, values = settling.state, settling.unit, settling.values
+    window = range(settling.begin + 1, len(values) + 1)
+    begin, end, middle = window[0] - 0.3, window[-1] + 0.3, sum(window) / len(window)
     low, high = state.average - state.range_allowed / 2, state.average + state.range_allowed / 2
-    with drawing():
-        plate = Plate.of(2.8)
-        per = ", average drive" if settling.geometry.startswith("drive") else ""
-        axes = plate.axes("round", f"{axis_label(unit)}{per}")
-        numbers = [index + 1.0 for index in range(len(settling.values))]
-        shown = extremes(numbers, settling.values)
-        tooltips = [f"round {n:g}: {format_value(v, unit)}" for n, v in zip(*shown, strict=True)]
-        plate.band(axes, [window[0] - 0.3, window[-1] + 0.3], [low, low], [high, high], "window and range allowed")
-        for end in (low, high):
-            axes.hlines([end], [window[0] - 0.3], [window[-1] + 0.3], colors=LIMIT, linestyles="--", linewidth=1.1)
-        plate.line(axes, *shown, 0, "each round", tooltips=tooltips, marked=len(numbers) <= MOST_ROWS)
-        fit = [state.average + state.slope_per_round * (at - sum(window) / len(window)) for at in window]
-        (line,) = axes.plot(window, fit, color=INK, linewidth=1.3)
-        plate.entry(line, "best fit")
-        plate.entry(
-            axes.hlines([state.average], [window[0] - 0.3], [window[-1] + 0.3], colors=INK, linestyles=":"), "average"
-        )
-        _scale(plate, [*settling.values, low, high], unit, len(numbers))
-        svg = plate.svg(key, title, f"{len(numbers)} rounds and the window of {len(window)} that was judged.")
-    cut = "" if axes.get_ylim()[0] <= 0 else " The scale does not begin at zero."
-    words = f"The dashed lines are the range allowed around the window's average.{cut}"
+    courses = _rounds({"each round": values}, unit, "")
+    bounds = [(begin, end, bound) for bound in (low, high)]
+    fit = [Point(at, state.average + state.slope_per_round * (at - middle)) for at in window]
+    marks: list[AnyMark] = [
+        band([begin, end], [low, low], [high, high], "window and range allowed"),
+        stretches(bounds, style={"color": LIMIT, "linestyle": "--", "linewidth": 1.1}),
+        *courses.lines(),
+        Line(fit, name="best fit", style={**RULE, "linewidth": 1.3}),
+        stretches([(begin, end, state.average)], "average", {"color": INK, "linestyle": ":"}),
+    ]
     decided = settling.drift.describe() if settling.drift else state.describe(unit)
-    caption = f"{sentence(decided)} {words}{condensing(len(numbers))}"
-    return Chart(key, title, caption, svg, _table(settling, low, high), settling.geometry)
-
-
-def _table(settling: TrackedFigure, low: float, high: float) -> Table:
-    state, unit = settling.state, settling.unit
-    points = condensed([(index + 1.0, value) for index, value in enumerate(settling.values)])
-    marks = (
-        ("average of the window", format_value(state.average, unit, 1)),
-        ("range measured", format_value(state.range_measured, unit, 1)),
-        ("range allowed", f"{format_value(low, unit, 1)} to {format_value(high, unit, 1)}"),
-        ("slope per round", format_value(state.slope_per_round, unit, 1)),
-        ("slope excursion measured", format_value(state.slope_excursion, unit, 1)),
-        ("slope excursion allowed", format_value(state.slope_allowed, unit, 1)),
-        ("correlation", f"{state.correlation:.2f}"),
-        (
-            "best fit",
-            f"{state.slope_per_round:.5g} × round + {state.intercept(settling.begin + 1):.5g}, in {unit.value}",
-        ),
+    is_cut = around([*values, low, high], unit)[0] > 0
+    caption = (
+        f"{sentence(decided)} The dashed lines are the range allowed around the window's average."
+        f"{' The scale does not begin at zero.' if is_cut else ''}{condensing(len(values))}"
     )
-    return Table(("round", axis_label(unit)), (*((f"{x:g}", format_value(y, unit, 1)) for x, y in points), *marks))
+    rows = (*courses.rows(), *_judged(settling, low, high))
+    panel = Panel(
+        Numbers("round", (0.5, max(len(values), MOST_ROWS // 12) + 0.5), is_whole=True),
+        Values(_axis(unit, settling.geometry), unit, close), marks,
+    )  # fmt: skip
+    outcome = "steady" if settling.reached else "not steady"
+    title = f"{settling.geometry}: {settling.name}, {outcome} after {len(values)} rounds"
+    key = slug("steady", settling.geometry, settling.name)
+    return Chart(key, title, caption, panel, Table(("round", axis_label(unit)), rows), settling.geometry, 2.8)
+
+
+def _judged(settling: TrackedFigure, low: float, high: float) -> list[tuple[str, str]]:
+    state, unit = settling.state, settling.unit
+    line = f"{state.slope_per_round:.5g} × round + {state.intercept(settling.begin + 1):.5g}, in {unit.value}"
+
+    def shown(value: float) -> str:
+        return format_value(value, unit, 1)
+
+    return [
+        ("average of the window", shown(state.average)),
+        ("range measured", shown(state.range_measured)),
+        ("range allowed", f"{shown(low)} to {shown(high)}"),
+        ("slope per round", shown(state.slope_per_round)),
+        ("slope excursion measured", shown(state.slope_excursion)),
+        ("slope excursion allowed", shown(state.slope_allowed)),
+        ("correlation", f"{state.correlation:.2f}"),
+        ("best fit", line),
+    ]
+
+
+def _rounds(lines: Mapping[str, Sequence[float]], unit: Unit, name: str | None = None) -> Courses:
+    """Return figures over rounds, by their entries in the legend; these are also the names of points by default."""
+    series = [
+        DrawnCourse(legend if name is None else name, [(ordinal + 1.0, y) for ordinal, y in enumerate(values)], legend)
+        for legend, values in lines.items()
+    ]
+    return Courses(series, unit, lambda number: f"{number:g}")
 
 
 def axis_label(unit: Unit) -> str:
     """Return what a tracked figure of this unit is."""
-    return {Unit.IOPS: "IOPS", Unit.NANOSECONDS: "mean latency", Unit.BYTES_PER_SECOND: "throughput"}.get(
-        unit, unit.value
+    names = {Unit.IOPS: "IOPS", Unit.NANOSECONDS: "mean latency", Unit.BYTES_PER_SECOND: "throughput"}
+    return names.get(unit, unit.value)
+
+
+def _axis(unit: Unit, geometry: str) -> str:
+    return f"{axis_label(unit)}{per_drive(geometry)}"
+
+
+#: Lines beyond this have no style of their own; one is no comparison.
+MOST_LINES, FEWEST = len(DASHES), 2
+
+
+@dataclass(frozen=True, slots=True)
+class Convergence:
+    """The rounds of one loop; all lines have the claim, and so the unit, of its first tracked figure.
+
+    The SNIA PTS wants it beside the steady state of the tracked figures: whether all block sizes became steady.
+    """
+
+    geometry: str
+    loop: str
+    unit: Unit
+    #: Values by workload, in the loop's order; of drives side by side the average drive.
+    lines: Mapping[str, tuple[float, ...]]
+    #: Rounds of the window, which are the last ones.
+    window: int
+
+
+def convergences(records: Sequence[Record]) -> Iterator[Convergence]:
+    """Yield the readable ``loop`` records with several workloads that only write."""
+    return (found for found in readable(records, _convergence) if len(found.lines) >= FEWEST)
+
+
+def _convergence(record: Record) -> Convergence:
+    asked = from_plain(Rounds, record.facts["asked"])
+    writes = [str(each) for each in asked.workloads if each.read_fraction == 0][:MOST_LINES]
+    figures = {name: of_loop(record.facts, name, asked.tracked[0].claim) for name in writes}
+    first = figures[writes[0]]
+    lines = {name: figure.values for name, figure in figures.items()}
+    return Convergence(first.geometry, asked.name, first.unit, lines, len(first.state.values))
+
+
+def convergence(found: Convergence) -> Chart:
+    """Draw a line for each workload of pure writes over the rounds, and the window that counts."""
+    rounds = max(map(len, found.lines.values()))
+    marks: list[AnyMark] = [*_rounds(found.lines, found.unit).lines(), shade(rounds - found.window + 0.7, rounds + 0.3)]
+    rows = tuple(
+        (f"{index + 1}", *(format_value(values[index], found.unit, 1) for values in found.lines.values()))
+        for index in range(rounds)
     )
-
-
-def _scale(plate: Plate, values: Sequence[float], unit: Unit, rounds: int) -> None:
-    """Set a scale close around the values, as a tenth matters here."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes = plate.figure.axes[0]
-    margin = (max(values) - min(values)) * 0.15 or 1.0
-    axes.set_ylim(max(0.0, min(values) - margin), max(values) + margin)
-    axes.yaxis.set_major_locator(MaxNLocator(6, steps=scales.STEPS))
-    scales.label(axes.yaxis, unit)
-    axes.set_xlim(0.5, max(rounds, MOST_ROWS // 12) + 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    panel = Panel(
+        Numbers("round", (0.5, rounds + 0.5), is_whole=True),
+        Values(_axis(found.unit, found.geometry), found.unit), marks,
+    )  # fmt: skip
+    caption = f"The shaded rounds are the last {found.window}, in which the tracked figures were judged."
+    title = f"{found.geometry}: {found.loop}, pure writes from round to round"
+    table = Table(("round", *found.lines), rows)
+    return Chart(slug("convergence", found.geometry, found.loop), title, caption, panel, table, found.geometry)

@@ -1,25 +1,36 @@
-"""IOPS and latency over the queue depth, with the knee and published figures."""
+"""Series of workloads: IOPS and latency over the queue depth with the knee, the bathtub curve over mixes, and bars."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pytest_ssdqual.qual.units import Unit, format_latency, format_range, format_value
-from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.drawing import scales
-from pytest_ssdqual.report.drawing.chart import Chart, printable, sentence, slug
-from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import INK, PUBLISHED, colour
-from pytest_ssdqual.report.evidence.evidence import About, Part
-from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.qual.units import Unit, format_latency, format_value
+from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts.data import Notes, interval_words, per_drive
+from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
+from pytest_ssdqual.report.drawing.plot import (
+    DOTTED,
+    HOLLOW,
+    PROMISED,
+    AnyMark,
+    Bars,
+    Chart,
+    Line,
+    Panel,
+    Point,
+    published,
+    upright,
+)
+from pytest_ssdqual.report.drawing.scales import Depths, Numbers, Places, Values, by_decades, from_zero
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Part
 from pytest_ssdqual.report.view.tables import Table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 FEWEST = 3
+#: Published latencies on the scale at the right.
+PUBLISHED_LATENCY = {
+    "linestyle": ":", "marker": "d", "markersize": 4, "markerfacecolor": "none", "linewidth": 0.9,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +40,27 @@ class DepthCurve:
     geometry: str
     group: str
     points: tuple[Part, ...]
-    judged: tuple[Judged, ...]
+    judged: tuple[Evidence, ...]
 
     @property
-    def per(self) -> str:
-        """Label of the target; of drives side by side the average drive."""
-        return ", per drive" if self.geometry.startswith("drive") else ""
+    def name(self) -> str:
+        """The array; of drives side by side the average drive."""
+        return self.geometry + per_drive(self.geometry, ", per drive")
 
-    def of_claim(self, claim: str) -> Judged | None:
-        return next((each for each in self.judged if each.evidence.claim == claim), None)
+    def of_claim(self, claim: str) -> Evidence | None:
+        return next((evidence for evidence in self.judged if evidence.claim == claim), None)
 
 
 def curves(notes: Notes) -> Iterator[DepthCurve]:
     """Yield every series on every array, in the order in which they were judged."""
-    found: dict[tuple[str, str], list[Judged]] = {}
-    for each in notes.judged:
-        if each.evidence.about is About.CURVE and each.evidence.points and len(each.evidence.geometries) == 1:
-            found.setdefault((each.evidence.geometries[0], each.evidence.group), []).append(each)
-    for (geometry, group), judged in found.items():
-        yield DepthCurve(
-            geometry, group or " ".join(judged[0].evidence.workloads), judged[0].evidence.points, tuple(judged)
-        )
+    series: dict[tuple[str, str], list[Evidence]] = {}
+    for judged in notes.judged:
+        evidence = judged.evidence
+        if evidence.about is About.CURVE and evidence.points and len(evidence.geometries) == 1:
+            series.setdefault((evidence.geometries[0], evidence.group), []).append(evidence)
+    for (geometry, group), verdicts in series.items():
+        first = verdicts[0]
+        yield DepthCurve(geometry, group or " ".join(first.workloads), first.points, tuple(verdicts))
 
 
 def is_by_depth(curve: DepthCurve) -> bool:
@@ -58,129 +69,133 @@ def is_by_depth(curve: DepthCurve) -> bool:
     return len(depths) >= FEWEST and all(depth and depth > 0 for depth in depths) and len(set(depths)) == len(depths)
 
 
-def chart(notes: Notes, curve: DepthCurve, prefix: str = "depths") -> Chart:
+def chart(notes: Notes, curve: DepthCurve) -> Chart:
     """Draw IOPS solid, mean latency hollow on the right, and published figures as diamonds."""
-    points = sorted(curve.points, key=lambda point: point.figures.get("outstanding") or 0)
-    key = slug(prefix, curve.geometry, curve.group)
+    parts = sorted(curve.points, key=lambda part: part.figures.get("outstanding") or 0)
+    located = [(part.figures.get("outstanding") or 0, part) for part in parts]
     knee = curve.of_claim("qd_knee")
-    where = (
-        f", no gain beyond {knee.evidence.value:,.0f} outstanding" if knee and knee.evidence.high is not None else ""
-    )
-    title = f"{curve.geometry}{curve.per}: queue depth, {curve.group}{where}"
-    with drawing():
-        plate = Plate.of()
-        axes = plate.axes("I/Os outstanding", "IOPS", right=True)
-        _iops(plate, axes, notes, curve, points)
-        _latency(plate, axes, points)
-        if knee:
-            line = axes.axvline(knee.evidence.value, color=INK, linestyle=(0, (1.5, 2)), linewidth=1.2)
-            plate.entry(line, f"knee: {knee.evidence.measured}")
-        depth_scale(axes, [point.figures.get("outstanding") or 1 for point in points])
-        svg = plate.svg(key, title, f"{len(points)} depths, IOPS and mean latency.")
+    sources = "; ".join(list(dict.fromkeys(figure.source for part in parts for figure in part.published))[:2])
+    rates = [(x, figure) for x, part in located if (figure := part.stated(Unit.IOPS))]
+    marks: list[AnyMark] = [
+        Line(_points(notes, curve, located), 0, "IOPS"),
+        published(rates),
+        *([upright(knee.value, f"knee: {knee.measured}")] if knee else []),
+    ]
+    means = [
+        Point(x, mean, words=f"{x:,.0f} outstanding: mean {format_latency(mean)}")
+        for x, part in located
+        if (mean := part.figures.get("mean_latency_ns"))
+    ]
+    figures = [(x, figure) for x, part in located if (figure := part.stated(Unit.NANOSECONDS))]
+    latencies = [
+        Line(means, 1, "mean latency (right)", HOLLOW),
+        published(figures, "published latency (right)", PUBLISHED_LATENCY),
+    ]
+    panel = Panel(
+        Depths("I/Os outstanding", [x or 1 for x, _ in located]), Values("IOPS", Unit.IOPS), marks,
+        Values("mean latency", Unit.NANOSECONDS, by_decades), latencies,
+    )  # fmt: skip
     caption = (
         "IOPS (left) with 95 % intervals and mean latency (right, logarithmic) over the I/Os outstanding."
-        f"{f' {sentence(knee.evidence.sentence)}' if knee else ''}{_sources(points)}"
+        f"{f' {sentence(knee.sentence)}' if knee else ''}"
+        f"{f' Published: {sources}.' if sources else ''}"
     )
-    return Chart(key, title, caption, svg, _table(points, intervals(notes, curve, points)), curve.geometry)
+    where = f", no gain beyond {knee.value:,.0f} outstanding" if knee and knee.high is not None else ""
+    title = f"{curve.name}: queue depth, {curve.group}{where}"
+    table = _table(notes, curve, parts)
+    return Chart(slug("depths", curve.geometry, curve.group), title, caption, panel, table, curve.geometry)
 
 
-def bars(notes: Notes, curve: DepthCurve, prefix: str = "points") -> Chart | None:
+def bars(notes: Notes, curve: DepthCurve) -> Chart | None:
     """Draw one bar for each point of a series that is no curve, such as aligned and shifted; None without IOPS."""
-    found = [(point, y) for point in curve.points if (y := point.figures.get("iops")) is not None]
-    if not found:
+    points = _points(notes, curve, list(enumerate(curve.points)))
+    if not points:
         return None
-    key, title = slug(prefix, curve.geometry, curve.group), f"{curve.geometry}{curve.per}: {curve.group}, side by side"
-    with drawing():
-        plate = Plate.of(2.8)
-        axes = plate.axes("", "IOPS")
-        for index, (point, y) in enumerate(found):
-            (bar,) = plate.bars(axes, [index], [y], 0.5, index)
-            plate.add_tooltips(bar, [f"{point.name}: {format_value(y, Unit.IOPS)}"])
-        ends = intervals(notes, curve, [point for point, _ in found])
-        plate.whiskers(axes, list(range(len(found))), ends, INK)
-        scales.from_zero(axes, Unit.IOPS, [*(y for _, y in found), *(end[1] for end in ends if end)])
-        scales.places(axes, [printable(point.name, 30) for point, _ in found], steep=len(found) > 3)
-        svg = plate.svg(key, title, f"IOPS of {len(found)} workloads.")
-    caption = " ".join(sentence(each.evidence.sentence) for each in curve.judged)
-    return Chart(key, title, caption, svg, _table(curve.points, intervals(notes, curve, curve.points)), curve.geometry)
+    names = [printable(part.name, 30) for part in curve.points]
+    marks = [Bars([point], index, width=0.5) for index, point in enumerate(points)]
+    panel = Panel(Places("", names, is_steep=len(names) > FEWEST), Values("IOPS", Unit.IOPS, from_zero), marks)
+    caption = " ".join(sentence(evidence.sentence) for evidence in curve.judged)
+    title, table = f"{curve.name}: {curve.group}, side by side", _table(notes, curve, curve.points)
+    return Chart(slug("points", curve.geometry, curve.group), title, caption, panel, table, curve.geometry, 2.8)
 
 
-def intervals(notes: Notes, curve: DepthCurve, points: Sequence[Part]) -> list[tuple[float, float] | None]:
-    """Return the intervals of IOPS from the measurements of the points."""
-    found = [notes.at(curve.geometry, point.name) for point in points]
-    return [each.interval() if each else None for each in found]
-
-
-def _iops(plate: Plate, axes: Axes, notes: Notes, curve: DepthCurve, points: Sequence[Part]) -> None:
-    found = [(point, y) for point in points if (y := point.figures.get("iops")) is not None]
-    xs, ys = [point.figures.get("outstanding") or 0 for point, _ in found], [y for _, y in found]
-    ends = intervals(notes, curve, [point for point, _ in found])
-    tooltips = [f"{point.name}: {format_value(y, Unit.IOPS)}" for point, y in found]
-    plate.whiskers(axes, xs, ends, colour(0))
-    plate.line(axes, xs, ys, 0, "IOPS", tooltips=tooltips)
-    stated = [(point.figures.get("outstanding") or 0, each) for point in points if (each := point.stated(Unit.IOPS))]
-    shown = plate.published(axes, stated)
-    scales.suited(axes, Unit.IOPS, [*ys, *shown, *(end[1] for end in ends if end)])
-
-
-def _latency(plate: Plate, axes: Axes, points: Sequence[Part]) -> None:
-    twin = plate.second(axes, "mean latency")
-    found = [
-        (point.figures.get("outstanding") or 0, y) for point in points if (y := point.figures.get("mean_latency_ns"))
+def _points(notes: Notes, curve: DepthCurve, located: Sequence[tuple[float, Part]]) -> list[Point]:
+    """Return IOPS at their places, with the intervals of their measurements."""
+    return [
+        Point(x, iops, interval=_interval(notes, curve, part), words=f"{part.name}: {format_value(iops, Unit.IOPS)}")
+        for x, part in located
+        if (iops := part.figures.get("iops")) is not None
     ]
-    tooltips = [f"{x:,.0f} outstanding: mean {format_latency(y)}" for x, y in found]
-    plate.line(
-        twin,
-        [x for x, _ in found],
-        [y for _, y in found],
-        1,
-        "mean latency (right)",
-        tooltips=tooltips,
-        hollow=True,
-        thin=True,
-    )
-    stated = [
-        (point.figures.get("outstanding") or 0, each.value)
-        for point in points
-        if (each := point.stated(Unit.NANOSECONDS))
-    ]
-    if stated:
-        (line,) = twin.plot([x for x, _ in stated], [y for _, y in stated], linestyle=":", marker="d", markersize=4,
-                            markerfacecolor="none", linewidth=0.9, color=PUBLISHED)  # fmt: skip
-        plate.entry(line, "published latency (right)")
-    scales.by_decades(twin, Unit.NANOSECONDS, [y for _, y in (*found, *stated)])
 
 
-def depth_scale(axes: Axes, depths: Sequence[float]) -> None:
-    """Set a scale of powers of two with a tick at each depth."""
-    from matplotlib.ticker import NullLocator
-
-    axes.set_xlim(min(depths) / 1.25, max(depths) * 1.25)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(depths, [f"{depth:,.0f}" for depth in depths])
-    axes.xaxis.set_minor_locator(NullLocator())
+def _interval(notes: Notes, curve: DepthCurve, part: Part) -> tuple[float, float] | None:
+    noted = notes.at(curve.geometry, part.name)
+    return noted.interval() if noted else None
 
 
-def _sources(points: Sequence[Part]) -> str:
-    sources = dict.fromkeys(each.source for point in points for each in point.published)
-    return f" Published: {'; '.join(list(sources)[:2])}." if sources else ""
-
-
-def _table(points: Sequence[Part], ends: Sequence[tuple[float, float] | None]) -> Table:
+def _table(notes: Notes, curve: DepthCurve, parts: Sequence[Part]) -> Table:
     rows = []
-    for point, end in zip(points, ends, strict=True):
-        depth, iops, mean = (point.figures.get(name) for name in ("outstanding", "iops", "mean_latency_ns"))
+    for part in parts:
+        depth, iops, mean = (part.figures.get(name) for name in ("outstanding", "iops", "mean_latency_ns"))
         rows.append((
-            point.name,
+            part.name,
             "" if depth is None else f"{depth:,.0f}",
             "" if iops is None else format_value(iops, Unit.IOPS),
-            interval_words(end),
+            interval_words(_interval(notes, curve, part)),
             "" if mean is None else format_latency(mean),
-            "; ".join(str(each) for each in point.published),
+            "; ".join(map(str, part.published)),
         ))  # fmt: skip
     return Table(("workload", "outstanding", "IOPS", "95 % interval", "mean latency", "published"), tuple(rows))
 
 
-def interval_words(ends: tuple[float, float] | None) -> str:
-    """Return an interval for a table; empty without one."""
-    return format_range(*ends, Unit.IOPS) if ends else ""
+BATHTUB_CLAIM = "bathtub_depth"
+
+
+def shares(curve: DepthCurve) -> list[tuple[float, Part]]:
+    """Return per cent of reads and point, pure reads first; empty if a name has no mix or a point no IOPS."""
+    mixes = []
+    for part in curve.points:
+        try:
+            workload = Workload.parse(part.name)
+        except ValueError:
+            return []
+        if workload.has_streams or part.figures.get("iops") is None:
+            return []
+        mixes.append((100 * workload.read_fraction, part))
+    return sorted(mixes, key=lambda mix: -mix[0])
+
+
+def is_by_mix(curve: DepthCurve) -> bool:
+    """Return True for a series from pure reads to pure writes."""
+    mixes = [share for share, _ in shares(curve)]
+    return len(set(mixes)) == len(mixes) >= FEWEST and mixes[0] == 100 and mixes[-1] == 0
+
+
+def bathtub(notes: Notes, curve: DepthCurve) -> Chart:
+    """Draw the curve over the mixes, the straight line between its ends, and the limit."""
+    mixes = shares(curve)
+    points = _points(notes, curve, mixes)
+    reads, writes = points[0].y, points[-1].y
+    line = [Point(point.x, writes + (reads - writes) * point.x / 100) for point in points]
+    evidence = curve.of_claim(BATHTUB_CLAIM)
+    marks = [Line(line, name="line from pure reads to pure writes", style=DOTTED)]
+    if evidence and evidence.limit is not None:
+        least = [Point(point.x, evidence.limit * point.y) for point in line]
+        marks.append(Line(least, name=f"promised: {evidence.bound} of it", style=PROMISED))
+    figures = [(x, figure) for x, part in mixes if (figure := part.stated(Unit.IOPS))]
+    marks += Line(points, 0, "IOPS"), published(figures)
+    caption = f"From pure reads (left) to pure writes. {sentence(evidence.sentence) if evidence else ''}".rstrip()
+    rows = tuple(
+        (
+            part.name, f"{share:.0f} %", format_value(point.y, Unit.IOPS), interval_words(point.interval),
+            format_value(straight.y, Unit.IOPS), "; ".join(map(str, part.published)),
+        )
+        for (share, part), point, straight in zip(mixes, points, line, strict=True)
+    )  # fmt: skip
+    table = Table(("workload", "reads", "IOPS", "95 % interval", "the line", "published"), rows)
+    panel = Panel(
+        Numbers("reads, %", (103, -3), [share for share, _ in mixes]), Values("IOPS", Unit.IOPS, from_zero), marks
+    )
+    deepest = f", at worst {evidence.measured} of the line" if evidence else ""
+    title = f"{curve.name}: mixes of reads and writes, {curve.group}{deepest}"
+    return Chart(slug("mixes", curve.geometry, curve.group), title, caption, panel, table, curve.geometry)

@@ -6,25 +6,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
 from pytest_ssdqual.qual.raid.law import Striping, growth_objection
 from pytest_ssdqual.qual.raid.scaling import SUPERLINEAR
-from pytest_ssdqual.qual.units import Unit, format_latency, format_range, format_value
+from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family, family_name
-from pytest_ssdqual.report.drawing import scales
-from pytest_ssdqual.report.drawing.chart import Chart, over_places, sentence, slug
-from pytest_ssdqual.report.drawing.figure import Plate, drawing
-from pytest_ssdqual.report.drawing.palette import INK, LIMIT, colour
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family, family_name, interval_words
+from pytest_ssdqual.report.drawing.chart import sentence, slug
+from pytest_ssdqual.report.drawing.plot import (
+    HOLLOW,
+    RULE,
+    AnyMark,
+    Bars,
+    Chart,
+    Line,
+    Panel,
+    Point,
+    band,
+    over_places,
+    published,
+    stretches,
+    table_of,
+)
+from pytest_ssdqual.report.drawing.scales import Numbers, Places, Values, by_decades, from_zero
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 #: Together as wide as that of a group of bars; the rest parts the groups.
 GROUP = 0.8
@@ -73,15 +80,14 @@ def sweeps(notes: Notes) -> Iterator[DrawnSweep]:
 
     Of a level with a single array, yield its measurements.
     """
-    found: dict[tuple[str, Workload], dict[tuple[int, int], NotedMeasurement]] = {}
-    for each in notes.measured:
-        if each.geometry.is_side_by_side or each.geometry.missing:
-            continue
-        cells = found.setdefault((each.geometry.level.value, family(each.workload)), {})
-        cells[each.geometry.width, each.workload.qd_per_drive] = each
-    made = [DrawnSweep(level, kind, cells) for (level, kind), cells in found.items()]
-    grown = {each.level for each in made if len(each.widths) > 1}
-    yield from sorted((each for each in made if len(each.widths) > 1 or each.level not in grown), key=_rank)
+    families: dict[tuple[str, Workload], dict[tuple[int, int], NotedMeasurement]] = {}
+    for noted in notes.measured:
+        if not (noted.geometry.is_side_by_side or noted.geometry.missing):
+            cells = families.setdefault((noted.geometry.level.value, family(noted.workload)), {})
+            cells[noted.geometry.width, noted.workload.qd_per_drive] = noted
+    made = [DrawnSweep(level, kind, cells) for (level, kind), cells in families.items()]
+    grown = {sweep.level for sweep in made if len(sweep.widths) > 1}
+    yield from sorted((sweep for sweep in made if len(sweep.widths) > 1 or sweep.level not in grown), key=_rank)
 
 
 def _rank(sweep: DrawnSweep) -> tuple[int, bool, bool, float]:
@@ -90,28 +96,63 @@ def _rank(sweep: DrawnSweep) -> tuple[int, bool, bool, float]:
     return -len(sweep.cells), bool(kind.name) or kind.has_streams, not kind.is_random, abs(kind.block_bytes - 4096)
 
 
-def chart(notes: Notes, sweep: DrawnSweep, prefix: str = "widths") -> Chart:
+def chart(notes: Notes, sweep: DrawnSweep) -> Chart:
     """Draw a group of bars for each number of drives, one bar for each depth."""
     depths = sorted(sorted(sweep.depths, key=lambda depth: (-len(sweep.at(depth)), depth))[:MOST_DEPTHS])
-    name = family_name(sweep.family)
-    key = slug(prefix, sweep.level, name)
-    cells = [sweep.cells[width, depth] for width in sweep.widths for depth in depths if (width, depth) in sweep.cells]
-    drives = f"{sweep.widths[0]} to {sweep.widths[-1]}" if len(sweep.widths) > 1 else f"{sweep.widths[0]}"
-    title = f"{sweep.state}: {name} on {drives} drives{_grown(sweep)}"
-    with drawing():
-        plate = Plate.of()
-        axes = plate.axes("drives", "IOPS", right=True)
-        _bars(plate, axes, notes, sweep, depths)
-        _latency(plate, axes, sweep, depths)
-        svg = plate.svg(key, title, f"Bars: IOPS by queue depth per drive. Lines: mean latency. {len(cells)} points.")
-    known = [each for each in (_verdict(notes, cell) for cell in cells) if each]
-    has_limit = any(each.limit is not None and each.unit is Unit.IOPS for each in known)
+    cells = [cell for (_, depth), cell in sorted(sweep.cells.items()) if depth in depths]
+    verdicts = {cell: notes.verdict(CLAIM, str(cell.geometry), str(cell.workload)) for cell in cells}
+    rows = {cell: _row(cell, verdict) for cell, verdict in verdicts.items()}
+    most = BEYOND * max(cell.rate for cell in cells)
+    width = 0.9 * GROUP / len(depths)
+    marks, latencies = list[AnyMark](), list[Line]()
+    for index, depth in enumerate(depths):
+        offset = GROUP * ((index + 0.5) / len(depths) - 0.5)
+        places = {cell: sweep.widths.index(cell.geometry.width) + offset for cell in sweep.at(depth)}
+        stated = [(x, found) for cell, x in places.items() if (found := verdicts[cell])]
+        bars = [Point(x, cell.rate, rows[cell], cell.interval()) for cell, x in places.items()]
+        limits = [(x - width / 2, x + width / 2, found.limit or 0.0) for x, found in stated if _has_limit(found)]
+        figures = [(x, found.published) for x, found in stated if found.published and found.published.value <= most]
+        marks += Bars(bars, index, f"QD {depth}", width=width), stretches(limits, "promised"), published(figures)
+        means = [
+            Point(x, mean, words=f"{cell.geometry} {cell.workload}: mean {format_latency(mean)}")
+            for cell, x in places.items()
+            if (mean := cell.mean_latency_ns) is not None
+        ]
+        latencies.append(Line(over_places(means, range(len(sweep.widths))), index, style=HOLLOW))
+    known = [verdict for verdict in verdicts.values() if verdict]
     caption = (
         "Bars are IOPS with 95 % intervals, one for each queue depth per drive; hollow marks are mean latency (right, "
-        f"logarithmic).{' Red marks are the least IOPS promised.' if has_limit else ''}"
-        f"{_sources(known, cells)}"
+        f"logarithmic).{' Red marks are the least IOPS promised.' if any(map(_has_limit, known)) else ''}"
+        f"{_sources(known, most)}"
     )
-    return Chart(key, title, caption, svg, _table(notes, cells), sweep.level)
+    name = family_name(sweep.family)
+    drives = f"{sweep.widths[0]} to {sweep.widths[-1]}" if len(sweep.widths) > 1 else f"{sweep.widths[0]}"
+    title = f"{sweep.state}: {name} on {drives} drives{_grown(sweep)}"
+    panel = Panel(
+        Places("drives", [str(width) for width in sweep.widths]), Values("IOPS", Unit.IOPS, from_zero), marks,
+        Values("mean latency", Unit.NANOSECONDS, by_decades), latencies,
+    )  # fmt: skip
+    table = Table(
+        ("array", "workload", "IOPS", "95 % interval", "mean latency", "promised", "published"), tuple(rows.values())
+    )
+    return Chart(slug("widths", sweep.level, name), title, caption, panel, table, sweep.level)
+
+
+def _has_limit(evidence: Evidence) -> bool:
+    return evidence.limit is not None and evidence.unit is Unit.IOPS
+
+
+def _row(cell: NotedMeasurement, verdict: Evidence | None) -> tuple[str, ...]:
+    mean_ns = cell.mean_latency_ns
+    return (
+        str(cell.geometry),
+        str(cell.workload),
+        format_value(cell.rate, Unit.IOPS),
+        interval_words(cell.interval()),
+        "" if mean_ns is None else format_latency(mean_ns),
+        verdict.bound if verdict else "",
+        str(verdict.published) if verdict and verdict.published else "",
+    )
 
 
 def _grown(sweep: DrawnSweep) -> str:
@@ -122,91 +163,17 @@ def _grown(sweep: DrawnSweep) -> str:
     return f", {'the same' if growth == '1' else f'{growth} times the'} IOPS at depth {sweep.deepest}"
 
 
-def _verdict(notes: Notes, cell: NotedMeasurement) -> Evidence | None:
-    return notes.verdict(CLAIM, str(cell.geometry), str(cell.workload))
-
-
-def _sources(known: Sequence[Evidence], cells: Sequence[NotedMeasurement]) -> str:
+def _sources(known: Sequence[Evidence], most: float) -> str:
     """Return sources of published figures, and those too far off to be drawn."""
-    stated = [(each, each.published) for each in known if each.published]
-    most = BEYOND * max(cell.rate for cell in cells)
-    sources = list(dict.fromkeys(each.source for _, each in stated if each.value <= most))
+    stated = [(evidence, evidence.published) for evidence in known if evidence.published]
+    sources = list(dict.fromkeys(figure.source for _, figure in stated if figure.value <= most))
     beyond = [
-        f"{each} of {evidence.geometries[0]} {evidence.workloads[0]} ({each.source})"
-        for evidence, each in stated
-        if each.value > most
+        f"{figure} of {evidence.geometries[0]} {evidence.workloads[0]} ({figure.source})"
+        for evidence, figure in stated
+        if figure.value > most
     ]
     left = f" Published far above this scale: {'; '.join(beyond[:2])}{', and more' if len(beyond) > 2 else ''}."
     return (f" Diamonds are published: {'; '.join(sources[:2])}." if sources else "") + (left if beyond else "")
-
-
-def _offset(index: int, count: int) -> float:
-    return GROUP * ((index + 0.5) / count - 0.5)
-
-
-def _bars(plate: Plate, axes: Axes, notes: Notes, sweep: DrawnSweep, depths: Sequence[int]) -> None:
-    tops: list[float] = []
-    most = BEYOND * max(cell.rate for depth in depths for cell in sweep.at(depth))
-    for index, depth in enumerate(depths):
-        cells = sweep.at(depth)
-        places = [sweep.widths.index(cell.geometry.width) + _offset(index, len(depths)) for cell in cells]
-        width = 0.9 * GROUP / len(depths)
-        bars = plate.bars(axes, places, [cell.rate for cell in cells], width, index)
-        plate.entry(bars[0], f"QD {depth}")
-        for bar, cell in zip(bars, cells, strict=True):
-            plate.add_tooltips(bar, [f"{cell.geometry} {cell.workload}: {format_value(cell.rate, Unit.IOPS)}"])
-        ends = [cell.interval() for cell in cells]
-        plate.whiskers(axes, places, ends, INK)
-        tops += [cell.rate for cell in cells] + [end[1] for end in ends if end]
-        known = [(place, found) for place, cell in zip(places, cells, strict=True) if (found := _verdict(notes, cell))]
-        tops += _promised(plate, axes, known, width, most)
-    scales.from_zero(axes, Unit.IOPS, tops)
-    scales.places(axes, [str(width) for width in sweep.widths])
-
-
-def _promised(
-    plate: Plate, axes: Axes, known: Sequence[tuple[float, Evidence]], width: float, most: float
-) -> list[float]:
-    """Draw limits and published figures up to ``most``; return their maximum."""
-    bounds = [(place, each.limit) for place, each in known if each.limit is not None and each.unit is Unit.IOPS]
-    if bounds:
-        lines = axes.hlines(
-            [bound for _, bound in bounds], [place - width / 2 for place, _ in bounds],
-            [place + width / 2 for place, _ in bounds], colors=LIMIT, linewidth=1.6,
-        )  # fmt: skip
-        plate.entry(lines, "promised")
-    stated = [(place, each.published) for place, each in known if each.published and each.published.value <= most]
-    return [bound for _, bound in bounds] + plate.published(axes, stated)
-
-
-def _latency(plate: Plate, axes: Axes, sweep: DrawnSweep, depths: Sequence[int]) -> None:
-    twin = plate.second(axes, "mean latency")
-    values: list[float] = []
-    for index, depth in enumerate(depths):
-        found = [(cell, mean) for cell in sweep.at(depth) if (mean := cell.mean_latency_ns) is not None]
-        places = [sweep.widths.index(cell.geometry.width) + _offset(index, len(depths)) for cell, _ in found]
-        tooltips = [f"{cell.geometry} {cell.workload}: mean {format_latency(mean)}" for cell, mean in found]
-        steps = [sweep.widths.index(cell.geometry.width) for cell, _ in found]
-        line = over_places(steps, places, [mean for _, mean in found])
-        plate.line(twin, *line, index, tooltips=tooltips, hollow=True, thin=True)
-        values += [mean for _, mean in found]
-    scales.by_decades(twin, Unit.NANOSECONDS, values)
-
-
-def _table(notes: Notes, cells: Sequence[NotedMeasurement]) -> Table:
-    rows = []
-    for cell in cells:
-        ends, found, mean = cell.interval(), _verdict(notes, cell), cell.mean_latency_ns
-        rows.append((
-            str(cell.geometry),
-            str(cell.workload),
-            format_value(cell.rate, Unit.IOPS),
-            format_range(*ends, Unit.IOPS) if ends else "",
-            "" if mean is None else format_latency(mean),
-            found.bound if found else "",
-            str(found.published) if found and found.published else "",
-        ))  # fmt: skip
-    return Table(("array", "workload", "IOPS", "95 % interval", "mean latency", "promised", "published"), tuple(rows))
 
 
 #: In per cent: from here on a width was measured too high, or the narrowest one too low.
@@ -214,47 +181,64 @@ OVER = 100 * (SUPERLINEAR - 1)
 CLAIMS = ("scaling_slope", "scaling_deviation")
 
 
-def judged(notes: Notes, sweep: DrawnSweep) -> tuple[Judged, ...]:
+def judged(notes: Notes, sweep: DrawnSweep) -> list[Evidence]:
     """Return the verdicts on the growth of this sweep, at any depth."""
-    workloads = {str(cell.workload) for cell in sweep.cells.values()}
-    arrays = {str(cell.geometry) for cell in sweep.cells.values()}
-    return tuple(
-        each
-        for each in notes.of_claims(*CLAIMS)
-        if set(each.evidence.workloads) <= workloads and set(each.evidence.geometries) <= arrays
-    )
+    return notes.within(list(sweep.cells.values()), *CLAIMS)
 
 
-def scaling_chart(notes: Notes, sweep: DrawnSweep, prefix: str = "scaling") -> Chart | None:
+def scaling_chart(notes: Notes, sweep: DrawnSweep) -> Chart | None:
     """Draw IOPS as multiples of the narrowest array's by depth; None without a model or a first value."""
     law = _law(sweep)
-    depths = [depth for depth in sweep.depths if _is_drawn(sweep, depth)][:MOST_DEPTHS]
+    depths = [depth for depth in sweep.depths if _is_Chart(sweep, depth)][:MOST_DEPTHS]
     if not law or not depths:
         return None
     verdicts = judged(notes, sweep)
-    short = _allowed(verdicts)
-    name = family_name(sweep.family)
-    key, title = slug(prefix, sweep.level, name), f"{sweep.state}: growth with drives, {name}{_outcome(verdicts)}"
-    with drawing():
-        plate = Plate.of()
-        axes = plate.axes("drives", f"IOPS over those of {sweep.widths[0]} drives")
-        tops = _line(plate, axes, law, short)
-        rows: list[tuple[str, ...]] = []
-        for index, depth in enumerate(depths):
-            rows += _depth(plate, axes, sweep, depth, law, (index, len(depths)), tops)
-        scales.from_zero(axes, Unit.RATIO, tops)
-        axes.set_xticks(sweep.widths)
-        svg = plate.svg(key, title, f"Measured growth at {len(depths)} depths beside the line of the level.")
-    band = "" if short is None else f" The band is what is allowed, {short:g} % below the line to {OVER:.0f} % above."
-    sentences = " ".join(
-        dict.fromkeys(each.evidence.sentence for each in verdicts if each.evidence.outcome is Finding.FAIL)
-    )
+    failed = [evidence for evidence in verdicts if evidence.outcome is Finding.FAIL]
+    # Of several limits the strictest.
+    short = min((e.limit for e in verdicts if e.claim == "scaling_deviation" and e.limit is not None), default=None)
+    marks = list[AnyMark]()
+    allowed = ""
+    if short is not None:
+        lows = [growth * (1 - short / 100) for growth in law.values()]
+        marks.append(band(list(law), lows, [growth * SUPERLINEAR for growth in law.values()], "allowed"))
+        allowed = f" The band is what is allowed, {short:g} % below the line to {OVER:.0f} % above."
+    marks.append(Line([Point(*place) for place in law.items()], name="what the level can do", style=RULE))
+    for index, depth in enumerate(depths):
+        points = _growth(sweep.at(depth), law, 0.09 * (index - (len(depths) - 1) / 2))
+        marks.append(Line(over_places(points, sweep.widths), index, f"QD {depth}"))
     caption = (
         f"The line is what {sweep.level} can do with each number of drives, by what a host I/O costs its members, from "
-        f"the narrowest array's IOPS on; verdicts compare each width with the others.{band} {sentence(sentences[:400])}"
+        f"the narrowest array's IOPS on; verdicts compare each width with the others.{allowed} "
+        f"{sentence(' '.join(dict.fromkeys(evidence.sentence for evidence in failed))[:400])}"
     ).strip()
-    table = Table(("array", "workload", "growth", "95 % interval", "growth of the law", "of the law"), tuple(rows))
-    return Chart(key, title, caption, svg, table, sweep.level)
+    name = family_name(sweep.family)
+    outcome = f", {len(failed)} of {len(verdicts)} promises failed" if failed else ""
+    panel = Panel(
+        Numbers("drives", ticks=sweep.widths),
+        Values(f"IOPS over those of {sweep.widths[0]} drives", Unit.RATIO, from_zero), marks,
+    )  # fmt: skip
+    columns = ("array", "workload", "growth", "95 % interval", "growth of the law", "of the law")
+    title = f"{sweep.state}: growth with drives, {name}{outcome}"
+    return Chart(slug("scaling", sweep.level, name), title, caption, panel, table_of(columns, panel), sweep.level)
+
+
+def _growth(cells: Sequence[NotedMeasurement], law: Mapping[int, float], offset: float) -> list[Point]:
+    """Return the growth from the first cell on, each beside its place."""
+    points = []
+    for cell in cells:
+        growth, expected = cell.rate / cells[0].rate, law[cell.geometry.width]
+        interval = cell.interval()
+        ends = (interval[0] / cells[0].rate, interval[1] / cells[0].rate) if interval else None
+        row = (
+            str(cell.geometry),
+            str(cell.workload),
+            f"{growth:.3f} ×",
+            f"{ends[0]:.3f}…{ends[1]:.3f} ×" if ends else "",
+            f"{expected:.3f} ×",
+            f"{100 * growth / expected:.1f} %",
+        )
+        points.append(Point(cell.geometry.width + offset, growth, row, ends))
+    return points
 
 
 def _law(sweep: DrawnSweep) -> dict[int, float]:
@@ -263,8 +247,8 @@ def _law(sweep: DrawnSweep) -> dict[int, float]:
     geometries = [arrays[width] for width in sweep.widths]
     if sweep.family.has_streams or any(_is_lawless(cell, geometries) for cell in sweep.cells.values()):
         return {}
-    drives = {width: effective_drives(arrays[width], sweep.family.read_fraction) for width in sweep.widths}
-    return {width: each / drives[sweep.widths[0]] for width, each in drives.items()}
+    drives = [effective_drives(geometry, sweep.family.read_fraction) for geometry in geometries]
+    return {width: each / drives[0] for width, each in zip(sweep.widths, drives, strict=True)}
 
 
 def _is_lawless(cell: NotedMeasurement, geometries: Sequence[Geometry]) -> bool:
@@ -276,54 +260,6 @@ def _is_lawless(cell: NotedMeasurement, geometries: Sequence[Geometry]) -> bool:
     return bool(growth_objection(geometries, cell.workload, Striping(chunk_bytes)))
 
 
-def _is_drawn(sweep: DrawnSweep, depth: int) -> bool:
+def _is_Chart(sweep: DrawnSweep, depth: int) -> bool:
     first = sweep.cells.get((sweep.widths[0], depth))
     return first is not None and first.rate > 0 and len(sweep.at(depth)) > 1
-
-
-def _allowed(verdicts: Sequence[Judged]) -> float | None:
-    """Return the allowed shortfall from the line in per cent; of several limits the strictest."""
-    limits = [each.evidence.limit for each in verdicts if each.evidence.claim == "scaling_deviation"]
-    return min((each for each in limits if each is not None), default=None)
-
-
-def _outcome(verdicts: Sequence[Judged]) -> str:
-    failed = [each for each in verdicts if each.evidence.outcome is Finding.FAIL]
-    return f", {len(failed)} of {len(verdicts)} promises failed" if failed else ""
-
-
-def _line(plate: Plate, axes: Axes, law: Mapping[int, float], short: float | None) -> list[float]:
-    widths, line = list(law), list(law.values())
-    high = [each * (1 + OVER / 100) for each in line]
-    if short is not None:
-        plate.band(axes, widths, [each * (1 - short / 100) for each in line], high, "allowed")
-    (drawn,) = axes.plot(widths, line, color=INK, linewidth=1.0)
-    plate.entry(drawn, "what the level can do")
-    return high
-
-
-def _depth(plate: Plate, axes: Axes, sweep: DrawnSweep, depth: int, law: Mapping[int, float],
-           place: tuple[int, int], tops: list[float]) -> list[tuple[str, ...]]:  # fmt: skip
-    cells, (index, count) = sweep.at(depth), place
-    base = cells[0].rate
-    growth = [cell.rate / base for cell in cells]
-    xs = [cell.geometry.width + 0.09 * (index - (count - 1) / 2) for cell in cells]
-    ends = [None if (end := cell.interval()) is None else (end[0] / base, end[1] / base) for cell in cells]
-    shares = [grown / law[cell.geometry.width] for grown, cell in zip(growth, cells, strict=True)]
-    tooltips = [f"{cell.geometry} QD {depth}: {grown:.2f} ×, {share:.0%} of the law"
-            for cell, grown, share in zip(cells, growth, shares, strict=True)]  # fmt: skip
-    plate.whiskers(axes, xs, ends, colour(index))
-    steps = [sweep.widths.index(cell.geometry.width) for cell in cells]
-    plate.line(axes, *over_places(steps, xs, growth), index, f"QD {depth}", tooltips=tooltips)
-    tops += growth + [end[1] for end in ends if end]
-    return [
-        (
-            str(cell.geometry),
-            str(cell.workload),
-            f"{grown:.3f} ×",
-            f"{end[0]:.3f}…{end[1]:.3f} ×" if end else "",
-            f"{law[cell.geometry.width]:.3f} ×",
-            f"{100 * share:.1f} %",
-        )
-        for cell, grown, end, share in zip(cells, growth, ends, shares, strict=True)
-    ]
