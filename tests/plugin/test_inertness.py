@@ -67,7 +67,7 @@ HEAVY = """
     QUAL = ("qual", "qual.workload", "qual.workload.workload_set", "qual.workload.workload", "qual.units", "qual.names")
     ROOMS = (
         "options", "options.declare", "options.settings", "options.device_address", "fixtures", "stash", "fleet",
-        "fleet.xdist", "hookspecs", "gate",
+        "fleet.xdist", "hookspecs", "gate", "options.values",
     )
     LIGHT = {"pytest_ssdqual.plugin." + name for name in ROOMS}
     LIGHT |= {"pytest_ssdqual." + name for name in QUAL}

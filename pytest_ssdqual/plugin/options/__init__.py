@@ -1,5 +1,5 @@
 """Options, ini values and inventories: from the command line to checked, frozen settings, or a usage error.
 
-The package connects to no machine and creates no file. ``declare`` loads in every pytest run of the environment and so
-imports nothing heavy. Its main type is ``settings.Settings``.
+The package connects to no machine and creates no file. ``declare`` and ``values`` load in every pytest run and so
+import nothing heavy. Its main type is ``settings.Settings``.
 """
