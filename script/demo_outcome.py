@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from pytest_ssdqual.report.html.page import REPORT
-from pytest_ssdqual.report.run_folder.reader import LAST, NoSuchRun, find
+from pytest_ssdqual.report.run_folder.find import LAST, NoSuchRun, find
 
 SLOW, WITH, WITHOUT = "cause: drive SSDQ0006", "raid5x8", ("raid5x3", "raid5x5")
 UNEXPECTED = "not the expected outcome: a computer that is busy may be the reason"

@@ -127,7 +127,7 @@ def test_an_id_has_one_spelling(tmp_path: Path) -> None:
 
 def test_every_claim_about_one_measurement_can_be_published() -> None:
     keys = {field.alias or name for name, field in DataSheetValue.model_fields.items()}
-    described = {"rw", "bs", "queue_depths", "conditions", "workload", "array", "source", "approximate"}
+    described = {"rw", "bs", "queue_depths", "conditions", "workload", "array", "source", "approximate", "bound"}
     assert keys - described == set(QUANTITIES.values())
 
 
