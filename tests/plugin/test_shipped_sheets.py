@@ -77,6 +77,17 @@ def test_the_one_drive_that_misses_its_sheet_is_the_cause(bought: Inner, monkeyp
     assert verdict["cause"]["drives"] == [DRIVES[1]]
 
 
+def test_a_path_that_limits_drives_at_their_maxima_fails_neither_them_nor_their_array(
+    bought: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_PATH", ",".join(f"{drive}=0.6" for drive in DRIVES))
+    run(bought, PM9A3, f"(published and randread) or ({READS})")
+    outcomes = {str(record["workloads"]): record["outcome"] for record in bought.records("verdict")}
+    assert set(outcomes.values()) == {"bounded", "pass"}
+    bounded = next(record for record in bought.records("verdict") if record["outcome"] == "bounded")
+    assert bounded["cause"]["culprit"] == "path"
+
+
 def test_an_array_that_md_limits_is_bounded_and_alone_no_verdict(
     bought: Inner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

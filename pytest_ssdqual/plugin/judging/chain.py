@@ -7,19 +7,21 @@ its array: its curve is raised to the sheet, so that its array misses the limit 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
+from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.chain import Anchor, ChainedPromise
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.qual.stats.estimate import CannotJudge, ConfidenceLevel
-from pytest_ssdqual.qual.stats.throughput import iops
+from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.validity.attribution import Cause
+from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import RigError
 
@@ -55,6 +57,7 @@ class Chain:
 
     spec: Spec
     attributor: Attributor
+    siblings: Siblings
     _known: dict[tuple[Geometry, Workload], ChainedLimit] = field(default_factory=dict)
 
     def limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> ChainedLimit | None:
@@ -82,41 +85,56 @@ class Chain:
     def _by_members(
         self, promise: ChainedPromise, claim: Claim, geometry: Geometry, workload: Workload
     ) -> ChainedLimit:
-        missed = self._missed(promise, geometry)
+        found = self._judged(promise, geometry)
+        missed = [each for each in found if isinstance(each, MissedAnchor)]
         predicted = self.attributor.faster(geometry, workload, _factors(missed)).iops.value
-        if missed:
-            drives = len({each.drive for each in missed})
-            miss = "1 drive misses" if drives == 1 else f"{drives} drives miss"
-            what = f"its drives could do if all met {promise.sheet}, which {miss}: {min(missed, key=_share_of)}"
-        else:
-            what = f"drives that meet {promise.sheet} can do by their own curves"
-        share = f"{promise.percent:g} % of the {format_value(predicted, Unit.IOPS)} that {what}"
+        what = f"{format_value(predicted, Unit.IOPS)} that {_reference(promise.sheet, missed, found)}"
+        share = f"{promise.percent:g} % of the {what}"
         bound = predicted * promise.percent / 100
         limit = Limit(claim.direction, bound, claim.unit, f"{promise.place}: {share}")
         return ChainedLimit(limit, f"the limit is {share}")
 
-    def _missed(self, promise: ChainedPromise, geometry: Geometry) -> tuple[MissedAnchor, ...]:
-        """Return each drive of the array that misses an anchor, once for each."""
+    def _judged(self, promise: ChainedPromise, geometry: Geometry) -> tuple[MissedAnchor | Cause, ...]:
+        """Return each drive of the array that misses an anchor, and what kept all drives from an anchor."""
         campaign = self.attributor.campaign()
         members = frozenset(campaign.drives_of(geometry))
         return tuple(
-            missed
+            found
             for anchor in promise.anchors
-            for missed in _below(anchor, campaign.member(anchor.workload), promise.percent)
-            if missed.drive in members
+            for found in self._below(anchor, campaign.member(anchor.workload), promise)
+            if isinstance(found, Cause) or found.drive in members
         )
 
+    def _below(self, anchor: Anchor, measured: Measured, promise: ChainedPromise) -> Iterator[MissedAnchor | Cause]:
+        """Yield the drives whose whole interval is below the percentage of a published figure.
 
-def _below(anchor: Anchor, measured: Measured, percent: float) -> Iterator[MissedAnchor]:
-    """Yield the drives whose whole interval is below the percentage of a published figure."""
-    published = anchor.published.value
-    for drive in measured.members():
-        estimate = iops(drive, ConfidenceLevel())
-        if estimate.high < published * percent / 100:
-            yield MissedAnchor(drive.drive, anchor, estimate.value / published)
+        If the host, or a path that they share, limits all drives at their maxima, that is the only thing yielded.
+        """
+        published, claim = anchor.published.value, Claim.STEADY_IOPS
+        limit = Limit(claim.direction, published * promise.percent / 100, claim.unit, promise.place)
+        verdicts = judge_all(claim, measured, limit)
+        cause = self.siblings.cause(verdicts, measured)
+        if cause and cause.culprit.acquits_drives:
+            yield cause
+            return
+        for verdict in verdicts:
+            if verdict.outcome is Outcome.FAIL:
+                yield MissedAnchor(verdict.subject.drive, anchor, verdict.estimate.value / published)
 
 
-def _factors(missed: tuple[MissedAnchor, ...]) -> Mapping[str, float]:
+def _reference(sheet: str, missed: Sequence[MissedAnchor], found: Sequence[MissedAnchor | Cause]) -> str:
+    """Return whose curves the limit was made from, as a clause."""
+    if missed:
+        drives = len({each.drive for each in missed})
+        miss = "1 drive misses" if drives == 1 else f"{drives} drives miss"
+        return f"its drives could do if all met {sheet}, which {miss}: {min(missed, key=_share_of)}"
+    if found:
+        causes = ", ".join(dict.fromkeys(each.subject for each in found if isinstance(each, Cause)))
+        return f"its drives can do by their own curves; at their maxima they are limited by {causes}"
+    return f"drives that meet {sheet} can do by their own curves"
+
+
+def _factors(missed: Sequence[MissedAnchor]) -> Mapping[str, float]:
     """Return by how much each drive would have to be faster to do all that is published."""
     factors: dict[str, float] = {}
     for each in missed:

@@ -81,10 +81,15 @@ class Siblings:
         return found
 
     def _together(self, serial: str, judged: Judgeable) -> float | None:
-        """Return the IOPS of a drive with the others over those alone; measured now if it was not before."""
+        """Return the IOPS of a drive with the others over those alone; measured now if it was not before.
+
+        What a load shows says nothing about one that is twice as deep: the path may carry only the former.
+        """
         campaign = self.campaign()
+        wanted = judged.subject.workload
+        alone = campaign.alone(wanted) or campaign.alone()
         try:
-            if alone := campaign.alone():
+            if alone and (alone.workload == wanted or wanted.outstanding(1) < 2 * alone.workload.outstanding(1)):
                 return alone.shares(campaign.member(alone.workload)).get(serial)
         except RigError:
             return None

@@ -145,9 +145,12 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, qu
     reference = deepest or Workload("randread", next(iter(workloads)).bs, max(each.qd_per_drive for each in workloads))
     known = {each.what for each in steps if each.kind is StepKind.MEASURED and each.geometry == bare}
     together = [] if deepest else [CampaignStep(StepKind.MEMBER, bare, reference)]
-    together += [CampaignStep(StepKind.MEMBER, bare, each) for each in _anchors(steps, spec) if each not in workloads]
+    anchors = _anchors(steps, spec)
+    together += [CampaignStep(StepKind.MEMBER, bare, each) for each in anchors if each not in workloads]
     both = (*(each for each in [*members, *together] if each.what not in known),)
-    return (*both, CampaignStep(StepKind.ALONE, bare, reference))
+    # All drives at their maxima may be more than the host or a path can carry; each drive alone shows that.
+    loads = dict.fromkeys([reference, *(each for each in anchors if not each.writes)])
+    return (*both, *(CampaignStep(StepKind.ALONE, bare, each) for each in loads))
 
 
 def _anchors(steps: Iterable[CampaignStep], spec: Spec) -> dict[Workload, None]:

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
 from pytest_ssdqual.plugin.judging.chain import Chain
+from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.plugin.plan import budget, forecast, order, picking, stopping, unpromised
 from pytest_ssdqual.plugin.plan.budget import KeptBudget
 from pytest_ssdqual.plugin.plan.order import Steps
@@ -230,7 +231,7 @@ class BayRun:
         if attributor is None:
             return None
         if self._chain is None:
-            self._chain = Chain(self.qualification.spec, attributor)
+            self._chain = Chain(self.qualification.spec, attributor, Siblings(lambda: attributor.campaign()))
         return self._chain
 
     def note_judged(self, family: Mapping[str, object] | None, judged: Mapping[str, object]) -> None:

@@ -214,7 +214,8 @@ def _together(found: SideBySide) -> Cause | None:
     if share is None or share >= SHARED or not found.would_hold(worst, share):
         return None
     what = f"drive {worst.serial} does {100 * share:.0f} % of what it does alone"
-    return Cause(Culprit.PATH, 0.0, what, tuple(drive.serial for drive in many), ADVICE[Culprit.PATH])
+    behind = tuple(drive.serial for drive in many)
+    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH], is_proven=True)
 
 
 def _place(found: SideBySide) -> Cause | None:

@@ -160,9 +160,10 @@ class Campaign:
         members = self.setup.failures.usable(geometry, self.setup.held.drives)
         return tuple(map(serial_of, members))[: geometry.width - geometry.missing]
 
-    def alone(self) -> DrivesAlone | None:
-        """Return the reference workload on each drive alone; None if it was not measured."""
-        step = next((each for each in self.plan.of_members if each.kind is StepKind.ALONE), None)
+    def alone(self, workload: Workload | None = None) -> DrivesAlone | None:
+        """Return a workload on each drive alone, by default the shallowest that was; None if it was not measured."""
+        steps = [each for each in self.plan.of_members if each.kind is StepKind.ALONE]
+        step = next((each for each in steps if workload in (None, each.what)), None)
         if step is None or not self._is_known(step):
             return None
         try:
