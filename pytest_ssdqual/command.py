@@ -219,8 +219,16 @@ def with_suites(words: Sequence[str]) -> list[str]:
     """Return the words of a command; ``run`` without a suite runs those of an acceptance test."""
     if list(words[:1]) != ["run"] or {"-h", "--help"} & set(words):
         return list(words)
-    names_one = any(not word.startswith("-") for word in words[1:2])
-    return list(words) if names_one or set(suites.names()) & set(words) else ["run", *ACCEPTANCE, *words[1:]]
+    rest = iter(words[1:])
+    for word in rest:
+        if not word.startswith("-"):
+            return list(words)
+        name, joined, _ = word.removeprefix("--").partition("=")
+        if name not in SHORT:
+            break
+        if not joined:
+            next(rest, "")
+    return ["run", *ACCEPTANCE, *words[1:]]
 
 
 def run(given: argparse.Namespace) -> NoReturn:

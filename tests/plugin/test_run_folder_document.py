@@ -34,6 +34,8 @@ BY_NAME = {
     ("rig/guard/held_drives.py", "kind"): {"array_left", "array_stopped"},
     ("rig/measure/fixed_time.py", "kind"): {"measured", "member", EXPLORED, EXPLORED_LONGER, CONFIRMED},
 }
+#: First arguments of another function of that name, which notes into a log.
+EVENT_LOGS = ("setup", "setup.logbook")
 #: What is said above the table of records.
 ABOUT = {"geometry", "uuid", "workload", "asked", "raw", "protocol", "acceptance"}
 #: The heading above that table.
@@ -55,7 +57,7 @@ EVIDENCE = Evidence(
 def calls() -> Iterator[tuple[str, ast.expr, set[str]]]:
     """What each call of a logbook's or journal's ``note`` is given first, in which module, and the keys.
 
-    ``rig.observe.environment`` has a function of that name, too, whose first argument is its setup.
+    ``rig.observe.environment`` has a function of that name, too, whose first argument is the log.
     """
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -63,7 +65,7 @@ def calls() -> Iterator[tuple[str, ast.expr, set[str]]]:
                 # The function itself, or what is told to call it: ``callback(journal.note, "run_ended")``.
                 given = [node.func, *node.args]
                 function, *first = given[1:3] if ast.unparse(node.func).endswith(".callback") else given[:2]
-                if first and ast.unparse(function).split(".")[-1] == "note" and ast.unparse(first[0]) != "setup":
+                if first and ast.unparse(function).split(".")[-1] == "note" and ast.unparse(first[0]) not in EVENT_LOGS:
                     yield (
                         path.relative_to(PACKAGE).as_posix(),
                         first[0],

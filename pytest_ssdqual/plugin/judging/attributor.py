@@ -112,20 +112,14 @@ class Attributor:
         except RigError:
             return {}
 
-    def predict(self, geometry: Geometry, workload: Workload) -> PredictedArray | str:
-        """Predict an array before it is measured; a string is the reason why that is not possible."""
-        try:
-            drives = self.campaign().drives_of(geometry)
-        except RigError as error:
-            return str(error)
-        return self._of_array(geometry, workload, drives)
-
-    def faster(self, geometry: Geometry, workload: Workload, factors: Mapping[str, float]) -> Prediction:
-        """Predict an array as ``predict``, with drives that are faster by a factor, by serial number.
+    def faster(
+        self, geometry: Geometry, workload: Workload, drives: Sequence[str], factors: Mapping[str, float]
+    ) -> Prediction:
+        """Predict an array of these members, of which some are faster by a factor, by serial number.
 
         Raises ``NotApplicable`` with the reason if that is not possible.
         """
-        found = self.predict(geometry, workload)
+        found = self._of_array(geometry, workload, drives)
         if isinstance(found, str):
             raise NotApplicable(found)
         if not factors:

@@ -7,7 +7,7 @@ its array: its curve is raised to the sheet, so that its array misses the limit 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -20,8 +20,8 @@ from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.qual.validity.attribution import Cause
-from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
+from pytest_ssdqual.qual.validity.attribution import Culprit
+from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import RigError
 
@@ -52,86 +52,121 @@ class MissedAnchor:
 
 
 @dataclass(slots=True)
+class Anchored:
+    """What the anchors of a promise say about the members of an array."""
+
+    missed: list[MissedAnchor] = field(default_factory=list)
+    #: Clauses about anchors that say nothing about the drives.
+    unknown: list[str] = field(default_factory=list)
+
+    def reference(self, sheet: str) -> str:
+        """Return whose curves a limit is made from, as a clause."""
+        if self.missed:
+            drives = len({each.drive for each in self.missed})
+            miss = "1 drive misses" if drives == 1 else f"{drives} drives miss"
+            return f"its drives could do if all met {sheet}, which {miss}: {min(self.missed, key=_share_of)}"
+        if self.unknown:
+            return f"its drives can do by their own curves; {'; '.join(dict.fromkeys(self.unknown))}"
+        return f"drives that meet {sheet} can do by their own curves"
+
+
+@dataclass(slots=True)
 class Chain:
     """The chained limits of one run, each found once."""
 
     spec: Spec
     attributor: Attributor
     siblings: Siblings
-    _known: dict[tuple[Geometry, Workload], ChainedLimit] = field(default_factory=dict)
+    _known: dict[tuple[Geometry, Workload, tuple[str, ...]], ChainedLimit] = field(default_factory=dict)
 
-    def limit(self, claim: Claim, geometry: Geometry, workload: Workload) -> ChainedLimit | None:
-        """Return the limit of an array by its members; None if nothing is chained here.
+    def limit(
+        self, claim: Claim, geometry: Geometry, workload: Workload, members: Sequence[str]
+    ) -> ChainedLimit | None:
+        """Return the limit of an array of these members, by their serial numbers; None if nothing is chained here.
 
         Raises ``RigError`` if a bare drive was not measured, and ``CannotJudge`` if its array cannot be predicted.
         """
         promise = self.spec.chained(claim, geometry, workload)
         if promise is None:
             return None
-        place = geometry, workload
+        place = geometry, workload, tuple(members)
         if place not in self._known:
-            self._known[place] = self._by_members(promise, claim, geometry, workload)
+            self._known[place] = self._by_members(promise, *place)
         return self._known[place]
 
     def of_spec(self, claim: Claim, geometry: Geometry, workload: Workload) -> Limit | None:
         """Return the limit of the spec, else the chained one; None also if that cannot be known."""
         if limit := self.spec.limit(claim, geometry, workload):
             return limit
+        if self.spec.chained(claim, geometry, workload) is None:
+            return None
         with suppress(RigError, CannotJudge):
-            chained = self.limit(claim, geometry, workload)
+            members = self.attributor.campaign().drives_of(geometry)
+            chained = self.limit(claim, geometry, workload, members)
             return chained.limit if chained else None
         return None
 
     def _by_members(
-        self, promise: ChainedPromise, claim: Claim, geometry: Geometry, workload: Workload
+        self, promise: ChainedPromise, geometry: Geometry, workload: Workload, members: Sequence[str]
     ) -> ChainedLimit:
-        found = self._judged(promise, geometry)
-        missed = [each for each in found if isinstance(each, MissedAnchor)]
-        predicted = self.attributor.faster(geometry, workload, _factors(missed)).iops.value
-        what = f"{format_value(predicted, Unit.IOPS)} that {_reference(promise.sheet, missed, found)}"
+        anchored = self._anchored(promise, members)
+        factors = _factors(anchored.missed)
+        predicted = self.attributor.faster(geometry, workload, members, factors).iops.value
+        what = f"{format_value(predicted, Unit.IOPS)} that {anchored.reference(promise.sheet)}"
         share = f"{promise.percent:g} % of the {what}"
-        bound = predicted * promise.percent / 100
-        limit = Limit(claim.direction, bound, claim.unit, f"{promise.place}: {share}")
+        limit = _limit(predicted, promise.percent, f"{promise.place}: {share}")
         return ChainedLimit(limit, f"the limit is {share}")
 
-    def _judged(self, promise: ChainedPromise, geometry: Geometry) -> tuple[MissedAnchor | Cause, ...]:
-        """Return each drive of the array that misses an anchor, and what kept all drives from an anchor."""
-        campaign = self.attributor.campaign()
-        members = frozenset(campaign.drives_of(geometry))
-        return tuple(
-            found
-            for anchor in promise.anchors
-            for found in self._below(anchor, campaign.member(anchor.workload), promise)
-            if isinstance(found, Cause) or found.drive in members
-        )
+    def _anchored(self, promise: ChainedPromise, members: Sequence[str]) -> Anchored:
+        """Judge the members by the anchors. One that was not measured is an error of its own test, not of arrays."""
+        found = Anchored()
+        for anchor in promise.anchors:
+            try:
+                measured = self.attributor.campaign().member(anchor.workload)
+            except RigError as error:
+                if error.ends_run:
+                    raise
+                found.unknown.append(f"their maximum {anchor.workload} was not measured")
+                continue
+            self._judge(anchor, measured, promise, members, found)
+        return found
 
-    def _below(self, anchor: Anchor, measured: Measured, promise: ChainedPromise) -> Iterator[MissedAnchor | Cause]:
-        """Yield the drives whose whole interval is below the percentage of a published figure.
+    def _judge(
+        self, anchor: Anchor, measured: Measured, promise: ChainedPromise, members: Sequence[str], found: Anchored
+    ) -> None:
+        """Add the members whose whole interval is below the percentage of a published figure.
 
-        If the host, or a path that they share, limits all drives at their maxima, that is the only thing yielded.
+        What limits most of them at once, the host or a path that a measurement of the same load shows, is no fault of
+        theirs.
         """
-        published, claim = anchor.published.value, Claim.STEADY_IOPS
-        limit = Limit(claim.direction, published * promise.percent / 100, claim.unit, promise.place)
-        verdicts = judge_all(claim, measured, limit)
+        published = anchor.published.value
+        percent = 100.0 if anchor.published.is_bound else promise.percent
+        of_all = judge_all(Claim.STEADY_IOPS, measured, _limit(published, percent, promise.place))
+        verdicts = [verdict for verdict in of_all if verdict.subject.drive in members]
+        below = [verdict for verdict in verdicts if verdict.outcome is Outcome.FAIL]
+        excused = self._excused(verdicts, below, measured)
+        if excused:
+            found.unknown.append(f"at their maximum {anchor.workload} something above them is the bottleneck")
+        found.missed += [
+            MissedAnchor(verdict.subject.drive, anchor, verdict.estimate.value / published)
+            for verdict in below
+            if verdict.subject.drive not in excused
+        ]
+
+    def _excused(self, verdicts: Sequence[Verdict], below: Sequence[Verdict], measured: Measured) -> frozenset[str]:
+        """Return the drives below an anchor for which something above them is the reason."""
         cause = self.siblings.cause(verdicts, measured)
-        if cause and cause.culprit.acquits_drives:
-            yield cause
-            return
-        for verdict in verdicts:
-            if verdict.outcome is Outcome.FAIL:
-                yield MissedAnchor(verdict.subject.drive, anchor, verdict.estimate.value / published)
+        if cause is None or 2 * len(below) <= len(verdicts):
+            return frozenset()
+        if cause.is_proven:
+            return frozenset(cause.drives)
+        is_above = cause.culprit in (Culprit.HOST, Culprit.MEASUREMENT)
+        return frozenset(verdict.subject.drive for verdict in below) if is_above else frozenset()
 
 
-def _reference(sheet: str, missed: Sequence[MissedAnchor], found: Sequence[MissedAnchor | Cause]) -> str:
-    """Return whose curves the limit was made from, as a clause."""
-    if missed:
-        drives = len({each.drive for each in missed})
-        miss = "1 drive misses" if drives == 1 else f"{drives} drives miss"
-        return f"its drives could do if all met {sheet}, which {miss}: {min(missed, key=_share_of)}"
-    if found:
-        causes = ", ".join(dict.fromkeys(each.subject for each in found if isinstance(each, Cause)))
-        return f"its drives can do by their own curves; at their maxima they are limited by {causes}"
-    return f"drives that meet {sheet} can do by their own curves"
+def _limit(iops: float, percent: float, source: str) -> Limit:
+    claim = Claim.STEADY_IOPS
+    return Limit(claim.direction, iops * percent / 100, claim.unit, source)
 
 
 def _factors(missed: Sequence[MissedAnchor]) -> Mapping[str, float]:

@@ -61,7 +61,7 @@ def without(verdict: Verdict, drives: Sequence[LeftOutDrive]) -> Verdict:
         return verdict
     found = verdicts.with_remark(verdict, left_out.describe(drives, verdict.subject.geometry.width))
     unknown = [each.serial for each in drives if not each.failed]
-    if verdict.outcome is not Outcome.PASS or not (unknown or verdict.claim.scope is Scope.MEMBERS):
+    if verdict.outcome not in (Outcome.PASS, Outcome.BOUNDED) or not (unknown or verdict.claim.scope is Scope.MEMBERS):
         return found
     if unknown:
         held_back = f"the others pass, there is no valid figure of {', '.join(unknown)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
@@ -31,6 +31,9 @@ from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard import shared_paths
 from pytest_ssdqual.rig.machine.machine import RigError
+
+#: Claims that a path which is too narrow breaks by itself.
+OF_RATE = (Claim.STEADY_IOPS, Claim.READ_IOPS, Claim.WRITE_IOPS, Claim.THROUGHPUT)
 
 
 @dataclass(slots=True)
@@ -65,7 +68,14 @@ class Siblings:
             is_at_most=claim.direction is Direction.AT_MOST,
             compares=claim.scope is Scope.MEMBERS,
         )
-        return side_by_side.attribute(found)
+        cause = side_by_side.attribute(found)
+        return replace(cause, is_proven=cause.is_proven and claim in OF_RATE and self._is_exact(judged))
+
+    def _is_exact(self, judged: Judgeable) -> bool:
+        """Return whether drives were measured alone under the very load that is judged."""
+        alone = self.campaign().alone()
+        wanted = judged.subject.workload
+        return alone is None or alone.workload == wanted or self.campaign().alone(wanted) is not None
 
     def _traits(self, serials: Sequence[str], run: Run | None) -> dict[str, frozenset[Trait]]:
         campaign = self.campaign()

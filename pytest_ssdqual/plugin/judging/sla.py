@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ssdqual.plugin.judging import left_out, own_results
 from pytest_ssdqual.plugin.judging.attributor import Attributor
-from pytest_ssdqual.plugin.judging.chain import Chain
+from pytest_ssdqual.plugin.judging.chain import Chain, ChainedLimit
 from pytest_ssdqual.plugin.judging.evidence_builder import EvidenceBuilder, worst
 from pytest_ssdqual.plugin.judging.siblings import Siblings
 from pytest_ssdqual.plugin.plan import applicability, marks
@@ -29,7 +29,7 @@ from pytest_ssdqual.qual.spec.promises import Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge, Estimate, NotApplicable, TooFew, ratio
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.validity.attribution import Cause
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict import ratio as comparison
 from pytest_ssdqual.qual.verdict import verdict as verdicts
@@ -156,6 +156,9 @@ class Sla:
         if ended:
             verdict = verdicts.with_remark(verdict, ended)
         verdict = left_out.without(verdict, lost)
+        if verdict.outcome is Outcome.BOUNDED and len(self._promised) > 1:
+            # The skip of a bounded promise would leave the other claims of the test without a verdict.
+            verdict = replace(verdict, outcome=Outcome.INCONCLUSIVE)
         self.publish(verdict, self.builder.of_verdicts(judged, found, verdict), ended)
         return verdict
 
@@ -200,7 +203,12 @@ class Sla:
         """Return the verdicts, failed ones with their cause if one can be named; that of siblings is one for all."""
         if judged.subject.geometry.is_side_by_side:
             shared = self._siblings.cause(found, judged) if self._siblings else None
-            return tuple(self._with_cause(each, shared) for each in found)
+            # A path excuses only the drives that it names, and a verdict about all of them.
+            excused = {"", *shared.drives} if shared and shared.culprit is Culprit.PATH and shared.drives else None
+            return tuple(
+                self._with_cause(each, shared) if excused is None or each.subject.drive in excused else each
+                for each in found
+            )
         if self._attributor is None:
             return found
         of_array = self._attributor
@@ -242,7 +250,7 @@ class Sla:
         try:
             if limit is not None:
                 return self._by_limit(claim, judged, limit)
-            if chained := self._chain.limit(claim, *place) if self._chain else None:
+            if chained := self._chained(claim, judged):
                 found = self._by_limit(claim, judged, chained.limit)
                 return tuple(verdicts.with_remark(verdict, chained.reference) for verdict in found)
             if relation is not None:
@@ -255,6 +263,13 @@ class Sla:
             raise InvalidMeasurement(f"{claim.label} of {subject} cannot be judged: {error}") from error
         no_limit = self._spec.why_no_limit(claim, *place)
         return self._observe(claim, judged, f"{no_limit}; {why}" if why else no_limit)
+
+    def _chained(self, claim: Claim, judged: Judgeable) -> ChainedLimit | None:
+        """Return the limit of a measured array by its members; cells of rounds have none."""
+        if self._chain is None or self.builder.loop or not isinstance(judged, Measured):
+            return None
+        members = judged.runs[0].members[: judged.geometry.width - judged.geometry.missing]
+        return self._chain.limit(claim, judged.geometry, judged.workload, members)
 
     def _by_limit(self, claim: Claim, judged: Judgeable, limit: Limit) -> tuple[Verdict, ...]:
         """Judge by a limit in numbers; skips the test if it has none here, or if too little was measured for it."""

@@ -259,7 +259,7 @@ def md_is_the_bound(found: Shortfall) -> Cause | None:
     if ceiling_is_reached(found) and ceiling and ceiling.iops is not None:
         reached = format_value(ceiling.iops, Unit.IOPS)
         what = f"{found.geometry} of {ceiling.driver} devices does {reached} on this host{_headroom(found)}"
-        return replace(cause(Culprit.MD, what), is_proven=True)
+        return replace(cause(Culprit.MD, what), is_proven=_is_proven(found, ceiling.iops))
     if not is_above_drives(found):
         return None
     if host.md_thread_busy is not None and host.md_thread_busy >= THREAD_BUSY:
@@ -350,7 +350,7 @@ def _path(found: Shortfall) -> Cause | None:
         return None
     behind = tuple(each.drive for _, each in slowed)
     what = f"{len(behind)} drives side by side do {share:.0%} of what they do alone"
-    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH], is_proven=True)
+    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH])
 
 
 def _most(found: Shortfall) -> float:
@@ -365,6 +365,16 @@ def _most(found: Shortfall) -> float:
 def ceiling_is_reached(found: Shortfall) -> bool:
     ceiling = found.ceiling
     return ceiling is not None and ceiling.iops is not None and found.measured.value >= REACHED * ceiling.iops
+
+
+def _is_proven(found: Shortfall, ceiling_iops: float) -> bool:
+    """Return whether md keeps the array from what is needed; that its members do not is known by then.
+
+    A ceiling of IOPS proves nothing about latencies, nor about what does not follow from IOPS.
+    """
+    if found.needed is None or found.latency is not None or found.predicted is None:
+        return False
+    return ceiling_iops < found.needed <= _most(found)
 
 
 def _headroom(found: Shortfall) -> str:

@@ -138,6 +138,11 @@ class SideBySide:
             return self.shares.get(drive.serial, 1.0) / share >= self.behind
         return drive.score is None or drive.score * (1 + drive.error) / share >= 1
 
+    def would_hold_alone(self, drive: DriveFigure) -> bool:
+        """Return whether a drive would keep the promise alone; True if what it does alone is not known."""
+        share = self.together(drive.serial)
+        return share is None or self.would_hold(drive, share)
+
     def how_slow(self, drives: Sequence[DriveFigure]) -> str:
         """``it does 60 % of the median of its 7 siblings``, ``they do 70 to 75 % of the median of the others``."""
         shares, left = self.shares, len(self.drives) - 1
@@ -205,7 +210,7 @@ def _host(found: SideBySide) -> Cause | None:
 
 
 def _together(found: SideBySide) -> Cause | None:
-    """Drives that are slower side by side than alone, and would keep the promise alone."""
+    """Drives that are slower side by side than alone, and would keep the promise alone; no others are excused."""
     many = found.broken if found.are_most_broken else found.slow
     if len(many) < 2:
         return None
@@ -214,7 +219,7 @@ def _together(found: SideBySide) -> Cause | None:
     if share is None or share >= SHARED or not found.would_hold(worst, share):
         return None
     what = f"drive {worst.serial} does {100 * share:.0f} % of what it does alone"
-    behind = tuple(drive.serial for drive in many)
+    behind = tuple(drive.serial for drive in many if found.would_hold_alone(drive))
     return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH], is_proven=True)
 
 

@@ -18,10 +18,10 @@ from pytest_ssdqual.report.drawing.plot import (
     Panel,
     Point,
     level,
-    note,
     stated,
     stretches,
     table_of,
+    worded,
 )
 from pytest_ssdqual.report.drawing.scales import Places, Values, is_wide
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
@@ -104,7 +104,7 @@ def _drives(evidence: Evidence, points: Sequence[Point], limits: Sequence[AnyMar
         else:
             yield Bars([point], index, entry, {} if is_named else {"linewidth": 0.3})
         if name == evidence.worst and is_broken and is_named:
-            yield note(point, printable(name, 24))
+            yield worded(point, printable(name, 24))
 
 
 def _limits(evidence: Evidence, parts: Sequence[Part], middle: float, unit: Unit) -> Iterator[AnyMark]:

@@ -172,9 +172,9 @@ def _members(evidence: Evidence) -> Iterable[tuple[str, str]]:
     if evidence.worst:
         yield "drive", evidence.worst
     yield "drives", " ".join(each.name for each in evidence.members)
-    for outcome, name in ((Finding.FAIL, "drives_failed"), (Finding.INCONCLUSIVE, "drives_inconclusive")):
+    for outcome, word in ((Finding.FAIL, "failed"), (Finding.INCONCLUSIVE, None), (Finding.BOUNDED, None)):
         if serials := _serials(evidence, outcome):
-            yield name, serials
+            yield f"drives_{word or outcome.value}", serials
     values = [next(iter(each.figures.values()), None) for each in evidence.members]
     yield "drives_values", " ".join("-" if value is None else _plain(value) for value in values)
 

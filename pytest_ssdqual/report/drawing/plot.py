@@ -175,7 +175,7 @@ def shade(begin: float, end: float) -> Mark:
     return Mark("axvspan", [begin, end], style={"color": BAND, "alpha": 0.12, "linewidth": 0})
 
 
-def note(point: Point, words: str, offset: Ends = (0, 3), side: str = "center") -> Mark:
+def worded(point: Point, words: str, offset: Ends = (0, 3), side: str = "center") -> Mark:
     """Return a word beside a point, so many points of the page to the right and above."""
     return Mark("annotate", [words, (point.x, point.y), offset], style={"textcoords": "offset points", "ha": side})
 

@@ -243,14 +243,15 @@ class FleetRow:
         return (self.counted[found.index], found) if found else None
 
     def share(self) -> tuple[int, int, int, float, float] | None:
-        """Return the bays that pass, are inconclusive, all with the promise, and the interval of the share that passes.
+        """Return the bays that pass, are undecided, all with the promise, and the interval of the share that passes.
 
-        An inconclusive bay counts as a fail for the lower end and as a pass for the upper one.
+        An inconclusive or bounded bay counts as a fail for the lower end and as a pass for the upper one.
         """
         of = sum(each.is_promised for each in self.cells.values())
         if not of:
             return None
-        kept, undecided = (len(self.bays(outcome)) for outcome in (Finding.PASS, Finding.INCONCLUSIVE))
+        kept = len(self.bays(Finding.PASS))
+        undecided = len(self.bays(Finding.INCONCLUSIVE)) + len(self.bays(Finding.BOUNDED))
         low, _ = latency.interval(kept, of, TAIL)
         _, high = latency.interval(kept + undecided, of, TAIL)
         return kept, undecided, of, low, high

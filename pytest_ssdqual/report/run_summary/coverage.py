@@ -113,7 +113,7 @@ def _counted(number: int, word: str) -> str:
 class _Test:
     """The end of a test over all sessions."""
 
-    #: Claims and groups of its verdicts, inconclusive ones included.
+    #: Claims and groups of its verdicts, inconclusive ones included, bounded ones not.
     judged: frozenset[str]
     #: Passed, failed, or bounded by something above the drives.
     is_decided: bool
@@ -179,11 +179,13 @@ def _end(evidence: Sequence[Evidence], last: Record | None) -> _Test:
     kind, facts = (last.kind, last.facts) if last else ("", {})
     outcomes = {each.outcome for each in promised}
     return _Test(
-        judged=frozenset(name for each in promised for name in (each.claim, each.group)),
+        judged=frozenset(
+            name for each in promised if each.outcome is not Finding.BOUNDED for name in (each.claim, each.group)
+        ),
         is_decided=bool(outcomes & {Finding.PASS, Finding.FAIL, Finding.BOUNDED}) or kind in (PASSED, FAILED),
         is_explained=(
             kind in (ERROR, FAILED)
-            or Finding.INCONCLUSIVE in outcomes
+            or bool(outcomes & {Finding.INCONCLUSIVE, Finding.BOUNDED})
             or any(each.claim == FAILED_DRIVES for each in promised)
         ),
         is_inapplicable=kind == SKIPPED and facts.get(INAPPLICABLE) is True and not evidence,

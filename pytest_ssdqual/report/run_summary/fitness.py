@@ -14,6 +14,7 @@ from pytest_ssdqual.qual.spec.spec import DEFAULT
 from pytest_ssdqual.qual.stats import repeatability
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
+from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.coverage import Coverage
 from pytest_ssdqual.report.run_summary.errors import ErrorGroup
@@ -76,7 +77,7 @@ class Counts:
     steady_rates: int = 0
     #: Drives that failed, or that report a new defect.
     worsened: int = 0
-    #: True if nothing but the health of the drives was judged, whatever was observed or bounded.
+    #: True if nothing but the health of the drives was judged, or inspected beside what is bounded.
     only_health: bool = False
     #: Drives whose health was not read.
     unread: int = 0
@@ -134,8 +135,9 @@ def count(
     """Return the counts of a run."""
     outcomes = [each.evidence.outcome for each in judged]
     promised = [each.evidence for each in judged if each.evidence.is_promised]
-    # What is bounded says nothing about the drives' figures: beside it, too, health alone must not make a product fit.
+    # What is bounded says nothing about figures: beside it neither health nor inspection makes a product fit.
     decided = [evidence for evidence in promised if evidence.outcome is not Finding.BOUNDED]
+    idle = (HEALTH, INSPECTED) if len(decided) < len(promised) else (HEALTH,)
     lost = [each for each in errors if each.drives]
     return Counts(
         passed=outcomes.count(Finding.PASS),
@@ -147,7 +149,7 @@ def count(
         skipped=skipped,
         worsened=worsened,
         unread=unread,
-        only_health=bool(decided) and all(evidence.claim == HEALTH for evidence in decided),
+        only_health=bool(decided) and all(evidence.claim.startswith(idle) for evidence in decided),
         errors=sum(len(each.tests) for each in errors),
         lost=sum(len(each.tests) for each in lost),
         lost_to=tuple(dict.fromkeys(serial for each in lost for serial in each.drives)),
@@ -213,7 +215,7 @@ def _protocol(manifest: Mapping[str, object]) -> str:
 
 def _decides(fitness: Fitness, counts: Counts) -> str:
     if fitness is Fitness.FIT:
-        return "every promise judged passed"
+        return "no promise judged failed" if counts.bounded else "every promise judged passed"
     return "a failed promise decides" if counts.failed else "the health of the drives decides"
 
 
@@ -243,6 +245,8 @@ def _sentence(counts: Counts, gaps: Sequence[str], coverage: Coverage) -> str:
     if not counts.promises:
         return "No promise was judged in this run."
     if coverage.missing and not counts.failed and not counts.inconclusive:
+        if counts.bounded:
+            return f"{_not_judged(coverage)}. {_promises(counts.passed)} passed and none failed."
         rest = "The one promise that was" if counts.promises == 1 else f"All {counts.promises:,} promises that were"
         return f"{_not_judged(coverage)}. {rest} judged passed."
     if counts.failed:

@@ -388,11 +388,9 @@ class Campaign:
 
         def ended(step: CampaignStep, ending: Ending) -> None:
             endings[step] = ending
-            if step == asked:
-                return  # the caller keeps it
             if isinstance(ending, Measured):
-                self.cache.put(step, ending)
-            else:
+                self.cache.put(step, ending)  # limits of other points may rest on it before the experiment ends
+            elif step != asked:
                 self.cache.fail(step, ending)
 
         self._measure_references(asked, steps)

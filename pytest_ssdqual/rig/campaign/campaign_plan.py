@@ -420,7 +420,7 @@ class CampaignPlan:
     @property
     def bare(self) -> Geometry | None:
         """The drives side by side that arrays are predicted from; None if no array is."""
-        return next((each.geometry for each in self.steps if each.kind is StepKind.ALONE), None)
+        return next((each.geometry for each in self.of_members), None)
 
     def before(self, step: CampaignStep) -> tuple[CampaignStep, ...]:
         """Return the steps with a result that come before ``step`` on the same array.

@@ -108,7 +108,15 @@ def test_drives_that_are_faster_alone_are_slowed_by_a_path(
     """On some machines all drives are behind it, on others half of them."""
     monkeypatch.setenv("SIMULATED_PATH", with_share(0.75, 1, 2, 3, 4))
     iops, _ = judged(inner, drives)
-    assert cause(iops) == ("error", "path", list(map(serial, (1, 2, 3, 4))))
+    assert cause(iops) == ("skipped", "path", list(map(serial, (1, 2, 3, 4))))
+
+
+def test_a_path_does_not_excuse_the_drive_that_is_as_slow_alone(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_PATH", with_share(0.75, 1, 2, 3, 4))
+    monkeypatch.setenv("SIMULATED_SLOW", with_share(0.6, 3))
+    iops, _ = judged(inner, 4)
+    assert iops.outcome == "failure"
+    assert iops.properties["ssd.drive"] == "SSDQ0003"
 
 
 def test_half_of_the_drives_under_writes_are_not_named(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ class DriveCurve:
         """Return a figure before and after."""
         return [self.health.get(when, {}).get(figure) for when in ("before", "after")]
 
-    def note(self, seconds: float, facts: Mapping[str, object]) -> None:
+    def read(self, seconds: float, facts: Mapping[str, object]) -> None:
         """Add the temperature of a record and its limit, if it has them."""
         degrees, limit_c = (_degrees(facts.get(name)) for name in ("temperature_c", "limit_c"))
         if degrees is not None:
@@ -78,7 +78,7 @@ def drives(story: RunReader) -> dict[str, DriveCurve]:
             continue
         for name, facts in _readings(record.kind, record.facts):
             drive = curves.setdefault(serials.get(name, name), DriveCurve())
-            drive.note(seconds, facts)
+            drive.read(seconds, facts)
             when = str(record.facts.get("when"))
             # Each session of a resumed run begins and ends with readings: the run's are the first and the last ones.
             if record.kind == "health" and (when != "before" or when not in drive.health):

@@ -29,7 +29,7 @@ from pytest_ssdqual.report.drawing.plot import (
     Point,
     level,
     lines_of,
-    note,
+    worded,
 )
 from pytest_ssdqual.report.drawing.scales import Depths, Numbers, Values, by_decades
 from pytest_ssdqual.report.run_folder.reader import Record
@@ -118,7 +118,7 @@ def intensity(grid: DemandGrid) -> Chart:
     for name, point in required.items():
         # Curves rise to the right, so there is room above and to the left; the first point is next to the axis.
         offset, side = ((9, 9), "left") if name == demand.MIN_IOPS else ((-9, 5), "right")
-        marks.append(note(_at(point), name, offset, side))
+        marks.append(worded(_at(point), name, offset, side))
     caption = (
         f"Demand intensity: {_about(grid)} Along a line the depth rises. MaxIOPS is the best below "
         f"{CEILING}, MinIOPS is TC1/QD1, MidIOPS is nearest to the middle of both."
