@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import RULES, Cause, Culprit, _members_cannot, attribute
-from pytest_ssdqual.qual.validity.shortfall import HostEvidence, MemberEvidence, Shortfall
+from pytest_ssdqual.qual.validity.shortfall import HostEvidence, LatencyEvidence, MemberEvidence, Shortfall
 
 ARRAY = Geometry.parse("raid5x4")
 
@@ -62,6 +62,23 @@ def test_drives_that_are_slower_side_by_side_than_alone_share_a_path() -> None:
     assert found.advice
     alone_too_slow = shortfall(300, 300, members=behind)
     assert attribute(alone_too_slow).culprit is Culprit.DRIVES
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "more", "is_proven"),
+    [
+        (620, {}, True),
+        (1_010, {"measured": about(900)}, False),  # md could do more than is needed
+        (620, {"needed": None}, False),  # evenness does not follow from IOPS
+        (620, {"latency": LatencyEvidence(60e6, 10e6)}, False),
+    ],
+)
+def test_a_ceiling_proves_only_what_it_keeps_from_its_limit(
+    ceiling: int, more: dict[str, Any], is_proven: bool
+) -> None:
+    known = Ceiling(ARRAY, "randread_4k_qd8", "null_blk", ceiling)
+    found = attribute(replace(shortfall(600, 1_200, ceiling=known, members=IDLE), **more))
+    assert (found.culprit, found.is_proven) == (Culprit.MD, is_proven)
 
 
 def test_md_at_its_ceiling_is_the_cause() -> None:

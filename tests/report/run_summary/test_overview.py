@@ -48,6 +48,16 @@ def test_health_and_figures_without_a_promise_make_no_product_fit(write_run: Wri
     assert verdict.gaps == ("Nothing but the health of the drives was judged.",)
 
 
+def test_neither_health_nor_inspection_makes_what_is_bounded_fit(write_run: WriteRun, claimed: Claimed) -> None:
+    bounded = replace(claimed(), outcome=Finding.BOUNDED)
+    inspected = replace(claimed(), claim="inspected_model", outcome=Finding.PASS)
+    verdict = RunView.read(write_run(judged(bounded), judged(healthy(), "u"), judged(inspected, "v"))).verdict
+    assert verdict.word == "No verdict"
+    kept = replace(claimed(), outcome=Finding.PASS)
+    verdict = RunView.read(write_run(judged(bounded), judged(kept, "w"))).verdict
+    assert (verdict.word, verdict.counts.bounded) == ("Fit", 1)
+
+
 def first_screen(folder: Path) -> Overview:
     return overview(RunView.read(folder))
 
