@@ -9,10 +9,13 @@ from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import cast
 
 from pytest_ssdqual.plugin.plan.forecast import PricedPlan
 from pytest_ssdqual.plugin.plan.step_prices import Prices
 from pytest_ssdqual.qual.raid.geometry import RaidLevel
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import OF_MEMBERS, CampaignPlan, CampaignStep, StepKind
@@ -78,11 +81,17 @@ class Fitted:
 
 
 def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted:
-    """Pick what fits into ``seconds``, group by group; of the others the shortest first."""
+    """Pick what fits into ``seconds``, group by group; of the others the shortest first.
+
+    An array whose limit rests on its members is left out unless all of them are measured.
+    """
     groups = _by_worth(steps)
     kept: list[CampaignStep] = []
     for worth, group in groups.items():
-        wanted = sorted(group, key=lambda step: prices.of(step).least.seconds) if worth is Worth.OTHERS else group
+        has_members = set(kept).issuperset(groups[Worth.MEMBERS])
+        wanted = [step for step in group if has_members or not _rests_on_members(step, prices.spec)]
+        if worth is Worth.OTHERS:
+            wanted.sort(key=lambda step: prices.of(step).least.seconds)
         numbers = range(len(wanted) + 1)
         too_many = bisect_left(numbers, True, key=lambda n: _least_s(steps, [*kept, *wanted[:n]], prices) > seconds)
         kept += wanted[: max(0, too_many - 1)]
@@ -100,6 +109,11 @@ def fit(seconds: float, steps: Sequence[CampaignStep], prices: Prices) -> Fitted
 def _is_measurement(step: CampaignStep) -> bool:
     """Return whether tests judge the step: no array alone, and no reference of arrays."""
     return step.kind not in (StepKind.ARRAY, *OF_MEMBERS)
+
+
+def _rests_on_members(step: CampaignStep, spec: Spec) -> bool:
+    is_measured = step.kind is StepKind.MEASURED and isinstance(step.what, Workload)
+    return is_measured and spec.chained(Claim.STEADY_IOPS, step.geometry, cast(Workload, step.what)) is not None
 
 
 def least_of(steps: Sequence[CampaignStep], prices: Prices) -> float:
