@@ -23,7 +23,7 @@ CELL_CHARACTERS = 4_000
 INK, FONT = "#1b1f24", "system-ui, sans-serif"
 _SIZE = re.compile(r'<svg viewBox="0 0 (?P<width>[\d.]+) (?P<height>[\d.]+)"')
 #: Outcomes with a chart. A chart costs a quarter of a second and 10 kB, and a suite has hundreds of passes.
-EXPLAINED = (Finding.FAIL, Finding.INCONCLUSIVE)
+EXPLAINED = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED)
 
 
 def sentences(evidence: Iterable[Evidence]) -> str:

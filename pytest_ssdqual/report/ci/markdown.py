@@ -112,6 +112,7 @@ def _head(run: RunView) -> Iterator[str]:
         ("Causes", (code(each.headline) for each in run.causes)),
         ("Failed promises", map(code, run.sentences(Finding.FAIL))),
         ("Inconclusive", map(code, run.sentences(Finding.INCONCLUSIVE))),
+        ("Bounded by something above the drives", map(code, run.sentences(Finding.BOUNDED))),
         ("Tests in error", [_trouble(each) for each in run.errors if not each.drives]),
         ("Findings about drives that got worse", map(code, run.worsened)),
     ):

@@ -80,7 +80,7 @@ def _figures(found: Sequence[FleetRow], names: Sequence[str], width: int) -> Ite
     if left := len(found) - len(shown):
         yield TextLine(f"{INDENT}and {left:,} more on the page")
     if wide and any(row.outcome in SIGN for row in shown):
-        yield TextLine(f"{INDENT}! fail, ? inconclusive")
+        yield TextLine(f"{INDENT}! fail, ? inconclusive, ‖ bounded")
 
 
 def _beside(row: FleetRow, names: Sequence[str]) -> Iterator[str]:

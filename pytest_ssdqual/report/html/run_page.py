@@ -165,6 +165,7 @@ class RunPage:
     left_failures: int
     inconclusive: tuple[str, ...]
     left_inconclusive: int
+    bounded: tuple[str, ...]
     errors: tuple[Error, ...]
     left_errors: int
     drives: Table
@@ -207,6 +208,7 @@ def compose(story: RunReader) -> RunPage:
         left_failures=max(0, len(broken) - MOST - MOST_SENTENCES),
         inconclusive=inconclusive[:MOST_SENTENCES],
         left_inconclusive=max(0, len(inconclusive) - MOST_SENTENCES),
+        bounded=run.sentences(Finding.BOUNDED)[:MOST_SENTENCES],
         errors=tuple(_errors(errors[:MOST_TROUBLES], found)),
         left_errors=max(0, len(errors) - MOST_TROUBLES),
         drives=subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as),

@@ -13,7 +13,7 @@ from pytest_ssdqual.report.view.tables import SEVERITY, Table, TableRow, bounded
 MOST_ROWS = 300
 RECORDS = "all of them are in records.jsonl"
 SINGLE = ("Promise", "Array", "Workload", "Measured", "Interval", "Limit", "Margin", "Outcome")
-GROUPED = ("Promise", "Array", "Workloads", "Judged", "Pass", "Fail", "Inconclusive", "Closest to the limit", "Outcome")
+GROUPED = ("Promise", "Array", "Workloads", "Judged", "Pass", "Fail", "Undecided", "Closest to the limit", "Outcome")
 
 
 def promised(judged: Sequence[Judged], most_rows: int = MOST_ROWS) -> Table:

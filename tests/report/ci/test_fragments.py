@@ -63,6 +63,6 @@ def test_only_what_was_broken_or_is_open_is_explained(
     )
     (tmp_path / "records.jsonl").touch()
     every = [replace(claimed(), outcome=outcome) for outcome in Finding]
-    assert [each.key for each in fragments.explained(tmp_path, "test_it", every)] == ["fail", "inconclusive"]
+    assert [each.key for each in fragments.explained(tmp_path, "test_it", every)] == ["fail", "inconclusive", "bounded"]
     kept = [replace(claimed(), outcome=Finding.PASS)]
     assert fragments.explained(Path("/nowhere"), "test_it", kept) == []
