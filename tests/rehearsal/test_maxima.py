@@ -14,7 +14,9 @@ STEADY = "test_steady_state_iops_match_the_data_sheet[raid5x4-randread_4k_qd8]"
 TESTS = "(published_maximum and randread) or (steady_state and raid5x4 and randread_4k_qd8)"
 
 
-@pytest.mark.parametrize(("slow", "outcome"), [("", "pass"), ("SSDQ0003", "fail")])
+@pytest.mark.parametrize(
+    ("slow", "outcome"), [pytest.param("", "pass", marks=pytest.mark.nightly), ("SSDQ0003", "fail")]
+)
 def test_an_array_is_held_to_its_drives_and_they_to_their_maxima(
     server: Server, start: Start, slow: str, outcome: str
 ) -> None:
