@@ -243,6 +243,14 @@ IN_A_VARIABLE = """
 """
 
 
+@pytest.fixture
+def even(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drives that hardly scatter. Cells come in random order: usual ones need more visits in one run of ten."""
+    monkeypatch.setenv("SIMULATED_SCATTER", "0")
+    monkeypatch.setenv("SIMULATED_NOISE", "0.001")
+
+
+@pytest.mark.usefixtures("even")
 def test_a_claim_in_a_variable_costs_the_time_of_that_claim_alone(inner: Inner) -> None:
     inner.pytester.makepyfile(test_it=SUITE + IN_A_VARIABLE)
     (inner.pytester.path / "acme.toml").write_text(SHEET.format(reads=400, writes=100))
@@ -324,6 +332,7 @@ def suite(inner: Inner) -> Callable[..., pytest.RunResult]:
     return run
 
 
+@pytest.mark.usefixtures("even")
 def test_a_session_ends_each_measurement_as_soon_as_it_is_decided(
     inner: Inner, suite: Callable[..., pytest.RunResult]
 ) -> None:
@@ -362,6 +371,7 @@ def test_what_is_only_collected_is_planned_from_two_visits_to_the_last(suite: Ca
     assert any("two visits" in line and "visited again, 4 times in all" in line for line in lines)
 
 
+@pytest.mark.usefixtures("even")
 def test_cells_before_an_interruption_are_not_measured_again(
     inner: Inner, suite: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,12 +395,8 @@ def test_cells_before_an_interruption_are_not_measured_again(
         assert [cells.count((workload, visit)) for visit in range(3)] == [2, 2, 0]
 
 
-def test_workers_measure_as_one_process_does(
-    inner: Inner, suite: Callable[..., pytest.RunResult], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Cells come in random order: with the usual scatter one run in ten needs more visits than another.
-    monkeypatch.setenv("SIMULATED_SCATTER", "0")
-    monkeypatch.setenv("SIMULATED_NOISE", "0.001")
+@pytest.mark.usefixtures("even")
+def test_workers_measure_as_one_process_does(inner: Inner, suite: Callable[..., pytest.RunResult]) -> None:
     suite(400, 700)
     alone = {each["workload"]: each["visits"] for each in inner.records("looked")}
     shutil.rmtree(inner.pytester.path / "ssdqual-runs")
