@@ -69,6 +69,14 @@ def test_an_array_of_drives_at_half_their_sheet_fails(
     assert -60 < float(str(verdict["margin_percent"])) < -35
 
 
+def test_an_array_of_drives_at_a_tenth_of_their_sheet_fails_beside_the_maxima(
+    bought: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow(monkeypatch, 0.1, *DRIVES)
+    assert run(bought, PM9A3, f"(published and randread) or ({READS})").ret == pytest.ExitCode.TESTS_FAILED
+    assert {record["outcome"] for record in bought.records("verdict")} == {"fail"}
+
+
 def test_the_one_drive_that_misses_its_sheet_is_the_cause(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, 0.75, DRIVES[1])
     run(bought, PM9A3, READS)

@@ -138,7 +138,9 @@ class Attributor:
         if key not in self._predicted:
             try:
                 self._predicted[key] = self._predict(geometry, workload, drives)
-            except (RigError, CannotJudge) as error:
+            except RigError as error:
+                return str(error)  # a bare drive may be measured later in the visits
+            except CannotJudge as error:
                 self._predicted[key] = str(error)
         return self._predicted[key]
 

@@ -35,6 +35,8 @@ class ChainedLimit:
 
     limit: Limit
     reference: str
+    #: All anchors were measured; a look may come before one of them is decided.
+    is_final: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Anchored:
     missed: list[MissedAnchor] = field(default_factory=list)
     #: Clauses about anchors that say nothing about the drives.
     unknown: list[str] = field(default_factory=list)
+    is_complete: bool = True
 
     def reference(self, sheet: str) -> str:
         """Return whose curves a limit is made from, as a clause."""
@@ -91,7 +94,10 @@ class Chain:
             return None
         place = geometry, workload, tuple(members)
         if place not in self._known:
-            self._known[place] = self._by_members(promise, *place)
+            found = self._by_members(promise, *place)
+            if not found.is_final:
+                return found
+            self._known[place] = found
         return self._known[place]
 
     def of_spec(self, claim: Claim, geometry: Geometry, workload: Workload) -> Limit | None:
@@ -103,7 +109,7 @@ class Chain:
         with suppress(RigError, CannotJudge):
             members = self.attributor.campaign().drives_of(geometry)
             chained = self.limit(claim, geometry, workload, members)
-            return chained.limit if chained else None
+            return chained.limit if chained and chained.is_final else None
         return None
 
     def _by_members(
@@ -115,7 +121,7 @@ class Chain:
         what = f"{format_value(predicted, Unit.IOPS)} that {anchored.reference(promise.sheet)}"
         share = f"{promise.percent:g} % of the {what}"
         limit = _limit(predicted, promise.percent, f"{promise.place}: {share}")
-        return ChainedLimit(limit, f"the limit is {share}")
+        return ChainedLimit(limit, f"the limit is {share}", anchored.is_complete)
 
     def _anchored(self, promise: ChainedPromise, members: Sequence[str]) -> Anchored:
         """Judge the members by the anchors. One that was not measured is an error of its own test, not of arrays."""
@@ -127,6 +133,7 @@ class Chain:
                 if error.ends_run:
                     raise
                 found.unknown.append(f"their maximum {anchor.workload} was not measured")
+                found.is_complete = False
                 continue
             self._judge(anchor, measured, promise, members, found)
         return found
