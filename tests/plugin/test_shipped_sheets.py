@@ -96,6 +96,17 @@ def test_a_path_that_limits_drives_at_their_maxima_fails_neither_them_nor_their_
     assert bounded["cause"]["culprit"] == "path"
 
 
+def test_an_array_is_no_pass_where_the_maximum_of_its_drives_was_not_measured(
+    bought: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow(monkeypatch, 0.04, *DRIVES)
+    monkeypatch.setenv("SIMULATED_MISTAKES", "run:drivex4:randread_4k_t8xqd64")
+    assert run(bought, PM9A3, READS).ret == pytest.ExitCode.TESTS_FAILED
+    (verdict,) = bought.records("verdict")
+    assert verdict["outcome"] == "inconclusive"
+    assert verdict["cause"] is None
+
+
 def test_an_array_that_md_limits_is_bounded_and_alone_no_verdict(
     bought: Inner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,6 @@ its array: its curve is raised to the sheet, so that its array misses the limit 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.plugin.judging.attributor import Attributor
@@ -20,8 +19,7 @@ from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.qual.validity.attribution import Culprit
-from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict, judge_all
+from pytest_ssdqual.qual.verdict.verdict import Outcome, judge_all
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import RigError
 
@@ -35,8 +33,8 @@ class ChainedLimit:
 
     limit: Limit
     reference: str
-    #: All anchors were measured; a look may come before one of them is decided.
-    is_final: bool = True
+    #: Why it is not known whether the drives meet their sheet; an array that keeps the limit is no pass then.
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,8 @@ class Anchored:
     """What the anchors of a promise say about the members of an array."""
 
     missed: list[MissedAnchor] = field(default_factory=list)
-    #: Clauses about anchors that say nothing about the drives.
-    unknown: list[str] = field(default_factory=list)
-    is_complete: bool = True
+    #: Clauses about anchors that do not show whether the drives meet their sheet.
+    doubts: list[str] = field(default_factory=list)
 
     def reference(self, sheet: str) -> str:
         """Return whose curves a limit is made from, as a clause."""
@@ -68,9 +65,8 @@ class Anchored:
             drives = len({each.drive for each in self.missed})
             miss = "1 drive misses" if drives == 1 else f"{drives} drives miss"
             return f"its drives could do if all met {sheet}, which {miss}: {min(self.missed, key=_share_of)}"
-        if self.unknown:
-            return f"its drives can do by their own curves; {'; '.join(dict.fromkeys(self.unknown))}"
-        return f"drives that meet {sheet} can do by their own curves"
+        drives_of = "its drives" if self.doubts else f"drives that meet {sheet}"
+        return f"{drives_of} can do by their own curves"
 
 
 @dataclass(slots=True)
@@ -94,23 +90,26 @@ class Chain:
             return None
         place = geometry, workload, tuple(members)
         if place not in self._known:
-            found = self._by_members(promise, *place)
-            if not found.is_final:
-                return found
-            self._known[place] = found
+            chained = self._by_members(promise, *place)
+            if chained.doubt:
+                return chained  # at a look an anchor may not be decided yet
+            self._known[place] = chained
         return self._known[place]
 
     def of_spec(self, claim: Claim, geometry: Geometry, workload: Workload) -> Limit | None:
         """Return the limit of the spec, else the chained one; None also if that cannot be known."""
         if limit := self.spec.limit(claim, geometry, workload):
             return limit
-        if self.spec.chained(claim, geometry, workload) is None:
-            return None
-        with suppress(RigError, CannotJudge):
+        try:
             members = self.attributor.campaign().drives_of(geometry)
             chained = self.limit(claim, geometry, workload, members)
-            return chained.limit if chained and chained.is_final else None
-        return None
+        except RigError as error:
+            if error.ends_run:
+                raise
+            return None
+        except CannotJudge:
+            return None
+        return chained.limit if chained and not chained.doubt else None
 
     def _by_members(
         self, promise: ChainedPromise, geometry: Geometry, workload: Workload, members: Sequence[str]
@@ -121,54 +120,48 @@ class Chain:
         what = f"{format_value(predicted, Unit.IOPS)} that {anchored.reference(promise.sheet)}"
         share = f"{promise.percent:g} % of the {what}"
         limit = _limit(predicted, promise.percent, f"{promise.place}: {share}")
-        return ChainedLimit(limit, f"the limit is {share}", anchored.is_complete)
+        return ChainedLimit(limit, f"the limit is {share}", "; ".join(dict.fromkeys(anchored.doubts)))
 
     def _anchored(self, promise: ChainedPromise, members: Sequence[str]) -> Anchored:
         """Judge the members by the anchors. One that was not measured is an error of its own test, not of arrays."""
-        found = Anchored()
+        anchored = Anchored()
         for anchor in promise.anchors:
             try:
                 measured = self.attributor.campaign().member(anchor.workload)
             except RigError as error:
                 if error.ends_run:
                     raise
-                found.unknown.append(f"their maximum {anchor.workload} was not measured")
-                found.is_complete = False
+                anchored.doubts.append(f"their maximum {anchor.workload} was not measured")
                 continue
-            self._judge(anchor, measured, promise, members, found)
-        return found
+            self._judge(anchor, measured, promise, members, anchored)
+        return anchored
 
     def _judge(
-        self, anchor: Anchor, measured: Measured, promise: ChainedPromise, members: Sequence[str], found: Anchored
+        self, anchor: Anchor, measured: Measured, promise: ChainedPromise, members: Sequence[str], anchored: Anchored
     ) -> None:
-        """Add the members whose whole interval is below the percentage of a published figure.
-
-        What limits most of them at once, the host or a path that a measurement of the same load shows, is no fault of
-        theirs.
-        """
-        published = anchor.published.value
-        percent = 100.0 if anchor.published.is_bound else promise.percent
-        of_all = judge_all(Claim.STEADY_IOPS, measured, _limit(published, percent, promise.place))
-        verdicts = [verdict for verdict in of_all if verdict.subject.drive in members]
-        below = [verdict for verdict in verdicts if verdict.outcome is Outcome.FAIL]
-        excused = self._excused(verdicts, below, measured)
-        if excused:
-            found.unknown.append(f"at their maximum {anchor.workload} something above them is the bottleneck")
-        found.missed += [
-            MissedAnchor(verdict.subject.drive, anchor, verdict.estimate.value / published)
-            for verdict in below
-            if verdict.subject.drive not in excused
+        """Add the members whose whole interval is below the anchor's limit, side by side and alone."""
+        claim, published = Claim.STEADY_IOPS, anchor.published.value
+        limit = self.spec.limit(claim, measured.geometry, anchor.workload)
+        limit = limit or _limit(published, promise.percent, promise.place)
+        verdicts = [each for each in judge_all(claim, measured, limit) if each.subject.drive in members]
+        alone = self.attributor.campaign().alone(anchor.workload)
+        suffices = {each.drive for each in alone.measurements if _reaches(each, limit)} if alone else set()
+        below = [each for each in verdicts if each.outcome is Outcome.FAIL and each.subject.drive not in suffices]
+        if not below:
+            return
+        cause = self.siblings.cause(verdicts, measured)
+        if cause and cause.culprit.acquits_drives:
+            anchored.doubts.append(f"at their maximum {anchor.workload} {cause.subject} limits them")
+            return
+        anchored.missed += [
+            MissedAnchor(verdict.subject.drive, anchor, verdict.estimate.value / published) for verdict in below
         ]
 
-    def _excused(self, verdicts: Sequence[Verdict], below: Sequence[Verdict], measured: Measured) -> frozenset[str]:
-        """Return the drives below an anchor for which something above them is the reason."""
-        cause = self.siblings.cause(verdicts, measured)
-        if cause is None or 2 * len(below) <= len(verdicts):
-            return frozenset()
-        if cause.is_proven:
-            return frozenset(cause.drives)
-        is_above = cause.culprit in (Culprit.HOST, Culprit.MEASUREMENT)
-        return frozenset(verdict.subject.drive for verdict in below) if is_above else frozenset()
+
+def _reaches(alone: Measured, limit: Limit) -> bool:
+    """Return whether a drive reaches its limit while the others are idle."""
+    own = limit.of(alone.drive)
+    return own is not None and alone.iops >= own.bound
 
 
 def _limit(iops: float, percent: float, source: str) -> Limit:

@@ -64,7 +64,8 @@ def without(verdict: Verdict, drives: Sequence[LeftOutDrive]) -> Verdict:
     if verdict.outcome not in (Outcome.PASS, Outcome.BOUNDED) or not (unknown or verdict.claim.scope is Scope.MEMBERS):
         return found
     if unknown:
-        held_back = f"the others pass, there is no valid figure of {', '.join(unknown)}"
+        others = "pass" if verdict.outcome is Outcome.PASS else "are bounded"
+        held_back = f"the others {others}, there is no valid figure of {', '.join(unknown)}"
     else:
         held_back = "the others are alike, and not all drives could be compared"
     return replace(found, outcome=Outcome.INCONCLUSIVE, held_back=held_back)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
@@ -62,20 +62,21 @@ class Siblings:
                 DriveFigure(serial, score, serial in broken, errors.get(serial, 0.0), traits[serial])
                 for serial, score in scores.items()
             ),
+            alone=self._alone(claim, judged),
             together=lambda serial: self._together(serial, judged),
             host=_host(run) if run else None,
             behind=_behind(claim, failed[0]),
             is_at_most=claim.direction is Direction.AT_MOST,
             compares=claim.scope is Scope.MEMBERS,
         )
-        cause = side_by_side.attribute(found)
-        return replace(cause, is_proven=cause.is_proven and claim in OF_RATE and self._is_exact(judged))
+        return side_by_side.attribute(found)
 
-    def _is_exact(self, judged: Judgeable) -> bool:
-        """Return whether drives were measured alone under the very load that is judged."""
-        alone = self.campaign().alone()
-        wanted = judged.subject.workload
-        return alone is None or alone.workload == wanted or self.campaign().alone(wanted) is not None
+    def _alone(self, claim: Claim, judged: Judgeable) -> Mapping[str, float]:
+        """Return the shares of ``SideBySide.alone``."""
+        alone = self.campaign().alone(judged.subject.workload)
+        if alone is None or claim not in OF_RATE or not isinstance(judged, Measured):
+            return {}
+        return alone.shares(judged)
 
     def _traits(self, serials: Sequence[str], run: Run | None) -> dict[str, frozenset[Trait]]:
         campaign = self.campaign()

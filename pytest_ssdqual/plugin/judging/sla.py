@@ -252,7 +252,8 @@ class Sla:
                 return self._by_limit(claim, judged, limit)
             if chained := self._chained(claim, judged):
                 found = self._by_limit(claim, judged, chained.limit)
-                return tuple(verdicts.with_remark(verdict, chained.reference) for verdict in found)
+                found = tuple(verdicts.with_remark(verdict, chained.reference) for verdict in found)
+                return tuple(_in_doubt(verdict, chained.doubt) for verdict in found)
             if relation is not None:
                 return self._by_relation(claim, judged, relation)
             if of_baseline is not None:
@@ -372,6 +373,14 @@ class Sla:
         subject, estimate = worst(claim, found)
         by = f" by drive {subject.drive}" if subject.drive else ""
         pytest.skip(f"measured {estimate}{by}; {why}")
+
+
+def _in_doubt(verdict: Verdict, doubt: str) -> Verdict:
+    """Return the verdict; a pass is inconclusive if it is not known whether the drives meet their sheet."""
+    if not doubt or verdict.outcome is not Outcome.PASS:
+        return verdict
+    held_back = f"the array keeps up with its drives, of which it is not known whether they meet their sheet: {doubt}"
+    return replace(verdict, outcome=Outcome.INCONCLUSIVE, held_back=held_back)
 
 
 def _ratio_of(several: Callable[[float], Sequence[tuple[Any, ...]]], index: int, share: float) -> Estimate:

@@ -47,7 +47,11 @@ def parametrize(metafunc: pytest.Metafunc, spec: Spec, drives: int) -> None:
             f"{' and '.join(SCOPES)}"
         )
     mark = metafunc.definition.get_closest_marker(MARK)
-    if mark and mark.kwargs.get("chained"):
+    given = dict(mark.kwargs) if mark else {}
+    is_chained = given.pop("chained", False)
+    if given or (mark and mark.args) or not isinstance(is_chained, bool):
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: the mark is {MARK}, or {MARK}(chained=True)")
+    if is_chained:
         cases = _chained(spec, drives)
     else:
         cases = chain(_published(spec, scopes[0], drives), _absent(spec, scopes[0]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from statistics import fmean, stdev
 
@@ -83,6 +83,9 @@ class SideBySide:
     is_at_most: bool = False
     #: The promise compares the drives: it is broken by those that are behind.
     compares: bool = False
+    #: IOPS of each drive together with the others over those alone, under the very load that is judged; empty if the
+    #: drives were not measured so, or if the promise is not about a rate.
+    alone: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def broken(self) -> tuple[DriveFigure, ...]:
@@ -138,10 +141,10 @@ class SideBySide:
             return self.shares.get(drive.serial, 1.0) / share >= self.behind
         return drive.score is None or drive.score * (1 + drive.error) / share >= 1
 
-    def would_hold_alone(self, drive: DriveFigure) -> bool:
-        """Return whether a drive would keep the promise alone; True if what it does alone is not known."""
-        share = self.together(drive.serial)
-        return share is None or self.would_hold(drive, share)
+    def holds_alone(self, drive: DriveFigure) -> bool:
+        """Return whether a drive is known to keep the promise alone, under the very load that is judged."""
+        share = self.alone.get(drive.serial)
+        return share is not None and self.would_hold(drive, share)
 
     def how_slow(self, drives: Sequence[DriveFigure]) -> str:
         """``it does 60 % of the median of its 7 siblings``, ``they do 70 to 75 % of the median of the others``."""
@@ -205,8 +208,10 @@ def _one_drive(found: SideBySide) -> Cause | None:
 
 
 def _host(found: SideBySide) -> Cause | None:
-    """What the host is busy with slows all drives, not a few."""
-    return found.host if found.are_most_broken else None
+    """What the host is busy with slows all drives, not a few; that is proven if all would keep the promise alone."""
+    if found.host is None or not found.are_most_broken:
+        return None
+    return replace(found.host, is_proven=all(found.holds_alone(drive) for drive in found.broken))
 
 
 def _together(found: SideBySide) -> Cause | None:
@@ -219,8 +224,9 @@ def _together(found: SideBySide) -> Cause | None:
     if share is None or share >= SHARED or not found.would_hold(worst, share):
         return None
     what = f"drive {worst.serial} does {100 * share:.0f} % of what it does alone"
-    behind = tuple(drive.serial for drive in many if found.would_hold_alone(drive))
-    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH], is_proven=True)
+    is_proven = bool(found.alone)
+    behind = tuple(drive.serial for drive in many if not is_proven or found.holds_alone(drive))
+    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH], is_proven=is_proven)
 
 
 def _place(found: SideBySide) -> Cause | None:

@@ -172,9 +172,10 @@ def _members(evidence: Evidence) -> Iterable[tuple[str, str]]:
     if evidence.worst:
         yield "drive", evidence.worst
     yield "drives", " ".join(each.name for each in evidence.members)
-    for outcome, word in ((Finding.FAIL, "failed"), (Finding.INCONCLUSIVE, None), (Finding.BOUNDED, None)):
+    names = {Finding.FAIL: "failed", Finding.INCONCLUSIVE: "inconclusive", Finding.BOUNDED: "bounded"}
+    for outcome, name in names.items():
         if serials := _serials(evidence, outcome):
-            yield f"drives_{word or outcome.value}", serials
+            yield f"drives_{name}", serials
     values = [next(iter(each.figures.values()), None) for each in evidence.members]
     yield "drives_values", " ".join("-" if value is None else _plain(value) for value in values)
 

@@ -253,7 +253,8 @@ def _sentence(counts: Counts, gaps: Sequence[str], coverage: Coverage) -> str:
         rest = f"; {counts.passed:,} passed" if counts.passed else ""
         return f"{counts.failed:,} of {_promises(counts.promises)} failed{rest}."
     if not counts.passed:
-        how = "bounded" if not counts.inconclusive else "inconclusive or bounded" if counts.bounded else "inconclusive"
+        kinds = {"inconclusive": counts.inconclusive, "bounded": counts.bounded}
+        how = " or ".join(kind for kind, number in kinds.items() if number)
         return f"{_promises(counts.promises)} {_are(counts.promises)} {how}; none passed or failed."
     if gaps:
         passed = f"{counts.passed:,} of {_promises(counts.promises)} passed"

@@ -108,7 +108,7 @@ def test_drives_that_are_faster_alone_are_slowed_by_a_path(
     """On some machines all drives are behind it, on others half of them."""
     monkeypatch.setenv("SIMULATED_PATH", with_share(0.75, 1, 2, 3, 4))
     iops, _ = judged(inner, drives)
-    assert cause(iops) == ("skipped", "path", list(map(serial, (1, 2, 3, 4))))
+    assert cause(iops) == ("error", "path", list(map(serial, (1, 2, 3, 4))))
 
 
 def test_a_path_does_not_excuse_the_drive_that_is_as_slow_alone(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

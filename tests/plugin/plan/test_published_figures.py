@@ -96,3 +96,20 @@ def test_the_mark_needs_a_measurement_that_a_figure_can_be_about(inner: Inner) -
         """
     )
     assert "needs one of the fixtures" in inner.run("--ssd-devices=lab:3").stderr.str()
+
+
+@pytest.mark.parametrize("mark", ["ssd_figures(chain=True)", 'ssd_figures("chained")', "ssd_figures(chained=1)"])
+def test_a_misspelt_mark_is_a_usage_error(inner: Inner, mark: str) -> None:
+    inner.pytester.makepyfile(
+        test_it=f"""
+        import pytest
+
+        @pytest.mark.ssd_array("drive")
+        @pytest.mark.{mark}
+        def test_figure(ssd_run, ssd_sla):
+            assert ssd_sla.judge(ssd_run)
+        """
+    )
+    result = inner.run("--ssd-devices=lab:3", "--ssd-spec=ssdqual-sm300")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert any("ssd_figures(chained=True)" in line for line in [*result.errlines, *result.outlines])

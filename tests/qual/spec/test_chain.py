@@ -35,9 +35,8 @@ def shipped_with_maxima() -> list[Spec]:
     return [each for each in sheets if chain.anchors(each.figures, KINDS, "4k")]
 
 
-def test_at_least_sixteen_sheets_publish_both_maxima() -> None:
-    assert len([each for each in shipped_with_maxima() if each.product.models]) >= 12
-    assert len(shipped_with_maxima()) >= 16
+def test_three_of_four_sheets_publish_both_maxima() -> None:
+    assert len(shipped_with_maxima()) >= 0.75 * len(spec.shipped())
 
 
 @pytest.mark.parametrize("of", [pytest.param(each, id=each.key) for each in shipped_with_maxima()])

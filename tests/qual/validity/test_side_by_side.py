@@ -71,6 +71,23 @@ def test_all_drives_that_are_faster_alone_are_slowed_by_a_path() -> None:
     assert answer(replace(drives(*[0.8] * 4), together=lambda serial: 0.75))[0] is Culprit.PATH
 
 
+def test_a_path_is_proven_by_the_same_load_and_names_only_drives_that_keep_the_promise_alone() -> None:
+    slowed = replace(drives(*[0.8] * 4), together=lambda serial: 0.75)
+    assert not attribute(slowed).is_proven
+    known = {"S0": 0.75, "S1": 0.75, "S2": 0.99, "S3": 0.75}
+    cause = attribute(replace(slowed, alone=known))
+    assert cause.is_proven
+    assert (cause.culprit, cause.drives) == (Culprit.PATH, ("S0", "S1", "S3"))
+
+
+@pytest.mark.parametrize(("share", "is_proven"), [(0.75, True), (0.99, False), (None, False)])
+def test_a_host_is_proven_by_drives_that_keep_the_promise_alone(share: float | None, is_proven: bool) -> None:
+    busy = replace(drives(*[0.8] * 4), host=attribution.cause(Culprit.HOST, "busy"))
+    alone = {} if share is None else {f"S{number}": share for number in range(4)}
+    cause = attribute(replace(busy, alone=alone))
+    assert (cause.culprit, cause.is_proven) == (Culprit.HOST, is_proven)
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "culprit"),
     [
