@@ -62,7 +62,7 @@ class Delivery(threading.Thread):
         for pause_s in (RETRY_S, 0.0):
             try:
                 self.receiver.send(self.event)
-            except Exception as error:  # a receiver, or a hook of the site: never the run's problem
+            except BaseException as error:  # a receiver, or pytest.fail in a hook of the site: never the run's problem
                 self.why = redacted(f"{type(error).__name__}: {error}")
                 self._is_over.wait(pause_s)
             else:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from email.message import EmailMessage
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.notification import Notification, Occasion, redacted
 
 if TYPE_CHECKING:
@@ -29,10 +31,15 @@ FORMS = (
     "one; a mail server is mailto[s]://[USER:PASSWORD@]HOST[:PORT]"
 )
 NO_MAIL = f"mailto: needs sendmail or a mail server: install the former, or set {SMTP} or ssd_smtp"
-#: A web hook: what follows ``http`` without the query, and the query.
-WEB_HOOK = re.compile(r"http(s?://[^/?#]+[^?#]*)(?:\?([^#]*))?")
-#: ``mailto:``, and addresses or local users. A line end would begin another header.
-MAIL = re.compile(r"mailto:([\w.+=~@:-]+(?:,[\w.+=~@:-]+)*)", re.ASCII)
+#: A web hook: an s or nothing, what follows the scheme without the query, and the query.
+WEB_HOOK = re.compile(r"http(s?)(://[^/?#]+[^?#]*)(?:\?([^#]*))?(?:#.*)?", re.IGNORECASE)
+_ADDRESS = r"[\w.+=~-]+(?:@[a-z0-9][a-z0-9.-]*)?"
+#: ``mailto:``, and addresses, or by sendmail local users. A line end would begin another header.
+MAIL = re.compile(rf"mailto:({_ADDRESS}(?:,[ ]?{_ADDRESS})*)", re.ASCII | re.IGNORECASE)
+#: Host of a mail server by which apprise completes a user to an address.
+DOMAIN = re.compile(r".+\.[a-z]+", re.IGNORECASE)
+#: Characters of what sendmail says.
+MOST_SAID = 200
 #: Folders of sendmail that a user's PATH lacks.
 SBIN = "/usr/sbin:/usr/lib"
 #: apprise removes these fields of its JSON if an extra field has the name and no value.
@@ -67,13 +74,22 @@ def receiver(text: str, server: str) -> Receiver:
     """
     url = os.path.expandvars(text).strip()
     if hook := WEB_HOOK.fullmatch(url):
+        fields = [each for each in (hook[3] or "").split("&") if each]
+        names = {each.partition("=")[0] for each in fields}
+        if "+" in (hook[3] or "") or len(names) < len(fields):
+            raise ValueError(f"{redacted(text)}: a query with + or a repeated name would be changed; write %20 or %2B")
         # A dash tells apprise's own options from the query of the request.
-        query = "".join(f"&-{each}" for each in (hook[2] or "").split("&") if each)
-        url = f"json{hook[1]}?redirect=no{query}"
+        query = "".join(f"&-{each}" for each in fields)
+        url = f"json{hook[1].lower()}{hook[2]}?redirect=no{query}"
     elif mail := MAIL.fullmatch(url):
+        addresses = mail[1].replace(" ", "")
         if not server:
-            return Receiver(redacted(text), partial(_sendmail, _sendmail_program(), mail[1]))
-        url = _mail_url(os.path.expandvars(server).strip(), mail[1])
+            return Receiver(redacted(text), partial(_sendmail, _sendmail_program(), addresses))
+        url = _mail_url(os.path.expandvars(server).strip(), addresses)
+        of_server = f"mail server {redacted(server)} ({SMTP}, ssd_smtp) with {redacted(text)}"
+        return Receiver(redacted(text), partial(_notify, _service(of_server, url)))
+    elif url.lower().startswith("mailto:") and "//" not in url:
+        raise ValueError(f"what follows mailto: is no list of addresses; {FORMS}")
     return Receiver(redacted(text), partial(_notify, _service(redacted(text), url)))
 
 
@@ -86,7 +102,8 @@ def _service(name: str, url: str) -> Apprise:
     # Their messages have whole URLs, and pytest may record them.
     logging.getLogger("apprise").addFilter(_redact)
     logging.getLogger("urllib3").setLevel(logging.WARNING)
-    service = apprise.Apprise(asset=apprise.AppriseAsset(app_id="pytest-ssdqual"))
+    # With a timeout of its own apprise sends in a pool of threads that all services share, and for which Python waits.
+    service = apprise.Apprise(asset=apprise.AppriseAsset(app_id="pytest-ssdqual", service_timeout=0))
     # apprise loads deprecated modules, and sessions may make errors of warnings.
     with warnings.catch_warnings(action="ignore"), apprise.LogCapture(level=logging.WARNING) as complaints:
         is_known = service.add(url)
@@ -99,6 +116,9 @@ def _service(name: str, url: str) -> Apprise:
 
 
 def _redact(record: logging.LogRecord) -> bool:
+    """Drop details, which have paths and queries without their scheme; leave only the scheme of other URLs."""
+    if record.levelno < logging.WARNING:
+        return False
     record.msg = redacted(record.getMessage())
     record.args = ()
     return True
@@ -115,9 +135,20 @@ def _notify(service: Apprise, event: Notification) -> None:
 
 
 def _mail_url(server: str, addresses: str) -> str:
-    """Return the URL of a mail server with recipients; the first of them is the sender if the server names no user."""
-    sender = "" if "@" in server else f"&from={addresses.partition(',')[0]}"
-    return f"{server}{'&' if '?' in server else '?'}to={addresses}{sender}"
+    """Return the URL of a mail server with recipients.
+
+    Unless it names one, the sender is the user if that is an address, that user of the host's domain, or the first
+    recipient.
+    """
+    given = urlsplit(server)
+    user, sender = unquote(given.username or ""), ""
+    if "@" in user:
+        sender = user
+    elif not (user and DOMAIN.fullmatch(given.hostname or "")):
+        sender = addresses.partition(",")[0]
+    if sender and "from=" not in given.query:
+        addresses = f"{addresses}&from={sender}"
+    return f"{server}{'&' if given.query else '?'}to={addresses}"
 
 
 def _sendmail_program() -> str:
@@ -128,9 +159,13 @@ def _sendmail_program() -> str:
 
 
 def _sendmail(program: str, addresses: str, event: Notification) -> None:
-    """Send mail by the local sendmail; ``CalledProcessError`` if it refuses."""
+    """Send mail by the local sendmail; ``OSError`` with its words if it refuses."""
     message = EmailMessage()
     message["To"] = addresses
     message["Subject"] = event.title
     message.set_content(event.body)
-    subprocess.run([program, "-i", "-t"], input=bytes(message), capture_output=True, timeout=60, check=True)
+    argv = [program, "-i", "-t"]
+    done = subprocess.run(argv, input=bytes(message), capture_output=True, timeout=60, check=False)
+    if done.returncode:
+        said = safe_text.line(done.stderr.decode(errors="replace"), MOST_SAID)
+        raise OSError(f"sendmail ended with status {done.returncode}: {said}")

@@ -84,7 +84,7 @@ class ResultCache:
         return self[key]  # type: ignore[return-value]
 
     def put(self, key: object, value: object) -> None:
-        """Only once for each key: what was measured does not change."""
+        """Keep the result of ``key``; what was measured does not change."""
         self._hold(key, value)
 
     def fail(self, key: object, error: Exception) -> RigError:

@@ -1,9 +1,9 @@
 """Live statistics of a fio process, for people who watch: from the kernel's counters of its targets.
 
 A shell on the machine under test waits for a line with names and answers with the first line of each one's
-``/sys/class/block/*/stat``. It uses builtins only, so no process is started there at a
-query. fio's own documents are fetched independently at the end, and every verdict is computed from them alone: live
-statistics are shown and discarded.
+``/sys/class/block/*/stat``. It uses builtins only, so no process is started there at a query. fio's own documents are
+fetched independently at the end, and every verdict is computed from them alone: live statistics are shown and
+discarded.
 
 If anything fails, the statistics stop and the measurement goes on.
 """

@@ -6,6 +6,7 @@ import email
 import logging
 import smtplib
 import sys
+import threading
 from email.policy import default
 from pathlib import Path
 from unittest.mock import Mock, call
@@ -48,7 +49,34 @@ def test_debug_messages_of_requests_are_not_recorded(webhook: Webhook, caplog: p
     caplog.set_level(logging.DEBUG)
     receiver(webhook.url, "").send(EVENT)
     assert webhook.bodies
+    with pytest.raises(OSError, match=r".+"):
+        receiver(f"http://127.0.0.1:1/{TOKEN}", "").send(EVENT)
     assert TOKEN not in caplog.text
+
+
+def test_a_delivery_leaves_no_thread_that_python_would_wait_for(webhook: Webhook) -> None:
+    before = set(threading.enumerate())
+    receiver(webhook.url, "").send(EVENT)
+    assert not [thread.name for thread in set(threading.enumerate()) - before if not thread.daemon]
+
+
+@pytest.mark.parametrize(
+    ("server", "sender"),
+    [
+        ("mailto://h.example", "a@b.example"),
+        ("mailtos://u%40x.example:p@h.example", "u@x.example"),
+        ("mailtos://u:p@h.example", "u@h.example"),
+        ("mailtos://u:p@10.0.0.1", "a@b.example"),
+        ("mailtos://u:p@mail", "a@b.example"),
+        ("mailtos://u:p@h.example?from=lab@y.example", "lab@y.example"),
+    ],
+)
+def test_mail_has_an_address_as_its_sender(monkeypatch: pytest.MonkeyPatch, server: str, sender: str) -> None:
+    program = Mock()
+    program.return_value.sendmail.return_value = {}
+    monkeypatch.setattr(smtplib, "SMTP", program)
+    receiver("mailto:a@b.example", server).send(EVENT)
+    assert program.return_value.sendmail.call_args.args[0] == sender
 
 
 @pytest.mark.parametrize(
@@ -86,8 +114,8 @@ def test_sendmail_gets_the_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     arguments, _, mail = copy.read_text().partition("\n")
     assert arguments == "-i -t"
     assert email.message_from_string(mail, policy=default)["Subject"].strip() == EVENT.title
-    program.write_text("#!/bin/sh\ncat >/dev/null; exit 75\n")
-    with pytest.raises(Exception, match="75"):
+    program.write_text("#!/bin/sh\ncat >/dev/null; echo no such user >&2; exit 75\n")
+    with pytest.raises(OSError, match="75: no such user"):
         receiver("mailto:root", "").send(EVENT)
 
 
@@ -97,7 +125,8 @@ def test_sendmail_gets_the_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "ftp://h.example/x", "https://h.example/a b", "hooks.example/x",
         "https://", "https:///x", "file:///etc/passwd", "https://h.example/…",
         "$UNSET", "slack://T0K3N", "mailto:", "mailto:a@b.example\nBcc: c@d", "mailto:a@b.example c@d",
-        "mailto://u:hunter2@h.example",
+        "mailto://u:hunter2@h.example", "mailto:u:hunter2@h.example",
+        "https://h.example/x?T0K3N=1&T0K3N=2", "https://h.example/x?key=T0K3N+x",
     ],
 )  # fmt: skip
 def test_wrong_receiver_is_one_sentence(text: str) -> None:
