@@ -32,8 +32,7 @@ MODELS = (
     "kioxia-cd8p-r-7t68",
     "micron-9550-pro-15t36",
 )
-#: RAID 5 writes a second of md on servers, as published: https://github.com/axboe/fio and kernel lists have 463,000 to
-#: 523,000.
+#: RAID 5 writes a second of md on servers: published ones are 463,000 to 523,000.
 MD_IOPS = 463_000
 #: QD 8 and the published maxima: three quarters of the suite's points.
 TESTS = "published or health or (qd8 and (steady or scaling or p99))"
@@ -86,7 +85,7 @@ def environment(key: str, situation: Situation, drives: int) -> dict[str, str]:
     serials = [f"SSDQ{number:04}" for number in range(1, drives + 1)]
     shares = dict.fromkeys(serials, situation.share)
     shares[serials[1]] *= situation.one
-    found = {
+    variables = {
         "SIMULATED_DRIVES": str(drives),
         "SIMULATED_SHEET": key,
         "SIMULATED_MODEL": model_of(sheet),
@@ -95,8 +94,8 @@ def environment(key: str, situation: Situation, drives: int) -> dict[str, str]:
         "PYTHONPATH": str(ROOT / "tests"),
     }
     if situation.md_iops:
-        found["SIMULATED_MD"] = str(situation.md_iops)
-    return found
+        variables["SIMULATED_MD"] = str(situation.md_iops)
+    return variables
 
 
 def run(key: str, situation: Situation, drives: int, folder: Path) -> Ending:
