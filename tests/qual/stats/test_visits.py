@@ -186,6 +186,17 @@ def test_cells_that_depend_on_writes_before_extend_the_interval_to_where_a_point
     assert writes.above == pytest.approx(0.01, abs=0.001)
 
 
+def test_the_scatter_of_the_writes_before_is_no_dependence_on_them() -> None:
+    """All come after the same writes: that the slower ones came after slightly more is chance."""
+    point = POINTS[0]
+    ours = [
+        cell(point, MEAN * (1 - 0.002 * index), index // 4, written_before=400e6 * (1 + 0.001 * index))
+        for index in range(8)
+    ]
+    found = visited(visits.at_look({point: ours}, PROTOCOL), point)
+    assert (found.below, found.above) == (0, 0)
+
+
 @pytest.mark.parametrize("head", [0.12, -0.12])
 def test_first_seconds_that_differ_extend_the_interval_towards_the_rest(head: float) -> None:
     rng = random.Random(7)  # noqa: S311

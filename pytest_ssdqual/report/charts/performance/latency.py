@@ -71,7 +71,7 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
     """Draw a line over the quantiles for each measurement, with limits and published figures."""
     verdicts = [evidence for one in tails for evidence in judged(notes, one.noted)]
     places = {id(evidence): PLACES[evidence.claim.removesuffix("_latency")] for evidence in verdicts}
-    last = max(*places.values(), *(PLACES[one.found[-1][0]] for one in tails))
+    last = max([*places.values(), *(PLACES[one.found[-1][0]] for one in tails)])
     marks: list[AnyMark] = []
     for index, one in enumerate(tails):
         points = _points(one, 0.06 * (index - (len(tails) - 1) / 2))
