@@ -36,8 +36,12 @@ class Inner:
     pytester: pytest.Pytester
 
     def run(self, *args: str) -> pytest.RunResult:
-        """With the simulated rig, in this process."""
-        return self.pytester.runpytest_inprocess("-p", "support.simulator.simulated_rig", "--junitxml=junit.xml", *args)
+        """With the simulated rig, in this process. All charts of its page must be drawn."""
+        arguments = ("-p", "support.simulator.simulated_rig", "--junitxml=junit.xml", *args)
+        result = self.pytester.runpytest_inprocess(*arguments)
+        for page in self.pytester.path.glob("ssdqual-runs/*/report.html"):
+            assert "could not be drawn" not in page.read_text(), page
+        return result
 
     def suite(self, name: str) -> str:
         """A copy of a shipped suite; the name of its folder."""

@@ -48,6 +48,15 @@ def test_the_chart_says_what_it_left_out_and_what_is_promised(noted: tuple[Notes
     assert "p99.999<" not in chart.svg
 
 
+def test_one_measurement_without_a_promise_has_its_chart(tmp_path: Path) -> None:
+    record = charted.with_output(tmp_path, "raid5x4", READ, [SECOND] * 6)
+    notes = Notes.of(charted.story(record, folder=tmp_path))
+    found = latency.tail(notes, notes.measured[0])
+    assert found is not None
+    chart = latency.chart(notes, [found], "Tail")
+    assert [row[2] for row in chart.table.rows] == ["p50", "p90", "p95", "p99", "p99.9", "p99.99"]
+
+
 def test_a_verdict_on_a_quantile_is_explained_by_all_of_them(noted: tuple[Notes, NotedMeasurement]) -> None:
     notes, _ = noted
     chart = chart_of(notes.story, notes.judged[0])
