@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_ssdqual.plugin.judging.sla import Sla
     from pytest_ssdqual.plugin.plan.marks import ArrayFamily
     from pytest_ssdqual.plugin.searches.explore import Explore
+    from pytest_ssdqual.qual.integrity.read_back import ReadBack
     from pytest_ssdqual.qual.integrity.result import Survival
     from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
     from pytest_ssdqual.qual.measured.run import Measured
@@ -246,6 +247,23 @@ def ssd_integrity(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_g
     from pytest_ssdqual.plugin.searches.integrity import survive
 
     found, evidence = survive(request, _ssd_campaign, ssd_geometry)
+    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+    return found
+
+
+@pytest.fixture
+def ssd_read_back(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_geometry: Geometry) -> ReadBack:
+    """All data of the drives, read after their fill and compared; false if a drive returned something else.
+
+    Needs the mark ``ssd_array("drive")``; the test is ``assert ssd_read_back``.
+    """
+    from pytest_ssdqual.report.evidence.integrity import of_read_back
+
+    if not ssd_geometry.is_side_by_side:
+        raise pytest.UsageError("the fixture ssd_read_back needs the mark ssd_array('drive')")
+    found = _ssd_campaign.read_back(ssd_geometry)
+    run = request.config.stash[QUALIFICATION]
+    evidence = of_read_back(found, protocol=run.protocol.name, acceptance=run.acceptance)
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)
     return found
 

@@ -194,6 +194,7 @@ def _name(step: CampaignStep) -> str:
         StepKind.SATURATION: " saturation",
         StepKind.LOOP: f" {step.what}",
         StepKind.INTEGRITY: " integrity",
+        StepKind.READ_BACK: " read back",
         StepKind.SEARCH: f" search around {step.what}",
     }
     return f"{step.geometry}{of_kinds.get(step.kind, '')}"

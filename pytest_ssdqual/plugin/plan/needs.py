@@ -39,6 +39,8 @@ class Need:
     explored: tuple[Workload, ...] = ()
     #: The test is an integrity test.
     lived: bool = False
+    #: The data of filled drives are read back.
+    is_read_back: bool = False
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -76,6 +78,7 @@ def of(item: pytest.Item) -> Need:
         rebuilt=rebuilt,
         explored=explored,
         lived="ssd_integrity" in names,
+        is_read_back="ssd_read_back" in names,
     )
 
 

@@ -31,7 +31,8 @@ Steps = tuple[CampaignStep, ...]
 class Stage(IntEnum):
     """Stages of the work on one array, in their order.
 
-    First come the stages with a purge of their own. Then the array is built once for all measurements: the rig
+    First come the stages with a purge of their own. Then the array is built once for all measurements: what was filled
+    is read back, the rig
     conditions it for one class of workloads and then for the other, removes members one by one, and ends with a
     rebuild. Searches have a purge of their own, too, and come after all other work on all arrays: they take hours, and
     a run that is stopped then has all other results.
@@ -39,15 +40,17 @@ class Stage(IntEnum):
 
     FRESH = 0
     LOOP = 1
-    MEASURED = 2
-    REBUILD = 3
-    SEARCH = 4
-    LIVES = 5
+    FILLED = 2
+    MEASURED = 3
+    REBUILD = 4
+    SEARCH = 5
+    LIVES = 6
 
 
 STAGES = {
     StepKind.SATURATION: Stage.FRESH,
     StepKind.LOOP: Stage.LOOP,
+    StepKind.READ_BACK: Stage.FILLED,
     StepKind.ARRAY: Stage.MEASURED,
     StepKind.MEMBER: Stage.MEASURED,
     StepKind.ALONE: Stage.MEASURED,
@@ -200,6 +203,8 @@ def _steps(need: Need) -> Iterator[CampaignStep]:
             yield from (CampaignStep(kind, geometry, each) for each in several)
         if need.lived:
             yield CampaignStep(StepKind.INTEGRITY, geometry)
+        elif need.is_read_back:
+            yield CampaignStep(StepKind.READ_BACK, geometry)
         elif not need.workloads:
             yield CampaignStep(StepKind.ARRAY, geometry)
 

@@ -112,6 +112,8 @@ class Prices:
             return StepPrice.fixed(self.lives())
         if step.kind is StepKind.SEARCH:
             return StepPrice.fixed(self.search(geometry))
+        if step.kind is StepKind.READ_BACK:
+            return StepPrice.fixed(StepCost(self.drive_bytes / self._stream))
         if what is None:
             return FREE
         if step.kind is StepKind.MEASURED:

@@ -9,7 +9,7 @@ because a whole block repeats one cell, any wrong byte is detected.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MAGIC = b"SQ"
 CELL_BYTES = 16
@@ -29,6 +29,10 @@ class Stamp:
     @property
     def cell(self) -> bytes:
         return MAGIC + struct.pack(">HI", self.history, self.generation) + struct.pack("<Q", self.offset_bytes)
+
+    def at(self, offset_bytes: int) -> Stamp:
+        """Return the stamp of another transfer of the same write."""
+        return replace(self, offset_bytes=offset_bytes)
 
     @classmethod
     def of_cell(cls, cell: bytes) -> Stamp | None:

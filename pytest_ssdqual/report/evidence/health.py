@@ -27,7 +27,7 @@ def failed_in(serial: str, test: str) -> str:
 def of_failures(about: str, drives: Sequence[FailedDrive], *, protocol: str, acceptance: bool) -> Evidence:
     """Return the evidence that drives failed while ``about``, a geometry, was under load."""
     sentence = "; ".join(each.sentence for each in drives)
-    return _counted(
+    return counted(
         FAILED, about, LOAD, {each.serial: each.findings for each in drives},
         sentence=f"{sentence} (under the load of {about})",
         remarks=tuple(f"{each.serial}: {word}" for each in drives for word in each.kernel[:MOST_MESSAGES]),
@@ -51,14 +51,14 @@ def of_drives(
     ``remarks`` are about what decides nothing.
     """
     of_findings = (f"{serial}: {each}" for serial, found in findings.items() for each in found)
-    return _counted(
+    return counted(
         HEALTH, about, RUN, findings,
         sentence=sentence, remarks=(*of_findings, *remarks), protocol=protocol, acceptance=acceptance,
         source=f"table health of {spec}: {SOURCE}",
     )  # fmt: skip
 
 
-def _counted(
+def counted(
     claim: str,
     about: str,
     workload: str,
@@ -69,8 +69,9 @@ def _counted(
     protocol: str,
     acceptance: bool,
     source: str = SOURCE,
+    raw: tuple[str, ...] = (),
 ) -> Evidence:
-    """Return evidence whose figure is the number of drives with a finding."""
+    """Return evidence whose figure is the number of drives with a finding; ``findings`` by serial number."""
     bad = [serial for serial, found in findings.items() if found]
     value = float(len(bad))
     return Evidence(
@@ -95,6 +96,7 @@ def _counted(
             for serial, found in findings.items()
         ),
         worst=bad[0] if bad else "",
+        raw=raw,
         remarks=remarks,
         is_reading=True,
     )

@@ -1,17 +1,19 @@
-"""Evidence of integrity tests and of rebuilds under load: whether data survived; pure."""
+"""Evidence of data: that integrity tests and rebuilds kept them, and that bare drives return them; pure."""
 
 from __future__ import annotations
 
+from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 
 CLAIM = "lost_blocks"
 SOURCE = "what was acknowledged is what is read (docs/integrity.md)"
-#: Claim about an array that was rebuilt under load.
-REBUILT = "damage_after_rebuild"
+#: Claim about an array that was rebuilt under load, and about the data of bare drives.
+REBUILT, READ_BACK = "damage_after_rebuild", "read_back"
 
 
 def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()) -> Evidence:
@@ -45,6 +47,22 @@ def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[
         raw=raw,
         remarks=tuple(f"{found.geometry}: {each}" for each in found.remarks),
         is_reading=True,
+    )
+
+
+def of_read_back(found: ReadBack, *, protocol: str, acceptance: bool) -> Evidence:
+    """Return the evidence that drives return what was written to them; its figure is the number of others."""
+    return health.counted(
+        READ_BACK,
+        str(found.geometry),
+        health.LOAD,
+        {drive.serial: drive.findings for drive in found.drives},
+        sentence=repr(found),
+        remarks=tuple(f"{drive.serial}: {finding}" for drive in found.drives for finding in drive.findings),
+        protocol=protocol,
+        acceptance=acceptance,
+        source="what was written to a drive is what it returns (docs/integrity.md)",
+        raw=(found.raw,),
     )
 
 

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.explore.search import ProbedFigures
+from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
 from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord
@@ -189,6 +190,12 @@ def _ceiling(facts: Mapping[str, Any], shelf: Shelf) -> Ceiling:
     )
 
 
+def _read_back(facts: Mapping[str, Any], shelf: Shelf) -> ReadBack:
+    found = from_plain(ReadBack, facts["found"])
+    shelf.require(found.raw).close()
+    return found
+
+
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise Forgotten("its record is damaged: words are missing")
@@ -218,6 +225,7 @@ BUILDERS: Mapping[str, tuple[str, Builder]] = {
     "saturation": ("workload", _saturation),
     "loop": ("loop", _loop),
     "rebuild": ("workload", _rebuild),
+    "read_back": ("workload", _read_back),
 }
 
 

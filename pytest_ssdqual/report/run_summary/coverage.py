@@ -22,7 +22,12 @@ from pytest_ssdqual.report.view.tables import label, parse_geometry
 #: Key of the record of a skipped test that does not apply to these drives.
 INAPPLICABLE = "inapplicable"
 #: Names for tests without the mark ``ssd_promise``, by the fixture that they judge with.
-GROUPS = {"inspection": "ssd_inspection", "integrity": "ssd_integrity", "search": "ssd_explore"}
+GROUPS = {
+    "inspection": "ssd_inspection",
+    "integrity": "ssd_integrity",
+    "read_back": "ssd_read_back",
+    "search": "ssd_explore",
+}
 #: Kinds of records that name the members of an array.
 OF_MEMBERS = ("purging", "array_planned")
 #: Kinds of records that are read, beside those of tests.

@@ -15,6 +15,7 @@ from pytest_ssdqual.qual.stats import repeatability
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
+from pytest_ssdqual.report.evidence.integrity import READ_BACK
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.coverage import Coverage
 from pytest_ssdqual.report.run_summary.errors import ErrorGroup
@@ -135,9 +136,9 @@ def count(
     """Return the counts of a run."""
     outcomes = [each.evidence.outcome for each in judged]
     promised = [each.evidence for each in judged if each.evidence.is_promised]
-    # What is bounded says nothing about figures: beside it neither health nor inspection makes a product fit.
+    # What is bounded says nothing about figures: beside it neither health, inspection nor data make a product fit.
     decided = [evidence for evidence in promised if evidence.outcome is not Finding.BOUNDED]
-    idle = (HEALTH, INSPECTED) if len(decided) < len(promised) else (HEALTH,)
+    idle = (HEALTH, INSPECTED, READ_BACK) if len(decided) < len(promised) else (HEALTH,)
     lost = [each for each in errors if each.drives]
     return Counts(
         passed=outcomes.count(Finding.PASS),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast
 
+from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
 from pytest_ssdqual.qual.measured.run import Measured
@@ -44,6 +45,7 @@ from pytest_ssdqual.rig.measure import (
     drives_alone,
     fixed_time,
     load_calibration,
+    read_back,
     rounds,
     saturation,
     visits,
@@ -56,7 +58,7 @@ from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
 T = TypeVar("T")
-Result = Measured | DrivesAlone | Saturation | RoundsResult | Rebuild
+Result = Measured | DrivesAlone | Saturation | RoundsResult | Rebuild | ReadBack
 
 
 def allow_all(step: CampaignStep, preparations: Sequence[Preparation]) -> None:
@@ -217,6 +219,13 @@ class Campaign:
     def _refuse(self, step: CampaignStep) -> Measured:
         raise RigError(f"{step.what} was not measured on the bare drives before the arrays")
 
+    def read_back(self, geometry: Geometry) -> ReadBack:
+        """Return the comparison of all data of drives side by side with what was written to them.
+
+        If something else was written since their fill, they are purged and filled again.
+        """
+        return cast(ReadBack, self._result(CampaignStep(StepKind.READ_BACK, geometry)))
+
     def saturate(self, geometry: Geometry, workload: Workload) -> Saturation:
         """Return writes from the purged state until settled, or until the protocol's volume or time is used up."""
         return cast(Saturation, self._result(CampaignStep(StepKind.SATURATION, geometry, workload)))
@@ -367,6 +376,8 @@ class Campaign:
         self.allowed(step, ())  # conditioning may have taken longer than expected
         if isinstance(step.what, Rounds):
             return rounds.run(self.setup, array, step.what)
+        if step.kind is StepKind.READ_BACK:
+            return read_back.compare(self.setup, array, self._standing.fill, self._standing.stamp)
         if step.what is None:
             raise TypeError(f"{step} has no result")
         if step.kind is StepKind.SATURATION:
@@ -446,6 +457,8 @@ class Campaign:
 
 def _is_of(step: CampaignStep, found: object) -> bool:
     """Return True if a result of an earlier session is that of this step: names may have been given anew."""
+    if isinstance(found, ReadBack):
+        return step.kind is StepKind.READ_BACK
     if isinstance(found, RoundsResult):
         return step.kind is StepKind.LOOP and found.loop == step.what
     if isinstance(found, Saturation):

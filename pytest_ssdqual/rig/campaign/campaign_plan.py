@@ -44,16 +44,27 @@ class StepKind(StrEnum):
     MEASURED = "measured"
     SATURATION = "saturation"
     LOOP = "loop"
+    #: All data of filled drives side by side.
+    READ_BACK = "read_back"
     REBUILD = "rebuild"
     SEARCH = "search"
     INTEGRITY = "integrity"
 
 
 #: Kinds that have a result in the cache.
-WITH_RESULT = (StepKind.MEMBER, StepKind.ALONE, StepKind.MEASURED, StepKind.SATURATION, StepKind.LOOP, StepKind.REBUILD)
+WITH_RESULT = (
+    StepKind.READ_BACK,
+    StepKind.MEMBER,
+    StepKind.ALONE,
+    StepKind.MEASURED,
+    StepKind.SATURATION,
+    StepKind.LOOP,
+    StepKind.REBUILD,
+)
 #: Kinds that follow each other on one array.
 SHARING = (
     StepKind.ARRAY,
+    StepKind.READ_BACK,
     StepKind.CONDITIONED,
     StepKind.MEMBER,
     StepKind.ALONE,
@@ -61,7 +72,7 @@ SHARING = (
     StepKind.REBUILD,
 )
 #: Kinds that leave the array as it was.
-HARMLESS = (StepKind.ARRAY, StepKind.CONDITIONED, StepKind.MEMBER, StepKind.ALONE, StepKind.MEASURED)
+HARMLESS = tuple(kind for kind in SHARING if kind is not StepKind.REBUILD)
 #: Kinds that are executed on an array of conditioned drives, if the protocol conditions drives.
 ON_DRIVES = HARMLESS
 #: Kinds that are executed before any array is built.
@@ -82,7 +93,7 @@ class CampaignStep:
     @property
     def key(self) -> ResultKey:
         """The key of the step's result."""
-        return ResultKey(self.kind.value, self.geometry, str(self.what))
+        return ResultKey(self.kind.value, self.geometry, "" if self.what is None else str(self.what))
 
     @property
     def loss(self) -> tuple[int, bool]:
@@ -104,6 +115,8 @@ class Build:
     fill: Fill
     #: An array that an earlier session left is not taken over: the step begins with a purge of its own.
     anew: bool = False
+    #: Filled with data that are read back; not taken over either.
+    is_stamped: bool = False
 
     @property
     def failure_key(self) -> object:
@@ -185,6 +198,8 @@ class ArrayCondition:
     is_fresh: bool = False
     #: They have to be written to before the next step, also if they stand as they are.
     is_due: bool = False
+    #: The drives hold the data of a fill that can be read back, and nothing else was written since.
+    is_stamped: bool = False
 
     @property
     def is_assembled(self) -> bool:
@@ -201,21 +216,29 @@ class ArrayCondition:
         """Return the condition after a preparation."""
         if isinstance(done, Build):
             bare = done.geometry if done.geometry.is_side_by_side and not done.anew else None
-            return ArrayCondition(done.geometry, done.fill, drives=bare)
+            return ArrayCondition(done.geometry, done.fill, drives=bare, is_stamped=done.is_stamped)
         if isinstance(done, Assemble):
-            is_fresh = self.is_fresh and done.geometry.is_side_by_side
-            return replace(self, geometry=done.geometry, pattern=self.drives_pattern, is_fresh=is_fresh)
+            is_bare = done.geometry.is_side_by_side
+            return replace(
+                self,
+                geometry=done.geometry,
+                pattern=self.drives_pattern,
+                is_fresh=self.is_fresh and is_bare,
+                is_stamped=self.is_stamped and is_bare,
+            )
         if isinstance(done, FailMembers):
             return replace(self, geometry=done.geometry)
         pattern = done.workload.pattern
+        written = replace(self, pattern=pattern, is_stamped=False)
         if done.geometry != self.drives:
-            return replace(self, pattern=pattern)
-        return replace(self, pattern=pattern, drives_pattern=pattern, is_fresh=True, is_due=False)
+            return written
+        return replace(written, drives_pattern=pattern, is_fresh=True, is_due=False)
 
     def used_for(self, step: CampaignStep) -> ArrayCondition:
         """Return the condition after a step."""
         if step.kind in HARMLESS:
-            return replace(self, is_fresh=self.is_fresh and step.what is None)
+            is_idle = step.what is None
+            return replace(self, is_fresh=self.is_fresh and is_idle, is_stamped=self.is_stamped and is_idle)
         return replace(self, spent=True, searched=step.kind is StepKind.SEARCH)
 
 
@@ -230,6 +253,7 @@ def preparation(
     if drives and step.kind in ON_DRIVES:
         return tuple(_of_drives(now, step, target, fill, drives))
     whole, anew = target.healthy, step.kind not in SHARING
+    fill = _fill_of(step, fill)
     if now and now.is_assembled:
         now = None
     if step.kind is StepKind.SEARCH and now and now.searched and now.geometry == target:
@@ -240,8 +264,8 @@ def preparation(
         # An array is conditioned with all its members, and degraded then: that is how it happens in the field.
         is_ready = not now.geometry.missing or step.pattern in (None, now.pattern)
     todo: list[Preparation] = []
-    if now is None or not is_ready:
-        todo.append(Build(whole, _fill_of(step, fill), anew))
+    if now is None or not is_ready or _lacks_stamps(now, step):
+        todo.append(Build(whole, fill, anew, _is_read_back(step)))
         now = ArrayCondition(whole, fill)
     if step.pattern not in (None, now.pattern) and isinstance(step.what, Workload):
         todo.append(Precondition(whole, step.what, step.kind is StepKind.SEARCH))
@@ -254,9 +278,10 @@ def _of_drives(
     now: ArrayCondition | None, step: CampaignStep, target: Geometry, fill: Fill, drives: Geometry
 ) -> Iterator[Preparation]:
     """Yield what ``step`` needs on an array of conditioned drives."""
-    needed = max(drives.width, target.width)
-    if now is None or now.spent or now.fill != fill or now.drives is None or now.drives.width < needed:
-        build = Build(Geometry(RaidLevel.DRIVE, needed), fill)
+    needed, fill = max(drives.width, target.width), _fill_of(step, fill)
+    is_spent = now is None or now.spent or now.fill != fill or now.drives is None or now.drives.width < needed
+    if now is None or is_spent or _lacks_stamps(now, step):
+        build = Build(Geometry(RaidLevel.DRIVE, needed), fill, is_stamped=_is_read_back(step))
         yield build
         now = ArrayCondition(build.geometry, fill).after(build)
     bare, whole = now.drives or drives, target.healthy
@@ -291,7 +316,18 @@ def _from_drives(
 def _fill_of(step: CampaignStep, fill: Fill) -> Fill:
     if isinstance(step.what, Rounds):
         return Fill(step.what.fill_passes, step.what.fill_bs)
+    if _is_read_back(step):
+        return replace(fill, passes=max(1, fill.passes))
     return FRESH if step.kind in (StepKind.SATURATION, StepKind.INTEGRITY) else fill
+
+
+def _is_read_back(step: CampaignStep) -> bool:
+    return step.kind is StepKind.READ_BACK
+
+
+def _lacks_stamps(now: ArrayCondition, step: CampaignStep) -> bool:
+    """Return True if the step reads data back that the drives do not have, or no more."""
+    return _is_read_back(step) and not now.is_stamped
 
 
 def on_fewest_arrays(steps: Iterable[CampaignStep]) -> Iterator[CampaignStep]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
@@ -28,7 +29,7 @@ from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL, serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, precondition, refresh
+from pytest_ssdqual.rig.measure import array_lifecycle, precondition, read_back, refresh
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
@@ -54,6 +55,8 @@ class StandingArray:
     #: The drives side by side that arrays are assembled of, and how they settled; None if the array has its own fill.
     _bare: Array | None = None
     _conditioned: Conditioned | None = None
+    #: Of the latest fill with data that can be read back.
+    _stamp: Stamp | None = None
 
     def prepare(self, todo: Sequence[Preparation]) -> None:
         """Execute the preparations. If one of them has failed before, raise its failure and execute none."""
@@ -92,6 +95,20 @@ class StandingArray:
         if self.array is None:
             raise RigError("no array stands")
         return self.array
+
+    @property
+    def fill(self) -> Fill:
+        """What the array, or the drives, were filled with; ``RigError`` if none stands."""
+        if self.condition is None:
+            raise RigError("no array stands")
+        return self.condition.fill
+
+    @property
+    def stamp(self) -> Stamp:
+        """The stamp of the data on the drives; ``RigError`` if they hold no such data."""
+        if self._stamp is None or self.condition is None or not self.condition.is_stamped:
+            raise RigError("the drives hold no data that could be read back")
+        return self._stamp
 
     def use_for(self, step: CampaignStep) -> Array:
         """Record the condition that ``step`` leaves; return the array for the step.
@@ -171,7 +188,9 @@ class StandingArray:
     def _build(self, step: Build) -> None:
         self.close()
         if not self._taken_over(step):
-            build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill)
+            self._stamp = read_back.new_stamp() if step.is_stamped else None
+            pattern = read_back.pattern(self._stamp) if self._stamp else ""
+            build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill, pattern)
             self.array = self._isolated(step.geometry, FILL, build)
         array = self.require()
         self.condition = ArrayCondition(step.geometry, step.fill).after(step)
@@ -188,7 +207,7 @@ class StandingArray:
 
     def _taken_over(self, step: Build) -> bool:
         """Take over the array that an earlier session left, if it is this one and nothing was built before."""
-        left = None if step.anew or not self._untouched else self.cache.earlier.left_array()
+        left = None if step.anew or step.is_stamped or not self._untouched else self.cache.earlier.left_array()
         self._untouched = False
         if left is None or (left.geometry, Fill(left.passes, left.fill_bs)) != (step.geometry, step.fill):
             return False

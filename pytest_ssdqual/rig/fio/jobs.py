@@ -397,34 +397,66 @@ def fill(
     jobs: int = 1,
     iodepth: int = 32,
     status_interval_s: int = 10,
+    pattern: str = "",
 ) -> Job:
-    """Job that writes every byte of the targets exactly ``passes`` times: sequential, random (incompressible) data.
+    """Job that writes every byte of the targets exactly ``passes`` times, sequentially.
 
-    ``jobs`` streams per target have a share each; generating incompressible data costs a core per few GB/s, so a fast
-    array needs about one per member. A target that is no multiple of ``bs`` gets a last, smaller write, because fio
-    leaves such a tail unwritten. Several targets are filled side by side, each in its own group. ``ValueError`` for a
-    count below one.
+    The data are random (incompressible), or repeat fio's ``pattern`` for a comparison by ``compare``. ``jobs`` streams
+    per target have a share each; generating incompressible data costs a core per few GB/s, so a fast array needs about
+    one per member. A target that is no multiple of ``bs`` gets a last, smaller write, because fio leaves such a tail
+    unwritten. Several targets are filled side by side, each in its own group. ``ValueError`` for a count below one.
     """
     targets = [targets] if isinstance(targets, JobTarget) else targets
     _require_distinct(targets)
     if min(passes, jobs, iodepth, status_interval_s) < 1:
         raise ValueError("passes, jobs, iodepth and status_interval_s must be at least 1")
-    one = len(targets) == 1
     options = [*reporting(status_interval_s), "--name=global"]
-    options += [*(_file(targets[0]) if one else ()), *engine(), *_exit(targets)]
+    options += [*(_file(targets[0]) if len(targets) == 1 else ()), *engine(), *_exit(targets)]
     options += ["--rw=write", f"--iodepth={iodepth}", f"--loops={passes}"]
+    options += [*_pattern(pattern), "--do_verify=0"] if pattern else []
+    options += _whole(targets, "fill", bs, jobs)
+    written = passes * sum(target.size_bytes for target in targets)
+    expectation = ExpectedResult(reads=False, writes=True, written_bytes=written, paths=_side_by_side(targets))
+    return Job(tuple(options), expectation, checks(targets))
+
+
+def compare(
+    targets: Sequence[JobTarget], bs: str, pattern: str, *, iodepth: int = 32, status_interval_s: int = 10
+) -> Job:
+    """Job that reads every byte that one stream of ``fill`` wrote to the targets, and compares it with ``pattern``.
+
+    A target ends with its first wrong transfer, and the others go on. ``ValueError`` for a count below one.
+    """
+    _require_distinct(targets)
+    if min(iodepth, status_interval_s) < 1:
+        raise ValueError("iodepth and status_interval_s must be at least 1")
+    options = [*reporting(status_interval_s), "--name=global"]
+    options += [*(_file(targets[0]) if len(targets) == 1 else ()), *engine(), "--exitall_on_error=0"]
+    options += ["--rw=read", f"--iodepth={iodepth}", *_pattern(pattern), "--verify_fatal=1"]
+    options += _whole(targets, "compare", bs, 1)
+    read = sum(target.size_bytes for target in targets)
+    expectation = ExpectedResult(reads=True, writes=False, read_bytes=read, paths=_side_by_side(targets))
+    return Job(tuple(options), expectation, checks(targets))
+
+
+def _pattern(pattern: str) -> tuple[str, ...]:
+    # fio would leave files of the last two in its working directory.
+    return "--verify=pattern", f"--verify_pattern={pattern}", "--verify_dump=0", "--verify_state_save=0"
+
+
+def _whole(targets: Sequence[JobTarget], name: str, bs: str, jobs: int) -> list[str]:
+    """Return sections that touch every byte of the targets once."""
+    options: list[str] = []
     for number, target in enumerate(targets):
         for index, part in enumerate(split(target.size_bytes, jobs, parse_size(bs))):
             options += [
-                *_section(targets, number, f"fill-{index}", new_group=not index),
-                *(() if one else _file(target)),
+                *_section(targets, number, f"{name}-{index}", new_group=not index),
+                *(() if len(targets) == 1 else _file(target)),
                 f"--offset={target.begin_bytes + part.offset_bytes}",
                 f"--size={part.size_bytes}",
                 f"--bs={part.block_bytes}",
             ]
-    written = passes * sum(target.size_bytes for target in targets)
-    expectation = ExpectedResult(reads=False, writes=True, written_bytes=written, paths=_side_by_side(targets))
-    return Job(tuple(options), expectation, checks(targets))
+    return options
 
 
 def checks(targets: Sequence[JobTarget]) -> tuple[Checked, ...]:

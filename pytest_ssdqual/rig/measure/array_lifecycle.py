@@ -37,8 +37,8 @@ SHORTEST_REPORT_S, MOST_REPORTS, FAST_FILL_BYTES_PER_S = 10, 1000, 500_000_000
 MOST_NAMES = 8
 
 
-def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
-    """Purge the first drives of the set, build ``geometry`` of them and fill it.
+def build(setup: Setup, geometry: Geometry, fill: Fill, pattern: str = "") -> Array:
+    """Purge the first drives of the set, build ``geometry`` of them and fill it, with fio's ``pattern`` if it is given.
 
     Destroys their content; ``held`` is asked first. ``RigError`` or a child of it if anything fails; then no array of
     this run is left.
@@ -52,7 +52,7 @@ def build(setup: Setup, geometry: Geometry, fill: Fill) -> Array:
     array = _assemble(setup, geometry, members)
     try:
         _note_created(setup, array, fill, purge=purged)
-        fill_up(setup, array, fill)
+        fill_up(setup, array, fill, pattern)
     except BaseException as error:
         undo_after(error, partial(stop, setup, array))
         raise
@@ -186,21 +186,21 @@ def take_down(setup: Setup, path: str, members: Sequence[Drive], uuid: str, miss
     )
 
 
-def fill_up(setup: Setup, array: Array, fill: Fill) -> None:
+def fill_up(setup: Setup, array: Array, fill: Fill, pattern: str = "") -> None:
     """Write the user area, except the label's MiB at its beginning, ``fill.passes`` times, sequentially."""
     if not fill.passes:
         return
-    raw = fixed_time.prepared(setup, array, partial(_filled, setup, array, fill))
-    setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), raw=raw)
+    raw = fixed_time.prepared(setup, array, partial(_filled, setup, array, fill, pattern))
+    setup.logbook.note("filled", geometry=str(array.geometry), **asdict(fill), pattern=pattern, raw=raw)
 
 
-def _filled(setup: Setup, array: Array, fill: Fill) -> str:
+def _filled(setup: Setup, array: Array, fill: Fill, pattern: str) -> str:
     """Run one process that fills; return the name of its stored output."""
     fixed_time.require(setup, array, writes=True)
     targets = array.targets
-    largest = fill.passes * max(target.size_bytes for target in targets)
-    every_s = max(SHORTEST_REPORT_S, int(largest / FAST_FILL_BYTES_PER_S / MOST_REPORTS))
-    job = jobfile.fill(targets, fill.passes, fill.bs, jobs=array.drives_per_target, status_interval_s=every_s)
+    every_s = report_s(fill.passes * max(target.size_bytes for target in targets))
+    jobs = array.drives_per_target
+    job = jobfile.fill(targets, fill.passes, fill.bs, jobs=jobs, status_interval_s=every_s, pattern=pattern)
     # All drives are written at the same time, none of them more often than once in each pass.
     seconds = fill.passes * max(drive.size_bytes for drive in array.members) / SLOWEST_FILL_BYTES_PER_S
     setup.progress(f"{array.geometry}: fill", 0)
@@ -214,6 +214,11 @@ def _filled(setup: Setup, array: Array, fill: Fill) -> str:
         acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
     drive_failure.reading_after(setup, array, before)  # whatever the kernel repaired meanwhile
     return raw
+
+
+def report_s(size_bytes: int) -> int:
+    """Return the seconds between fio's reports while so many bytes of a drive are transferred."""
+    return max(SHORTEST_REPORT_S, int(size_bytes / FAST_FILL_BYTES_PER_S / MOST_REPORTS))
 
 
 def _assemble(setup: Setup, geometry: Geometry, members: Sequence[Drive], left: Checkpoint | None = None) -> Array:

@@ -26,12 +26,15 @@ from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.campaign.campaign_plan import (
+    ArrayCondition,
+    Assemble,
     Build,
     CampaignPlan,
     CampaignStep,
     FailMembers,
     Precondition,
     StepKind,
+    preparation,
 )
 from pytest_ssdqual.rig.machine.machine import MachineLost, RigError
 from pytest_ssdqual.rig.md import members
@@ -87,7 +90,7 @@ class SimulatedArrays:
     unbuildable: set[Geometry] = field(default_factory=set)
     members_stay: bool = False
 
-    def build(self, setup: Setup, geometry: Geometry, fill: Fill) -> Array:
+    def build(self, setup: Setup, geometry: Geometry, fill: Fill, pattern: str = "") -> Array:
         assert self.standing is None or self.standing.is_side_by_side, "the drives have an array"
         self.bare = geometry if geometry.is_side_by_side else None
         self.drives_pattern = None
@@ -386,3 +389,32 @@ def test_a_sweep_that_cannot_end_does_not_begin() -> None:
         with pytest.raises(RigError, match="no time"):
             here.sweep(geometries, READ)
     assert did.did == []
+
+
+BARE = Geometry(RaidLevel.DRIVE, 8)
+READ_BACK = CampaignStep(StepKind.READ_BACK, BARE)
+
+
+@pytest.mark.parametrize("drives", [BARE, None])
+@pytest.mark.parametrize("passes", [0, 1, 2])
+def test_data_are_read_back_before_anything_else_is_written(drives: Geometry | None, passes: int) -> None:
+    fill = Fill(passes, "1m")
+    build = Build(BARE, Fill(max(1, passes), "1m"), is_stamped=True)
+    assert preparation(None, READ_BACK, fill, drives) == (build,)
+    filled = ArrayCondition(BARE, build.fill).after(build).used_for(READ_BACK)
+    assert preparation(filled, READ_BACK, fill, drives) == ()
+    measured = CampaignStep(StepKind.MEASURED, BARE, READ)
+    (*built, conditioned) = preparation(filled, measured, fill, drives)
+    # What was filled for the comparison is the protocol's fill.
+    assert len(built) == (0 if passes else 1)
+    written = filled.after(conditioned).used_for(measured)
+    assert preparation(written, READ_BACK, fill, drives) == (build,)
+
+
+def test_drives_whose_data_are_read_back_may_be_some_of_those_that_were_filled() -> None:
+    fill, some = Fill(1, "1m"), CampaignStep(StepKind.READ_BACK, Geometry(RaidLevel.DRIVE, 4))
+    build, fewer = preparation(None, some, fill, BARE)
+    assert build == Build(BARE, fill, is_stamped=True)
+    assert fewer == Assemble(some.geometry)
+    standing = ArrayCondition(BARE, fill).after(build).after(fewer)
+    assert preparation(standing, some, fill, BARE) == ()

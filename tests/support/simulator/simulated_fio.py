@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
@@ -21,6 +22,7 @@ from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine.machine import Completed
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -156,6 +158,8 @@ class UnderWay:
     report_s: float
     dies_s: float = math.inf
     last_words: str = "fio: pid=77, got signal=9"
+    #: What it says although it does not die.
+    said: str = ""
     #: Called whenever somebody waits.
     wait_on: Callable[[], None] = lambda: None
     #: What each document adds, of each target; and what is called with those that were written.
@@ -197,7 +201,7 @@ class UnderWay:
 
     def wait(self, seconds: float) -> FinishedProcess:
         self.now_s = max(self.now_s, self.lasts_s)
-        return self._finished(self.last_words if self._died else "")
+        return self._finished(self.last_words if self._died else self.said)
 
     def end(self) -> FinishedProcess:
         """It finishes the document that it is writing, and adds its last one."""
@@ -239,6 +243,55 @@ def filling(array: Array, fill: Fill) -> UnderWay:
         for ios in (-(-size // transfer),)
     ]
     return UnderWay(fio_documents.documents(*parts), seconds, intervals=parts)
+
+
+#: Reports of a process that compares, and those in which a slow drive reads a tenth of the usual.
+REPORTS, SLOW_REPORTS = 160, range(60, 100)
+
+
+def reading(array: Array, fill: Fill, wrong: Mapping[str, str]) -> UnderWay:
+    """The process that compares drives side by side; those with these serial numbers are wrong in their middle.
+
+    Or slow in a part, if that is what is wrong.
+    """
+    seconds, transfer = 10.0, parse_size(fill.bs)
+    said, parts = [], []
+    reports = REPORTS if {"slow", "paused"} & set(wrong.values()) else 1
+    for drive, target in zip(array.members, array.targets, strict=True):
+        size = target.size_bytes
+        kind = wrong.get(drive.serial or "", "")
+        if kind in ("slow", "paused"):
+            parts.append(_with_a_slow_part(size, transfer, seconds))
+            continue
+        if kind:
+            size = size // 2 // transfer * transfer
+            at = target.begin_bytes + size
+            place = f"requested block: offset={at}, length={transfer}, flags=8"
+            said.append(f"pattern: verify failed at file {target.path} offset {at}, length 16777216 ({place})")
+        shares = [size * (number + 1) // reports - size * number // reports for number in range(reports)]
+        parts.append([_read(number * seconds, seconds, share, transfer) for number, share in enumerate(shares)])
+    return UnderWay(fio_documents.documents(*parts), seconds, intervals=parts, said="\n".join(said))
+
+
+def _with_a_slow_part(size: int, transfer: int, seconds: float) -> list[Interval]:
+    weights = [0.1 if number in SLOW_REPORTS else 1.0 for number in range(REPORTS)]
+    ends = [round(size * sum(weights[: number + 1]) / sum(weights)) for number in range(REPORTS)]
+    shares = [end - begin for begin, end in pairwise([0, *ends])]
+    return [_read(number * seconds, seconds, share, transfer) for number, share in enumerate(shares)]
+
+
+def reading_a_part(target: JobTarget, fill: Fill, *, is_slow: bool) -> UnderWay:
+    """The process that reads one of 64 parts of a drive again, as fast as the others were, or at a tenth."""
+    transfer = parse_size(fill.bs)
+    size = target.size_bytes // 64 // transfer * transfer
+    seconds = 250.0 if is_slow else 25.0
+    part = [_read(0.0, seconds, size, transfer)]
+    return UnderWay(fio_documents.documents(part), seconds, intervals=[part])
+
+
+def _read(start_s: float, seconds: float, size: int, transfer: int) -> Interval:
+    ios = -(-size // transfer)
+    return Interval(start_s, seconds, ios, 0, size, 0, histogram(ios, 1e6), histogram(0, 0.0))
 
 
 @dataclass

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,7 +30,10 @@ import pytest
 from pytest_ssdqual import lab
 from pytest_ssdqual.lab import drives as media  # imported late by options, it would bring a fresh ``lab``
 from pytest_ssdqual.plugin.searches import integrity
+from pytest_ssdqual.qual.integrity import stamp
 from pytest_ssdqual.qual.integrity.array_state import Abilities
+from pytest_ssdqual.qual.integrity.read_back import ReadBack
+from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling
@@ -42,7 +46,7 @@ from pytest_ssdqual.rig.drives import health, inspection, locking, survey, write
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
-from pytest_ssdqual.rig.guard import lease, shared_paths
+from pytest_ssdqual.rig.guard import label, lease, shared_paths
 from pytest_ssdqual.rig.integrity.power_cut import PowerSwitch
 from pytest_ssdqual.rig.machine import facts, local, ssh
 from pytest_ssdqual.rig.machine.machine import (
@@ -56,7 +60,7 @@ from pytest_ssdqual.rig.machine.machine import (
 )
 from pytest_ssdqual.rig.md import ceiling, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, rebuild
+from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, read_back, rebuild
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure
@@ -77,6 +81,7 @@ from support.simulator.simulated_surroundings import Surroundings, traffic
 SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
 REAL_BODY = integrity.body_of
 REAL_RUN, REAL_FILL = fixed_time.run, array_lifecycle.fill_up
+REAL_READ_BACK = read_back.compare
 REAL_CEILING = ceiling.measure
 FETCHES = (process.FETCH, process.FETCH_REST, process.READ_NEW)
 LSBLK_BYTES = 480_103_981_056
@@ -115,6 +120,9 @@ class Scene:
     unknown_option: str
     #: What smartctl says instead of identifying the first drive.
     unidentified: str
+    #: Serial → what the middle of the drive returns: ``zeroes``, ``elsewhere``, ``earlier``, ``damaged``, ``unstable``;
+    #: or that it is read slowly, always (``slow``) or once (``paused``).
+    wrong: dict[str, str]
     #: What it says instead of every drive's health; empty: they are healthy.
     without_health: str
     #: Serial → bytes, of drives that are no ordinary ones.
@@ -168,6 +176,7 @@ class Scene:
             noise=float(given("SIMULATED_NOISE", "0.01")),
             scatter=float(given("SIMULATED_SCATTER", "0.01")),
             dies_s=float(given("SIMULATED_DIES", "0")),
+            wrong=dict(each.split("=") for each in given("SIMULATED_WRONG", "").split()),
             missing=tuple(given("SIMULATED_MISSING", "").split()),
             unknown_option=given("SIMULATED_UNKNOWN_OPTION", ""),
             unidentified=given("SIMULATED_UNIDENTIFIED", ""),
@@ -259,6 +268,8 @@ class SimulatedMachine:
     #: Kernel names of drives that are not there any more.
     unplugged: set[str] = field(default_factory=set)
     gone: bool = False
+    #: What was written to drives whose data are compared.
+    written: Stamp | None = None
     #: Kernel names of drives that an earlier session labelled and filled, and none purged since.
     inherited: set[str] = field(init=False)
 
@@ -289,8 +300,24 @@ class SimulatedMachine:
         if argv[:2] == ("sh", "-c") and argv[2] in FETCHES:
             written = self.outputs[argv[4]].written()[int(argv[5]) if len(argv) > 5 else 0 :]
             return replace(completed(argv), stdout=gzip.compress(written, mtime=0))
+        if argv[:2] == ("sh", "-c") and argv[2] == label.RAW and self.written:
+            data = self._returned(argv[4], self.written.at(int(argv[5])), int(argv[6]))
+            return replace(completed(argv), stdout=gzip.compress(data, mtime=0))
         said = self.contents.answer(argv, stdin)
         return self._answer(argv) if said is None else completed(argv, said.decode())
+
+    def _returned(self, path: str, written: Stamp, size_bytes: int) -> bytes:
+        """What a drive returns where it is wrong."""
+        right = stamp.filled(written, size_bytes)
+        kind = self.scene.wrong[self.surroundings.serials[path.removeprefix("/dev/")]]
+        answers = {
+            "zeroes": bytes(size_bytes),
+            "elsewhere": stamp.filled(written.at(1 << 20), size_bytes),
+            "earlier": stamp.filled(replace(written, generation=written.generation ^ 1), size_bytes),
+            "damaged": bytes([right[0] ^ 4]) + right[1:],
+            "unstable": right,
+        }
+        return answers[kind]
 
     def tether(self, argv: Sequence[str], *, first_signal: str = "INT", announces: bool = False) -> Tethered:
         self.require_alive()
@@ -575,14 +602,33 @@ def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload, comp
     return Ceiling(geometry, str(workload), "null_blk", md_iops)
 
 
-def simulated_fill(setup: Setup, array: Array, fill: Fill) -> None:
+def simulated_read_back(setup: Setup, array: Array, fill: Fill, written: Stamp) -> ReadBack:
+    """``read_back.compare``, with a simulated process."""
+    machine = machine_of(setup)
+    machine.written = written
+    wrong = machine.scene.wrong
+    first = simulated_fio.reading(array, fill, wrong)
+    again = (
+        simulated_fio.reading_a_part(target, fill, is_slow=wrong[drive.serial] == "slow")
+        for drive, target in zip(array.members, array.targets, strict=True)
+        for _ in range(read_back.MOST_AGAIN)
+        if drive.serial in wrong
+    )
+    processes = chain((first,), again)
+    with machine.about_to_run(lambda: next(processes)):
+        found = REAL_READ_BACK(setup, array, fill, written)
+    machine.written = None
+    return found
+
+
+def simulated_fill(setup: Setup, array: Array, fill: Fill, pattern: str = "") -> None:
     """``array_lifecycle.fill_up``, with a simulated process; where a rig that is broken breaks."""
     machine = machine_of(setup)
     mistake(machine, "fill", str(array.geometry))
     if str(array.geometry) == machine.scene.broken:
         raise RigError(f"fio on {machine.name} was refused by {array.path}")
     with machine.about_to_run(lambda: simulated_fio.filling(array, fill)):
-        REAL_FILL(setup, array, fill)
+        REAL_FILL(setup, array, fill, pattern)
     if fill.passes:
         machine.write(array, fill.passes * array.size_bytes)
 
@@ -634,6 +680,7 @@ def pytest_configure(config: pytest.Config) -> None:
     patch.setattr(lab, "start", start)
     patch.setattr(fixed_time, "run", simulated_run)
     patch.setattr(array_lifecycle, "fill_up", simulated_fill)
+    patch.setattr(read_back, "compare", simulated_read_back)
     patch.setattr(members, "fail_members", simulated_fail)
     patch.setattr(rebuild, "rebuild", simulated_rebuild)
     patch.setattr(ceiling, "measure", simulated_ceiling)

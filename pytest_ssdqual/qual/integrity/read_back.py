@@ -1,0 +1,180 @@
+"""Comparison of all data of bare drives with what was written to them; pure.
+
+Every transfer of the fill repeats a stamp of 16 bytes (`stamp`): a number that only this fill has, and the offset of
+the transfer on the drive. So a block that was lost, that an earlier fill wrote, or that belongs to another place of a
+drive whose capacity is smaller than it says, differs from what must be read. The same pass shows parts that are read
+slowly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate, pairwise
+from statistics import median
+
+from pytest_ssdqual.qual.integrity.stamp import CELL_BYTES, Stamp, filled
+from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.units import Unit, format_capacity, format_value
+
+#: Drives that the sentence describes; the evidence has all.
+MOST_DESCRIBED = 3
+#: Equal parts of a drive whose rates are compared, and the share of the median rate below which one is slow. A host
+#: that pauses is slow once; a part counts that is slow again when it is read by itself.
+PARTS, LEAST_SHARE = 64, 0.5
+
+
+class WrongKind(StrEnum):
+    """What a drive returned instead of the data; ``unstable``: they were right at the second time."""
+
+    ZEROES = "zeroes"
+    ELSEWHERE = "elsewhere"
+    EARLIER = "earlier"
+    DAMAGED = "damaged"
+    UNSTABLE = "unstable"
+
+
+@dataclass(frozen=True, slots=True)
+class WrongBlock:
+    """The first block of a drive that was read and is not what was written."""
+
+    kind: WrongKind
+    #: Offset on the drive of the first wrong byte; of the whole transfer if a second read was right.
+    offset_bytes: int
+    #: Offset on the drive that the data belong to; None unless they are of another place.
+    belongs_to_bytes: int | None = None
+    #: Number of wrong bytes in the transfer.
+    wrong_bytes: int = 0
+
+    def __str__(self) -> str:
+        """Return ``byte 31,457,280 has what was written to byte 10,485,760``."""
+        at = f"byte {self.offset_bytes:,}"
+        if self.belongs_to_bytes is not None:
+            return f"{at} has what was written to byte {self.belongs_to_bytes:,}"
+        if self.kind is WrongKind.ZEROES:
+            return f"{at} reads as zero"
+        if self.kind is WrongKind.EARLIER:
+            return f"{at} has data of an earlier fill"
+        if self.kind is WrongKind.UNSTABLE:
+            return f"the transfer at {at} was wrong, and right when it was read again"
+        return f"{self.wrong_bytes:,} byte{'s are' if self.wrong_bytes > 1 else ' is'} wrong from {at} on"
+
+
+def examine(data: bytes, written: Stamp) -> WrongBlock:
+    """Return what is wrong with a transfer that was read again; ``written`` is its stamp.
+
+    ``data`` is as long as the transfer, a multiple of 16 bytes.
+    """
+    right = filled(written, len(data))
+    wrong = [index for index, (read, wanted) in enumerate(zip(data, right, strict=True)) if read != wanted]
+    if not wrong:
+        return WrongBlock(WrongKind.UNSTABLE, written.offset_bytes)
+    first, count = wrong[0], len(wrong)
+    offset_bytes = written.offset_bytes + first
+    begin = first // CELL_BYTES * CELL_BYTES
+    cell = data[begin : begin + CELL_BYTES]
+    if not any(cell):
+        return WrongBlock(WrongKind.ZEROES, offset_bytes, wrong_bytes=count)
+    stamp = Stamp.of_cell(cell)
+    # A flipped bit makes another stamp of one cell; a block that was written has the same one again.
+    if stamp is None or data[begin + CELL_BYTES : begin + 2 * CELL_BYTES] != cell:
+        return WrongBlock(WrongKind.DAMAGED, offset_bytes, wrong_bytes=count)
+    if (stamp.history, stamp.generation) != (written.history, written.generation):
+        return WrongBlock(WrongKind.EARLIER, offset_bytes, wrong_bytes=count)
+    return WrongBlock(WrongKind.ELSEWHERE, offset_bytes, stamp.offset_bytes + first, count)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowZone:
+    """A part of a drive that was read at a fraction of the usual rate, twice."""
+
+    offset_bytes: int
+    size_bytes: int
+    #: At the second time, when the other drives were idle.
+    bytes_per_s: float
+    #: Median of all parts.
+    usual_bytes_per_s: float
+
+    def __str__(self) -> str:
+        """Return ``7.5 GB from byte 240,052,469,760 on are read at 51 MB/s, the median part at 512 MB/s``."""
+        slow, usual = (format_value(rate, Unit.BYTES_PER_SECOND) for rate in (self.bytes_per_s, self.usual_bytes_per_s))
+        size = format_capacity(self.size_bytes)
+        return f"{size} from byte {self.offset_bytes:,} on are read at {slow}, the median part at {usual}"
+
+
+def rates(intervals: Sequence[Interval], size_bytes: int) -> tuple[float, ...]:
+    """Return the bytes per second of ``PARTS`` equal parts of a drive, which was read from its begin to its end.
+
+    Empty if there are fewer than two reports for each part.
+    """
+    if len(intervals) < 2 * PARTS:
+        return ()
+    from numpy import interp
+
+    read_bytes = [0, *accumulate(interval.read_bytes for interval in intervals)]
+    seconds = [0.0, *accumulate(interval.seconds for interval in intervals)]
+    borders = [size_bytes * number / PARTS for number in range(PARTS + 1)]
+    passed_s = interp(borders, read_bytes, seconds)
+    return tuple(size_bytes / PARTS / max(float(end - begin), 1e-9) for begin, end in pairwise(passed_s))
+
+
+def slow_parts(of_parts: Sequence[float]) -> list[int]:
+    """Return the numbers of the parts that are read at less than ``LEAST_SHARE`` of the median rate."""
+    usual = median(of_parts) if of_parts else 0.0
+    return [number for number, rate in enumerate(of_parts) if rate < LEAST_SHARE * usual]
+
+
+@dataclass(frozen=True, slots=True)
+class DriveReadBack:
+    """What one drive returned."""
+
+    serial: str
+    #: Bytes of the drive that were written, and read until the first wrong transfer.
+    size_bytes: int
+    read_bytes: int
+    wrong: WrongBlock | None = None
+    slow: tuple[SlowZone, ...] = ()
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What is wrong with the drive, a clause each."""
+        return (*((str(self.wrong),) if self.wrong else ()), *map(str, self.slow))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReadBack:
+    """All data of drives side by side, read and compared; true if no drive has a finding."""
+
+    geometry: Geometry
+    seconds: float
+    drives: tuple[DriveReadBack, ...]
+    #: Name of fio's stored output.
+    raw: str = ""
+
+    def __bool__(self) -> bool:
+        return not any(drive.findings for drive in self.drives)
+
+    def __repr__(self) -> str:
+        about = f"data of {self.geometry}"
+        right = [drive for drive in self.drives if not drive.findings]
+        returned = f"{_several(right)} returned all {_capacities(right)} as written" if right else ""
+        found = [drive for drive in self.drives if drive.findings]
+        if not found:
+            return f"{about}: {returned}"
+        clauses = [f"drive {drive.serial}: {'; '.join(drive.findings)}" for drive in found[:MOST_DESCRIBED]]
+        if len(found) > MOST_DESCRIBED:
+            clauses.append(f"and {len(found) - MOST_DESCRIBED} more")
+        others = f" ({returned})" if returned else ""
+        return f"{about}: {_several(found)} with findings: {'; '.join(clauses)}{others}"
+
+
+def _several(drives: Sequence[DriveReadBack]) -> str:
+    return "1 drive" if len(drives) == 1 else f"{len(drives)} drives"
+
+
+def _capacities(drives: Sequence[DriveReadBack]) -> str:
+    sizes = sorted({drive.size_bytes for drive in drives})
+    smallest, largest = format_capacity(sizes[0]), format_capacity(sizes[-1])
+    return smallest if smallest == largest else f"{smallest} to {largest}"

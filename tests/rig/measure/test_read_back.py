@@ -1,0 +1,83 @@
+"""What the fio of this machine writes, compares and says, on files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.fakes import real_fio
+
+from pytest_ssdqual.qual.integrity.read_back import WrongKind, examine
+from pytest_ssdqual.rig.fio import acceptance, jobs
+from pytest_ssdqual.rig.fio.jobs import JobTarget
+from pytest_ssdqual.rig.fio.process import FinishedProcess
+from pytest_ssdqual.rig.measure import read_back
+from pytest_ssdqual.rig.measure.read_back import first_wrong
+
+pytestmark = pytest.mark.slow
+
+MIB = 1 << 20
+WRITTEN = read_back.new_stamp()
+#: No multiple of the transfers, behind the MiB of the label.
+SIZE = 9 * MIB + 4096 * 3
+
+
+@pytest.fixture
+def drives(tmp_path: Path) -> list[JobTarget]:
+    """Two files that were filled."""
+    whole = [real_fio.image(tmp_path, SIZE + MIB, name) for name in ("a", "b")]
+    targets = [replace(each, begin_bytes=MIB, size_bytes=SIZE, is_part=True) for each in whole]
+    job = jobs.fill(targets, 1, "1m", pattern=read_back.pattern(WRITTEN))
+    accept(real_fio.run(job, tmp_path), job)
+    return targets
+
+
+def accept(done: FinishedProcess, job: jobs.Job) -> None:
+    acceptance.accept_totals(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
+
+
+def damage(target: JobTarget, at: int, data: bytes) -> None:
+    with Path(target.path).open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def compared(drives: list[JobTarget], folder: Path) -> dict[str, tuple[int, int]]:
+    job = jobs.compare(drives, "1m", read_back.pattern(WRITTEN))
+    done = real_fio.run(job, folder)
+    wrong = first_wrong(acceptance.messages(done.pieces(), done.completed.errors))
+    if not wrong:
+        accept(done, job)
+    return wrong
+
+
+def test_what_was_written_is_read(drives: list[JobTarget], tmp_path: Path) -> None:
+    assert compared(drives, tmp_path) == {}
+    assert compared(drives[:1], tmp_path) == {}
+    # The label's MiB is nobody's.
+    assert not any(Path(drives[0].path).read_bytes()[:MIB])
+
+
+@pytest.mark.parametrize(("at", "transfer"), [(MIB, MIB), (5 * MIB + 70_000, 5 * MIB), (SIZE + MIB - 1, 10 * MIB)])
+def test_one_byte_is_found_on_its_drive_alone(drives: list[JobTarget], tmp_path: Path, at: int, transfer: int) -> None:
+    damage(drives[1], at, b"x")
+    size = min(MIB, SIZE + MIB - transfer)
+    assert compared(drives, tmp_path) == {drives[1].path: (transfer, size)}
+
+
+def test_the_first_wrong_transfer_of_each_drive_is_named(drives: list[JobTarget], tmp_path: Path) -> None:
+    """Behind a smaller capacity a drive begins again at its first byte: what it returns there was written last."""
+    for drive in drives:
+        content = Path(drive.path).read_bytes()
+        damage(drive, 3 * MIB, content[7 * MIB : 9 * MIB])
+    wrong = compared(drives, tmp_path)
+    assert {path: place[0] for path, place in wrong.items()} == {drive.path: 3 * MIB for drive in drives}
+    block = examine(Path(drives[0].path).read_bytes()[3 * MIB : 4 * MIB], WRITTEN.at(3 * MIB))
+    assert (block.kind, (block.belongs_to_bytes or 0) // MIB) == (WrongKind.ELSEWHERE, 7)
+
+
+def test_an_earlier_fill_does_not_pass_for_this_one(drives: list[JobTarget], tmp_path: Path) -> None:
+    job = jobs.fill(drives[1:], 1, "1m", pattern=read_back.pattern(replace(WRITTEN, generation=WRITTEN.generation ^ 1)))
+    accept(real_fio.run(job, tmp_path), job)
+    assert set(compared(drives, tmp_path)) == {drives[1].path}
