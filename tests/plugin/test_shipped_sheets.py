@@ -85,11 +85,12 @@ def test_the_one_drive_that_misses_its_sheet_is_the_cause(bought: Inner, monkeyp
     assert verdict["cause"]["drives"] == [DRIVES[1]]
 
 
+@pytest.mark.parametrize("tests", [f"published and randread or {READS}", f"published and randwrite or {WRITES}"])
 def test_a_path_that_limits_drives_at_their_maxima_fails_neither_them_nor_their_array(
-    bought: Inner, monkeypatch: pytest.MonkeyPatch
+    bought: Inner, monkeypatch: pytest.MonkeyPatch, tests: str
 ) -> None:
     monkeypatch.setenv("SIMULATED_PATH", ",".join(f"{drive}=0.6" for drive in DRIVES))
-    run(bought, PM9A3, f"(published and randread) or ({READS})")
+    run(bought, PM9A3, tests)
     outcomes = {str(record["workloads"]): record["outcome"] for record in bought.records("verdict")}
     assert set(outcomes.values()) == {"bounded", "pass"}
     bounded = next(record for record in bought.records("verdict") if record["outcome"] == "bounded")
