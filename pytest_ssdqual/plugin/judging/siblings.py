@@ -34,6 +34,8 @@ from pytest_ssdqual.rig.machine.machine import RigError
 
 #: Claims that a path which is too narrow breaks by itself.
 OF_RATE = (Claim.STEADY_IOPS, Claim.READ_IOPS, Claim.WRITE_IOPS, Claim.THROUGHPUT)
+#: A path that carries so large a share of what it carries of reads is what limits writes.
+CARRIED = 0.9
 
 
 @dataclass(slots=True)
@@ -98,6 +100,10 @@ class Siblings:
         """
         campaign = self.campaign()
         wanted = judged.subject.workload
+        if isinstance(judged, Measured) and wanted.writes:
+            share = self._by_reads(serial, judged)
+            if share is not None:
+                return share
         alone = campaign.alone(wanted) or campaign.alone()
         try:
             if alone and (alone.workload == wanted or wanted.outstanding(1) < 2 * alone.workload.outstanding(1)):
@@ -109,6 +115,26 @@ class Siblings:
         one = campaign.drive_alone(judged.geometry, judged.workload, serial)
         beside = next((each.iops for each in judged.members() if each.drive == serial), None)
         return beside / one.iops if one and one.iops and beside is not None else None
+
+    def _by_reads(self, serial: str, writes: Measured) -> float | None:
+        """Return the IOPS of a drive together over those alone of the reads by which a path shows its limit.
+
+        No drive writes alone, as the others would collect garbage meanwhile. But a path that limits writes carries no
+        more reads: None if all drives together read more than they write.
+        """
+        for alone in self.campaign().all_alone():
+            try:
+                together = self.campaign().member(alone.workload)
+            except RigError:
+                continue
+            if _bytes_per_s(writes) >= CARRIED * _bytes_per_s(together):
+                return alone.shares(together).get(serial)
+        return None
+
+
+def _bytes_per_s(measured: Measured) -> float:
+    """Return what all drives side by side transferred."""
+    return sum(member.iops for member in measured.members()) * measured.workload.block_bytes
 
 
 def _run(judged: Judgeable) -> Run | None:

@@ -152,7 +152,7 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, qu
     together += [CampaignStep(StepKind.MEMBER, bare, each) for each in anchors if each not in workloads]
     both = (*(each for each in [*members, *together] if each.what not in known),)
     # All drives at their maxima may be more than the host or a path can carry; each drive alone shows that.
-    loads = dict.fromkeys([reference, *anchors])
+    loads = dict.fromkeys([reference, *(each for each in anchors if not each.writes)])
     return (*both, *(CampaignStep(StepKind.ALONE, bare, each) for each in loads))
 
 

@@ -9,6 +9,7 @@ cause.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar, cast
@@ -164,14 +165,14 @@ class Campaign:
 
     def alone(self, workload: Workload | None = None) -> DrivesAlone | None:
         """Return a workload on each drive alone, by default the shallowest that was; None if it was not measured."""
-        steps = [each for each in self.plan.of_members if each.kind is StepKind.ALONE]
-        step = next((each for each in steps if workload in (None, each.what)), None)
-        if step is None or not self._is_known(step):
-            return None
-        try:
-            return cast(DrivesAlone, self._result(step))
-        except RigError:
-            return None
+        return next((alone for alone in self.all_alone() if workload in (None, alone.workload)), None)
+
+    def all_alone(self) -> Iterator[DrivesAlone]:
+        """Yield what was measured on each drive alone."""
+        for step in self.plan.of_members:
+            if step.kind is StepKind.ALONE and self._is_known(step):
+                with suppress(RigError):
+                    yield cast(DrivesAlone, self._result(step))
 
     def drive_alone(self, geometry: Geometry, workload: Workload, serial: str) -> Measured | None:
         """Return reads of one of the drives side by side that stand, measured alone now, once.

@@ -22,10 +22,10 @@ ONE = Geometry(RaidLevel.DRIVE, 1)
 def measure(setup: Setup, array: Array, workload: Workload) -> DrivesAlone:
     """Run the workload on one member of ``array`` after another; ``array`` is drives side by side.
 
-    Raises as ``fixed_time.run``. Writes leave the drives in the state that the same writes have brought them into.
+    Raises as ``fixed_time.run``. The workload has to read only: the drives stay as they are.
     """
-    if not array.geometry.is_side_by_side:
-        raise ValueError(f"{array.geometry} is no set of drives side by side")
+    if workload.writes or not array.geometry.is_side_by_side:
+        raise ValueError(f"{workload} on {array.geometry} does not leave the drives as they are")
     protocol, found = setup.protocol, []
     window = ProcessWindow(protocol.measure.ramp_s, protocol.measure.window_s, protocol.steady.window)
     for drive in array.members:

@@ -63,6 +63,8 @@ class Fio:
     number: int = 0
     #: IOPS that no array exceeds, whatever its drives can do.
     md_iops: float = math.inf
+    #: Bytes per second that drives side by side transfer together at most.
+    path_bytes_per_s: float = math.inf
     #: Serials of drives that never settle: each process leaves them twice as fast as it found them.
     restless: Sequence[str] = ()
     #: Factor of all speeds.
@@ -92,6 +94,9 @@ class Fio:
         geometry = array.geometry
         alone = [Geometry(geometry.level, 1)] * len(speeds) if geometry.is_side_by_side else [geometry]
         rates = [law(each, workload) * speed for each, speed in zip(alone, speeds, strict=False)]
+        carried = self.path_bytes_per_s / (sum(rates) * workload.block_bytes)
+        if geometry.is_side_by_side and carried < 1:
+            rates = [rate * carried for rate in rates]
         end_s = sum(seconds for _, seconds, _ in curve)
         growth = [1 / end_s if drive.serial in self.restless else 0.0 for drive in array.members]
         if not geometry.is_side_by_side:  # the slowest member sets the pace of all

@@ -135,6 +135,8 @@ class Scene:
     #: What goes wrong around each run, see ``simulated_surroundings``.
     #: IOPS that no array exceeds.
     md_iops: float
+    #: Bytes per second that drives side by side transfer together at most.
+    path_bytes_per_s: float
     trouble: tuple[str, ...]
     #: How often those who ask are told that somebody holds the first two drives.
     held: int
@@ -186,6 +188,7 @@ class Scene:
             queue=int(given("SIMULATED_QUEUE", "0")),
             worn=bool(given("SIMULATED_WORN")),
             md_iops=float(given("SIMULATED_MD", "inf")),
+            path_bytes_per_s=float(given("SIMULATED_PATH_BYTES", "inf")),
             trouble=tuple(given("SIMULATED_TROUBLE", "").split()),
             held=int(given("SIMULATED_HELD", "0")),
             takes_s=float(given("SIMULATED_TAKES", "0")),
@@ -556,7 +559,16 @@ def simulated_run(setup: Setup, array: Array, workload: Workload, kind: str, win
     scene = machine.scene
     is_by_volume = setup.protocol.precondition.drift_percent > 0 and kind in fixed_time.PREPARATIONS
     pace = simulated_fio.pace(array, workload) if is_by_volume else 1.0
-    fio = simulated_fio.Fio(scene.speeds(array), scene.noise, machine.runs, scene.md_iops, restless(scene), pace, ran)
+    fio = simulated_fio.Fio(
+        scene.speeds(array),
+        scene.noise,
+        machine.runs,
+        scene.md_iops,
+        scene.path_bytes_per_s,
+        restless(scene),
+        pace,
+        ran,
+    )
 
     def under_way() -> UnderWay:
         machine.begin_run()
