@@ -216,5 +216,5 @@ def test_a_superblock_of_ours_is_no_surprise(plant: Plant, data: st.DataObject) 
     known = recheck(machine, drive)
     disk.signature = "linux_raid_member 3aaa0122-2982-7cfa-5331-ad66ca767371"
     recheck(machine, drive, known=known, known_uuids={"3aaa0122:29827cfa:5331ad66:ca767371"})
-    with pytest.raises(DriveRefused, match=r"carries a signature \(linux_raid_member\), which came after"):
+    with pytest.raises(DriveRefused, match=r"\(linux_raid_member\), which came"):
         recheck(machine, drive, known=known, known_uuids={"3aaa0122:29827cfa:5331ad66:00000000"})

@@ -94,7 +94,7 @@ def test_speeds_are_restored_after_an_error_which_a_lost_machine_does_not_hide(l
 
 def test_a_limit_is_read() -> None:
     assert resync.limit_bytes_per_s("200000 (system)") == 204_800_000
-    with pytest.raises(RigError, match=r"^the kernel reports 'fast' as a resync speed$"):
+    with pytest.raises(RigError, match="reports 'fast'"):
         resync.limit_bytes_per_s("fast")
 
 
@@ -116,5 +116,5 @@ def test_a_check_counts_what_disagrees() -> None:
 def test_a_check_that_was_none_counts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sysfs: Any = Sysfs({"sync_action": "idle", "last_sync_action": "recover", "mismatch_cnt": "0"})
     sysfs.write = lambda name, value: None
-    with pytest.raises(RigError, match=r"^md was to check md100, but its last action is recover$"):
+    with pytest.raises(RigError, match="action is recover"):
         resync.check(sysfs, "md100", 1 << 20)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+from support.builders.drives import named
+from support.builders.measuring import setup_of
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -23,13 +25,7 @@ from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.purge import purge, zero
 
 RAID1 = Geometry.parse("raid1x2")
-DRIVES = tuple(
-    Drive(
-        kname=f"sd{letter}", path=f"/dev/sd{letter}", serial=letter, wwn=None, model=None, firmware=None,
-        size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False, transport="sata",
-    )
-    for letter in "bcd"
-)  # fmt: skip
+DRIVES = tuple(named(f"sd{letter}", letter) for letter in "bcd")
 
 
 THEIRS = "00000000:00000000:00000000:00000001"
@@ -87,7 +83,7 @@ class Hall:
             return completed(argv, "\n".join(path[5:] for path in self.arrays))
 
         machine.on("sh", "-c", mdadm.USED_NUMBERS, answer=used).on("ls", answer=used)
-        return Setup(machine, self, None, self, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+        return setup_of(self, None, machine=machine, held=self)
 
 
 @pytest.fixture
@@ -184,6 +180,6 @@ def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_
     )
     protocol = SimpleNamespace(purge="discard", array=ArraySettings())
     book = SimpleNamespace(note=lambda kind, **facts: order.append(kind) if kind == "array_created" else None)
-    setup = Setup(ScriptedMachine(), held, protocol, book, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+    setup = setup_of(book, protocol, machine=ScriptedMachine(), held=held)
     array_lifecycle.build(setup, Geometry.parse(name), FRESH)
     assert order == did

@@ -63,20 +63,14 @@ def test_everything_is_found() -> None:
     assert [each.text for each in seen.kernel_log.log.lines] == ["md: data-check of RAID array md100"]
 
 
-def test_drives_side_by_side_have_no_array() -> None:
-    seen = parse(TEXT, "", ["nvme0n1"])
-    assert (seen.array, seen.chunk_bytes, seen.bitmap) == (Counted(), None, None)
-
-
-def test_an_array_without_a_bitmap_or_without_such_a_file_writes_none() -> None:
-    assert parse(TEXT.replace("location:+8", "location:none"), "md100", []).bitmap is False
-    assert parse(TEXT.replace("/bitmap/location:+8", "/else:1"), "md100", []).bitmap is False
-
-
-def test_a_log_that_cannot_be_read_is_not_an_empty_one() -> None:
-    without = TEXT.replace("==kernel k812 3 0\n6 1421.565657 md: data-check of RAID array md100\n", "")
-    assert parse(without, "md100", []).kernel_log is None
-    heard = parse(TEXT.replace("6 1421.565657 md: data-check of RAID array md100\n", ""), "md100", []).kernel_log
+def test_what_an_array_or_a_log_lacks_is_not_made_up() -> None:
+    alone = parse(TEXT, "", ["nvme0n1"])
+    assert (alone.array, alone.chunk_bytes, alone.bitmap) == (Counted(), None, None)
+    for bitmap in ("/bitmap/location:none", "/else:1"):
+        assert parse(TEXT.replace("/bitmap/location:+8", bitmap), "md100", []).bitmap is False
+    line = "6 1421.565657 md: data-check of RAID array md100\n"
+    assert parse(TEXT.replace(f"==kernel k812 3 0\n{line}", ""), "md100", []).kernel_log is None
+    heard = parse(TEXT.replace(line, ""), "md100", []).kernel_log
     assert heard
     assert heard.log.lines == ()
 
