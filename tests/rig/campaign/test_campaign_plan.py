@@ -411,7 +411,7 @@ def test_members_that_cannot_be_failed_cost_no_second_array() -> None:
     assert len(found.builds) == 1
 
 
-def test_array_and_steady_state_measure_only_what_the_array_loses() -> None:
+def test_array_and_steady_measure_only_what_would_be_lost() -> None:
     planned = order.in_order(CampaignStep(StepKind.MEASURED, HEALTHY, each) for each in (READ, STREAM))
     with arrays() as found:
         here = campaign(planned)

@@ -121,7 +121,7 @@ def test_only_what_is_undecided_is_visited_again(rig: Rig) -> None:
     assert cells_of(rig.endings[STEPS[0]]) == (2, 1)
 
 
-def test_what_is_undecided_at_the_last_look_ends_with_what_is_known(rig: Rig) -> None:
+def test_undecided_point_ends_with_what_is_known(rig: Rig) -> None:
     rig.enough = dict.fromkeys([(NARROW, MIX), (WIDE, READ)], 99)
     rig.run()
     ending = rig.endings[STEPS[0]]

@@ -148,7 +148,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_measurement(tmp_path: Path) -> 
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_failure_is_told_again_and_holds_nothing_that_it_came_through(error: RigError) -> None:
+def test_failure_is_raised_again_and_holds_no_frames(error: RigError) -> None:
     cache = ResultCache()
 
     with pytest.raises(RigError):

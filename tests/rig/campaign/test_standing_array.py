@@ -102,7 +102,7 @@ def measured(geometry: Geometry, workload: Workload = WRITE) -> CampaignStep:
 REFRESH = Refresh(BARE, WRITE)
 
 
-def test_an_array_that_could_not_be_stopped_is_stopped_at_the_end(
+def test_array_that_could_not_be_stopped_is_stopped_at_the_end(
     standing: StandingArray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error of the preparation is raised, with what became of its undo; ``close`` tries again."""
@@ -127,21 +127,21 @@ def test_an_array_that_could_not_be_stopped_is_stopped_at_the_end(
     assert stopped == ["/dev/md100"] * 2
 
 
-def test_drives_are_refreshed_before_an_array_is_assembled_of_them(standing: StandingArray, rig: Rig) -> None:
+def test_drives_are_refreshed_before_they_are_assembled(standing: StandingArray, rig: Rig) -> None:
     standing.prepare([REFRESH, Assemble(PAIR)])
     assert rig.did == ["refresh S0 S1 S2 from 1000", "stop drivex3", "assemble raid0x2"]
     assert standing.steady == SETTLED
     assert standing.use_for(measured(PAIR)) == ARRAY
 
 
-def test_a_drive_that_has_settled_anew_is_compared_with_its_new_rate(standing: StandingArray, rig: Rig) -> None:
+def test_drive_that_settled_anew_is_compared_with_its_new_rate(standing: StandingArray, rig: Rig) -> None:
     rig.rates = {"S0": 900.0, "S1": 1000.0, "S2": 1000.0}
     standing.prepare([REFRESH])
     standing.prepare([REFRESH])
     assert rig.did == ["refresh S0 S1 S2 from 1000", "refresh S0 S1 S2 from 900"]
 
 
-def test_drive_that_does_not_become_as_fast_is_left_out_of_the_pattern(standing: StandingArray, rig: Rig) -> None:
+def test_drive_that_stays_slow_is_left_out_of_the_pattern(standing: StandingArray, rig: Rig) -> None:
     rig.slow = {"S1": "900 IOPS, settled at 1000"}
     standing.prepare([REFRESH])
     assert rig.did == ["refresh S0 S1 S2 from 1000", "refresh S0 S2 from 1000"]
@@ -154,7 +154,7 @@ def test_drive_that_does_not_become_as_fast_is_left_out_of_the_pattern(standing:
     assert standing.use_for(measured(PAIR, STREAM)) == ARRAY
 
 
-def test_a_drive_that_did_not_settle_is_neither_refreshed_nor_used(standing: StandingArray, rig: Rig) -> None:
+def test_drive_that_did_not_settle_is_not_refreshed_or_used(standing: StandingArray, rig: Rig) -> None:
     standing.setup.failures.undecided[SUBJECT] = {"S2": "did not settle"}
     standing.prepare([REFRESH])
     assert rig.did == ["refresh S0 S1 from 1000"]

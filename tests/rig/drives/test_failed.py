@@ -59,7 +59,7 @@ class Bench:
 
 
 @given(st.sets(st.sampled_from(["S0", "S1", "S2", "S3"])), st.sets(st.sampled_from(["S0", "S1", "S2", "S3"])))
-def test_isolated_step_is_repeated_with_exactly_the_drives_that_allow_it(dead: set[str], odd: set[str]) -> None:
+def test_isolated_step_is_repeated_with_the_usable_drives(dead: set[str], odd: set[str]) -> None:
     bench = Bench(SIDE_BY_SIDE, sorted(dead), sorted(odd))
     good = [f"S{number}" for number in range(4) if f"S{number}" not in dead | odd]
     if good:
@@ -97,12 +97,12 @@ def test_isolated_step_raises_what_is_about_no_new_drive() -> None:
         bench.run(lambda: (_ for _ in ()).throw(InvalidMeasurement("all of them")))
 
 
-def test_usable_drives_keep_their_order_and_are_never_replaced_by_later_ones() -> None:
+def test_usable_drives_keep_their_order() -> None:
     failures = DriveFailures(failed={"S1": FailedDrive("S1", (), ())})
     assert [serial_of(each) for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S2", "S3"]
 
 
-def test_drive_that_was_not_prepared_is_used_no_more_side_by_side() -> None:
+def test_drive_that_was_not_prepared_is_left_out() -> None:
     failures, log = DriveFailures(failed={"S1": FailedDrive("S1", (), ())}), Logbook()
     failures.leave_out(SIDE_BY_SIDE, CONDITIONING, {"S2": "it is locked"}, log)
     assert [serial_of(each) for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S3"]

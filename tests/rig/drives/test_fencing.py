@@ -60,7 +60,7 @@ def test_a_name_that_was_made_printable_is_the_drive_s_own_again(raw: str) -> No
         ("/dev/sdbc: oh\n", "/dev/sdbc: oh"),
     ],
 )
-def test_a_command_that_was_not_run_is_a_refusal_with_the_drive_s_name(stderr: str, message: str) -> None:
+def test_command_that_was_not_run_is_a_refusal_of_the_drive(stderr: str, message: str) -> None:
     here = ScriptedMachine().on("mdadm", answer=completed(["mdadm"], status=REFUSED, stderr=stderr))
     for check in (True, False):
         with pytest.raises(DriveRefused) as refusal:

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +102,8 @@ REAL_COUNTERS = {"entries of the error log": 0, "available spare": 0, "unsafe sh
     ids=["NVMe", "a real drive", "ATA", "nothing is not zero"],
 )
 def test_health_is_parsed(text: str, health: tuple[Any, ...]) -> None:
-    expected = DriveHealth(*health[:-1], raw_json=text, counters=health[-1])
-    assert parse(text) == expected
+    *figures, counters = health
+    assert astuple(parse(text)) == (*figures, text, counters)
 
 
 def test_health_of_statistics_and_of_scsi() -> None:
@@ -167,7 +167,7 @@ def ata_counts(*, statistic: int | None = None, attribute: int | None = None) ->
         (replace(HEALTHY, media_counts={}), replace(HEALTHY, media_counts={"nvme": 0}), False, False),
     ],
 )
-def test_media_errors_are_compared_by_a_log_that_counts_both_times(
+def test_media_errors_are_compared_within_one_log(
     before: DriveHealth, after: DriveHealth, is_worse: bool, is_defect: bool
 ) -> None:
     assert bool(worsened(before, after)) is is_worse
@@ -325,7 +325,7 @@ def test_identify_gives_the_whole_firmware() -> None:
     assert len(here.asked) == 1
 
 
-def test_one_serial_number_behind_two_drives_is_a_problem_of_both() -> None:
+def test_one_serial_behind_two_drives_is_a_problem_of_both() -> None:
     """With one type for all drives of a controller smartctl reads the same disk each time."""
     here = ScriptedMachine().on("smartctl", answer='{"smartctl": {"exit_status": 0}, "serial_number": "S"}')
     drives = [replace(DRIVE, path=f"/dev/sd{letter}", smart_type="megaraid,4") for letter in "ab"]

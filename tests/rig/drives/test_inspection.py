@@ -256,9 +256,7 @@ def test_a_serial_that_udev_spells_otherwise_is_the_same(own: str, kernels: str,
 
 
 @pytest.mark.parametrize(("version", "failed"), [([7, 2], None), ([7, 3], 0), ([7, 5], 0), ([8, 0], 0), (None, None)])
-def test_an_old_smartctl_does_not_report_the_self_tests_of_a_sas_drive(
-    version: list[int] | None, failed: int | None
-) -> None:
+def test_old_smartctl_reports_no_self_tests_of_sas(version: list[int] | None, failed: int | None) -> None:
     answer = inspected.smart_of_sas("S1", "ACME 900")
     answer["smartctl"] = {"version": version, "exit_status": 0}
     assert of("sas", smart=json.dumps(answer)).failed_self_tests == failed
@@ -285,7 +283,7 @@ def test_names_of_counts_of_defects(name: str, is_media: bool) -> None:
     assert bool(inspection.MEDIA.fullmatch(name) and not inspection.RATES.fullmatch(name)) is is_media
 
 
-def test_whatever_a_run_counts_as_a_defect_is_one_at_the_inspection() -> None:
+def test_defects_of_a_run_are_those_of_the_inspection() -> None:
     """By the names of smartmontools' drive database that the health knows, but those of the link and of power cuts."""
     names = {
         "reallocated blocks": ["Reallocated_Sector_Ct", "Reallocate_NAND_Blk_Cnt", "Retired_Block_Count"],
@@ -359,7 +357,7 @@ def test_a_drive_at_rest_does_nothing(found: InspectionRecord) -> None:
     assert judged("activity", found) is Answer.CONFORMS
 
 
-def test_the_cure_of_a_self_test_names_the_drive_as_smartctl_knows_it() -> None:
+def test_cure_of_a_self_test_names_the_drive_for_smartctl() -> None:
     smart = {**inspected.smart_of_sata("S1", "ACME"), "ata_smart_data": {"self_test": {"status": {"value": 0xF3}}}}
     found = record(replace(SATA, smart_type="megaraid,4"), {"smart": json.dumps(smart)})
     assert "30 % left" in found.activity

@@ -174,7 +174,7 @@ def test_a_loop_device_over_a_drive_holds_it() -> None:
     assert one(listed(disk(), loop), facts("loop loop3 /srv/image")).nodes["sda"].holders == ()
 
 
-def test_by_a_name_that_nobody_knows_a_drive_is_known_by_its_number() -> None:
+def test_drive_by_an_unknown_name_is_known_by_its_number() -> None:
     exported = one(listed(disk("sda", "8:10")), facts("export target /mnt/odd\nexported target 8 a"))
     assert exported.nodes["sda"].uses == (Use(UseKind.EXPORT, "SCSI target"),)
     loop = disk("loop3", "7:3") | {"type": "loop"}
@@ -189,7 +189,7 @@ def test_every_exporter_has_a_name() -> None:
     assert refusals.refusals(one(listed(disk(serial="S1")), facts(lines[-1])), [Match("", "", "sda")], all_risks("S1"))
 
 
-def test_a_device_that_became_another_between_the_two_answers_is_an_error() -> None:
+def test_device_that_became_another_meanwhile_is_an_error() -> None:
     with pytest.raises(ValueError, match="sda was replaced"):
         topology_of(listed(disk()), facts("dev sda 8:16"))
 
@@ -280,7 +280,7 @@ def test_a_controller_that_is_exported_exports_its_namespaces(passthru: str) -> 
     assert used == ["nvme3n1", "nvme3n2"]
 
 
-def test_reservations_ports_and_zones_are_reported_only_where_there_are_any() -> None:
+def test_only_existing_reservations_ports_and_zones_are_uses() -> None:
     drives = disk(), disk("sdb", "8:16"), disk("sdc", "8:32"), disk("sdd", "8:48")
     lines = (
         "reserved /dev/sda 0 0\nreserved /dev/sdb 5 2\nreserved /dev/sdc 0 1\nmultiport /dev/sdd\n"

@@ -207,7 +207,7 @@ def test_process_that_has_a_drive_open_does_not_hang(opened: Tree, shell: str, f
 
 
 @every_shell
-def test_slow_machine_does_not_wait_until_the_surveys_time_is_over(opened: Tree, shell: str) -> None:
+def test_slow_machine_ends_the_wait_before_the_deadline(opened: Tree, shell: str) -> None:
     """Each reading takes ten seconds here."""
     pause = (
         f"read -r up rest <{opened.root}/proc/uptime; echo $((${{up%%.*}} + 10)).0 0 >{opened.root}/proc/uptime; "
@@ -226,7 +226,7 @@ def test_hang_that_ends_or_of_another_drive_is_none(opened: Tree, shell: str) ->
 
 
 @every_shell
-def test_files_of_network_file_systems_and_other_devices_are_none(tree: Tree, shell: str) -> None:
+def test_files_of_networks_and_other_devices_do_not_count(tree: Tree, shell: str) -> None:
     tree.disk("sda")
     tree.generic("sda")
     tree.write("proc/1/mountinfo", "77 1 0:50 / /net rw - nfs4 server:/x rw\n78 1 0:51 / /f rw - fuse.sshfs x rw\n")
@@ -334,9 +334,7 @@ def test_processes_that_are_not_shown_blind_the_guard(tree: Tree, shell: str) ->
     ("module", "directory"),
     [("nvmet", "nvmet"), ("target_core_mod", "target"), ("usb_f_mass_storage", "usb_gadget")],
 )
-def test_exporter_that_is_loaded_and_has_no_configfs_blinds_the_guard(
-    tree: Tree, shell: str, module: str, directory: str
-) -> None:
+def test_exporter_without_configfs_blinds_the_guard(tree: Tree, shell: str, module: str, directory: str) -> None:
     """A container's fresh sysfs has an empty directory there, a machine that unmounted configfs, too."""
     (tree.root / "sys/kernel/config").mkdir(parents=True)
     assert blind(tree.survey(shell)) == []
@@ -421,7 +419,7 @@ def test_without_perl_and_python_nothing_is_probed(tree: Tree, shell: str, tmp_p
 
 @every_shell
 @pytest.mark.parametrize("is_gone", [False, True])
-def test_signatures_are_those_of_each_device_also_if_one_cannot_be_read(
+def test_signatures_are_found_if_one_device_cannot_be_read(
     tree: Tree, shell: str, tmp_path: Path, is_gone: bool
 ) -> None:
     """wipefs prints nothing of any if one of them cannot be read."""

@@ -84,7 +84,7 @@ def shell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_nvme_is_switched_for_the_whole_controller_and_asked_again(rig: Rig, shell: str) -> None:
+def test_nvme_is_switched_for_the_controller_and_read_again(rig: Rig, shell: str) -> None:
     assert rig.switched(shell, "nvme0n1", "off") == Switched(ON, OFF)
     log = (rig.root / "log").read_text()
     assert "nvme admin-passthru --opcode=9 --cdw10=6 --cdw11=0 /dev/nvme0n1\n" in log

@@ -170,9 +170,7 @@ REBOOTED = Written("another", 1, 0, 0, None)
         ),
     ],
 )
-def test_drives_are_unchanged_if_no_more_than_allowed_was_written(
-    now: Written | None, allowance_bytes: int, why: str
-) -> None:
+def test_drives_are_unchanged_within_the_allowance(now: Written | None, allowance_bytes: int, why: str) -> None:
     reasons = unchanged({"S1": NOW, "S2": NOW}, {"S2": NOW, **({"S1": now} if now else {})}, allowance_bytes)
     assert len(reasons) == bool(why)
     assert all("S1" in reason and why in reason for reason in reasons)

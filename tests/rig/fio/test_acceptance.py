@@ -142,9 +142,7 @@ def failed(errno: int, engine: str) -> bytes:
     ],
 )
 @pytest.mark.parametrize("status", [0, 1, 2])
-def test_an_errno_is_said_in_words_with_the_limit_that_explains_it(
-    errno: int, engine: str, limits: str, words: str, status: int
-) -> None:
+def test_errno_is_explained_by_the_limit(errno: int, engine: str, limits: str, words: str, status: int) -> None:
     with pytest.raises(InvalidMeasurement, match=re.escape(words)):
         accept(failed(errno, engine), status, f"{limits}\n", READ_3S)
 

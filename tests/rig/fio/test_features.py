@@ -11,7 +11,7 @@ def machine() -> ScriptedMachine:
     return ScriptedMachine().on("fio", "--version", answer="fio-3.33\n").on("fio")
 
 
-def test_fit_fio_is_started_once_for_all_options_and_runs_nothing() -> None:
+def test_fit_fio_is_started_once_and_runs_nothing() -> None:
     """fio 3.26 and 3.27 crash on ``--enghelp``, and work."""
     asked = machine().on("fio", "--enghelp=libaio", answer=completed(["fio"], status=139))
     assert probe(asked).version == "fio-3.33"
@@ -62,7 +62,7 @@ def test_unfit_fio_is_refused_with_its_reason(command: str, status: int, said: s
         probe(refusing)
 
 
-def test_the_option_that_fio_3_16_lacks_is_the_reason_for_refusing_it() -> None:
+def test_option_that_fio_3_16_lacks_is_named() -> None:
     """``unified_rw_reporting`` was a flag until 3.27; the jobs do not need it."""
 
     def parse(argv: tuple[str, ...]) -> Completed:

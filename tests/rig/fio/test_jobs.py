@@ -247,7 +247,7 @@ def test_the_output_comes_first() -> None:
     assert job.argv("/run/out.json")[:2] == ("fio", "--output=/run/out.json")
 
 
-def test_a_job_is_bound_to_the_devices_that_were_checked_and_has_them_alone() -> None:
+def test_job_is_bound_to_checked_devices_and_has_them_alone() -> None:
     checked = [Checked(f"/dev/sd{letter}", 480, f"S{letter}") for letter in "bcd"]
     targets = [replace(target, checked=each) for target, each in zip(DRIVES, checked, strict=True)]
     workload = Workload("randwrite", "4k", 8)

@@ -160,7 +160,7 @@ def test_sequential_jobs_never_meet_nor_leave_the_target(
     ],
     ids=str,
 )
-def test_every_transfer_is_a_block_at_the_offset_and_within_the_target(tmp_path: Path, workload: Workload) -> None:
+def test_every_transfer_is_a_block_within_the_target(tmp_path: Path, workload: Workload) -> None:
     target = real_fio.image(tmp_path, ODD_BYTES)
     done = real_fio.transfers(measurement(workload, [target], 1, 20, volume_bytes=8 * MIB), tmp_path)
     assert {each.way for each in done} == {"read", "write"} if workload.reads else {"write"}
@@ -182,7 +182,7 @@ def test_real_fio_reads_and_writes_its_share_over_and_over(tmp_path: Path) -> No
         assert jumps == {(4 * MIB, 0)}
 
 
-def test_random_percent_is_the_share_that_does_not_follow_the_one_before(tmp_path: Path) -> None:
+def test_random_percent_is_the_share_that_does_not_follow(tmp_path: Path) -> None:
     target = real_fio.image(tmp_path, ODD_BYTES)
     workload = Workload("randrw", "4k", 4, 50, random_percent=70)
     done = real_fio.transfers(measurement(workload, [target], 1, 20, volume_bytes=8 * MIB), tmp_path)
@@ -192,7 +192,7 @@ def test_random_percent_is_the_share_that_does_not_follow_the_one_before(tmp_pat
         assert followers / len(own) == pytest.approx(0.3, abs=0.06)
 
 
-def test_a_mix_has_the_same_shares_of_sizes_among_reads_and_writes(tmp_path: Path) -> None:
+def test_mix_has_the_same_sizes_among_reads_and_writes(tmp_path: Path) -> None:
     target = real_fio.image(tmp_path, ODD_BYTES)
     done = real_fio.transfers(measurement(FILESERVER, [target], 1, 20, volume_bytes=20 * MIB), tmp_path)
     for way in ("read", "write"):
@@ -279,7 +279,7 @@ def test_real_fio_keeps_within_the_region_and_the_jobs_own_range(tmp_path: Path,
         assert all(each < 0 for each in steps if each != step)
 
 
-def test_behind_gaps_that_are_no_whole_blocks_real_fio_stays_in_its_share(tmp_path: Path) -> None:
+def test_real_fio_stays_in_its_share_behind_odd_gaps(tmp_path: Path) -> None:
     """Three shares of 1 MiB: the last transfer of each would begin in it and end 60 KiB behind it."""
     target = real_fio.image(tmp_path, 3 * MIB + 512 * KIB)
     real_fio.run(measurement(Workload("write", "64k", 1, gap="4k"), [target], 3, 1), tmp_path)
@@ -302,7 +302,7 @@ def test_zipf_has_favourites(tmp_path: Path) -> None:
     assert skewed > 0.1 > 10 * even
 
 
-def test_what_is_written_can_be_compressed_and_repeats_itself_as_told(tmp_path: Path) -> None:
+def test_written_data_compress_and_repeat_as_asked(tmp_path: Path) -> None:
     def written(name: str, **more: int) -> bytes:
         target = real_fio.image(tmp_path, 4 * MIB, name)
         real_fio.run(measurement(Workload("write", "64k", 1, **more), [target], 1, 1), tmp_path)  # type: ignore[arg-type]

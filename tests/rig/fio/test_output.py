@@ -314,7 +314,7 @@ def test_a_document_that_is_being_written_is_none_yet(version: str, cut: int) ->
 
 
 @given(st.integers(1, 40), st.integers(1, 8))
-def test_of_many_documents_only_so_many_are_kept_and_nothing_is_lost(count: int, most: int) -> None:
+def test_of_many_documents_some_are_kept_and_nothing_lost(count: int, most: int) -> None:
     documents = [document(1000 * n, {64: 5 * n, 128: n * n}) for n in range(1, count + 1)]
     every, some = parse(written(documents)), fed(written(documents), [], most).whole()
     assert len(some.intervals) <= most + 1
@@ -365,13 +365,13 @@ def test_of_many_drives_only_so_many_documents_are_kept() -> None:
     assert MOST_DOCUMENTS / 2 <= len(reader.whole().intervals) <= MOST_DOCUMENTS + 1
 
 
-def test_a_clock_that_was_set_is_found_between_documents_that_are_not_kept() -> None:
+def test_clock_that_was_set_is_found_between_dropped_documents() -> None:
     documents = [document(1000 * n, {64: n}, waited_ms=-5_000 if 20 < n < 23 else 0) for n in range(1, 60)]
     with pytest.raises(InvalidMeasurement, match="clock was set"):
         fed(written(documents), [], 4).whole()
 
 
-def test_another_shape_is_told_when_it_is_asked_for_not_when_it_comes() -> None:
+def test_another_shape_is_an_error_when_it_is_asked_for() -> None:
     reader = fed(written([document(1000, {64: 5}), {"jobs": 1}]), [])
     for ask in (reader.so_far, reader.whole, lambda: reader.seconds):
         with pytest.raises(InvalidMeasurement, match="unknown shape"):
@@ -391,7 +391,7 @@ def test_output_without_a_document_is_no_measurement() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_full_file_system_is_suggested_where_a_document_breaks_off(version: str) -> None:
+def test_document_that_breaks_off_suggests_a_full_file_system(version: str) -> None:
     with pytest.raises(InvalidMeasurement, match=r"cut off after 4 whole documents.*is its file system full"):
         parse(captured(version, "output-full").output)
 

@@ -81,7 +81,7 @@ class Machine(CommandsOnly):
         return completed(["fio"], status=128)
 
 
-def test_a_process_is_waited_for_longer_than_it_should_take_and_its_output_fetched() -> None:
+def test_process_is_awaited_and_its_output_fetched() -> None:
     machine = Machine()
     finished = process.run(machine, JOB, 100)
     assert list(finished.pieces()) == [b"{}"]
@@ -131,7 +131,7 @@ def test_rest_that_cannot_be_fetched_leaves_what_was_read(before: bytes) -> None
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_what_does_not_end_in_time_leaves_nothing_and_its_error_is_told(lost: bool) -> None:
+def test_process_that_does_not_end_in_time_leaves_nothing(lost: bool) -> None:
     machine = Machine(late=True, lost=lost)
     with pytest.raises(DeadlineExceeded):
         process.run(machine, JOB, 1)
@@ -151,7 +151,7 @@ def test_an_error_meanwhile_ends_it(error: type[BaseException]) -> None:
     assert machine.asked[-2:] == ["cut", "rm"]
 
 
-def test_what_was_read_while_it_ran_is_not_read_again_and_not_lost() -> None:
+def test_output_read_while_fio_runs_is_not_read_again() -> None:
     machine = Machine(output=b"")
     with process.start(machine, JOB) as running:
         assert b"".join(running.read_new()) == b""
@@ -209,7 +209,7 @@ def test_nobody_waits_for_one_that_has_ended() -> None:
         assert not running.rest(1000)
 
 
-def test_the_real_scripts_read_what_is_new_and_give_its_memory_back(tmp_path: Path) -> None:
+def test_real_scripts_read_what_is_new_and_free_its_memory(tmp_path: Path) -> None:
     """On a file that somebody writes at a position of his own, as fio does."""
     path = tmp_path / "fio.json"
     content = bytes(range(256)) * 400

@@ -135,7 +135,7 @@ def test_only_what_is_demanded_otherwise_is_switched(rule: WriteCacheRule, found
     assert {each["now"] for each in rig.of("write_cache")} == {rule}
 
 
-def test_caches_stay_as_found_and_are_not_read_after_measurements() -> None:
+def test_caches_that_stay_as_found_are_read_once() -> None:
     rig = bench(S1="off", S2="mute")
     caches = rig.run("as found")
     caches.set()
@@ -222,7 +222,7 @@ def test_drive_that_was_found_as_demanded_is_restored_to_that() -> None:
 
 
 @pytest.mark.parametrize("changed", ["", "/dev/nvme1n1 turned read-only since the connection was lost"])
-def test_drive_that_cannot_be_restored_does_not_prevent_the_others(changed: str) -> None:
+def test_drive_that_cannot_be_restored_stops_no_other(changed: str) -> None:
     rig = bench()
     caches = off(rig)
     rig.held.changed = changed
@@ -355,7 +355,7 @@ def test_change_is_undone_on_the_drive_that_it_is_of(
     assert bool(left.did) is is_undone, "other drives need no lease"
 
 
-def test_change_that_its_own_run_undid_meanwhile_is_not_undone_again(left: Bench) -> None:
+def test_change_that_its_own_run_undid_is_not_undone_again(left: Bench) -> None:
     assert restore_left(left.machine, DRIVES, CHANGES, list, left.note) == ()
     assert left.did == ["take s0", "release"]
 

@@ -133,9 +133,7 @@ def test_every_step_checks_its_drives_and_the_lease(leases: Leases) -> None:
             check()
 
 
-def test_source_that_goes_blind_during_the_run_refuses_the_next_step(
-    leases: Leases, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_source_that_goes_blind_refuses_the_next_step(leases: Leases, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(disks())
     drives = drives_of(world)
     held = HeldDrives(machine_of(world), drives)
@@ -185,7 +183,7 @@ def test_after_a_lost_connection_what_the_kernel_knows_decides(
     held.require([replace(drives[0], firmware=None)])
 
 
-def test_after_a_lost_connection_a_read_only_drive_is_no_other_drive(leases: Leases) -> None:
+def test_after_a_lost_connection_a_read_only_drive_is_the_same(leases: Leases) -> None:
     world = World(disks())
     machine = machine_of(world)
     held = HeldDrives(machine, drives_of(world))

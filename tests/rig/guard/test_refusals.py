@@ -179,11 +179,11 @@ def test_each_reason_has_its_sentence(disk: Device, reason: str) -> None:
     assert reason in refused(disk)
 
 
-def test_virtual_and_usb_drives_that_call_themselves_rotational_are_not_hard_disks() -> None:
+def test_rotational_virtual_and_usb_drives_are_no_hard_disks() -> None:
     assert refused(ssd(rotational=True, transport=None), ssd("c", rotational=True, transport="usb")) == ""
 
 
-def test_a_partition_is_refused_with_its_disk_and_the_use_of_that() -> None:
+def test_partition_is_refused_with_its_disk_and_its_use() -> None:
     disk = ssd()
     first, _ = part(disk, 1), part(disk, 2, mountpoint="/home")
     world = World([disk])
@@ -215,7 +215,7 @@ def test_two_paths_of_one_drive_are_refused_and_share_their_uses() -> None:
     assert changed(topology, topology.drive("sdb")) == ("is the same drive as /dev/sdc, which is mounted at /srv",)
 
 
-def test_another_namespace_of_the_drive_counts_because_a_format_may_erase_it() -> None:
+def test_another_namespace_counts_as_a_format_may_erase_it() -> None:
     one = ssd("b", kname="nvme0n1", wwn="eui.01", serial="N")
     two = ssd("c", kname="nvme0n2", wwn="eui.02", serial="N", fstype="xfs")
     world = World([one, two])
@@ -250,7 +250,7 @@ def test_an_array_of_ours_is_a_leftover_and_still_a_reason() -> None:
     assert list(in_use(surveyed(World([one, two])), "md127")) == ["is mounted at /srv"]
 
 
-def test_the_superblock_of_ours_needs_no_consent_but_anything_beside_it_does() -> None:
+def test_only_the_superblock_of_ours_needs_no_consent() -> None:
     one = ssd(fstype="linux_raid_member", uuid=UUID)
     assert refused(one, ours=(UUID,)) == ""
     assert "carries a signature (linux_raid_member)" in refused(one, ours=("f" * 32,))
@@ -370,7 +370,7 @@ def scripted(world: World) -> ScriptedMachine:
     return ScriptedMachine().on("lsblk", answer=world.lsblk()).on("sh", answer=world.facts(*paths))
 
 
-def test_recheck_costs_three_commands_and_raises_with_every_reason() -> None:
+def test_recheck_is_three_commands_and_gives_every_reason() -> None:
     one, two = ssd("b"), ssd("c")
     world = World([one, two])
     topology = surveyed(world)
@@ -392,9 +392,7 @@ def test_recheck_costs_three_commands_and_raises_with_every_reason() -> None:
     [("/dev/sdb", DrivesGone), ("/dev/sdc", DriveRefused), ("", DriveRefused)],
     ids=["the drive that is gone", "another drive", "the machine"],
 )
-def test_what_a_drive_that_is_gone_does_not_answer_is_no_further_objection(
-    about: str, refusal: type[DriveRefused]
-) -> None:
+def test_blind_spot_of_a_drive_that_is_gone_is_no_objection(about: str, refusal: type[DriveRefused]) -> None:
     """A dead controller keeps its node, which answers each question with an error."""
     one, two = ssd("b"), ssd("c")
     world = World([one, two])

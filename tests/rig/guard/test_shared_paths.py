@@ -128,7 +128,7 @@ def hanging(boot: str, knames: Sequence[str], *switched: str) -> tuple[DrivePath
     return paths(machine, drives)
 
 
-def test_what_bays_of_one_machine_share_is_told_once_and_the_nearest_only() -> None:
+def test_bays_are_warned_once_of_the_nearest_shared_thing() -> None:
     switched = [f"nvme{number}n1" for number in (2, 3, 4, 5, 6)]
     whole = hanging("one", [f"nvme{number}n1" for number in range(1, 8)], *switched)
     bays = {"a": whole[:2], "b": whole[2:6], "c": whole[6:], "d": hanging("other", switched, *switched)}
@@ -162,7 +162,7 @@ THINGS = [Shared("PCIe switch", str(number), "m") for number in range(4)]
         st.sampled_from("abcd"), st.lists(st.lists(st.sampled_from(THINGS), max_size=3), min_size=1, max_size=3)
     )
 )
-def test_every_two_bays_that_share_something_are_told_of_and_no_others(bays: dict[str, list[list[Shared]]]) -> None:
+def test_exactly_the_bays_that_share_something_are_named(bays: dict[str, list[list[Shared]]]) -> None:
     hang = {
         bay: [DrivePath(drive(f"{bay}{n}"), tuple(on)) for n, on in enumerate(drives)] for bay, drives in bays.items()
     }

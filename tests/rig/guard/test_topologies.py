@@ -54,9 +54,7 @@ def test_what_carries_anything_in_use_is_never_passed(plant: Plant, data: st.Dat
 
 @examples
 @given(plants(), st.data())
-def test_every_drive_that_is_free_is_passed_with_consent_where_there_is_content(
-    plant: Plant, data: st.DataObject
-) -> None:
+def test_free_drives_are_passed_with_consent_to_content(plant: Plant, data: st.DataObject) -> None:
     topology = seen(plant, data.draw(hearings(plant)))
     for disk in plant.disks:
         if plant.in_use(disk) or not (disk.names and topology.nodes[disk.kname].type == "disk"):

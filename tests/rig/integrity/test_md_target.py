@@ -160,7 +160,7 @@ def test_a_new_drive_is_not_erased_a_former_member_is(rack: TargetRack) -> None:
     assert rack.did("sh", "-c", mdadm.ERASE)
 
 
-def test_a_member_that_md_will_not_have_back_is_given_as_a_new_one(rack: TargetRack) -> None:
+def test_member_that_md_refuses_is_added_as_a_new_one(rack: TargetRack) -> None:
     rack.machine.on("mdadm", "--re-add", answer=completed(["mdadm"], status=1, stderr="not possible"))
     rack.body.re_add(2)
     assert rack.did("mdadm", "--add", "/dev/md100", "/dev/sd2")
@@ -223,7 +223,7 @@ def test_without_a_switch_there_is_no_power_cut(rack: TargetRack) -> None:
         rack.body.cut([1, 2, 3], 0, 1, None)
 
 
-def test_of_large_members_only_a_part_is_used_and_of_small_ones_all(rack: TargetRack) -> None:
+def test_only_a_part_of_large_members_is_used(rack: TargetRack) -> None:
     assert rack.body._used_bytes(DRIVES) == 64 << 20
     assert rack.body._used_bytes([replace(DRIVES[0], size_bytes=80 << 20)]) is None
 
@@ -255,7 +255,7 @@ def test_closing_expects_the_members_that_were_failed(
     assert expected == [missing]
 
 
-def test_every_array_spares_its_beginning_and_every_drive_is_labelled(
+def test_arrays_spare_their_beginning_and_drives_are_labelled(
     rack: TargetRack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     labelled: list[Sequence[Drive]] = []

@@ -77,7 +77,7 @@ def rack(monkeypatch: pytest.MonkeyPatch) -> CutRack:
     return rack
 
 
-def test_an_array_is_assembled_of_the_members_named_and_no_others(rack: CutRack) -> None:
+def test_array_is_assembled_of_the_named_members_only(rack: CutRack) -> None:
     assert power_cut.assemble(rack.setup, ARRAY, DRIVES[:2], dirty=True) is False
     assert rack.assembled == [("mdadm", "--assemble", "/dev/md100", f"--uuid={UUID}", "--run", "/dev/sd0", "/dev/sd1")]
     assert rack.held.asked == ["require"]

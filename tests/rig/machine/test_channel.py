@@ -29,7 +29,7 @@ def pretend(status: int, seconds: float = 0.0) -> Callable[[Sequence[str]], list
     return lambda argv: ["sh", "-c", f"sleep {seconds}; exit {status}"]
 
 
-def test_root_the_language_and_the_deadline_are_in_front_of_every_command() -> None:
+def test_every_command_has_root_language_and_deadline_in_front() -> None:
     asked: list[list[str]] = []
     channel = made(lambda argv: asked.append(list(argv)) or ["true"], become=("sudo", "-n", "--"))  # type: ignore[func-returns-value]
     channel.run(["mdadm", "--stop", "/dev/md100"], deadline_s=120)
@@ -153,7 +153,7 @@ def patient(place: Path, *, renew: Callable[[float], None] | None = None, boots:
 CUT_ONCE = ["sh", "-c", '[ -e "$1" ] && exit 0; touch "$1"; exit 255', "sh"]
 
 
-def test_what_may_be_repeated_is_repeated_over_the_new_connection(tmp_path: Path) -> None:
+def test_repeatable_command_is_repeated_over_a_new_connection(tmp_path: Path) -> None:
     told: list[Completed] = []
     channel = patient(tmp_path, boots=iter(["one", "one"]), renew=None)
     channel.observer = told.append
@@ -162,9 +162,7 @@ def test_what_may_be_repeated_is_repeated_over_the_new_connection(tmp_path: Path
     assert channel.generation == 1
 
 
-def test_a_connection_that_is_lost_while_it_is_renewed_is_renewed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connection_lost_while_it_is_renewed_is_renewed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrap(argv: Sequence[str]) -> list[str]:
         if argv[-1] != channels.BOOT_ID:
             return list(argv)

@@ -177,7 +177,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Callable[[], Channel]]:
 
 
 class TestRemoteMachine:
-    def test_a_cut_connection_ends_what_was_tethered_and_loses_the_machine(
+    def test_cut_connection_ends_tethers_and_loses_the_machine(
         self, remote: Callable[[], Channel], background: str
     ) -> None:
         witness, machine = remote(), remote()
@@ -240,7 +240,7 @@ class TestPatientMachine:
         assert [each.argv for each in told if each.argv[0] == "reconnected"] == [("reconnected",)]
         idle.cut()
 
-    def test_who_is_not_asked_anything_notices_and_comes_back_by_itself(self, machine: Channel, sshd: Sshd) -> None:
+    def test_idle_channel_comes_back_by_itself(self, machine: Channel, sshd: Sshd) -> None:
         tether = machine.tether(["sh", "-c", "echo up; exec sleep 600"], first_signal="TERM", announces=True)
         assert tether.read_line(30) == "up\n"
         before = sshd.connections()

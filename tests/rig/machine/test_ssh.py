@@ -65,7 +65,7 @@ def test_nothing_else_is(destination: str) -> None:
 
 
 @given(st.text())
-def test_a_destination_can_never_be_an_option_or_a_word_of_a_shell(text: str) -> None:
+def test_destination_is_never_an_option_or_several_words(text: str) -> None:
     try:
         SshTarget(text)
     except ValueError:
@@ -83,7 +83,7 @@ def test_a_remote_shell_reads_the_words_that_were_written(argv: list[str]) -> No
     assert done.stdout.decode().split("\0")[:-1] == (argv or [""])
 
 
-def test_a_command_rides_on_the_master_and_never_connects_by_itself(log: Path) -> None:
+def test_command_uses_the_master_and_never_connects_itself(log: Path) -> None:
     channel = connect(SshTarget("root@dut7", ("-F", "/dev/null"), name="the rack"))
     try:
         assert channel.name == "the rack"

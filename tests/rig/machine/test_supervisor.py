@@ -171,9 +171,7 @@ def test_heartbeats_keep_it_alive(tethered: Tether, monkeypatch: pytest.MonkeyPa
     assert process.wait(60).text == "done\n"
 
 
-def test_a_fio_that_lost_a_worker_is_ended_with_the_next_heartbeat(
-    tethered: Tether, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fio_that_lost_a_worker_is_ended_at_a_heartbeat(tethered: Tether, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tethers, "HEARTBEAT_S", 1)
     said = "echo fio: pid=7, got signal=9 >&2; exec sleep 600"
     done = tethered(["sh", "-c", said]).wait(60)
@@ -239,7 +237,7 @@ def test_what_nobody_comes_back_to_is_ended_and_told_so(
         process.wait(60)
 
 
-def test_a_machine_that_does_not_come_back_is_told_to_whoever_waits(tethered: Tether, road: Road) -> None:
+def test_machine_that_does_not_come_back_is_lost_to_its_waiters(tethered: Tether, road: Road) -> None:
     process = tethered(["sh", "-c", "echo up; exec sleep 600"], survives=True, silence_s=1)
     process.read_line(30)
     road.closed_for = MachineLost("dut7 is lost: no route")
@@ -252,7 +250,7 @@ def test_a_machine_that_does_not_come_back_is_told_to_whoever_waits(tethered: Te
     assert not process.alive()
 
 
-def test_a_cut_while_the_connection_is_lost_is_done_when_it_is_back(
+def test_cut_while_the_connection_is_lost_is_done_later(
     tethered: Tether, road: Road, gone: Callable[[int], bool]
 ) -> None:
     process = tethered(["sh", "-c", "echo $$; exec sleep 600"], survives=True)
@@ -327,7 +325,7 @@ exec "$rm" -d "$directory"
 """
 
 
-def test_words_that_come_while_it_is_cleared_away_leave_nothing_behind(tmp_path: Path) -> None:
+def test_words_during_the_clearing_leave_nothing_behind(tmp_path: Path) -> None:
     """The end of a connection comes right after the word that everything was heard."""
     (tmp_path / "bin").mkdir()
     rm = tmp_path / "bin" / "rm"
@@ -392,7 +390,7 @@ def test_end_is_reported_once_and_then_remembered(tethered: Tether, road: Road) 
     assert [(done.argv, done.status) for done in road.told] == [(("sh", "-c", "exit 4"), 4)]
 
 
-def test_a_line_that_does_not_come_is_a_deadline_and_the_end_is_the_end(tethered: Tether) -> None:
+def test_line_that_does_not_come_is_a_deadline(tethered: Tether) -> None:
     process = tethered(["sleep", "600"])
     with pytest.raises(DeadlineExceeded, match="sleep printed nothing"):
         process.read_line(0.2)

@@ -33,7 +33,7 @@ def test_modules_of_all_levels_are_loaded_once() -> None:
     assert machine.asked[0][4:] == ("raid0", "raid1", "raid10", "raid456")
 
 
-def test_machine_without_md_is_an_error_of_the_rig_with_modprobes_words() -> None:
+def test_machine_without_md_is_an_error_of_the_rig() -> None:
     said = "md_mod: modprobe: FATAL: Module md_mod not found\n"
     with pytest.raises(RigError, match="scripted") as caught:
         driver.require(ScriptedMachine().on("sh", answer=said), [RaidLevel.RAID5])

@@ -62,7 +62,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> DegradedBench:
     return bench
 
 
-def test_pattern_comes_first_and_members_are_recorded_before_they_fail(bench: DegradedBench) -> None:
+def test_pattern_comes_before_recorded_failures(bench: DegradedBench) -> None:
     once = bench.fail(WHOLE, 1)
     assert bench.events == [
         "healthy raid6x5",

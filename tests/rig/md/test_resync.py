@@ -52,7 +52,7 @@ class Sysfs(CommandsOnly):
             self.files |= {"sync_action": "idle", "last_sync_action": "check", "mismatch_cnt": "128"}
 
 
-def test_speeds_are_those_of_the_protocol_and_then_the_kernels_again() -> None:
+def test_speeds_of_the_protocol_are_undone_at_the_end() -> None:
     sysfs = Sysfs()
     with resync.speeds(sysfs, "md100", RebuildRule(min_bytes_per_s=2_048_000, max_bytes_per_s=10_240_000)) as said:
         assert said == {"sync_speed_min": "2000 (local)", "sync_speed_max": "10000 (local)"}
@@ -79,7 +79,7 @@ def test_what_somebody_had_set_is_set_again() -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_speeds_are_restored_after_an_error_which_a_lost_machine_does_not_hide(lost: bool) -> None:
+def test_speeds_are_restored_after_an_error(lost: bool) -> None:
     sysfs = Sysfs()
 
     def work() -> None:

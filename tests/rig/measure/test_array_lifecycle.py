@@ -102,15 +102,13 @@ def built(hall: Hall) -> Callable[[], Array]:
     )
 
 
-def test_an_array_is_written_down_with_all_its_drives_before_it_is_there(
-    hall: Hall, built: Callable[[], Array]
-) -> None:
+def test_array_is_recorded_with_its_drives_before_it_exists(hall: Hall, built: Callable[[], Array]) -> None:
     array = built()
     assert hall.planned == [(array.uuid, "/dev/md100", [drive.identity for drive in DRIVES])]
     assert hall.did == ["expect", "array_planned"]
 
 
-def test_a_name_that_another_bay_takes_at_the_same_moment_is_left_to_it(hall: Hall, built: Callable[[], Array]) -> None:
+def test_name_that_another_bay_takes_is_left_to_it(hall: Hall, built: Callable[[], Array]) -> None:
     hall.others = ["/dev/md100", "/dev/md101"]
     array = built()
     assert array.path == "/dev/md102"
@@ -129,9 +127,7 @@ def test_names_are_not_tried_for_ever(hall: Hall, built: Callable[[], Array]) ->
     assert not [each for each in hall.did if each.startswith("stop")]
 
 
-def test_what_fails_for_another_reason_is_not_tried_again_and_taken_down(
-    hall: Hall, built: Callable[[], Array]
-) -> None:
+def test_what_fails_for_another_reason_is_taken_down(hall: Hall, built: Callable[[], Array]) -> None:
     hall.refuses = True
     with pytest.raises(CommandFailed):
         built()
@@ -155,7 +151,7 @@ def test_an_array_that_cannot_be_stopped_is_recorded(hall: Hall, monkeypatch: py
         ("raid1x2", ["require", "purge", "require_purged", "zero", "label", "create", "array_created"]),
     ],
 )
-def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_built(
+def test_drives_are_labelled_between_purge_and_build(
     monkeypatch: pytest.MonkeyPatch, name: str, did: list[str]
 ) -> None:
     """Zeroing would erase a label, and md's superblocks come behind it."""

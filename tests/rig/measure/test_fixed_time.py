@@ -56,7 +56,7 @@ def setup(noted: Logbook, attempts: int) -> Setup:
     return setup_of(noted, protocol, machine=ScriptedMachine())
 
 
-def test_a_window_or_a_step_of_conditioning_that_would_end_after_the_budget_is_not_begun(
+def test_window_that_would_end_after_the_budget_is_not_begun(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fixed_time, "require", lambda setup, array, *, writes: None)

@@ -47,7 +47,7 @@ ZIPF = replace(WRITE, zipf=120)
     ],
     ids=str,
 )
-def test_conditioning_writes_have_at_least_a_page_and_the_pattern(workload: Workload, writes: str) -> None:
+def test_conditioning_writes_whole_pages_in_the_pattern(workload: Workload, writes: str) -> None:
     assert str(conditioning(workload)) == writes
     assert conditioning(workload).pattern == workload.pattern
 
@@ -166,7 +166,7 @@ def test_the_slowest_drive_has_the_volume_too() -> None:
 
 
 @pytest.mark.parametrize("capacity_s", [120.0, 600.0, 4800.0])
-def test_a_drive_is_written_until_its_cliff_is_half_a_capacity_behind_and_little_more(capacity_s: float) -> None:
+def test_drive_is_written_half_a_capacity_past_its_cliff(capacity_s: float) -> None:
     drives = Drives([cliff], capacity_s=capacity_s)
     found = drives.condition()
     assert found
@@ -175,7 +175,7 @@ def test_a_drive_is_written_until_its_cliff_is_half_a_capacity_behind_and_little
     assert found.rates["S0"] == pytest.approx(SIZE_BYTES / capacity_s / 4096, rel=0.02)
 
 
-def test_a_process_is_a_tenth_of_a_capacity_or_the_protocols_step() -> None:
+def test_process_writes_a_tenth_of_a_capacity_or_the_step() -> None:
     drives = Drives([steady])
     drives.condition()
     first, *later = drives.windows
@@ -187,7 +187,7 @@ def test_a_process_is_a_tenth_of_a_capacity_or_the_protocols_step() -> None:
     assert {each.window_s for each in short.windows[:-1]} == {100}
 
 
-def test_what_does_not_settle_is_given_up_after_the_protocols_capacities() -> None:
+def test_what_does_not_settle_is_given_up_at_the_limit() -> None:
     drives = Drives([steady, falling, steady])
     found = drives.condition()
     assert found
@@ -200,13 +200,13 @@ def test_what_does_not_settle_is_given_up_after_the_protocols_capacities() -> No
     assert [each["settled"] for each in drives.noted("conditioned")["drift"].values()] == [True, False, True]
 
 
-def test_drives_that_have_settled_stay_so_while_another_one_settles() -> None:
+def test_settled_drives_stay_so_while_another_settles() -> None:
     drives = Drives([steady] * 6 + [lambda capacities: 2.0 if capacities < 2 else 1.0], noise=0.05)
     assert drives.condition()
     assert not drives.setup.failures.undecided
 
 
-def test_a_drive_that_falls_off_its_plateau_meanwhile_has_not_settled() -> None:
+def test_drive_that_falls_off_its_plateau_has_not_settled() -> None:
     drives = Drives([lambda capacities: 2.0 if capacities < 2.2 else 1.0, falling])
     found = drives.condition()
     assert found
@@ -230,7 +230,7 @@ def test_skewed_writes_are_written_three_capacities(settling: Course) -> None:
     assert drives.noted("conditioned")["pattern"] == "random_zipf120"
 
 
-def test_sequential_writes_are_one_process_from_the_first_address_to_the_last() -> None:
+def test_sequential_writes_are_one_process_over_all_addresses() -> None:
     drives = Drives([steady], capacity_s=4000)
     assert drives.condition(STREAM)
     (window,) = drives.windows

@@ -30,7 +30,7 @@ def setup(noted: Logbook, told: list[float]) -> Setup:
     )
 
 
-def test_every_attempt_is_charged_and_it_is_not_on_record_as_what_tests_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_attempt_of_a_search_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = [[1000, 1000, 1000, 100, 1000], [1000] * 5]  # the first is not steady
 
     def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
@@ -60,7 +60,7 @@ def test_what_fails_was_charged_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spent == [6.0]
 
 
-def test_a_suspect_is_measured_in_visits_by_a_protocol_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suspect_is_measured_in_the_visits_of_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its drive time is that of all cells, as their progress reports it."""
     result = Measured((strategies.run([1000] * 5, geometry="raid0x2", workload=READ),))
     protocol = protocols.load("acceptance")

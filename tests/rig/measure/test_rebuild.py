@@ -240,7 +240,7 @@ def test_only_io_within_the_rebuild_counts(rebuild_s: float, lag_s: float, ramp_
     assert run.members == ("S0", "S1", "S2", "S3")
 
 
-def test_the_load_spares_the_pattern_and_lasts_longer_than_any_rebuild(bench: RebuildBench) -> None:
+def test_load_spares_the_pattern_and_outlasts_any_rebuild(bench: RebuildBench) -> None:
     bench.rebuild()
     (job,) = bench.jobs
     assert f"--size={505 * MIB}" in job.options

@@ -82,7 +82,7 @@ def _run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixed_time, "run", run)
 
 
-def test_drives_that_are_as_fast_as_they_settled_write_for_one_window() -> None:
+def test_drives_at_their_settled_rate_write_one_window() -> None:
     rig = Rig({"S0": [1000], "S1": [1029], "S2": [971]})
     found = rig.refresh()
     assert rig.windows == [("S0", "S1", "S2")]
@@ -95,7 +95,7 @@ def test_drives_that_are_as_fast_as_they_settled_write_for_one_window() -> None:
     }  # fmt: skip
 
 
-def test_one_that_idled_writes_alone_until_it_is_as_fast_as_the_others() -> None:
+def test_drive_that_idled_writes_alone_until_it_is_as_fast() -> None:
     rig = Rig({"S0": [1000], "S1": [1300, 1150, 1060, 1010], "S2": [1000]})
     found = rig.refresh()
     assert rig.windows == [("S0", "S1", "S2"), ("S1",), ("S1",), ("S1",)]

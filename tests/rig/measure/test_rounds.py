@@ -60,7 +60,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> RoundsBench:
     return bench
 
 
-def test_rounds_go_on_until_a_window_of_what_is_tracked_is_steady(bench: RoundsBench) -> None:
+def test_rounds_go_on_until_what_is_tracked_is_steady(bench: RoundsBench) -> None:
     found = looping.run(bench.setup(), ARRAY, LOOP)
     assert found
     assert len(found.rounds) == 7
@@ -164,7 +164,7 @@ def test_a_cell_that_the_rig_disturbed_is_repeated(
     ("disturbed", "processes"),
     [({"busy": range(3, 9)}, 7), ({"clock_set": range(3, 9)}, 7), ({"hot": range(3, 4), "busy": range(3, 4)}, 4)],
 )
-def test_a_cell_is_not_repeated_for_ever_nor_if_a_drive_throttled(
+def test_cell_is_not_repeated_for_ever_or_if_a_drive_throttled(
     monkeypatch: pytest.MonkeyPatch, bench: RoundsBench, disturbed: dict[str, range], processes: int
 ) -> None:
     bench.writes = [1000]

@@ -68,7 +68,7 @@ def test_cells_begin_at_different_addresses(rig: Rig) -> None:
     assert all(0 <= window.begin < 1 for window in rig.windows)
 
 
-def test_a_disturbed_cell_is_repeated_and_a_fourth_time_is_an_error(rig: Rig) -> None:
+def test_disturbed_cell_is_repeated_three_times(rig: Rig) -> None:
     rig.processes = [Disturbed("the connection was lost")]
     visits.measure_cell(setup_of(rig, IN_VISITS), ARRAY, READ, 0, None)
     assert rig.kinds == ["cell_left_out", "cell"]
@@ -87,7 +87,7 @@ def test_a_cell_with_a_stall_is_not_replaced_by_one_without(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize(("enough", "cells"), [(3, 3), (4, 4), (99, 4)])
-def test_one_workload_is_visited_until_decided_or_to_the_last_visit(rig: Rig, enough: int, cells: int) -> None:
+def test_workload_is_visited_until_decided_or_to_the_end(rig: Rig, enough: int, cells: int) -> None:
     def decide(measured: Measured, others: Sequence[Measured]) -> Decision:
         assert not others
         return Decision(len(measured.runs) >= enough, "so many")

@@ -54,7 +54,7 @@ def array(missing: int = 0) -> Array:
     return Array(Geometry(RaidLevel.RAID5, 3, missing), "/dev/md100", MEMBERS, "u", 1 << 31, "zeroed")
 
 
-def test_lost_member_becomes_a_failure_of_the_drive_and_is_recorded() -> None:
+def test_lost_member_is_recorded_as_a_failed_drive() -> None:
     bench, notes = setup(HEALTHY, ("gone", "rw", "-"), HEALTHY)
     with pytest.raises(DriveFailed, match="S1") as caught, attributed(bench, array()):
         raise InvalidMeasurement("degraded by 1 member")
@@ -176,7 +176,7 @@ def with_smart(*answers: Completed | Exception) -> tuple[Setup, Logbook, Callabl
         ([DeadlineExceeded("smartctl did not end within 45 s")], True, 1),
     ],
 )
-def test_a_smartctl_that_the_rig_could_not_run_is_not_a_silent_drive(
+def test_smartctl_that_could_not_run_is_no_silent_drive(
     answers: list[Completed | Exception], is_silent: bool, calls: int
 ) -> None:
     bench, notes, asked = with_smart(*answers)
@@ -211,9 +211,7 @@ def reading(mark: str, *lines: str) -> EnvironmentReading:
 
 
 @pytest.mark.parametrize("is_loaded", [True, False])
-def test_a_drive_that_prevents_a_reading_is_named_by_the_kernel_log(
-    monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool
-) -> None:
+def test_kernel_log_names_a_drive_that_prevents_a_reading(monkeypatch: pytest.MonkeyPatch, *, is_loaded: bool) -> None:
     """What the kernel reports since the latest load on these drives is evidence, whatever began to use them next."""
     since: list[EnvironmentReading | None] = []
 
@@ -234,7 +232,7 @@ def test_a_drive_that_prevents_a_reading_is_named_by_the_kernel_log(
     assert [each and each.kernel_log and each.kernel_log.mark for each in since] == ["k2"] * is_loaded
 
 
-def test_a_fault_of_the_host_explains_later_attempts_until_a_load_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fault_of_the_host_counts_until_a_load_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     bench, _ = setup(HEALTHY, HEALTHY, HEALTHY)
     marks: list[str] = []
 

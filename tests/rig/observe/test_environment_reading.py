@@ -87,7 +87,7 @@ def test_a_clock_without_fractions(now: str, clock_s: float | None, coarse: bool
     assert (seen.resolution_s > 1) is coarse
 
 
-def test_a_drive_of_several_controllers_is_counted_on_its_paths_by_old_kernels() -> None:
+def test_old_kernels_count_the_paths_of_a_drive() -> None:
     """Here two paths; the worse link is the one that counts."""
     text = TEXT.replace("==kernel", "\n".join([
         "/sys/block/nvme2n1/stat:0 0 0 0 0 0 0 0 0 0 0",
@@ -129,7 +129,7 @@ def test_an_answer_that_is_cut_short_is_an_error(text: str) -> None:
         parse(text, "md100", ["nvme0n1"])
 
 
-def test_other_files_of_a_link_do_not_stand_for_those_that_are_missing() -> None:
+def test_other_files_of_a_link_are_not_taken_for_missing_ones() -> None:
     text = TEXT.replace("device/current_link_speed", "device/secondary_link_speed")
     assert parse(text, "md100", ["nvme0n1", "nvme1n1"]).drives[0].link is None
 

@@ -178,7 +178,7 @@ CONTROLLERS = {
 
 
 @pytest.mark.parametrize("kname", OURS)
-def test_only_messages_about_a_drive_its_path_and_its_array_count(machine: Path, kname: str) -> None:
+def test_only_messages_about_a_drive_and_its_path_count(machine: Path, kname: str) -> None:
     """Each alone: an error record of firmware has several lines."""
     for text in OURS[kname]:
         assert between(machine, [kname], text) == [text]
@@ -198,7 +198,7 @@ def test_messages_of_sas_controllers_count_in_their_own_spelling(machine: Path, 
     assert between(machine, ["sdc"], *ours, *others) == list(ours)
 
 
-def test_error_record_of_firmware_is_whole_unless_of_another_device(machine: Path) -> None:
+def test_error_record_of_firmware_is_whole(machine: Path) -> None:
     def record(number: int, device: str) -> tuple[str, ...]:
         lines = ("event severity: recoverable", f"  device_id: {device}", "  aer_uncor_status: 0x00004000")
         return tuple(f"{{{number}}}[Hardware Error]: {line}" for line in lines)
@@ -285,7 +285,7 @@ def test_long_message_is_cut_and_a_hostile_one_is_harmless(machine: Path) -> Non
     assert (escape, quoted) == ("nvme0: \\x1b[2J\\u202e", '==end"; $(reboot) nvme0')
 
 
-def test_where_only_dmesg_can_be_asked_time_stamps_tell_what_is_new(machine: Path) -> None:
+def test_with_dmesg_only_time_stamps_tell_what_is_new(machine: Path) -> None:
     lines = ["[    0.000000] Linux", "[    7.000001] nvme nvme0: old", "[    7.000002][  T811] nvme nvme0: new"]
     lines += ["[   12.5] nvme nvme0: newer", "no stamp nvme0"]
     program(machine, "dmesg", "\n".join(["cat <<E", *lines, "E"]))

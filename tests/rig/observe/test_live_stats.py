@@ -129,7 +129,7 @@ def test_bytes_add_up_over_processes() -> None:
     assert watcher.watch()[0].bytes_written == 4096 + 8192
 
 
-def test_a_load_is_counted_before_fio_begins_and_after_it_has_ended() -> None:
+def test_load_is_counted_from_before_fio_to_after_it() -> None:
     script = Script(written(4096), written(4096 * 11))
     watcher = Watcher(script, period_s=3600)
     with watcher.live.watching(LOAD, ["md127"], 4096):
@@ -160,7 +160,7 @@ def test_a_drive_that_comes_back_counts_from_there() -> None:
     assert writes.written == 50 + 30
 
 
-def test_rounds_are_those_that_were_announced_for_this_process_only() -> None:
+def test_rounds_are_those_announced_for_this_process() -> None:
     watcher = Watcher(Script(written(0)))
     live_stats.expect(watcher.live, Course(2, 9, exact=True))
     assert (watcher.watch()[0].round, watcher.figures[0].rounds, watcher.figures[0].exact) == (3, 9, True)

@@ -109,7 +109,7 @@ def test_members_of_an_array_are_not_watched() -> None:
     assert watched([f"open\t{SG}", f"open\t{SG}"], "raid5x3") == ()
 
 
-def test_the_process_that_answers_gives_one_line_for_each_question() -> None:
+def test_script_answers_each_question_with_one_line() -> None:
     argv = ["sh", "-c", open_files.SCRIPT, "open_files", "null", "/dev/null", "auto"]
     with Path(os.devnull).open("rb"):
         done = subprocess.run(argv, input="\n\n", capture_output=True, text=True, check=True)

@@ -96,7 +96,7 @@ def test_without_hdparm_nothing_is_done(purge: Callable[[ScriptedMachine, Drive]
         purge(here, DRIVE)
 
 
-def test_drive_that_cannot_be_identified_or_sanitized_is_passed_over(drive: FakeDrive) -> None:
+def test_drive_not_identified_or_sanitized_is_passed_over(drive: FakeDrive) -> None:
     with pytest.raises(PassedOver, match="neither block erase"):
         ata.sanitize(drive.machine(), DRIVE)
     assert not drive.asked("--sanitize")
@@ -153,7 +153,7 @@ def test_password_that_may_be_left_is_an_error(drive: FakeDrive, falls_silent: b
         StillRunning("it goes on by itself"),
     ],
 )
-def test_whoever_loses_the_machine_meanwhile_is_told_what_may_be_left(drive: FakeDrive, error: RigError) -> None:
+def test_lost_machine_leaves_a_warning_of_the_password(drive: FakeDrive, error: RigError) -> None:
     with pytest.raises(type(error), match=r"(no answer|goes on.*); .* was being erased, .*'ssdqual'"):
         ata.security_erase(drive.machine().on("sh", answer=error), DRIVE)
 

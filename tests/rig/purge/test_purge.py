@@ -109,7 +109,7 @@ def test_drive_that_is_put_to_use_before_it_is_wiped_is_refused() -> None:
         purge_one(here, drive(transport="usb"), ())
 
 
-def test_drive_that_cannot_be_written_either_is_an_error_with_all_reasons() -> None:
+def test_drive_that_cannot_be_written_is_an_error() -> None:
     """A drive that is locked by a password, say."""
     here = machine(failing(IO_ERROR)).on("best").on("hdparm", "--sanitize-status")
     here.on("wipefs", answer=failing("wipefs: error: /dev/sdb: Input/output error"))
@@ -149,7 +149,7 @@ def test_only_the_best_means_ask_the_controller(best: bool) -> None:
     assert (("nvme", "id-ctrl", "/dev/nvme0n1", "--output-format=json") in here.asked) is best
 
 
-def test_the_best_of_an_nvme_drive_is_a_format_and_an_ata_drive_s_a_sanitize() -> None:
+def test_ladder_begins_with_format_for_nvme_and_sanitize_for_ata() -> None:
     names = {transport: [each.name for each in LADDER if transport in each.transports] for transport in TRANSPORTS}
     assert names == TRANSPORTS
 

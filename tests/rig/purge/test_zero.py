@@ -41,7 +41,7 @@ def test_a_name_with_a_slash_is_looked_up_as_sysfs_spells_it() -> None:
     assert here.asked[0] == ("cat", "/sys/block/cciss!c0d0/queue/write_zeroes_max_bytes")
 
 
-def test_one_drive_that_would_need_a_whole_write_is_enough_not_to() -> None:
+def test_one_drive_without_the_command_prevents_zeroing() -> None:
     here = zeroing("131072\n0\n")
     assert not zero(here, [drive(0), drive(1)])
     assert [argv[0] for argv in here.asked] == ["cat"]

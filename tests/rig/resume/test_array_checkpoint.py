@@ -111,7 +111,7 @@ def test_what_was_killed_while_it_read_is_left_in_order() -> None:
 
 
 @pytest.mark.parametrize("kind", ["looked", "steady", "environment", "measured"])
-def test_what_is_noted_of_a_measurement_is_nothing_done_to_the_array(kind: str) -> None:
+def test_records_of_a_measurement_do_not_change_the_array(kind: str) -> None:
     noted = record(kind, geometry="raid5x3", workload="w")
     assert left_after([*WHOLE, measuring(writes=False), noted, ran(), noted, LEFT_OVER]) is not None
     other = record("shaken", geometry="raid5x3", workload="w")
@@ -135,7 +135,7 @@ ENDING = {
 }  # fmt: skip
 
 
-def test_every_kind_of_record_that_names_an_array_is_known_to_the_checkpoint() -> None:
+def test_checkpoint_knows_every_kind_of_record_of_an_array() -> None:
     """A new kind that is forgotten in ``REMARKS`` makes every resumed run build its array again."""
     kinds = set()
     for path in Path(pytest_ssdqual.__file__).parent.rglob("*.py"):
@@ -147,7 +147,7 @@ def test_every_kind_of_record_that_names_an_array_is_known_to_the_checkpoint() -
 
 
 @pytest.mark.parametrize("fio", ["run", "precondition", "refresh"])
-def test_a_write_that_was_interrupted_is_only_known_to_be_ours_if_we_counted_after_it(fio: str) -> None:
+def test_interrupted_write_needs_a_count_after_it(fio: str) -> None:
     interrupted = measuring(fio, writes=True)
     assert left_after([*WHOLE, interrupted, LEFT_OVER]) is None
     assert left_after([*WHOLE, interrupted, stopped(), counted("closed")]) is not None
@@ -311,7 +311,7 @@ STANDING = [*DRIVES, *assembled(), counted("built"), measuring("run", writes=Tru
     ],
     ids=["killed", "closed", "another array", "degraded"],
 )  # fmt: skip
-def test_conditioned_drives_are_left_by_whatever_was_assembled_of_them(ending: list[Record]) -> None:
+def test_conditioned_drives_are_left_by_arrays_of_them(ending: list[Record]) -> None:
     left = left_after([*STANDING, *ending])
     assert left
     assert (str(left.geometry), left.members, left.filled) == (BARE, MEMBERS, True)
@@ -354,7 +354,7 @@ def refreshed(**settled: float) -> Record:
     return record("refreshed", geometry=BARE, workload=str(WRITE), rates=RATES, settled={**RATES, **settled})
 
 
-def test_refreshed_drives_are_left_with_the_rates_at_which_they_settled() -> None:
+def test_refreshed_drives_are_left_with_their_settled_rates() -> None:
     refreshing = measuring("refresh", writes=True, geometry=BARE)
     left = left_after([*DRIVES, refreshing, ran(BARE), refreshed(S2=900.0), counted_bare("conditioned")])
     assert left

@@ -278,7 +278,7 @@ WAY = ["build", "condition", "read", "write", "condition sequentially", "resume"
 
 
 @pytest.mark.slow
-def test_a_crash_at_every_step_leaves_no_promise_that_the_drives_do_not_keep(play: Callable[..., World]) -> None:
+def test_crash_at_every_step_leaves_an_honest_checkpoint(play: Callable[..., World]) -> None:
     whole = play(WAY)
     require_honest(whole)
     assert whole.step_number > 300
@@ -288,7 +288,7 @@ def test_a_crash_at_every_step_leaves_no_promise_that_the_drives_do_not_keep(pla
 
 @given(st.lists(st.sampled_from(sorted(ACTIONS)), max_size=6), st.integers(1, 400))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_in_whatever_order_a_session_works_its_crash_is_no_promise(
+def test_crash_in_any_order_leaves_an_honest_checkpoint(
     play: Callable[..., World], actions: list[str], step: int
 ) -> None:
     require_honest(play(["build", *actions], step))

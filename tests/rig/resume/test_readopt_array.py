@@ -204,7 +204,7 @@ def test_what_md_writes_itself_is_allowed(rig: ReadoptRig) -> None:
     assert rig.noted("conditioning_kept")["sent_bytes"] == {"S0": 0, "S1": write_counters.STOPPING_BYTES, "S2": 0}
 
 
-def test_an_array_that_was_closed_in_order_may_have_been_through_a_boot(rig: ReadoptRig) -> None:
+def test_array_closed_in_order_survives_a_boot(rig: ReadoptRig) -> None:
     def by_smart(written: dict[str, Written], boot: str) -> dict[str, Written]:
         return {name: replace(each, host_bytes=512_000, boot_id=boot) for name, each in written.items()}
 
