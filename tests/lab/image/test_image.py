@@ -73,36 +73,18 @@ def test_an_image_is_built_once(archive: Archive, tmp_path: Path) -> None:
     assert archive.fetched == [FIO]
 
 
-def test_newer_packages_make_a_new_image(archive: Archive, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("packages", "built"),
+    [((Package("fio", "3.34-1", 5),), 2), ((FIO, Package("debconf", "1", 9)), 1), (None, 1)],
+    ids=["newer packages", "newer lists", "offline"],
+)
+def test_only_newer_packages_make_a_new_image(
+    archive: Archive, tmp_path: Path, packages: tuple[Package, ...] | None, built: int
+) -> None:
     first = ensure(tmp_path, quiet)
-    archive.lists, archive.packages = "tuesday", (Package("fio", "3.34-1", 5),)
-    assert ensure(tmp_path, quiet) != first
-
-
-def test_image_of_another_release_is_another_image(archive: Archive, tmp_path: Path) -> None:
-    own, other = ensure(tmp_path, quiet), ensure(tmp_path, quiet, release="debian13")
-    assert own != other
-    assert archive.sources == "sources of trixie"
-    assert ensure(tmp_path, quiet, release="debian13") == other
-    assert archive.built == 2
-
-
-def test_release_of_the_host_is_the_usual_image(archive: Archive, tmp_path: Path) -> None:
-    assert ensure(tmp_path, quiet, release="debian12") == ensure(tmp_path, quiet)
-    assert archive.sources == ""
-
-
-def test_newer_lists_with_the_same_packages_do_not(archive: Archive, tmp_path: Path) -> None:
-    first = ensure(tmp_path, quiet)
-    archive.lists = "tuesday"
-    assert ensure(tmp_path, quiet) == first
-    assert archive.built == 1
-
-
-def test_offline_the_image_built_before_is_used(archive: Archive, tmp_path: Path) -> None:
-    first = ensure(tmp_path, quiet)
-    archive.lists, archive.packages = "tuesday", None
-    assert ensure(tmp_path, quiet) == first
+    archive.lists, archive.packages = "tuesday", packages
+    assert (ensure(tmp_path, quiet) == first) is (built == 1)
+    assert archive.built == built
 
 
 def test_offline_without_an_image(archive: Archive, tmp_path: Path) -> None:
@@ -111,12 +93,23 @@ def test_offline_without_an_image(archive: Archive, tmp_path: Path) -> None:
         ensure(tmp_path, quiet)
 
 
+def test_image_of_another_release_is_another_image(archive: Archive, tmp_path: Path) -> None:
+    own = ensure(tmp_path, quiet)
+    assert ensure(tmp_path, quiet, release="debian12") == own, "the release of this host"
+    assert archive.sources == ""
+    other = ensure(tmp_path, quiet, release="debian13")
+    assert own != other
+    assert archive.sources == "sources of trixie"
+    assert ensure(tmp_path, quiet, release="debian13") == other
+    assert archive.built == 2
+
+
 def test_a_build_that_fails_leaves_no_image(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(image, "_assemble", fail)
-    with pytest.raises(LabUnavailable, match="cannot be built: disk full"):
+    with pytest.raises(LabUnavailable, match="built: disk full"):
         ensure(tmp_path, quiet)
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
@@ -142,7 +135,7 @@ def test_the_name_depends_on_versions_not_on_their_order() -> None:
 
 def test_every_supported_distribution_has_a_kernel() -> None:
     assert kernel_package(ARCHITECTURES[0], "ubuntu") == "linux-image-virtual"
-    with pytest.raises(LabUnavailable, match="packages of debian or ubuntu; this host's ID is 'fedora'"):
+    with pytest.raises(LabUnavailable, match="ID is 'fedora'"):
         kernel_package(ARCHITECTURES[0], "fedora")
 
 

@@ -52,7 +52,7 @@ def test_hosts_that_are_no_release_of_debian_are_refused(
     done = subprocess.CompletedProcess([], 0, stdout=TARGETS)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
     assert host_codename() == ""
-    with pytest.raises(LabUnavailable, match="debian13 needs a Debian host"):
+    with pytest.raises(LabUnavailable, match="a Debian host"):
         apt_sources(TRIXIE)
 
 

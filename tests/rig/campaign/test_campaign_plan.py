@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import strategies
+from support.builders.measuring import PROTOCOL, READ, SETTLED, STREAM, WRITE, setup_of
 
 from pytest_ssdqual.plugin.plan import order
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -20,8 +20,7 @@ from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, SteadyRule, VisitRule
-from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.spec.protocol_rules import Fill, PreconditionRule, VisitRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -45,16 +44,7 @@ from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
 
-SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
-READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
 ROUNDS = Rounds("pair", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="1m", fill_passes=2)
-PROTOCOL = Protocol(
-    "test",
-    acceptance=False,
-    fill=Fill(1, "128k"),
-    precondition=PreconditionRule(5, 15),
-    measure=MeasureRule(1, 5, 1, 2),
-)
 ON_DRIVES = replace(PROTOCOL, precondition=PreconditionRule(5, 15, of="drives"))
 HEALTHY, FAILED, REBUILDING = map(Geometry.parse, ("raid6x4", "raid6x4-1failed", "raid6x4-1rebuilding"))
 TWICE, TWO_REBUILDING, OTHER = map(Geometry.parse, ("raid6x4-2failed", "raid6x4-2rebuilding", "raid5x3"))
@@ -74,6 +64,8 @@ class SimulatedArrays:
     """What was done to arrays, and the condition of the one that stands."""
 
     did: list[CampaignStep] = field(default_factory=list)
+    #: Builds, lost members, conditionings and steps, in order.
+    log: list[str] = field(default_factory=list)
     builds: list[tuple[Geometry, Fill]] = field(default_factory=list)
     standing: Geometry | None = None
     pattern: str | None = None
@@ -95,6 +87,7 @@ class SimulatedArrays:
         self.bare = geometry if geometry.is_side_by_side else None
         self.drives_pattern = None
         self.builds.append((geometry, fill))
+        self.log.append(f"build {geometry}")
         if geometry in self.unbuildable:
             raise RigError("no room")
         self.standing, self.pattern, self.is_fresh = geometry, None, True
@@ -123,6 +116,7 @@ class SimulatedArrays:
         assert missing > array.geometry.missing
         if self.members_stay:
             raise RigError("mdadm refused")
+        self.log.append(f"lose {missing}")
         self.standing = Geometry(array.geometry.level, array.geometry.width, missing)
         return replace(array, geometry=self.standing)
 
@@ -131,6 +125,7 @@ class SimulatedArrays:
         assert not array.geometry.missing, "an array is conditioned with all its members"
         assert self.standing == array.geometry
         self.conditionings.append((array.geometry, workload.pattern))
+        self.log.append(f"condition {workload.pattern}")
         self.pattern, self.is_fresh = workload.pattern, False
         if array.geometry == self.bare:
             self.drives_pattern, self.is_refreshed = workload.pattern, True
@@ -147,6 +142,7 @@ class SimulatedArrays:
         else:
             assert self.is_fresh
         self.did.append(step)
+        self.log.append(f"{'rebuild' if kind is StepKind.REBUILD else geometry} {what}")
         if step in self.broken:
             raise self.broken[step]
         workload = what if isinstance(what, Workload) else READ
@@ -193,9 +189,7 @@ def arrays() -> Iterator[SimulatedArrays]:
 
 
 def campaign(steps: order.Steps, protocol: Protocol = PROTOCOL) -> Campaign:
-    nothing = cast("Any", None)
-    machine = cast("Any", SimpleNamespace(generation=0))
-    setup = Setup(machine, nothing, protocol, nothing, "m", lambda what, seconds: None)
+    setup = setup_of(None, protocol, machine=SimpleNamespace(generation=0))
     return Campaign(setup, CampaignPlan.of(steps, protocol))
 
 
@@ -220,11 +214,89 @@ def test_any_order_executes_each_step_once(steps: list[CampaignStep], protocol: 
     planned = in_order(data.draw(st.lists(st.sampled_from(steps), unique=True)), protocol)
     with arrays() as found:
         here = campaign(planned, protocol)
-        for step in data.draw(st.permutations(steps)):
-            ask(here, step)
+        for _ in range(2):
+            for step in data.draw(st.permutations(steps)):
+                ask(here, step)
         here.close()
     assert found.standing in (None, found.bare)
     assert Counter(found.did) == Counter(steps)
+
+
+def measured(*points: tuple[Geometry, Workload]) -> list[CampaignStep]:
+    return [CampaignStep(StepKind.MEASURED, *point) for point in points]
+
+
+WHOLE = ["build raid6x4", "condition random"]
+
+
+@pytest.mark.parametrize(
+    ("planned", "asked", "log"),
+    [
+        pytest.param(
+            [],
+            measured((HEALTHY, READ), (HEALTHY, STREAM), (FAILED, READ), (TWICE, READ), (HEALTHY, WRITE)),
+            [
+                *WHOLE, f"raid6x4 {READ}", "condition sequential", f"raid6x4 {STREAM}",
+                "condition random", "lose 1", f"raid6x4-1failed {READ}", "lose 2", f"raid6x4-2failed {READ}",
+                *WHOLE, f"raid6x4 {WRITE}",
+            ],
+            id="members do not come back",
+        ),
+        pytest.param(
+            [],
+            measured((FAILED, READ), (FAILED, STREAM)),
+            [
+                *WHOLE, "lose 1", f"raid6x4-1failed {READ}",
+                "build raid6x4", "condition sequential", "lose 1", f"raid6x4-1failed {STREAM}",
+            ],
+            id="conditioned with all members",
+        ),
+        pytest.param(
+            measured((HEALTHY, WRITE), (HEALTHY, READ), (FAILED, READ), (OTHER, WRITE)),
+            measured((HEALTHY, WRITE), (OTHER, WRITE)),
+            [
+                *WHOLE, f"raid6x4 {WRITE}", f"raid6x4 {READ}", "lose 1", f"raid6x4-1failed {READ}",
+                "build raid5x3", "condition random", f"raid5x3 {WRITE}",
+            ],
+            id="the rest of an array comes before the next",
+        ),
+        pytest.param(
+            measured((HEALTHY, WRITE)),
+            measured((FAILED, READ)),
+            [*WHOLE, f"raid6x4 {WRITE}", "lose 1", f"raid6x4-1failed {READ}"],
+            id="the rest of an array comes before a loss",
+        ),
+        pytest.param(
+            measured((FAILED, READ), (FAILED, STREAM)),
+            measured((FAILED, READ), (OTHER, READ)),
+            [
+                *WHOLE, "lose 1", f"raid6x4-1failed {READ}",
+                "build raid5x3", "condition random", f"raid5x3 {READ}",
+            ],
+            id="nothing is built for the rest",
+        ),
+        pytest.param(
+            [*measured((HEALTHY, WRITE)), CampaignStep(StepKind.REBUILD, REBUILDING, READ), *measured((OTHER, WRITE))],
+            measured((HEALTHY, WRITE), (OTHER, WRITE)),
+            [*WHOLE, f"raid6x4 {WRITE}", "build raid5x3", "condition random", f"raid5x3 {WRITE}"],
+            id="a rebuild takes hours and its test may be skipped",
+        ),
+        pytest.param(
+            [],
+            [CampaignStep(StepKind.REBUILD, REBUILDING, READ), *measured((FAILED, READ))],
+            [*WHOLE, "lose 1", f"rebuild {READ}", *WHOLE, "lose 1", f"raid6x4-1failed {READ}"],
+            id="a rebuild ends the use of an array",
+        ),
+    ],
+)  # fmt: skip
+def test_array_is_built_and_conditioned_no_more_than_needed(
+    planned: list[CampaignStep], asked: list[CampaignStep], log: list[str]
+) -> None:
+    with arrays() as done:
+        here = campaign(order.in_order(planned))
+        for step in asked:
+            ask(here, step)
+    assert done.log == log
 
 
 @given(st.lists(st.sampled_from(STEPS), unique=True), PROTOCOLS)
@@ -314,25 +386,22 @@ def test_array_that_cannot_be_built_is_tried_once_a_fill(steps: list[CampaignSte
     }
 
 
-def test_failure_is_raised_in_the_test_that_needs_it() -> None:
-    first, second = CampaignStep(StepKind.MEASURED, OTHER, READ), CampaignStep(StepKind.MEASURED, OTHER, STREAM)
+@pytest.mark.parametrize("error", [RigError("fio refused"), MachineLost("gone")], ids=["step", "machine"])
+def test_failure_is_raised_in_the_test_that_needs_it(error: RigError) -> None:
+    first, second = measured((OTHER, READ), (OTHER, STREAM))
     with arrays() as found:
         here = campaign(order.in_order([first, second]))
-        found.broken[first] = RigError("fio refused")
-        ask(here, second)
-        for _ in range(2):
-            with pytest.raises(RigError, match=r"^fio refused$"):
-                ask(here, first)
-    assert found.did == [first, second]
-
-
-def test_lost_machine_ends_what_comes_before() -> None:
-    first, second = CampaignStep(StepKind.MEASURED, OTHER, READ), CampaignStep(StepKind.MEASURED, OTHER, STREAM)
-    with arrays() as found:
-        found.broken[first] = MachineLost("gone")
-        with pytest.raises(MachineLost):
-            ask(campaign(order.in_order([first, second])), second)
-    assert found.did == [first]
+        found.broken[first] = error
+        with pytest.raises(MachineLost) if error.ends_run else nullcontext():
+            ask(here, second)
+        if error.ends_run:
+            del found.broken[first]
+            ask(here, first)
+        else:
+            for _ in range(2):
+                with pytest.raises(RigError, match=r"^fio refused$"):
+                    ask(here, first)
+    assert found.did == [first, first if error.ends_run else second]
 
 
 def test_members_that_cannot_be_failed_cost_no_second_array() -> None:
@@ -345,7 +414,7 @@ def test_members_that_cannot_be_failed_cost_no_second_array() -> None:
     assert len(found.builds) == 1
 
 
-def test_array_and_steady_state_measure_only_what_the_array_loses() -> None:
+def test_array_and_steady_measure_only_what_would_be_lost() -> None:
     planned = order.in_order(CampaignStep(StepKind.MEASURED, HEALTHY, each) for each in (READ, STREAM))
     with arrays() as found:
         here = campaign(planned)

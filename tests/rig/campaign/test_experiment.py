@@ -6,15 +6,15 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from support.builders import strategies
+from support.builders.measuring import PROTOCOL, READ, setup_of
+from support.fakes.logbook import Logbook
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import MeasureRule, VisitRule
 from pytest_ssdqual.qual.stats import visits
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.stats.visits import Cell
@@ -22,26 +22,19 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign import experiment as experimenting
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
 from pytest_ssdqual.rig.campaign.experiment import Ending, Experiment
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import BudgetSpent, Setup
 
 WIDE, NARROW = Geometry.parse("raid5x4"), Geometry.parse("raid5x3")
-READ, MIX = Workload("randread", "4k", 8), Workload("randrw", "4k", 8, read_percent=70)
+MIX = Workload("randrw", "4k", 8, read_percent=70)
 RULE = VisitRule(cells=(2, 1, 3), cell_s=60)
-PROTOCOL = Protocol(
-    "test",
-    acceptance=True,
-    fill=Fill(1, "128k"),
-    precondition=PreconditionRule(5, 15, of="drives"),
-    measure=MeasureRule(1, 60, 1, 2),
-    visits=RULE,
-)
+IN_VISITS = replace(PROTOCOL, measure=MeasureRule(1, 60, 1, 2), visits=RULE)
 STEPS = [CampaignStep(StepKind.MEASURED, geometry, workload) for geometry in (WIDE, NARROW) for workload in (READ, MIX)]
 
 
 @dataclass
-class Rig:
+class Rig(Logbook):
     """What is measured, and what becomes of it."""
 
     #: Array and visit of each cell.
@@ -52,12 +45,8 @@ class Rig:
     #: Cells after which a point is decided.
     enough: dict[tuple[Geometry, Workload], int] = field(default_factory=dict)
     endings: dict[CampaignStep, Ending] = field(default_factory=dict)
-    notes: list[tuple[str, dict[str, object]]] = field(default_factory=list)
     members: tuple[str, ...] = ("S1", "S2", "S3")
     left_s: float = float("inf")
-
-    def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, facts))
 
     def ready(self, step: CampaignStep) -> Array:
         if step.geometry in self.unbuildable:
@@ -78,12 +67,8 @@ class Rig:
         return Decision(len(measured.runs) >= needed, "so many cells")
 
     def setup(self) -> Setup:
-        machine = cast("Any", SimpleNamespace(generation=0))
-        nothing = cast("Any", None)
-        return Setup(
-            machine, nothing, PROTOCOL, self, "m", lambda what, seconds: None,  # type: ignore[arg-type]
-            left_s=lambda: self.left_s,
-        )  # fmt: skip
+        setup = setup_of(self, IN_VISITS, machine=SimpleNamespace(generation=0))
+        return replace(setup, left_s=lambda: self.left_s)
 
     def run(
         self,
@@ -119,18 +104,13 @@ def cells_of(ending: Ending) -> tuple[int, ...]:
     return ending.visited.cells
 
 
-def test_each_array_is_visited_twice_the_second_time_in_reversed_order(rig: Rig) -> None:
+def test_each_array_is_visited_twice_the_second_time_reversed(rig: Rig) -> None:
     rig.run()
-    in_order = [geometry for geometry, _, _ in rig.cells]
-    assert in_order == [WIDE] * 4 + [NARROW] * 4 + [NARROW] * 2 + [WIDE] * 2
+    assert [geometry for geometry, _, _ in rig.cells] == [WIDE] * 4 + [NARROW] * 4 + [NARROW] * 2 + [WIDE] * 2
     assert [visit for _, _, visit in rig.cells] == [0] * 8 + [1] * 4
     assert {cells_of(ending) for ending in rig.endings.values()} == {(2, 1)}
-
-
-def test_a_visit_measures_each_workload_once_before_any_of_them_again(rig: Rig) -> None:
-    rig.run()
-    of_first = [workload for geometry, workload, visit in rig.cells if (geometry, visit) == (WIDE, 0)]
-    assert set(of_first[:2]) == set(of_first[2:]) == {READ, MIX}
+    of_first = [workload for _, workload, _ in rig.cells[:4]]
+    assert set(of_first[:2]) == set(of_first[2:]) == {READ, MIX}, "each workload once before any of them again"
 
 
 def test_only_what_is_undecided_is_visited_again(rig: Rig) -> None:
@@ -141,7 +121,7 @@ def test_only_what_is_undecided_is_visited_again(rig: Rig) -> None:
     assert cells_of(rig.endings[STEPS[0]]) == (2, 1)
 
 
-def test_what_is_undecided_at_the_last_look_ends_with_what_is_known(rig: Rig) -> None:
+def test_undecided_point_ends_with_what_is_known(rig: Rig) -> None:
     rig.enough = dict.fromkeys([(NARROW, MIX), (WIDE, READ)], 99)
     rig.run()
     ending = rig.endings[STEPS[0]]
@@ -152,31 +132,23 @@ def test_what_is_undecided_at_the_last_look_ends_with_what_is_known(rig: Rig) ->
     assert [each["decided"] for each in looks if each["workload"] == str(READ)] == [False, False]
 
 
-def test_an_error_of_a_cell_ends_its_point_and_no_other(rig: Rig) -> None:
-    rig.broken[WIDE, READ] = InvalidMeasurement("fio was silent")
+@pytest.mark.parametrize("points", [1, 2], ids=["cell", "array"])
+def test_error_ends_the_points_that_it_is_about(rig: Rig, points: int) -> None:
+    error = InvalidMeasurement("no room")
+    if points == 1:
+        rig.broken[WIDE, READ] = error
+    else:
+        rig.unbuildable[WIDE] = error
     rig.run()
-    assert isinstance(rig.endings[STEPS[0]], InvalidMeasurement)
-    assert [cells_of(rig.endings[step]) for step in STEPS[1:]] == [(2, 1)] * 3
+    assert [rig.endings[step] for step in STEPS[:points]] == [error] * points
+    assert [cells_of(rig.endings[step]) for step in STEPS[points:]] == [(2, 1)] * (4 - points)
 
 
-def test_an_array_that_cannot_be_built_ends_its_points(rig: Rig) -> None:
-    rig.unbuildable[WIDE] = RigError("no room")
-    rig.run()
-    assert [type(rig.endings[step]) for step in STEPS[:2]] == [RigError] * 2
-    assert [cells_of(rig.endings[step]) for step in STEPS[2:]] == [(2, 1)] * 2
-
-
-def test_a_lost_machine_ends_the_run(rig: Rig) -> None:
+def test_visit_that_a_lost_machine_ended_goes_on_where_it_was(rig: Rig) -> None:
     rig.broken[NARROW, READ] = MachineLost("gone")
     with pytest.raises(MachineLost):
         rig.run()
     assert not rig.endings
-
-
-def test_an_interrupted_visit_goes_on_where_it_was(rig: Rig) -> None:
-    rig.broken[NARROW, READ] = MachineLost("gone")
-    with pytest.raises(MachineLost):
-        rig.run()
     done = list(rig.cells)
     earlier = {
         step: [

@@ -148,7 +148,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_measurement(tmp_path: Path) -> 
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_failure_is_told_again_and_holds_nothing_that_it_came_through(error: RigError) -> None:
+def test_failure_is_raised_again_and_holds_no_frames(error: RigError) -> None:
     cache = ResultCache()
 
     with pytest.raises(RigError):
@@ -175,7 +175,7 @@ def failing(error: Exception) -> Callable[[], object]:
 
 def test_cache_remembers_unforeseen_errors(tmp_path: Path) -> None:
     cache = ResultCache(tmp_path)
-    with pytest.raises(Unforeseen, match=r"IndexError: no such round \(test_result_cache.py:\d+\)") as caught:
+    with pytest.raises(Unforeseen, match=r"IndexError: .*\(test_result_cache.py:\d+\)") as caught:
         cache.unless_failed("one", failing(IndexError("no such round")))
     assert isinstance(caught.value.__cause__, IndexError)
     with pytest.raises(Unforeseen, match="no such round") as again:
@@ -190,7 +190,7 @@ def test_cache_gives_up_on_a_repeated_error(tmp_path: Path) -> None:
     for key, error in (("one", IndexError("a")), ("two", KeyError("b"))):
         with pytest.raises(Unforeseen):
             cache.unless_failed(key, failing(error))
-    with pytest.raises(UnforeseenAgain, match="nothing more is built or measured: KeyError"):
+    with pytest.raises(UnforeseenAgain, match="built or measured: KeyError"):
         cache.unless_failed("three", failing(KeyError("c")))
     for key in ("four", "one"):
         with pytest.raises(UnforeseenAgain):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.fakes.scripted import ScriptedMachine
-from support.shells import SHELLS
+from support.shells import SHELLS, shell_argv
 
 from pytest_ssdqual.rig.drives import answers, survey
 from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, DriveSilent, RigError
@@ -21,7 +21,7 @@ def test_read_that_does_not_end_is_a_drive_that_does_not_answer(tmp_path: Path, 
     os.mkfifo(tmp_path / "busy")
     (tmp_path / "idle").write_bytes(bytes(4096))
     paths = [str(tmp_path / name) for name in ("idle", "busy", "gone")]
-    argv = [shell, *(["sh"] if shell == "busybox" else []), "-c", answers.AWAIT, "await_answer", "1", *paths]
+    argv = [*shell_argv(shell), "-c", answers.AWAIT, "await_answer", "1", *paths]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=20)
     with (tmp_path / "busy").open("wb"):  # its read ends
         pass
@@ -58,7 +58,7 @@ def test_read_that_could_not_begin_is_no_answer(tmp_path: Path, shell: str, dd: 
     if dd:
         (tmp_path / "bin/dd").write_text(dd)
         (tmp_path / "bin/dd").chmod(0o755)
-    argv = [str(shutil.which(shell)), *(["sh"] if shell == "busybox" else [])]
+    argv = shell_argv(shell)
     done = subprocess.run(
         [*argv, "-c", answers.AWAIT, "await_answer", "1", str(tmp_path / path)],
         capture_output=True, text=True, check=True, timeout=20,

@@ -4,7 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def test_a_name_that_was_made_printable_is_the_drive_s_own_again(raw: str) -> No
         ("/dev/sdbc: oh\n", "/dev/sdbc: oh"),
     ],
 )
-def test_a_command_that_was_not_run_is_a_refusal_with_the_drive_s_name(stderr: str, message: str) -> None:
+def test_command_that_was_not_run_is_a_refusal_of_the_drive(stderr: str, message: str) -> None:
     here = ScriptedMachine().on("mdadm", answer=completed(["mdadm"], status=REFUSED, stderr=stderr))
     for check in (True, False):
         with pytest.raises(DriveRefused) as refusal:
@@ -70,7 +71,7 @@ def test_a_command_that_was_not_run_is_a_refusal_with_the_drive_s_name(stderr: s
 def test_a_command_that_failed_is_told_by_its_own_name() -> None:
     failed = completed(["mdadm"], status=1, stderr="mdadm: no\n")
     here = ScriptedMachine().on("mdadm", answer=failed)
-    with pytest.raises(CommandFailed, match=r"^mdadm on scripted failed: mdadm: no$"):
+    with pytest.raises(CommandFailed, match=r"failed: mdadm: no$"):
         fencing.run(here, ["mdadm", "--create"], [DRIVE], alone=False, deadline_s=1.0)
     assert fencing.run(here, ["mdadm"], [DRIVE], alone=False, deadline_s=1.0, check=False) is failed
 
@@ -133,23 +134,17 @@ def test_a_command_runs_on_the_drives_that_were_checked(computer: Computer) -> N
     assert computer.answer(computer.checked(), alone=True) == (0, "ran,$(exit 1),a b,", "")
 
 
-def test_a_command_does_not_run_on_others(computer: Computer) -> None:
-    stranger = f"{computer.device} is not the drive that was checked: "
+def test_command_does_not_run_on_others(computer: Computer) -> None:
     for checked, why in (
         (computer.checked(serial="S1"), "its serial is not S1"),
         (computer.checked(serial="S * 1"), "its serial is not S * 1"),
         (computer.checked(wwn="0x5000c500a1b2c3d5"), "its WWN is not 0x5000c500a1b2c3d5"),
-        (
-            computer.checked(more_bytes=512),
-            f"it has {computer.size_bytes} bytes where {computer.size_bytes + 512} were",
-        ),
+        (computer.checked(more_bytes=512), f"it has {computer.size_bytes} bytes"),
+        (Checked("/dev/nothing at all", 0), "/dev/nothing at all"),
     ):
         status, said, errors = computer.answer(computer.checked(), checked)
         assert (status, said) == (REFUSED, "")
-        assert errors.startswith(stranger + why)
-    status, said, errors = computer.answer(Checked("/dev/nothing at all", 0))
-    assert (status, said) == (REFUSED, "")
-    assert "/dev/nothing at all" in errors
+        assert why in errors
 
 
 ANY = {"serial": "", "wwn": ""}
@@ -232,19 +227,29 @@ def test_a_serial_number_is_no_uuid(computer: Computer) -> None:
     assert computer.answer(computer.checked(serial="MD_UUID=1"))[:2] == (0, "ran,$(exit 1),a b,")
 
 
-def test_a_command_that_is_alone_is_alone_for_as_long_as_it_runs(computer: Computer) -> None:
+@contextmanager
+def running(computer: Computer, argv: Sequence[str], *, alone: bool) -> Iterator[None]:
+    """A bound command that prints ``on`` and stays."""
     environment = {"PATH": str(computer.path), "LC_ALL": "C"}
-    argv = bound(["sh", "-c", "echo on; exec sleep 600"], [computer.checked()], alone=True)
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as running:
+    whole = bound(argv, [computer.checked()], alone=alone)
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, env=environment) as process:
         try:
-            assert running.stdout is not None
-            assert running.stdout.readline() == b"on\n"
-            with pytest.raises(OSError, match="busy"):
-                os.open(computer.device, os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK)
-            assert computer.answer(computer.checked(), alone=True) == (REFUSED, "", f"{computer.device}: {BUSY}")
-            assert computer.answer(computer.checked())[:2] == (0, "ran,$(exit 1),a b,"), "beside it there is room"
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"on\n"
+            yield
         finally:
-            running.kill()
+            process.kill()
+
+
+RAN = (0, "ran,$(exit 1),a b,")
+
+
+def test_command_is_alone_for_as_long_as_it_runs(computer: Computer) -> None:
+    with running(computer, ["sh", "-c", "echo on; exec sleep 600"], alone=True):
+        with pytest.raises(OSError, match="busy"):
+            os.open(computer.device, os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK)
+        assert computer.answer(computer.checked(), alone=True) == (REFUSED, "", f"{computer.device}: {BUSY}")
+        assert computer.answer(computer.checked())[:2] == RAN, "beside it there is room"
     assert computer.answer(computer.checked(), alone=True)[0] == 0
 
 
@@ -254,13 +259,5 @@ def test_blkdiscard_that_does_not_claim_its_drive_gets_it_alone(computer: Comput
     script = f'#!/bin/sh\ncase $* in --help) echo "{usage}" ;; *) echo on; exec sleep 600 ;; esac\n'
     (computer.path / "blkdiscard").write_text(script)
     (computer.path / "blkdiscard").chmod(0o755)
-    argv = bound(["blkdiscard", computer.device], [computer.checked()], alone=False)
-    environment = {"PATH": str(computer.path), "LC_ALL": "C"}
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment) as running:
-        try:
-            assert running.stdout is not None
-            assert running.stdout.readline() == b"on\n"
-            status, said, _ = computer.answer(computer.checked(), alone=True)
-            assert (status, said) == ((0, "ran,$(exit 1),a b,") if claims else (REFUSED, ""))
-        finally:
-            running.kill()
+    with running(computer, ["blkdiscard", computer.device], alone=False):
+        assert computer.answer(computer.checked(), alone=True)[:2] == (RAN if claims else (REFUSED, ""))

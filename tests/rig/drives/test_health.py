@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import astuple, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,7 +28,7 @@ from pytest_ssdqual.rig.drives.health import (
     worsened,
 )
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.machine.machine import CommandFailed, RigError
+from pytest_ssdqual.rig.machine.machine import Completed, RigError
 
 DRIVE = Drive("/dev/nvme0n1", "nvme0n1", "ACME", "S", "eui.1", "1", 10**9, 512, 512, False, "nvme")
 
@@ -85,49 +87,60 @@ SCSI = {
 HEALTHY = DriveHealth(True, 30, 3, 0, {"nvme": 0}, 100, 10**12, "{}")
 
 
-def test_nvme() -> None:
-    text = json.dumps(NVME)
-    assert parse(text) == DriveHealth(
-        True, 41, 3, 0, {"nvme": 0}, 1234, 2_000 * 512_000, text, {"available spare": 100}
-    )
+REAL = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
+REAL_COUNTERS = {"entries of the error log": 0, "available spare": 0, "unsafe shutdowns": 0}
 
 
-def test_a_real_drive() -> None:
-    text = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
-    counters = {"entries of the error log": 0, "available spare": 0, "unsafe shutdowns": 0}
-    assert parse(text) == DriveHealth(True, 50, 0, 0, {"nvme": 0}, 0, 512_000, text, counters)
+@pytest.mark.parametrize(
+    ("text", "health"),
+    [
+        (json.dumps(NVME), (True, 41, 3, 0, {"nvme": 0}, 1234, 2_000 * 512_000, {"available spare": 100})),
+        (REAL, (True, 50, 0, 0, {"nvme": 0}, 0, 512_000, REAL_COUNTERS)),
+        (json.dumps(ATA), (True, 30, 3, None, {"attribute": 2}, 9, 5 * 32 * 2**20, {})),
+        ('{"smartctl": {"exit_status": 0}}', (None, None, None, None, {}, None, None, {})),
+    ],
+    ids=["NVMe", "a real drive", "ATA", "nothing is not zero"],
+)
+def test_health_is_parsed(text: str, health: tuple[Any, ...]) -> None:
+    *figures, counters = health
+    assert astuple(parse(text)) == (*figures, text, counters)
 
 
-def test_ata_from_attributes() -> None:
-    text = json.dumps(ATA)
-    assert parse(text) == DriveHealth(True, 30, 3, None, {"attribute": 2}, 9, 5 * 32 * 2**20, text)
-
-
-def test_ata_from_device_statistics_where_they_are_valid() -> None:
-    text = json.dumps({**ATA, "ata_device_statistics": STATISTICS})
-    health = parse(text)
+def test_health_of_statistics_and_of_scsi() -> None:
+    health = parse(json.dumps({**ATA, "ata_device_statistics": STATISTICS}))
     assert (health.percentage_used, health.data_written_bytes) == (12, 512_000)
     assert health.media_errors == 2, "the statistic is not valid, the attribute counts"
+    scsi = parse(json.dumps(SCSI))
+    assert (scsi.passed, scsi.percentage_used, scsi.media_errors) == (False, 7, 3)
 
 
-def test_scsi() -> None:
-    health = parse(json.dumps(SCSI))
-    assert (health.passed, health.percentage_used, health.media_errors) == (False, 7, 3)
+#: The same bit is set for a log that is missing.
+FAILED = {"exit_status": 4, "messages": [{"string": "SMART Health Status: not available"}]}
 
 
-def test_missing_fields_are_none_not_zero() -> None:
-    text = '{"smartctl": {"exit_status": 0}}'
-    assert parse(text) == DriveHealth(None, None, None, None, {}, None, None, text)
-
-
-@pytest.mark.parametrize("plain", [{}, {"device": {"protocol": "NVMe"}}, {"smart_status": {}}])
-def test_a_drive_whose_health_cannot_be_read_is_not_healthy(plain: dict[str, object]) -> None:
-    words = "Read NVMe SMART/Health Information failed: NVMe Status 0x2006"
-    smartctl = {"exit_status": 4, "messages": [{"string": words}]}
-    with pytest.raises(ValueError, match="Health Information failed"):
-        parse(json.dumps({**plain, "smartctl": smartctl}))
-    # The same bit is set for a log that is missing.
-    assert parse(json.dumps({"smartctl": smartctl, "smart_status": {"passed": True}})).passed
+@pytest.mark.parametrize(
+    ("plain", "is_read"),
+    [
+        ({}, False),
+        ({"device": {"protocol": "NVMe"}}, False),
+        ({"smart_status": {}}, False),
+        ({"power_on_time": {"hours": 100}, "temperature": {"current": 30}}, False),
+        ({"smart_status": {"passed": True}}, True),
+        ({"scsi_grown_defect_list": 0}, True),
+        ({"scsi_percentage_used_endurance_indicator": 3}, True),
+        ({"ata_smart_attributes": {"table": [{"name": "Reallocated_Sector_Ct", "raw": {"value": 0}}]}}, True),
+    ],
+)
+def test_assessment_wear_or_defects_are_health(plain: dict[str, object], is_read: bool) -> None:
+    text = json.dumps({**plain, "smartctl": FAILED})
+    if is_read:
+        assert parse(text).passed is ("smart_status" in plain or None)
+        return
+    with pytest.raises(ValueError, match="not available"):
+        parse(text)
+    assert "not available" in identify(ScriptedMachine().on("smartctl", answer=text), [DRIVE])[DRIVE.path].problem
+    with pytest.raises(DriveUnread):
+        read(ScriptedMachine().on("sh", answer=text), [DRIVE])
 
 
 def ata_counts(*, statistic: int | None = None, attribute: int | None = None) -> DriveHealth:
@@ -142,46 +155,23 @@ def ata_counts(*, statistic: int | None = None, attribute: int | None = None) ->
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "is_defect"),
+    ("before", "after", "is_worse", "is_defect"),
     [
-        (ata_counts(attribute=0), ata_counts(statistic=5, attribute=5), True),
-        (ata_counts(statistic=0, attribute=0), ata_counts(attribute=5), True),
-        (ata_counts(attribute=3), ata_counts(statistic=0, attribute=3), False),
-        (ata_counts(statistic=0, attribute=3), ata_counts(attribute=3), False),
+        (ata_counts(attribute=0), ata_counts(statistic=5, attribute=5), True, True),
+        (ata_counts(statistic=0, attribute=0), ata_counts(attribute=5), True, True),
+        (ata_counts(attribute=3), ata_counts(statistic=0, attribute=3), False, False),
+        (ata_counts(statistic=0, attribute=3), ata_counts(attribute=3), False, False),
+        # They are shown.
+        (ata_counts(statistic=0), ata_counts(attribute=3), True, False),
+        (replace(HEALTHY, media_counts={}), replace(HEALTHY, media_counts={"nvme": 7}), True, False),
+        (replace(HEALTHY, media_counts={}), replace(HEALTHY, media_counts={"nvme": 0}), False, False),
     ],
 )
-def test_media_errors_are_compared_by_a_log_that_counts_both_times(
-    before: DriveHealth, after: DriveHealth, is_defect: bool
+def test_media_errors_are_compared_within_one_log(
+    before: DriveHealth, after: DriveHealth, is_worse: bool, is_defect: bool
 ) -> None:
-    assert bool(defects(before, after)) is bool(worsened(before, after)) is is_defect
-
-
-@pytest.mark.parametrize(
-    "figures",
-    [
-        {"scsi_grown_defect_list": 0},
-        {"scsi_percentage_used_endurance_indicator": 3},
-        {"ata_smart_attributes": {"table": [{"name": "Reallocated_Sector_Ct", "raw": {"value": 0}}]}},
-    ],
-)
-def test_figures_of_wear_and_defects_are_health_without_an_assessment(figures: dict[str, object]) -> None:
-    smartctl = {"exit_status": 4, "messages": [{"string": "SMART Health Status: not available"}]}
-    assert parse(json.dumps({"smartctl": smartctl, **figures})).passed is None
-
-
-def test_a_drive_without_health_is_a_problem_before_the_run_begins() -> None:
-    smartctl = {"exit_status": 4, "messages": [{"string": "SMART Health Status: not available"}]}
-    hours_only = {"smartctl": smartctl, "power_on_time": {"hours": 100}, "temperature": {"current": 30}}
-    here = ScriptedMachine().on("smartctl", answer=json.dumps(hours_only))
-    assert "SMART Health Status: not available" in identify(here, [DRIVE])[DRIVE.path].problem
-    with pytest.raises(DriveUnread):
-        read(ScriptedMachine().on("sh", answer=json.dumps(hours_only)), [DRIVE])
-
-
-def test_counts_of_another_log_are_not_compared() -> None:
-    before, after = ata_counts(statistic=0), ata_counts(attribute=3)
-    assert not defects(before, after)
-    assert worsened(before, after)
+    assert bool(worsened(before, after)) is is_worse
+    assert bool(defects(before, after)) is is_defect
 
 
 def test_other_data_above_a_count_is_left_out() -> None:
@@ -215,16 +205,11 @@ def test_fields_of_any_shape_are_tolerated(fields: dict[str, object]) -> None:
     assert parse(json.dumps({**fields, "smartctl": {"exit_status": 0}})).raw_json
 
 
-@pytest.mark.parametrize("status", [1, 2, 3, 0b110])
-def test_a_drive_that_could_not_be_read(status: int) -> None:
-    broken = {"smartctl": {"exit_status": status, "messages": [{"string": "device open failed"}, {"string": "sorry"}]}}
-    with pytest.raises(ValueError, match=r"^device open failed; sorry$"):
-        parse(json.dumps(broken))
-
-
-@pytest.mark.parametrize("status", [4, 8, 16, 32, 64, 128, 252])
-def test_findings_are_not_failures(status: int) -> None:
-    assert parse(json.dumps({**NVME, "smartctl": {"exit_status": status}})).percentage_used == 3
+@pytest.mark.parametrize("status", [1, 2, 3, 0b110, 4, 8, 16, 32, 64, 128, 252])
+def test_findings_are_no_failures_to_read(status: int) -> None:
+    failed = {"exit_status": status, "messages": [{"string": "device open failed"}, {"string": "sorry"}]}
+    with pytest.raises(ValueError, match="open failed; sorry") if status & 3 else nullcontext():
+        assert parse(json.dumps({**NVME, "smartctl": failed})).percentage_used == 3
 
 
 def test_all_drives_are_read_by_one_command() -> None:
@@ -236,16 +221,21 @@ def test_all_drives_are_read_by_one_command() -> None:
     assert read(ScriptedMachine(), []) == {}
 
 
-def test_what_smartctl_says_reaches_the_user() -> None:
-    broken = {"smartctl": {"exit_status": 2, "messages": [{"string": "Permission denied"}]}}
-    with pytest.raises(CommandFailed, match=r"cannot read /dev/nvme0n1 \(ACME, serial S\): Permission denied"):
-        read(ScriptedMachine().on("sh", answer=json.dumps(broken)), [DRIVE])
-    with pytest.raises(CommandFailed, match="cannot read"):
-        read(ScriptedMachine().on("sh", answer="Segmentation fault"), [DRIVE])
-    with pytest.raises(CommandFailed, match="answered for 0 of 1 drives"):
-        read(ScriptedMachine().on("sh", answer="\n"), [DRIVE])
-    with pytest.raises(RigError, match="smartctl is missing on scripted; install smartmontools there"):
-        read(ScriptedMachine().on("sh", answer=completed(["sh"], status=127)), [DRIVE])
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        (
+            '{"smartctl": {"exit_status": 2, "messages": [{"string": "Permission denied"}]}}',
+            r"serial S\): Permission denied",
+        ),
+        ("Segmentation fault", "cannot read"),
+        ("\n", "0 of 1 drives"),
+        (completed(["sh"], status=127), "install smartmontools"),
+    ],
+)
+def test_answer_that_is_no_health_is_an_error(answer: str | Completed, cause: str) -> None:
+    with pytest.raises(RigError, match=cause):
+        read(ScriptedMachine().on("sh", answer=answer), [DRIVE])
 
 
 @pytest.mark.parametrize(
@@ -298,19 +288,10 @@ def test_counters_that_worsened(before: dict[str, int], after: dict[str, int], f
     assert worsened(replace(HEALTHY, counters=before), replace(HEALTHY, counters=after)) == found
 
 
-def test_a_sas_drive_that_reports_zero_degrees_has_its_environmental_reports() -> None:
-    reports = {"temperature_1": {"parameter_code": 0, "current": 31}}
-    plain = {**SCSI, "device": {"protocol": "SCSI"}, "temperature": {"current": 0}}
-    assert parse(json.dumps({**plain, "scsi_environmental_reports": reports})).temperature_c == 31
-    assert parse(json.dumps(plain)).temperature_c is None
-
-
 def test_what_was_bad_before_has_not_worsened() -> None:
     ill = replace(HEALTHY, passed=False, critical_warning=5, media_counts={"nvme": 9}, percentage_used=140)
     assert worsened(ill, ill) == ()
-    assert worsened(replace(ill, critical_warning=4), ill) == (
-        "new critical warning: spare capacity is below its threshold",
-    )
+    assert len(worsened(replace(ill, critical_warning=4), ill)) == 1
 
 
 @pytest.mark.parametrize(
@@ -344,7 +325,7 @@ def test_identify_gives_the_whole_firmware() -> None:
     assert len(here.asked) == 1
 
 
-def test_one_serial_number_behind_two_drives_is_a_problem_of_both() -> None:
+def test_one_serial_behind_two_drives_is_a_problem_of_both() -> None:
     """With one type for all drives of a controller smartctl reads the same disk each time."""
     here = ScriptedMachine().on("smartctl", answer='{"smartctl": {"exit_status": 0}, "serial_number": "S"}')
     drives = [replace(DRIVE, path=f"/dev/sd{letter}", smart_type="megaraid,4") for letter in "ab"]
@@ -371,60 +352,45 @@ def test_a_drive_without_health_is_not_read() -> None:
         ({"media_counts": {"nvme": 1}}, True),
         ({"percentage_used": 100}, False),
         ({"power_on_hours": 0}, False),
-        ({"counters": {"reallocated blocks": 1}}, True),
-        ({"counters": {"available spare": 99}}, True),
-        ({"counters": {"CRC errors of the link": 7}}, False),
-        ({"counters": {"entries of the error log": 500}}, False),
     ],
 )
-def test_a_defect_is_the_drives_own(changes: dict[str, object], is_defect: bool) -> None:
-    counters = {"reallocated blocks": 0, "available spare": 100, "CRC errors of the link": 0}
-    before = DriveHealth(True, 40, 3, 0, {"nvme": 0}, 100, 10**12, "", {**counters, "entries of the error log": 0})
-    after = replace(before, **changes)  # type: ignore[arg-type]
-    assert len(worsened(before, after)) == 1
-    assert bool(defects(before, after)) is is_defect
+def test_defect_is_the_drives_own(changes: dict[str, object], is_defect: bool) -> None:
+    after = replace(HEALTHY, **changes)  # type: ignore[arg-type]
+    assert len(worsened(HEALTHY, after)) == 1
+    assert bool(defects(HEALTHY, after)) is is_defect
 
 
 @pytest.mark.parametrize(
-    ("limits", "rise", "is_defect"),
+    ("limits", "counter", "rise", "is_defect"),
     [
-        ({}, {"reallocated blocks": 1}, True),
-        ({"reallocated_blocks": 2}, {"reallocated blocks": 2}, False),
-        ({"reallocated_blocks": 2}, {"reallocated blocks": 3}, True),
-        ({"spare": 1}, {"available spare": -1}, False),
-        ({"spare": 1}, {"available spare": -2}, True),
-        ({}, {"CRC errors of the link": 7}, False),
-        ({"link_errors": 0}, {"CRC errors of the link": 1}, True),
-        ({"error_log_entries": 0}, {"entries of the error log": 1}, True),
-        ({}, {"unsafe shutdowns": 2}, False),
-        ({"unsafe_shutdowns": 1}, {"unsafe shutdowns": 2}, True),
+        ({}, "reallocated blocks", 1, True),
+        ({"reallocated_blocks": 2}, "reallocated blocks", 2, False),
+        ({"reallocated_blocks": 2}, "reallocated blocks", 3, True),
+        ({}, "available spare", -1, True),
+        ({"spare": 1}, "available spare", -1, False),
+        ({"spare": 1}, "available spare", -2, True),
+        ({}, "CRC errors of the link", 7, False),
+        ({"link_errors": 0}, "CRC errors of the link", 1, True),
+        ({}, "entries of the error log", 500, False),
+        ({"error_log_entries": 0}, "entries of the error log", 1, True),
+        ({}, "unsafe shutdowns", 2, False),
+        ({"unsafe_shutdowns": 1}, "unsafe shutdowns", 2, True),
+        ({}, "media", 2, True),
+        ({"media_errors": 2}, "media", 2, False),
     ],
 )
-def test_limits_of_the_spec_decide(limits: dict[str, int], rise: dict[str, int], is_defect: bool) -> None:
-    table, names = HealthTable.model_validate(limits), list(rise)
-    before = replace(HEALTHY, counters=dict.fromkeys(names, 90))
-    after = replace(HEALTHY, counters={name: 90 + count for name, count in rise.items()})
+def test_limits_of_the_spec_decide(limits: dict[str, int], counter: str, rise: int, is_defect: bool) -> None:
+    table, kind = HealthTable.model_validate(limits), "media_counts" if counter == "media" else "counters"
+    before = replace(HEALTHY, **{kind: {counter: 90}})  # type: ignore[arg-type]
+    after = replace(HEALTHY, **{kind: {counter: 90 + rise}})  # type: ignore[arg-type]
     assert bool(defects(before, after, table)) is is_defect
     assert len(worsened(before, after, table)) == 1
 
 
-@pytest.mark.parametrize("count", [0, 7])
-def test_media_errors_unknown_before_have_not_risen(count: int) -> None:
-    before, after = replace(HEALTHY, media_counts={}), replace(HEALTHY, media_counts={"nvme": count})
-    assert defects(before, after) == ()
-    assert bool(worsened(before, after)) is bool(count)  # they are shown
-
-
-def test_media_errors_have_a_limit_too() -> None:
-    after = replace(HEALTHY, media_counts={"nvme": 2})
-    assert defects(HEALTHY, after)
-    assert not defects(HEALTHY, after, HealthTable(media_errors=2))
-
-
-@given(st.integers(0, 5), st.integers(0, 5))
+@given(st.integers(0, 5), st.integers(-3, 5))
 def test_power_cuts_of_the_run_are_no_unsafe_shutdowns(cuts: int, others: int) -> None:
     before = replace(HEALTHY, counters={"unsafe shutdowns": 40})
-    after = replace(HEALTHY, counters={"unsafe shutdowns": 40 + cuts + others})
+    after = replace(HEALTHY, counters={"unsafe shutdowns": max(40, 40 + cuts + others)})
     failures = DriveFailures(limits=lambda serial: HealthTable(unsafe_shutdowns=0), power_cuts=cuts)
     assert bool(failures.defects(DRIVE, before, after)) is bool(failures.worsened(DRIVE, before, after)) is (others > 0)
 
@@ -436,11 +402,6 @@ def test_a_sas_link_that_comes_up_after_a_power_cut_is_no_defect() -> None:
     for cuts in (0, 1):
         failures = DriveFailures(limits=lambda serial: HealthTable(link_errors=0), power_cuts=cuts)
         assert bool(failures.defects(DRIVE, before, after)) is not cuts
-
-
-def test_a_drive_that_counts_fewer_power_cuts_has_not_got_worse() -> None:
-    before = replace(HEALTHY, counters={"unsafe shutdowns": 2})
-    assert DriveFailures(power_cuts=3).worsened(DRIVE, before, before) == ()
 
 
 def test_each_drive_has_the_limits_of_its_own_spec() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
+from support.shells import SHELLS, shell_argv
 
 from pytest_ssdqual.rig.drives import inspection, locking
 from pytest_ssdqual.rig.drives.locking import Locking, objection, of_discovery, read
@@ -19,7 +20,6 @@ from pytest_ssdqual.rig.drives.survey import Drive
 #: Codes of TCG: TPer, Locking, Geometry, Opal SSC 2.0.
 TPER, LOCKING, GEOMETRY, OPAL = 0x0001, 0x0002, 0x0003, 0x0203
 MADE = {"off": 0x09, "unlocked": 0x0B, "locked": 0x0F}
-SHELLS = (["dash"], ["bash"], ["busybox", "sh"])
 
 
 def feature(code: int, *data: int, length: int = 12) -> bytes:
@@ -86,9 +86,9 @@ def test_only_a_drive_that_is_locked_is_refused_with_the_cure() -> None:
     assert objection(Locking.UNLOCKED) == objection(Locking.OFF) == ""
 
 
-@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("oacs", [0x10A, 0x10B])
-def test_the_script_asks_only_a_drive_that_knows_the_command(tmp_path: Path, shell: list[str], oacs: int) -> None:
+def test_the_script_asks_only_a_drive_that_knows_the_command(tmp_path: Path, shell: str, oacs: int) -> None:
     """An unknown command adds an entry to the error log of some drives."""
     (tmp_path / "answer").write_bytes(of_opal(0x0F))
     program = f"""#!/bin/sh
@@ -101,13 +101,20 @@ esac
     for name in ("nvme", "smartctl"):
         (tmp_path / name).write_text(program)
         (tmp_path / name).chmod(0o755)
-    argv = [*shell, "-c", locking.SCRIPT, "locking", "nvme0n1", "/dev/nvme0n1", "auto", "sda", "/dev/sda", "none"]
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, check=True, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-        )
-    except FileNotFoundError:
-        pytest.skip(f"there is no {shell[0]} here")
+    argv = [
+        *shell_argv(shell),
+        "-c",
+        locking.SCRIPT,
+        "locking",
+        "nvme0n1",
+        "/dev/nvme0n1",
+        "auto",
+        "sda",
+        "/dev/sda",
+        "none",
+    ]
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, env=path)
     machine = ScriptedMachine().on("sh", "-c", locking.SCRIPT, answer=completed((), done.stdout))
     expected = {"/dev/nvme0n1": Locking.LOCKED} if oacs & 1 else {}
     assert read(machine, [drive("nvme0n1"), drive("sda", "none")]) == expected

@@ -122,7 +122,7 @@ def test_only_a_possible_temperature_is_one(plain: object, expected: float | Non
     assert temperature_c(plain) == expected
 
 
-def test_error_counters_have_one_name_whatever_the_drive_calls_them() -> None:
+def test_error_counters_have_one_name_for_all_drives() -> None:
     found = counters(
         ata(
             (5, "Reallocate_NAND_Blk_Cnt", 100, 1), (197, "Current_Pending_Sector", 100, 2),
@@ -171,7 +171,7 @@ def test_counters_of_nvme_and_sas_drives() -> None:
     assert counters({}) == {}
 
 
-def test_the_figure_that_smartctl_derives_from_a_contradiction_is_unknown() -> None:
+def test_figure_derived_from_a_contradiction_is_unknown() -> None:
     # smartctl 7.5 takes endurance_used from the normalised value, unless the device statistics have it.
     attribute = (231, "SSD_Life_Left", 100, 74)
     assert percentage_used(ata(attribute, endurance_used={"current_percent": 0})) is None

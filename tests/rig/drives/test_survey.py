@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders.survey_records import probed
 from support.fakes.scripted import CommandsOnly, ScriptedMachine, completed
-from support.shells import SHELLS
+from support.shells import SHELLS, shell_argv
 from support.simulator.simulated_disks import Device, World
 
 from pytest_ssdqual.rig.drives.survey import (
@@ -35,7 +35,7 @@ class Here(CommandsOnly):
     name = "here"
 
     def __init__(self, shell: str) -> None:
-        self.shell = (shell, "sh") if shell == "busybox" else (shell,)
+        self.shell = shell_argv(shell)
 
     def run(
         self,
@@ -96,12 +96,12 @@ def test_nothing_in_a_pattern_is_ever_run(here: Here, tmp_path: Path, nasty: str
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1, max_size=20))
-def test_a_pattern_without_a_match_is_told_whatever_its_characters(text: str) -> None:
-    with pytest.raises(NothingMatches, match=r"^Nothing on here matches "):
+def test_pattern_without_a_match_is_an_error(text: str) -> None:
+    with pytest.raises(NothingMatches, match=r"^Nothing on here"):
         expand(Here("dash"), [f"/nowhere/{text}x"])
 
 
-def test_patterns_are_globbed_there_and_links_resolved_by_device_number(here: Here, tmp_path: Path) -> None:
+def test_patterns_are_globbed_and_links_resolved_by_number(here: Here, tmp_path: Path) -> None:
     device = some_block_device()
     kname = Path(device).name
     for name in ("nvme-ACME SSD_1", "nvme-ACME SSD_1_1", "other"):
@@ -114,19 +114,14 @@ def test_patterns_are_globbed_there_and_links_resolved_by_device_number(here: He
     )
 
 
-def test_a_blank_in_a_pattern_does_not_make_it_two(here: Here, tmp_path: Path) -> None:
+def test_blank_in_a_pattern_does_not_make_it_two(here: Here, tmp_path: Path) -> None:
     device = some_block_device()
     for pattern in (f"{tmp_path}/x {device}", f"{tmp_path}/x\n{device}", f"{tmp_path}/x*\t{device}"):
         with pytest.raises(NothingMatches):
             expand(here, [pattern])
-    (tmp_path / "ACME SSD").symlink_to(device)
-    assert [match.written_path for match in expand(here, [f"{tmp_path}/ACME S*"])] == [f"{tmp_path}/ACME SSD"]
-
-
-def test_an_existing_name_with_glob_characters_is_that_name(here: Here, tmp_path: Path) -> None:
-    device = some_block_device()
-    (tmp_path / "disk[1]").symlink_to(device)
-    assert [match.kname for match in expand(here, [f"{tmp_path}/disk[1]"])] == [Path(device).name]
+    for name, pattern in (("ACME SSD", "ACME S*"), ("disk[1]", "disk[1]")):
+        (tmp_path / name).symlink_to(device)
+        assert [match.written_path for match in expand(here, [f"{tmp_path}/{pattern}"])] == [f"{tmp_path}/{name}"]
 
 
 def test_an_alias_made_by_mknod_is_the_device_it_is(here: Here, tmp_path: Path) -> None:
@@ -149,13 +144,13 @@ def test_what_is_not_a_block_device_is_refused(here: Here, tmp_path: Path, name:
     with pytest.raises(NotABlockDevice) as refusal:
         expand(here, [path])
     assert str(refusal.value) == f"{path!r} is not a block device of here; name drives only."
-    with pytest.raises(NotABlockDevice, match="matches, is not a block device"):
+    with pytest.raises(NotABlockDevice, match="a block device"):
         expand(here, [path[:-1] + "?"])
 
 
 @pytest.mark.parametrize("pattern", ["sdb", "", "~/x", "./sdb", "/dev/sdb\0"])
 def test_only_absolute_paths(pattern: str) -> None:
-    with pytest.raises(UnusablePattern, match="is not an absolute path; write for example /dev/"):
+    with pytest.raises(UnusablePattern, match="an absolute path"):
         expand(ScriptedMachine(), ["/dev/sda", pattern])
 
 
@@ -168,7 +163,7 @@ def answer(*patterns: Sequence[tuple[str, str, str]]) -> ScriptedMachine:
     return ScriptedMachine().on("sh", answer="".join(f"{word}\0" for word in (*words, "end ")))
 
 
-def test_a_glob_that_names_a_disk_and_its_partitions_names_the_disk() -> None:
+def test_glob_of_a_disk_and_its_partitions_names_the_disk() -> None:
     machine = answer([("/dev/sda", "sda", ""), ("/dev/sda1", "sda1", "sda"), ("/dev/sdb1", "sdb1", "sdb")])
     assert [match.kname for match in expand(machine, ["/dev/sd*"])] == ["sda", "sdb1"]
     machine = answer([("/dev/sda", "sda", "")], [("/dev/sda1", "sda1", "sda")])
@@ -185,7 +180,7 @@ def test_an_answer_cut_short_is_an_error_not_an_empty_set(text: str) -> None:
         expand(ScriptedMachine().on("sh", answer=text), ["/dev/sda"])
 
 
-def test_a_survey_is_two_commands_and_user_data_is_only_parameters() -> None:
+def test_survey_is_two_commands_with_user_data_as_parameters() -> None:
     world = World([Device("sda", "disk", "8:0"), Device("sdb", "disk", "8:16")])
     machine = ScriptedMachine().on("lsblk", answer=world.lsblk()).on("sh", answer=world.facts("/dev/sdb"))
     topology = survey(machine, ["sdb", "sdb"])
@@ -196,7 +191,7 @@ def test_a_survey_is_two_commands_and_user_data_is_only_parameters() -> None:
     assert "sdb" not in script
 
 
-def test_other_paths_to_a_candidate_are_opened_too_and_to_nothing_else() -> None:
+def test_only_paths_to_a_candidate_are_opened() -> None:
     twins = Device("sdb", "disk", "8:16", serial="S"), Device("sdc", "disk", "8:32", serial="S")
     world = World([*twins, Device("sdd", "disk", "8:48", serial="other")])
     opened: list[tuple[str, ...]] = []
@@ -218,17 +213,15 @@ def test_other_paths_to_a_candidate_are_opened_too_and_to_nothing_else() -> None
     )
 
 
-@pytest.mark.parametrize("lsblk", ["", "[]", '{"blockdevices": {}}', '{"blockdevices": [{"kname": null}]}'])
-def test_an_answer_that_is_not_understood_is_a_rig_error(lsblk: str) -> None:
-    machine = ScriptedMachine().on("lsblk", answer=lsblk).on("sh", answer=World([]).facts())
-    with pytest.raises(RigError, match="The block devices of scripted cannot be listed"):
-        survey(machine)
-
-
-def test_a_survey_cut_short_is_a_rig_error() -> None:
-    facts = World([]).facts().removesuffix("end\0")
-    machine = ScriptedMachine().on("lsblk", answer='{"blockdevices": []}').on("sh", answer=facts)
-    with pytest.raises(RigError, match="cut short, end missing"):
+@pytest.mark.parametrize(
+    ("lsblk", "cut"),
+    [*((text, "") for text in ("", "[]", '{"blockdevices": {}}', '{"blockdevices": [{"kname": null}]}')),
+     ('{"blockdevices": []}', "end\0")],
+)  # fmt: skip
+def test_answer_that_is_not_understood_is_a_rig_error(lsblk: str, cut: str) -> None:
+    facts = World([]).facts().removesuffix(cut)
+    machine = ScriptedMachine().on("lsblk", answer=lsblk).on("sh", answer=facts)
+    with pytest.raises(RigError, match="end missing" if cut else "cannot be listed"):
         survey(machine)
 
 
@@ -277,9 +270,7 @@ NARROW = {
 
 @pytest.mark.parametrize("is_nvme", [True, False])
 @pytest.mark.parametrize("interpreter", [("perl", "-e"), ("python3", "-I", "-S", "-c")])
-def test_a_probe_of_32_bits_is_blind_only_for_drives_that_it_would_ask(
-    interpreter: tuple[str, ...], tmp_path: Path, is_nvme: bool
-) -> None:
+def test_probe_of_32_bits_is_blind_only_for_nvme(interpreter: tuple[str, ...], tmp_path: Path, is_nvme: bool) -> None:
     """Drives of SATA have no reservations, so that a machine with a narrow perl can test them."""
     if not shutil.which(interpreter[0]):
         pytest.skip(f"no {interpreter[0]} here")
@@ -295,7 +286,7 @@ def test_a_probe_of_32_bits_is_blind_only_for_drives_that_it_would_ask(
     assert done.stdout == f"probe\0{node}\0{0}\0{blind}"
 
 
-def test_a_drive_that_does_not_answer_for_its_reservations_is_told_once(tmp_path: Path) -> None:
+def test_drive_that_reports_no_reservations_is_named_once(tmp_path: Path) -> None:
     """The probe goes on with the next drive."""
     if not shutil.which("perl"):
         pytest.skip("no perl here")

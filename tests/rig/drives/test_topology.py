@@ -28,7 +28,7 @@ def test_a_drive_is_described_by_path_model_and_serial() -> None:
 def test_identity_is_never_a_path() -> None:
     assert DRIVE.identity == "0x55cd"
     assert Drive("/dev/sdb", "sdb", None, "S", None, None, 1, 1, 1, False, None).identity == "S"
-    with pytest.raises(RigError, match="neither a WWN nor a serial number"):
+    with pytest.raises(RigError, match="neither a WWN"):
         _ = Drive("/dev/vdb", "vdb", None, None, None, None, 480, 512, 512, False, None).identity
 
 
@@ -39,7 +39,7 @@ def test_a_drive_rides_as_json(drive: Drive) -> None:
 
 @pytest.mark.parametrize("change", [{"path": None}, {"serial": 5}, {"size_bytes": "9"}, {"extra": 1}])
 def test_other_json_is_no_drive(change: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="this is no Drive"):
+    with pytest.raises(ValueError, match="no Drive"):
         from_plain(Drive, {**plain(DRIVE), **change})
 
 

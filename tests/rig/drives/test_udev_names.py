@@ -58,12 +58,12 @@ def test_wwn_of_another_drive(udev: str, kernel: str, differs: bool) -> None:
     assert bool([*contradictions(node("sda", wwn=udev), [], [kernel])]) == differs
 
 
-def test_one_of_several_names_is_enough_and_bridges_make_up_theirs() -> None:
+def test_one_of_several_names_is_enough_except_of_bridges() -> None:
     assert not [*contradictions(node("sda", wwn=NAA), [], ["naa.5000c500a1b2c3d5", "naa.5000c500a1b2c3d4"])]
     assert not [*contradictions(node("sda", wwn=NAA, transport="usb"), [], ["naa.5000c500a1b2c3d5"])]
 
 
-def test_drive_with_names_of_two_drives_is_refused_with_any_consent() -> None:
+def test_drive_with_names_of_two_drives_is_always_refused() -> None:
     disk = Device("nvme0n1", "disk", "259:0", serial="OLD", transport="nvme")
     world = World([disk])
     facts = answer("serial nvme0n1 NEW\nnumber /dev/nvme0n1 103 0\nprobe /dev/nvme0n1 0")

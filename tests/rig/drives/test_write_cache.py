@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.documents.wrong_deliveries import drive
 from support.fakes.scripted import ScriptedMachine, completed
-from support.shells import SHELLS
+from support.shells import SHELLS, shell_argv
 from support.simulator.simulated_caches import Caches
 
 from pytest_ssdqual.rig.drives import fencing, write_cache
@@ -59,7 +59,7 @@ class Rig:
         self.type.write_text("write back\n")
 
     def run(self, shell: str, name: str, to: str, smart_type: str = "auto") -> str:
-        argv = [*([shutil.which(shell) or shell] + (["sh"] if shell == "busybox" else [])), "-c", SCRIPT, "write_cache"]
+        argv = [*shell_argv(shell), "-c", SCRIPT, "write_cache"]
         environment = {"PATH": str(self.root / "bin"), "sys": str(self.root / "sys")}
         done = subprocess.run(
             [*argv, name, f"/dev/{name}", smart_type, to], env=environment, capture_output=True, text=True, check=False
@@ -84,7 +84,7 @@ def shell(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_nvme_is_switched_for_the_whole_controller_and_asked_again(rig: Rig, shell: str) -> None:
+def test_nvme_is_switched_for_the_controller_and_read_again(rig: Rig, shell: str) -> None:
     assert rig.switched(shell, "nvme0n1", "off") == Switched(ON, OFF)
     log = (rig.root / "log").read_text()
     assert "nvme admin-passthru --opcode=9 --cdw10=6 --cdw11=0 /dev/nvme0n1\n" in log
@@ -119,6 +119,10 @@ def test_reading_switches_nothing(rig: Rig, shell: str) -> None:
     assert state(rig.run(shell, "sdb", "read")) is state(rig.run(shell, "nvme0n1", "read")) is ON
     assert "admin-passthru" not in (rig.root / "log").read_text()
     assert rig.type.read_text() == "write back\n"
+    (rig.root / "log").unlink()
+    rig.type.write_text("none\n")
+    assert state(rig.run(shell, "sdb", "read", "none")) is OFF
+    assert not (rig.root / "log").exists(), "smartctl is not run for a drive that it cannot open"
 
 
 def test_drive_without_a_switch_of_the_kernel_is_left_as_it_is(rig: Rig, shell: str) -> None:
@@ -126,12 +130,6 @@ def test_drive_without_a_switch_of_the_kernel_is_left_as_it_is(rig: Rig, shell: 
     done = rig.switched(shell, "vda", "off")
     assert (done.before, done.after) == (OFF, OFF)  # of the made-up smartctl, whose drive is gone
     assert "cache_type" in done.printed
-
-
-def test_smartctl_is_not_run_for_a_drive_that_it_cannot_open(rig: Rig, shell: str) -> None:
-    rig.type.write_text("none\n")
-    assert state(rig.run(shell, "sdb", "read", "none")) is OFF
-    assert not (rig.root / "log").exists()
 
 
 @pytest.mark.parametrize(
@@ -169,7 +167,7 @@ def test_answer_that_was_cut_short_is_no_state() -> None:
     whole = Caches().answer("S", "off")
     for end in (0, 20, len(whole) - 1):
         machine = ScriptedMachine().on("sh", "-c", SCRIPT, answer=whole[:end])
-        with pytest.raises(CommandFailed, match="could not be read: the answer was cut short"):
+        with pytest.raises(CommandFailed, match="was cut short"):
             switch(machine, NVME, OFF)
 
 

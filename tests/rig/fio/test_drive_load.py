@@ -30,7 +30,7 @@ def test_all_jobs_together_have_the_depth_of_the_workload(depth: int, most: int)
     assert all(depth % more for more in range(int(jobs) + 1, min(most, depth) + 1))
 
 
-def test_sequential_streams_and_threads_of_a_method_are_not_divided() -> None:
+def test_sequential_streams_and_threads_are_not_divided() -> None:
     for workload in (Workload("read", "128k", 32), Workload("randread", "4k", 32, threads=4)):
         job = measurement(workload, DRIVES[:1], 1, 10, load=FAST)
         assert values(job, "iodepth") == ["32"]
@@ -58,7 +58,7 @@ def test_a_volume_is_divided_among_all_jobs() -> None:
     assert values(job, "io_size") == [str(1 << 20)] * 3
 
 
-def test_jobs_of_an_array_are_placed_if_its_drives_are_on_one_node() -> None:
+def test_jobs_of_an_array_on_one_node_are_placed() -> None:
     chosen = DriveLoad("io_uring", "libaio", 4, {"a": "0-7", "b": "0-7", "c": "8-15"})
     assert chosen.of(["a", "c"], bare=True) == Load("io_uring", 4, ("0-7", "8-15"))
     assert chosen.of(["a", "b"], bare=False) == Load("libaio", 4, ("0-7",))

@@ -30,7 +30,7 @@ def test_a_split_is_even() -> None:
 
 
 @given(sectors=st.integers(1, 10**7), jobs=st.integers(1, 24), block=BLOCKS)
-def test_a_share_is_whole_blocks_and_fits_as_often_as_there_are_jobs(sectors: int, jobs: int, block: int) -> None:
+def test_share_is_whole_blocks_and_fits_once_a_job(sectors: int, jobs: int, block: int) -> None:
     share = aligned_share(sectors * 512, jobs, block)
     assert share % block == 0
     assert share * jobs <= sectors * 512

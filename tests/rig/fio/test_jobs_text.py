@@ -49,7 +49,7 @@ def test_a_comment_cannot_become_an_option() -> None:
 )
 def test_a_value_that_a_job_file_reads_otherwise_is_refused(option: str) -> None:
     job = measurement(Workload("randread", "4k", 1), DRIVES[:1], 1, 60)
-    with pytest.raises(ValueError, match="cannot be written into a job file"):
+    with pytest.raises(ValueError, match="a job file"):
         text(replace(job, options=(*job.options, option)))
 
 

@@ -12,7 +12,7 @@ from support.fakes.scripted import completed
 
 from pytest_ssdqual.qual.integrity.stamp import Stamp, filled
 from pytest_ssdqual.rig.fio import acceptance, stamped_io
-from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
@@ -56,11 +56,6 @@ def test_every_transfer_says_what_it_is_of_and_where(target: JobTarget, tmp_path
     assert not any(data[256 * KIB :])
 
 
-def test_what_was_written_reads_back(target: JobTarget, tmp_path: Path) -> None:
-    written(target, tmp_path, ONE, OTHER)
-    assert not reads(target, tmp_path, ONE, OTHER)
-
-
 @pytest.mark.parametrize(
     ("at", "data"),
     [
@@ -72,8 +67,9 @@ def test_what_was_written_reads_back(target: JobTarget, tmp_path: Path) -> None:
     ],
     ids=["a byte", "an earlier write", "another history", "another place", "zeroes"],
 )
-def test_whatever_else_is_there_differs(target: JobTarget, tmp_path: Path, at: int, data: bytes) -> None:
+def test_only_what_was_written_reads_back(target: JobTarget, tmp_path: Path, at: int, data: bytes) -> None:
     written(target, tmp_path, ONE, OTHER)
+    assert not reads(target, tmp_path, ONE, OTHER)
     damage(target, at, data)
     assert reads(target, tmp_path, ONE, OTHER)
 
@@ -85,26 +81,20 @@ def test_a_broken_fio_is_not_taken_for_lost_data(target: JobTarget) -> None:
         stamped_io.differs(killed, job.expectation)
 
 
-def test_a_write_that_is_to_be_flushed_ends_with_that(target: JobTarget) -> None:
-    assert "--end_fsync=1" in stamped_io.write(target, 1, [ONE], flush=True).options
-    assert "--end_fsync=1" not in stamped_io.write(target, 1, [ONE], flush=False).options
+def test_options_and_expectation_of_a_write(target: JobTarget) -> None:
+    job, unflushed = (stamped_io.write(target, 1, [ONE, OTHER], flush=flush) for flush in (True, False))
+    assert "--end_fsync=1" in job.options
+    assert "--end_fsync=1" not in unflushed.options
+    # A history is repeated in the same order.
+    assert [each for each in job.options if each.startswith("--randrepeat")][-1] == "--randrepeat=1"
+    assert job.expectation == ExpectedResult(reads=False, writes=True, written_bytes=192 * KIB)
+    assert stamped_io.read(target, 1, [ONE, OTHER]).expectation.read_bytes == 192 * KIB
 
 
-def test_a_history_is_repeated_in_the_same_order(target: JobTarget) -> None:
-    options = stamped_io.write(target, 1, [ONE], flush=False).options
-    assert options[-1] != "--randrepeat=0"
-    assert [each for each in options if each.startswith("--randrepeat")][-1] == "--randrepeat=1"
-
-
-@pytest.mark.parametrize("wrong", [Stretch(0, 10 * KIB, 1, 4 * KIB), Stretch(0, 0, 1, 4 * KIB)])
-def test_only_whole_transfers_are_written(target: JobTarget, wrong: Stretch) -> None:
-    with pytest.raises(ValueError, match="are not whole transfers"):
-        stamped_io.write(target, 1, [wrong], flush=True)
-
-
-def test_nothing_to_write_is_an_error(target: JobTarget) -> None:
-    with pytest.raises(ValueError, match="needs something"):
-        stamped_io.read(target, 1, [])
+@pytest.mark.parametrize("stretches", [[Stretch(0, 10 * KIB, 1, 4 * KIB)], [Stretch(0, 0, 1, 4 * KIB)], []])
+def test_only_whole_transfers_are_written(target: JobTarget, stretches: list[Stretch]) -> None:
+    with pytest.raises(ValueError, match=r"not whole transfers|needs something"):
+        stamped_io.write(target, 1, stretches, flush=True)
 
 
 def test_overwriting_goes_on_with_a_generation_more_each_time(target: JobTarget, tmp_path: Path) -> None:
@@ -124,9 +114,3 @@ def test_overwriting_ends_when_fio_fails(target: JobTarget, tmp_path: Path) -> N
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert done.returncode == 1
     assert not note.exists()
-
-
-def test_what_is_expected_is_all_of_it(target: JobTarget) -> None:
-    job: Job = stamped_io.write(target, 1, [ONE, OTHER], flush=True)
-    assert job.expectation == ExpectedResult(reads=False, writes=True, written_bytes=192 * KIB)
-    assert stamped_io.read(target, 1, [ONE, OTHER]).expectation.read_bytes == 192 * KIB

@@ -27,16 +27,12 @@ def shown(pieces: list[dict[str, object] | str]) -> list[dict[str, object] | str
     return [safe_text.line(piece) if isinstance(piece, str) else piece for piece in pieces]
 
 
-@given(st.lists(DOCUMENTS | TALK, max_size=8))
-def test_documents_and_text_are_parted(expected: list[dict[str, object] | str]) -> None:
-    lines = [piece if isinstance(piece, str) else json.dumps(piece, indent=2) for piece in expected]
-    text = "".join(line + "\n" for line in lines)
-    assert list(pieces(text.encode())) == shown(expected)
-
-
 @given(st.lists(DOCUMENTS | TALK, max_size=8), st.lists(st.integers(0, 40)))
-def test_in_whatever_pieces_they_come(expected: list[dict[str, object] | str], sizes: list[int]) -> None:
+def test_documents_and_text_are_parted_in_whatever_pieces(
+    expected: list[dict[str, object] | str], sizes: list[int]
+) -> None:
     text = "".join(f"{piece if isinstance(piece, str) else json.dumps(piece, indent=2)}\n" for piece in expected)
+    assert list(pieces(text.encode())) == shown(expected)
     data, splitter, found = text.encode(), Splitter(), list[Piece]()
     for size in sizes:
         found += splitter.feed(data[:size])
@@ -59,7 +55,7 @@ def test_what_is_no_json_to_python_is_none_whoever_reads_it(shape: str, value: s
     try:
         expected = repr(DECODER.decode(text))
     except ValueError:
-        with pytest.raises(InvalidMeasurement, match="damaged or cut off after 0 whole documents"):
+        with pytest.raises(InvalidMeasurement, match="0 whole documents"):
             list(pieces(text.encode("utf-8", "surrogatepass")))
     else:
         (found,) = pieces(text.encode())
@@ -83,7 +79,7 @@ def test_a_damaged_document_hides_no_words_behind_it() -> None:
     splitter = Splitter()
     assert list(splitter.feed(data)) == [{"a": 1}]
     assert splitter.rest == ("fio: No space left on device",)
-    with pytest.raises(InvalidMeasurement, match="after 1 whole documents, at byte 21 of 50"):
+    with pytest.raises(InvalidMeasurement, match="at byte 21"):
         splitter.require_end()
     with pytest.raises(InvalidMeasurement):
         list(pieces(data))

@@ -59,7 +59,7 @@ def test_what_is_beside_it_is_not() -> None:
     assert text.startswith("carries a signature (linux_raid_member), a signature (gpt); if that")
 
 
-def test_consent_is_offered_for_each_path_with_content_by_its_own_serial() -> None:
+def test_consent_is_offered_for_each_path_by_its_serial() -> None:
     nodes = drive("sda"), drive("sdb", Signature("ext4"), serial="S, 2"), drive("sdc", Signature("xfs"), serial="S3")
     (text,) = said(*nodes)
     assert text.endswith("if that may be destroyed, add '--ssd-wipe=S\\, 2,S3'")

@@ -50,7 +50,7 @@ def test_array_with_its_label_on_one_member_is_ours() -> None:
     assert used(DATA, labelled()) == []
 
 
-def test_array_that_was_never_labelled_is_ours_as_long_as_it_is_blank() -> None:
+def test_array_without_a_label_is_ours_while_it_is_blank() -> None:
     assert used(BLANK, BLANK) == []
     assert used(BLANK, FILE_SYSTEM) == ["/dev/sdb", "/dev/sdc"]
 
@@ -70,7 +70,7 @@ def test_array_whose_label_was_overwritten_is_somebodys(head: bytes) -> None:
     assert used(head, head) == ["/dev/sdb", "/dev/sdc"]
 
 
-def test_array_that_was_put_together_again_may_have_the_label_of_the_one_before() -> None:
+def test_reassembled_array_may_have_the_former_label() -> None:
     assert used(labelled(label.page(of_array(OTHER))), ours=(UUID, OTHER)) == []
 
 

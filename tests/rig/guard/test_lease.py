@@ -251,7 +251,7 @@ def test_one_who_only_asks_is_in_nobodys_way(
 
 
 def test_a_lock_that_is_never_free_and_never_held_is_told(machine: Channel, asker: Tethered) -> None:
-    with pytest.raises(LeaseTaken, match="others hold drives on dut7 again and again"):
+    with pytest.raises(LeaseTaken, match="again and again"):
         Lease(machine, named("A"))
     asker.cut()
 
@@ -264,7 +264,7 @@ def test_a_lease_that_was_lost_is_noticed(machine: Channel, locks: Path) -> None
         machine.run(["kill", "-s", "KILL", pid], check=False)
     machine.run(["flock", "--wait", "60", str(locks / "A.lock"), "true"], deadline_s=90)
     held._holder.wait(60)
-    with pytest.raises(LeaseLost, match=r"^the lease on dut7 was lost: something ended its holder$"):
+    with pytest.raises(LeaseLost, match="ended its holder"):
         held.require()
 
 
@@ -290,5 +290,5 @@ def test_a_released_lease_is_not_held(machine: Channel) -> None:
 def test_a_lease_that_cannot_be_taken_says_why(unprivileged: Channel, locks: Path) -> None:
     locks.mkdir()
     (locks / "A.lock").symlink_to("/nowhere/at/all")
-    with pytest.raises(RigError, match=r"^cannot take the lease on here: flock: "):
+    with pytest.raises(RigError, match=r"^cannot take the"):
         Lease(unprivileged, named("A"))

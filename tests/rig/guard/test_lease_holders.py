@@ -48,7 +48,7 @@ def test_for_how_long_it_may_be(planned_s: float | None, expected: str) -> None:
     assert str(held) == f"SSDQ0001, SSDQ0002: held by anna@one, process 7 for 60 min{expected}"
 
 
-def test_drives_of_one_holder_stand_together_and_many_are_counted() -> None:
+def test_drives_of_one_holder_are_listed_together() -> None:
     one, other = Note("anna@one", 7, "r1", 60.0).to_line(), Note("bert@two", 8).to_line()
     found = asked(f"/run/a.lock\t75\t{one}\n/run/b.lock\t9\t{other}\n/run/c.lock\t76\t{one}\n")
     assert [(each.drives, each.who, each.age_s) for each in found] == [

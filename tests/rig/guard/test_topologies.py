@@ -54,9 +54,7 @@ def test_what_carries_anything_in_use_is_never_passed(plant: Plant, data: st.Dat
 
 @examples
 @given(plants(), st.data())
-def test_every_drive_that_is_free_is_passed_with_consent_where_there_is_content(
-    plant: Plant, data: st.DataObject
-) -> None:
+def test_free_drives_are_passed_with_consent_to_content(plant: Plant, data: st.DataObject) -> None:
     topology = seen(plant, data.draw(hearings(plant)))
     for disk in plant.disks:
         if plant.in_use(disk) or not (disk.names and topology.nodes[disk.kname].type == "disk"):
@@ -216,5 +214,5 @@ def test_a_superblock_of_ours_is_no_surprise(plant: Plant, data: st.DataObject) 
     known = recheck(machine, drive)
     disk.signature = "linux_raid_member 3aaa0122-2982-7cfa-5331-ad66ca767371"
     recheck(machine, drive, known=known, known_uuids={"3aaa0122:29827cfa:5331ad66:ca767371"})
-    with pytest.raises(DriveRefused, match=r"carries a signature \(linux_raid_member\), which came after"):
+    with pytest.raises(DriveRefused, match=r"\(linux_raid_member\), which came"):
         recheck(machine, drive, known=known, known_uuids={"3aaa0122:29827cfa:5331ad66:00000000"})

@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 
@@ -28,7 +29,7 @@ def pretend(status: int, seconds: float = 0.0) -> Callable[[Sequence[str]], list
     return lambda argv: ["sh", "-c", f"sleep {seconds}; exit {status}"]
 
 
-def test_root_the_language_and_the_deadline_are_in_front_of_every_command() -> None:
+def test_every_command_has_root_language_and_deadline_in_front() -> None:
     asked: list[list[str]] = []
     channel = made(lambda argv: asked.append(list(argv)) or ["true"], become=("sudo", "-n", "--"))  # type: ignore[func-returns-value]
     channel.run(["mdadm", "--stop", "/dev/md100"], deadline_s=120)
@@ -38,18 +39,16 @@ def test_root_the_language_and_the_deadline_are_in_front_of_every_command() -> N
 
 
 @pytest.mark.parametrize("status", [124, 137, 255])
-def test_what_timeout_answers_is_the_deadline_only_when_the_time_is_over(status: int) -> None:
+def test_timeouts_status_is_the_deadline_only_when_time_is_over(status: int) -> None:
     assert made(pretend(status)).run(["x"], deadline_s=60, check=False).status == status
-    with pytest.raises(DeadlineExceeded, match=r"^x on dut7 did not end within 0\.2 s and was ended$"):
+    with pytest.raises(DeadlineExceeded, match=r"within 0\.2 s"):
         made(pretend(status, 0.3)).run(["x"], deadline_s=0.2, check=False)
-
-
-def test_a_command_that_fails_late_still_failed() -> None:
-    with pytest.raises(CommandFailed, match="exit status 3"):
+    with pytest.raises(CommandFailed, match="status 3"):
         made(pretend(3, 0.3)).run(["x"], deadline_s=0.2)
 
 
-def test_a_lost_machine_is_asked_nothing_more() -> None:
+@pytest.mark.parametrize("first", ["command", "tether"])
+def test_lost_machine_is_asked_nothing_more(first: str) -> None:
     asked: list[Sequence[str]] = []
 
     def wrap(argv: Sequence[str]) -> list[str]:
@@ -58,33 +57,37 @@ def test_a_lost_machine_is_asked_nothing_more() -> None:
 
     channel = made(wrap, lost=lambda done: "Broken pipe" if done.status == 255 else None)
     with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe$"):
-        channel.run(["true"], check=False)
+        channel.run(["true"], check=False) if first == "command" else channel.tether(["sleep", "1"]).wait(30)
+    count = len(asked)
     for again in (lambda: channel.run(["true"]), lambda: channel.tether(["true"])):
         with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe$"):
             again()
-    assert len(asked) == 1
+    assert len(asked) == count
+    channel.close()
 
 
-def test_a_channel_that_hangs_is_a_lost_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "KILL_AFTER_S", 0)
     monkeypatch.setattr(channels, "CHANNEL_GRACE_S", 0)
+
+
+@pytest.mark.usefixtures("no_grace")
+def test_channel_that_hangs_is_a_lost_machine() -> None:
     channel = made(lambda argv: ["sleep", "600"])
-    with pytest.raises(MachineLost, match=r"^dut7 is lost: it did not answer to lsblk --json within 0\.5 s$"):
+    with pytest.raises(MachineLost, match="lsblk --json within"):
         channel.run(["lsblk", "--json"], deadline_s=0.5)
-    with pytest.raises(MachineLost, match="did not answer to lsblk"):
+    with pytest.raises(MachineLost, match="answer to lsblk"):
         channel.run(["true"])
 
 
-def test_a_command_that_hangs_is_no_lost_machine_if_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_grace")
+@pytest.mark.parametrize(("repeatable", "cause"), [(True, "cannot be ended"), (False, "effect .* is unknown")])
+def test_command_that_hangs_is_no_lost_machine_if_that_answers(repeatable: bool, cause: str) -> None:
     """A drive that hangs keeps smartctl in the kernel, where no signal ends it."""
-    monkeypatch.setattr(channels, "KILL_AFTER_S", 0)
-    monkeypatch.setattr(channels, "CHANNEL_GRACE_S", 0)
     channel = made(lambda argv: ["true"] if argv[-1] == "true" else ["sleep", "600"])
-    with pytest.raises(DeadlineExceeded, match=r"^smartctl on dut7 did not end within 0\.5 s, and cannot be ended"):
-        channel.run(["smartctl"], deadline_s=0.5, repeatable=True)
-    assert channel.run(["true"]).status == 0
-    with pytest.raises(DeadlineExceeded, match="the effect of the command is unknown"):
-        channel.run(["mdadm", "--stop", "/dev/md100"], deadline_s=0.5)
+    with pytest.raises(DeadlineExceeded, match=rf"^smartctl on dut7 .*{cause}"):
+        channel.run(["smartctl"], deadline_s=0.5, repeatable=repeatable)
     assert channel.run(["true"]).status == 0
 
 
@@ -124,18 +127,9 @@ def test_no_command_begins_on_a_closed_channel() -> None:
     channel = made(lambda argv: asked.append(argv) or ["true"])  # type: ignore[func-returns-value]
     channel.close()
     for command in (lambda: channel.run(["blkdiscard", "/dev/sdb"]), lambda: channel.tether(["fio"])):
-        with pytest.raises(RigError, match="has closed its connection to dut7"):
+        with pytest.raises(RigError, match="closed its connection"):
             command()
     assert not asked
-
-
-def test_a_tether_that_ends_with_the_machine_says_so() -> None:
-    channel = made(lambda argv: ["sh", "-c", "exit 255"], lost=lambda done: "no route" if done.status == 255 else None)
-    with pytest.raises(MachineLost, match="no route"):
-        channel.tether(["sleep", "1"]).wait(30)
-    with pytest.raises(MachineLost, match="no route"):
-        channel.run(["true"])
-    channel.close()
 
 
 def patient(place: Path, *, renew: Callable[[float], None] | None = None, boots: Iterator[str]) -> Channel:
@@ -159,7 +153,7 @@ def patient(place: Path, *, renew: Callable[[float], None] | None = None, boots:
 CUT_ONCE = ["sh", "-c", '[ -e "$1" ] && exit 0; touch "$1"; exit 255', "sh"]
 
 
-def test_what_may_be_repeated_is_repeated_over_the_new_connection(tmp_path: Path) -> None:
+def test_repeatable_command_is_repeated_over_a_new_connection(tmp_path: Path) -> None:
     told: list[Completed] = []
     channel = patient(tmp_path, boots=iter(["one", "one"]), renew=None)
     channel.observer = told.append
@@ -168,9 +162,7 @@ def test_what_may_be_repeated_is_repeated_over_the_new_connection(tmp_path: Path
     assert channel.generation == 1
 
 
-def test_a_connection_that_is_lost_while_it_is_renewed_is_renewed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connection_lost_while_it_is_renewed_is_renewed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrap(argv: Sequence[str]) -> list[str]:
         if argv[-1] != channels.BOOT_ID:
             return list(argv)
@@ -187,27 +179,23 @@ def test_a_connection_that_is_lost_while_it_is_renewed_is_renewed_again(
     assert renewals[1] <= renewals[0] == pytest.approx(9, abs=0.5)
 
 
-def test_another_boot_is_another_machine(tmp_path: Path) -> None:
-    channel = patient(tmp_path, boots=iter(["one", "two"]))
-    with pytest.raises(MachineLost, match=r"^dut7 is lost: Broken pipe; it has rebooted since, or is another mach"):
-        channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True)
-
-
-def test_a_restart_on_purpose_is_no_loss(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_on_purpose", [True, False])
+def test_another_boot_is_another_machine_unless_on_purpose(tmp_path: Path, is_on_purpose: bool) -> None:
     channel = patient(tmp_path, boots=iter(["one", "two", "two"]))
-    channel.restarted(5)
-    assert channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True).status == 0
-    assert channel.generation == 2
+    if is_on_purpose:
+        channel.restarted(5)
+    with nullcontext() if is_on_purpose else pytest.raises(MachineLost, match="it has rebooted"):
+        assert channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True).status == 0
+        assert channel.generation == 2
 
 
-def test_what_does_not_come_back_is_told_with_how_long_was_tried(tmp_path: Path) -> None:
+def test_machine_that_does_not_come_back_is_lost(tmp_path: Path) -> None:
     def fail(seconds: float) -> None:
         raise RigError(f"no route within {seconds:g} s")
 
     channel = patient(tmp_path, boots=iter(["one"]), renew=fail)
-    why = r"^dut7 is lost: Broken pipe; tried again for 9 s: no route within 9 s$"
     for _ in range(2):
-        with pytest.raises(MachineLost, match=why):
+        with pytest.raises(MachineLost, match="no route within"):
             channel.run([*CUT_ONCE, str(tmp_path / "once")], repeatable=True)
 
 
@@ -223,12 +211,9 @@ def test_last_words(stdout: str, stderr: str, words: str) -> None:
     assert last_words(completed(["x"], stdout, 9, stderr)) == words
 
 
-def test_a_command_longer_than_any_may_be_is_a_sentence() -> None:
-    with pytest.raises(RigError, match=r"^echo x+… cannot be started: Argument list too long$"):
-        made().run(["echo", "x" * 10_000_000])
-
-
 def test_long_commands_are_named_in_short() -> None:
+    with pytest.raises(RigError, match=r"^echo x+….* too long$"):
+        made().run(["echo", "x" * 10_000_000])
     with pytest.raises(RigError) as failed:
         made().run([sys.executable, "-c", "import sys\nsys.exit('gone wrong')", *["x" * 100] * 3])
     first, _, rest = str(failed.value).partition(" on dut7 ")

@@ -58,7 +58,7 @@ def test_missing_packages_have_the_command_of_the_distribution(distribution: str
 
 def test_the_question_is_understood_by_a_shell(unprivileged: Channel) -> None:
     require_tools(unprivileged, {"sh": "dash", "cat": "coreutils"})
-    with pytest.raises(ToolsMissing, match=r"^here has no no-such-tool: install the package nothing there"):
+    with pytest.raises(ToolsMissing, match="has no no-such-tool"):
         require_tools(unprivileged, {"sh": "dash", "no-such-tool": "nothing"})
 
 

@@ -37,7 +37,7 @@ def test_others_become_root_by_sudo(sudo: Path) -> None:
 def test_no_root_and_no_sudo_is_one_sentence(sudo: Path) -> None:
     sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
     sudo.chmod(0o755)
-    with pytest.raises(RigError, match=r"^no root here and sudo asks for a password: run as root, or allow `sudo -n`"):
+    with pytest.raises(RigError, match="allow `sudo -n`"):
         local.connect()
 
 

@@ -89,7 +89,7 @@ def test_files_of_a_killed_run_go_and_those_of_a_live_one_stay(machine: Channel,
         assert f"run-{used.name.split('-')[1]}.lock" in {path.name for path in directory.iterdir()}
 
 
-def test_directory_of_a_killed_keeper_goes_and_that_of_a_live_one_stays(machine: Channel, directory: Path) -> None:
+def test_directory_goes_with_a_killed_keeper_only(machine: Channel, directory: Path) -> None:
     with run(directory, "A") as (_, keeper, _):
         before = set(directory.glob("tether-*"))
         os.killpg(keeper, 9)

@@ -60,12 +60,12 @@ def test_destinations_of_ssh_are_destinations(destination: str) -> None:
 
 @pytest.mark.parametrize("destination", ["", "-oProxyCommand=x", "a b", "a;b", "$(id)", "a\nb", "root@dut7/x", "ü"])
 def test_nothing_else_is(destination: str) -> None:
-    with pytest.raises(ValueError, match="is not a host name: write"):
+    with pytest.raises(ValueError, match="not a host"):
         SshTarget(destination)
 
 
 @given(st.text())
-def test_a_destination_can_never_be_an_option_or_a_word_of_a_shell(text: str) -> None:
+def test_destination_is_never_an_option_or_several_words(text: str) -> None:
     try:
         SshTarget(text)
     except ValueError:
@@ -83,7 +83,7 @@ def test_a_remote_shell_reads_the_words_that_were_written(argv: list[str]) -> No
     assert done.stdout.decode().split("\0")[:-1] == (argv or [""])
 
 
-def test_a_command_rides_on_the_master_and_never_connects_by_itself(log: Path) -> None:
+def test_command_uses_the_master_and_never_connects_itself(log: Path) -> None:
     channel = connect(SshTarget("root@dut7", ("-F", "/dev/null"), name="the rack"))
     try:
         assert channel.name == "the rack"
@@ -146,13 +146,13 @@ def test_each_refusal_of_ssh_has_advice_of_its_own(
 
 def test_who_does_not_answer_is_not_waited_for_without_end(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MASTER", "slow")
-    with pytest.raises(Unreachable, match=r"^cannot reach dut7 by ssh: "):
+    with pytest.raises(Unreachable, match=r"^cannot reach dut7"):
         connect(SshTarget("dut7"), deadline_s=0.5)
 
 
 def test_without_an_ssh_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unreachable, match="there is no ssh here; install the package openssh-client"):
+    with pytest.raises(Unreachable, match="package openssh-client"):
         connect(SshTarget("dut7"))
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from support.shells import SHELLS
 
 from pytest_ssdqual.rig.machine import supervisor as tethers
 from pytest_ssdqual.rig.machine.channel import Channel
@@ -170,9 +171,7 @@ def test_heartbeats_keep_it_alive(tethered: Tether, monkeypatch: pytest.MonkeyPa
     assert process.wait(60).text == "done\n"
 
 
-def test_a_fio_that_lost_a_worker_is_ended_with_the_next_heartbeat(
-    tethered: Tether, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fio_that_lost_a_worker_is_ended_at_a_heartbeat(tethered: Tether, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tethers, "HEARTBEAT_S", 1)
     said = "echo fio: pid=7, got signal=9 >&2; exec sleep 600"
     done = tethered(["sh", "-c", said]).wait(60)
@@ -181,9 +180,9 @@ def test_a_fio_that_lost_a_worker_is_ended_with_the_next_heartbeat(
     assert goes_on.text == "done\n"
 
 
-def test_a_deadline_tells_the_last_words(tethered: Tether) -> None:
+def test_deadline_reports_the_last_words(tethered: Tether) -> None:
     process = tethered(["sh", "-c", "echo first >&2; echo stuck >&2; exec sleep 600"])
-    with pytest.raises(DeadlineExceeded, match=r"^sh did not end within 2 s and was ended: stuck$"):
+    with pytest.raises(DeadlineExceeded, match=r"within 2 .*: stuck$"):
         process.wait(2)
 
 
@@ -234,11 +233,11 @@ def test_what_nobody_comes_back_to_is_ended_and_told_so(
     assert all(gone(pid) for pid in started)
     await_that(lambda: not list((road.place / "run").iterdir()))
     road.open.set()
-    with pytest.raises(MachineLost, match=r"the machine under test ended .*: it received no heartbeat for 1 s"):
+    with pytest.raises(MachineLost, match="received no heartbeat"):
         process.wait(60)
 
 
-def test_a_machine_that_does_not_come_back_is_told_to_whoever_waits(tethered: Tether, road: Road) -> None:
+def test_machine_that_does_not_come_back_is_lost_to_its_waiters(tethered: Tether, road: Road) -> None:
     process = tethered(["sh", "-c", "echo up; exec sleep 600"], survives=True, silence_s=1)
     process.read_line(30)
     road.closed_for = MachineLost("dut7 is lost: no route")
@@ -251,7 +250,7 @@ def test_a_machine_that_does_not_come_back_is_told_to_whoever_waits(tethered: Te
     assert not process.alive()
 
 
-def test_a_cut_while_the_connection_is_lost_is_done_when_it_is_back(
+def test_cut_while_the_connection_is_lost_is_done_later(
     tethered: Tether, road: Road, gone: Callable[[int], bool]
 ) -> None:
     process = tethered(["sh", "-c", "echo $$; exec sleep 600"], survives=True)
@@ -262,35 +261,35 @@ def test_a_cut_while_the_connection_is_lost_is_done_when_it_is_back(
     assert gone(pid)
 
 
-def test_what_is_no_keeper_is_an_error_and_not_waited_for(road: Road) -> None:
-    for here in (["echo", "ended well"], ["no-such-program"]):
-        road.wrap = lambda argv, here=here: here  # type: ignore[method-assign,misc]
-        keeper = Keeper.of(["fio"], silence_s=60, directory=str(road.place / "run"))
-        with pytest.raises(RigError, match=r"^fio cannot be run by a keeper on the machine under test: "):
-            TetheredProcess(keeper, road).wait(30)
-
-
-def test_what_cannot_be_started_says_why(road: Road) -> None:
+def test_what_is_no_keeper_or_cannot_start_says_why(road: Road) -> None:
     (road.place / "run").write_text("in the way")
     keeper = Keeper.of(["true"], silence_s=60, survives=True, directory=str(road.place / "run"))
     done = TetheredProcess(keeper, road).wait(60)
     assert done.status == 1
     assert "run" in done.errors
+    for here in (["echo", "ended well"], ["no-such-program"]):
+        road.wrap = lambda argv, here=here: here  # type: ignore[method-assign,misc]
+        keeper = Keeper.of(["fio"], silence_s=60, directory=str(road.place / "run"))
+        with pytest.raises(RigError, match="by a keeper"):
+            TetheredProcess(keeper, road).wait(30)
 
 
-@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
-def test_full_file_system_of_keepers_is_reported_at_once(shell: str, tmp_path: Path) -> None:
-    if not shutil.which(shell):
-        pytest.skip(f"there is no {shell} here")
-    run, tools = tmp_path / "run", tmp_path / "bin"
-    for folder in (run, tools):
-        folder.mkdir()
-    (tools / "sh").symlink_to(str(shutil.which(shell)))
+@pytest.fixture(params=SHELLS)
+def tools(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A PATH on which ``sh`` is one of the shells."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sh").symlink_to(str(shutil.which(request.param)))
+    return f"PATH={tmp_path / 'bin'}:{os.environ['PATH']}"
+
+
+def test_full_file_system_of_keepers_is_reported_at_once(tools: str, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
     full = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=16k none "$0" && exec "$@"', str(run)]
     if subprocess.run([*full, "true"], capture_output=True, check=False).returncode:
         pytest.skip("file systems cannot be mounted here")
     keeper = Keeper.of(["sleep", "600"], "TERM", silence_s=60, announces=True, directory=str(run))
-    process = TetheredProcess(keeper, Road(tmp_path), [*full, "env", f"PATH={tools}:{os.environ['PATH']}"])
+    process = TetheredProcess(keeper, Road(tmp_path), [*full, "env", tools])
     assert process.read_line(30) == ""
     done = process.cut()
     assert done.status == 1
@@ -298,18 +297,11 @@ def test_full_file_system_of_keepers_is_reported_at_once(shell: str, tmp_path: P
     assert "sleep" in done.errors
 
 
-@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
 def test_the_far_side_needs_no_more_than_a_shell(
-    shell: str, background: str, gone: Callable[[int], bool], tmp_path: Path
+    tools: str, background: str, gone: Callable[[int], bool], tmp_path: Path
 ) -> None:
-    if not shutil.which(shell):
-        pytest.skip(f"there is no {shell} here")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "sh").symlink_to(str(shutil.which(shell)))
-    road = Road(tmp_path)
-    path = f"PATH={tmp_path / 'bin'}:{os.environ['PATH']}"
     keeper = Keeper.of(["sh", "-c", background], "TERM", silence_s=60, announces=True, directory=str(tmp_path / "run"))
-    process = TetheredProcess(keeper, road, ["env", path])
+    process = TetheredProcess(keeper, Road(tmp_path), ["env", tools])
     started = pids(process.read_line(30))
     process.cut()
     assert all(gone(pid) for pid in started)
@@ -333,7 +325,7 @@ exec "$rm" -d "$directory"
 """
 
 
-def test_words_that_come_while_it_is_cleared_away_leave_nothing_behind(tmp_path: Path) -> None:
+def test_words_during_the_clearing_leave_nothing_behind(tmp_path: Path) -> None:
     """The end of a connection comes right after the word that everything was heard."""
     (tmp_path / "bin").mkdir()
     rm = tmp_path / "bin" / "rm"
@@ -382,30 +374,28 @@ def test_two_tethers_do_not_end_each_other(tethered: Tether) -> None:
     other.cut()
 
 
-def test_its_input_is_empty_and_its_streams_are_apart(tethered: Tether) -> None:
+def test_streams_are_apart_and_arguments_not_read_by_the_shell(tethered: Tether) -> None:
     done = tethered(["sh", "-c", "cat; echo out; echo err >&2"]).wait(60)
     assert (done.stdout, done.stderr, done.status) == (b"out\n", b"err\n", 0)
+    odd = ["", "a b", "$HOME", "'", "*", "-n", "two\nlines"]
+    assert tethered(["printf", "%s\\0", *odd]).wait(60).text.split("\0")[:-1] == odd
+    done = tethered(["sh", "-c", "head -c 5000000 /dev/zero; printf end; echo oops >&2"]).wait(60)
+    assert (len(done.stdout), done.errors) == (tethers.TOLD_BYTES, "oops\n")
+    assert done.stdout.endswith(b"\0end")
 
 
-def test_it_is_told_once_and_then_remembered(tethered: Tether, road: Road) -> None:
+def test_end_is_reported_once_and_then_remembered(tethered: Tether, road: Road) -> None:
     process = tethered(["sh", "-c", "exit 4"])
     assert process.wait(60) is process.cut() is process.wait(1)
     assert [(done.argv, done.status) for done in road.told] == [(("sh", "-c", "exit 4"), 4)]
 
 
-def test_a_line_that_does_not_come_is_a_deadline_and_the_end_is_the_end(tethered: Tether) -> None:
+def test_line_that_does_not_come_is_a_deadline(tethered: Tether) -> None:
     process = tethered(["sleep", "600"])
-    with pytest.raises(DeadlineExceeded, match=r"^sleep printed nothing within 0\.2 s$"):
+    with pytest.raises(DeadlineExceeded, match="sleep printed nothing"):
         process.read_line(0.2)
     process.cut()
     assert [process.read_line(5), process.read_line(5)] == ["", ""]
-
-
-def test_much_output_is_told_in_part(tethered: Tether, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = tethered(["sh", "-c", "head -c 5000000 /dev/zero; printf end; echo oops >&2"]).wait(60)
-    assert len(done.stdout) == tethers.TOLD_BYTES
-    assert done.stdout.endswith(b"\0end")
-    assert done.errors == "oops\n"
 
 
 def test_a_far_side_that_hangs_is_given_up(tmp_path: Path) -> None:
@@ -415,11 +405,6 @@ def test_a_far_side_that_hangs_is_given_up(tmp_path: Path) -> None:
 
     keeper = Keeper.of(["fio"], silence_s=60, directory=str(tmp_path / "run"))
     assert TetheredProcess(keeper, Hanging(tmp_path)).cut(0.3).status == -signal.SIGKILL
-
-
-def test_arguments_are_not_read_by_the_shell(tethered: Tether) -> None:
-    odd = ["", "a b", "$HOME", "'", "*", "-n", "two\nlines"]
-    assert tethered(["printf", "%s\\0", *odd]).wait(60).text.split("\0")[:-1] == odd
 
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="there is no fio here")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.fakes.scripted import ScriptedMachine
-from support.shells import SHELLS
+from support.shells import SHELLS, shell_argv
 
 from pytest_ssdqual.qual.raid.geometry import RaidLevel
 from pytest_ssdqual.rig.machine.machine import RigError
@@ -33,7 +33,7 @@ def test_modules_of_all_levels_are_loaded_once() -> None:
     assert machine.asked[0][4:] == ("raid0", "raid1", "raid10", "raid456")
 
 
-def test_machine_without_md_is_an_error_of_the_rig_with_modprobes_words() -> None:
+def test_machine_without_md_is_an_error_of_the_rig() -> None:
     said = "md_mod: modprobe: FATAL: Module md_mod not found\n"
     with pytest.raises(RigError, match="scripted") as caught:
         driver.require(ScriptedMachine().on("sh", answer=said), [RaidLevel.RAID5])
@@ -55,7 +55,7 @@ def missing(root: Path, shell: str, known: str, mdstat: str | None, *, has_modul
         (root / "proc/mdstat").write_text(mdstat)
     (root / "known").write_text(known)
     script = driver.LOAD.replace("root=\n", f"root={root}\n", 1)
-    argv = [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else []), "-c", script, "md_driver"]
+    argv = [*shell_argv(shell), "-c", script, "md_driver"]
     environment = {**os.environ, "PATH": str(root / "bin")}
     done = subprocess.run([*argv, "raid1", "raid456"], env=environment, capture_output=True, text=True, check=True)
     return done.stdout

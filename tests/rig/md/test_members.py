@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
@@ -67,84 +68,77 @@ class MemberRack:
         members.require(cast("HeldDrives", self.held), self.machine, self.array, drives)
 
 
-def test_the_survey_finds_members_busy() -> None:
+def test_busy_members_of_our_array_may_be_failed() -> None:
     rack = MemberRack()
     topology = survey.survey(rack.machine, ["sdb"])
     assert survey.Use(survey.UseKind.EXCLUSIVE) in topology.nodes["sdb"].uses
     assert topology.nodes["sdb"].holders == ("md100",)
-
-
-def test_members_of_our_array_may_be_failed() -> None:
-    rack = MemberRack()
+    pruned = members.without(topology, "md100")
+    assert (pruned.nodes["sdb"].holders, pruned.nodes["sdb"].uses) == ((), ())
+    assert pruned.nodes["md100"] == topology.nodes["md100"]
     rack.require(*rack.drives[2:])
 
 
-def test_not_when_the_lease_is_lost() -> None:
-    rack = MemberRack()
-    rack.held.lost = True
-    with pytest.raises(LeaseLost):
-        rack.require(rack.drives[3])
-
-
-def test_not_when_the_array_is_somebody_elses() -> None:
-    rack = MemberRack(uuid="00000000-0000-0000-0000-000000000001")
-    with pytest.raises(RigError, match=r"^/dev/md100 is no longer this run's array, so none of its members is failed$"):
-        rack.require(rack.drives[3])
-
-
-def test_not_when_something_uses_the_array() -> None:
-    rack = MemberRack()
+def use_the_array(rack: MemberRack) -> None:
     rack.md.mountpoint = "/srv"
-    with pytest.raises(DriveRefused, match=r"^/dev/md100: is mounted at /srv\.$"):
-        rack.require(rack.drives[3])
 
 
-def test_not_when_something_else_is_on_the_member() -> None:
-    rack = MemberRack()
+def use_the_member(rack: MemberRack) -> None:
     rack.disks[3].uppers.append(Device("sde1", "part", "8:65", partition=True, model=None, mountpoint="/srv"))
-    with pytest.raises(DriveRefused, match=r"^/dev/sde .*: carries /dev/sde1, which is mounted at /srv\.$"):
+
+
+def lose_the_lease(rack: MemberRack) -> None:
+    rack.held.lost = True
+
+
+def swap_the_drive(rack: MemberRack) -> None:
+    rack.disks[3].serial = "S9"
+
+
+def leave_the_array(rack: MemberRack) -> None:
+    rack.disks[3].uppers.clear()
+
+
+def take_the_drive_away(rack: MemberRack) -> None:
+    rack.world.disks.pop()
+
+
+def replace_the_array(rack: MemberRack) -> None:
+    for disk in rack.disks:
+        disk.uuid = "00000000-0000-0000-0000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "cause"),
+    [
+        (lose_the_lease, LeaseLost, "lease was lost"),
+        (replace_the_array, RigError, "/dev/md100 is no longer this"),
+        (use_the_array, DriveRefused, r"^/dev/md100: is mounted"),
+        (use_the_member, DriveRefused, r"^/dev/sde .*carries /dev/sde1, which"),
+        (swap_the_drive, DriveRefused, "serial S9"),
+        (leave_the_array, DriveRefused, r"^/dev/sde .*not a member"),
+        (take_the_drive_away, RigError, r"^/dev/sde .*is gone"),
+    ],
+)
+def test_member_is_not_failed_if_anything_changed(
+    change: Callable[[MemberRack], None], error: type[RigError], cause: str
+) -> None:
+    rack = MemberRack()
+    change(rack)
+    with pytest.raises(error, match=cause):
         rack.require(*rack.drives[2:])
 
 
-def test_not_when_it_is_another_drive_by_now() -> None:
-    rack = MemberRack()
-    rack.disks[3].serial = "S9"
-    with pytest.raises(DriveRefused, match=r"has serial S9 where S4 was checked"):
-        rack.require(rack.drives[3])
-
-
-def test_not_when_it_left_the_array() -> None:
-    rack = MemberRack()
-    rack.disks[3].uppers.clear()
-    with pytest.raises(DriveRefused, match=r"^/dev/sde .*: is not a member of /dev/md100\.$"):
-        rack.require(rack.drives[3])
-
-
-def test_not_when_it_is_gone() -> None:
-    rack = MemberRack()
-    rack.world.disks.pop()
-    with pytest.raises(RigError, match=r"^/dev/sde .*S4\): .*is gone"):
-        rack.require(rack.drives[3])
-
-
 @pytest.mark.parametrize("stranger", ["array", "run"])
-def test_not_when_it_is_none_of_ours(stranger: str) -> None:
+def test_drive_of_another_array_or_run_is_not_failed(stranger: str) -> None:
     rack = MemberRack()
     other = replace(rack.drives[0], path="/dev/sdz", kname="sdz", serial="S26")
     if stranger == "array":
         rack.held.drives = (*rack.drives, other)
     asked = len(rack.machine.asked)
-    with pytest.raises(DriveRefused, match=r"^not among the members of /dev/md100 or the drives of this run: /dev/sdz"):
+    with pytest.raises(DriveRefused, match=r"^not among .*: /dev/sdz"):
         rack.require(rack.drives[3], other)
     assert len(rack.machine.asked) == asked
-
-
-def test_a_busy_member_that_only_the_array_holds_is_still_leased_to_nobody_else() -> None:
-    rack = MemberRack()
-    pruned = members.without(survey.survey(rack.machine, ["sdb"]), "md100")
-    assert pruned.nodes["sdb"].holders == ()
-    assert pruned.nodes["sdb"].uses == ()
-    assert pruned.nodes["md100"] == survey.survey(rack.machine, ["sdb"]).nodes["md100"]
 
 
 def test_missing_are_the_last_members() -> None:
@@ -176,13 +170,13 @@ def test_each_member_is_failed_and_removed_before_the_next() -> None:
     ]
 
 
-def test_a_member_with_io_under_way_is_waited_for_but_not_for_ever() -> None:
+def test_member_with_io_under_way_is_waited_for_but_not_for_ever() -> None:
     rack, machine, tries = MemberRack(), mdadm(), iter(range(100))
     busy = completed(["mdadm"], status=1, stderr="mdadm: hot remove failed: Device or resource busy\n")
     machine.on("mdadm", "--remove", answer=lambda argv: busy if next(tries) < 3 else "")
     members.lose(machine, rack.array, rack.drives[3:])
     machine.on("mdadm", "--remove", answer=busy)
-    with pytest.raises(RigError, match=r"^cannot remove /dev/sde .* from /dev/md100: mdadm: hot remove failed"):
+    with pytest.raises(RigError, match="cannot remove /dev/sde"):
         members.lose(machine, rack.array, rack.drives[3:])
 
 
@@ -195,11 +189,6 @@ def test_what_is_given_back_is_new_to_md() -> None:
         ("mdadm", "--add", "/dev/md100", "/dev/sdd", "/dev/sde"),
     ]
     assert machine.bound == [("beside", path, ("mdadm", "--add")) for path in ("/dev/sdd", "/dev/sde")]
-
-
-def test_a_drive_without_our_superblock_is_not_given_back() -> None:
-    rack, machine = MemberRack(), mdadm()
     machine.on("sh", "-c", md.ERASE, answer="/dev/sde\n")
-    why = r"^/dev/sde cannot be added to /dev/md100 again: this run's superblock is missing$"
-    with pytest.raises(RigError, match=why):
+    with pytest.raises(RigError, match="superblock is missing"):
         members.forget(machine, rack.array, rack.drives[2:])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.shells import SHELLS
+from support.shells import SHELLS, shell_argv
 
 from pytest_ssdqual.rig.md.ceiling import DEVICES, PREFIX
 
@@ -57,8 +57,19 @@ class Computer:
         script = DEVICES
         for name in ("/sys/", "/run/", "/dev/nullb"):
             script = script.replace(name, f"{self.root}{name}")
-        shell = [self.shell, "sh"] if self.shell == "busybox" else [self.shell]
-        argv = [*shell, "-c", script, "memory_devices", "up", PREFIX, OWN, f"{self.root}/files", f"{number}", "1", "0"]
+        argv = [
+            *shell_argv(self.shell),
+            "-c",
+            script,
+            "memory_devices",
+            "up",
+            PREFIX,
+            OWN,
+            f"{self.root}/files",
+            f"{number}",
+            "1",
+            "0",
+        ]
         path = f"{self.root}/bin:{os.environ['PATH']}"
         done = subprocess.run(argv, capture_output=True, text=True, env={"PATH": path}, timeout=60)
         assert (done.returncode, done.stderr) == (0, "")

@@ -52,7 +52,7 @@ class Sysfs(CommandsOnly):
             self.files |= {"sync_action": "idle", "last_sync_action": "check", "mismatch_cnt": "128"}
 
 
-def test_speeds_are_those_of_the_protocol_and_then_the_kernels_again() -> None:
+def test_speeds_of_the_protocol_are_undone_at_the_end() -> None:
     sysfs = Sysfs()
     with resync.speeds(sysfs, "md100", RebuildRule(min_bytes_per_s=2_048_000, max_bytes_per_s=10_240_000)) as said:
         assert said == {"sync_speed_min": "2000 (local)", "sync_speed_max": "10000 (local)"}
@@ -79,7 +79,7 @@ def test_what_somebody_had_set_is_set_again() -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_speeds_are_restored_after_an_error_which_a_lost_machine_does_not_hide(lost: bool) -> None:
+def test_speeds_are_restored_after_an_error(lost: bool) -> None:
     sysfs = Sysfs()
 
     def work() -> None:
@@ -94,7 +94,7 @@ def test_speeds_are_restored_after_an_error_which_a_lost_machine_does_not_hide(l
 
 def test_a_limit_is_read() -> None:
     assert resync.limit_bytes_per_s("200000 (system)") == 204_800_000
-    with pytest.raises(RigError, match=r"^the kernel reports 'fast' as a resync speed$"):
+    with pytest.raises(RigError, match="reports 'fast'"):
         resync.limit_bytes_per_s("fast")
 
 
@@ -116,5 +116,5 @@ def test_a_check_counts_what_disagrees() -> None:
 def test_a_check_that_was_none_counts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sysfs: Any = Sysfs({"sync_action": "idle", "last_sync_action": "recover", "mismatch_cnt": "0"})
     sysfs.write = lambda name, value: None
-    with pytest.raises(RigError, match=r"^md was to check md100, but its last action is recover$"):
+    with pytest.raises(RigError, match="action is recover"):
         resync.check(sysfs, "md100", 1 << 20)

@@ -4,12 +4,13 @@ import gzip
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.captured import captured
+from support.builders.measuring import setup_of
+from support.fakes.logbook import Logbook
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -32,13 +33,12 @@ def array_of(geometry: str = "raid5x4", size_bytes: int = 800 * MIB, uuid: str =
 
 
 @dataclass
-class ReserveBench:
+class ReserveBench(Logbook):
     """A machine whose fio does what was captured, and what is written down."""
 
     case: str = "pattern-written"
     leased: bool = True
     jobs: list[Job] = field(default_factory=list)
-    notes: dict[str, dict[str, Any]] = field(default_factory=dict)
     machine: ScriptedMachine = field(default_factory=lambda: ScriptedMachine().on("sh", "-c", EMPTY_CACHE))
 
     def fio(self, machine: object, job: Job, seconds: float) -> FinishedProcess:
@@ -52,15 +52,8 @@ class ReserveBench:
         if not self.leased:
             raise LeaseLost("the lease was lost")
 
-    def note(self, kind: str, **facts: object) -> None:
-        self.notes[kind] = facts
-
-    def keep(self, name: str, data: bytes) -> str:
-        return f"fio/{name}"
-
     def setup(self) -> Setup:
-        own = cast("Any", self)
-        return Setup(self.machine, own, cast("Any", None), own, "m", lambda *told: None)
+        return setup_of(self, None, machine=self.machine, held=self)
 
 
 @pytest.fixture
@@ -79,18 +72,7 @@ def test_one_per_cent_is_reserved_within_bounds(size_bytes: int) -> None:
     assert reserved <= size_bytes * 0.01 + 2 * MIB
 
 
-def test_workloads_spare_it(bench: ReserveBench) -> None:
-    bench.case = "pattern-written"
-    written = captured(VERSION, bench.case).expectation.written_bytes
-    array = array_of(size_bytes=100 * (written or 0))
-    reserved = survival_pattern.write(bench.setup(), array)
-    (target,) = reserved.targets
-    assert target.size_bytes == array.size_bytes - array.begin_bytes - reserved.reserved_bytes
-    assert target.is_part
-    assert not array.targets[0].is_part
-
-
-def test_the_pattern_fills_the_reserved_end(bench: ReserveBench) -> None:
+def test_pattern_fills_the_reserved_end_and_workloads_spare_it(bench: ReserveBench) -> None:
     written = captured(VERSION, "pattern-written").expectation.written_bytes or 0
     array = array_of(size_bytes=100 * written)
     reserved = survival_pattern.write(bench.setup(), array)
@@ -99,14 +81,17 @@ def test_the_pattern_fills_the_reserved_end(bench: ReserveBench) -> None:
     assert region.size_bytes == reserved.reserved_bytes == written
     (job,) = bench.jobs
     assert job == survival_pattern.write_pattern(region.target, region.offset_bytes, region.size_bytes, region.seed)
-    facts = bench.notes["pattern_written"]
+    facts = bench.noted("pattern_written")
     assert (facts["offset_bytes"], facts["size_bytes"], facts["seed"]) == (99 * written, written, region.seed)
+    (target,) = reserved.targets
+    assert target.size_bytes == array.size_bytes - array.begin_bytes - written
+    assert (target.is_part, array.targets[0].is_part) == (True, False)
 
 
 def test_a_pattern_that_was_not_all_written_is_no_pattern(bench: ReserveBench) -> None:
     with pytest.raises(InvalidMeasurement, match="fio wrote"):
         survival_pattern.write(bench.setup(), array_of(size_bytes=100 << 30))
-    assert set(bench.notes) == {"writing_pattern"}
+    assert bench.kinds == ["writing_pattern"]
 
 
 def test_nothing_is_written_without_the_lease(bench: ReserveBench) -> None:
@@ -121,28 +106,18 @@ def reserved_array(geometry: str = "raid5x4-1failed") -> Array:
     return Array(Geometry.parse(geometry), "/dev/md100", (), UUID, 100 * size, "zeroed", reserved_bytes=size)
 
 
-def test_what_is_as_it_was_written_needs_no_words(bench: ReserveBench) -> None:
-    bench.case = "pattern-intact"
-    assert survival_pattern.read_damage(bench.setup(), reserved_array()) == ""
-    assert bench.notes["pattern_read"]["damage"] == ""
+@pytest.mark.parametrize("case", ["pattern-intact", "pattern-changed"])
+def test_damage_is_read_after_the_stripe_cache_was_emptied(bench: ReserveBench, case: str) -> None:
+    bench.case = case
+    damage = survival_pattern.read_damage(bench.setup(), reserved_array())
+    assert bool(damage) is (case == "pattern-changed")
+    assert bench.noted("pattern_read")["damage"] == damage
     (job,) = bench.jobs
     region = PatternRegion.of(reserved_array())
     assert job == survival_pattern.read_back(region.target, region.offset_bytes, region.size_bytes, region.seed)
-
-
-def test_what_is_not_is_told_and_written_down(bench: ReserveBench) -> None:
-    bench.case = "pattern-changed"
-    damage = survival_pattern.read_damage(bench.setup(), reserved_array())
-    assert "does not hold what was written" in damage
-    assert bench.notes["pattern_read"]["damage"] == damage
-
-
-def test_stripes_that_md_remembers_are_forgotten_first(bench: ReserveBench) -> None:
-    bench.case = "pattern-intact"
-    survival_pattern.read_damage(bench.setup(), reserved_array())
     assert [each[3:] for each in bench.machine.asked] == [("empty-stripe-cache", "md100", "17")]
     survival_pattern.read_damage(bench.setup(), reserved_array("raid10x4-1failed"))
-    assert len(bench.machine.asked) == 1
+    assert len(bench.machine.asked) == 1, "RAID 10 has none"
 
 
 def test_the_stripe_cache_has_its_size_again(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+from support.builders.drives import named
+from support.builders.measuring import setup_of
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -23,13 +25,7 @@ from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.purge import purge, zero
 
 RAID1 = Geometry.parse("raid1x2")
-DRIVES = tuple(
-    Drive(
-        kname=f"sd{letter}", path=f"/dev/sd{letter}", serial=letter, wwn=None, model=None, firmware=None,
-        size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False, transport="sata",
-    )
-    for letter in "bcd"
-)  # fmt: skip
+DRIVES = tuple(named(f"sd{letter}", letter) for letter in "bcd")
 
 
 THEIRS = "00000000:00000000:00000000:00000001"
@@ -87,7 +83,7 @@ class Hall:
             return completed(argv, "\n".join(path[5:] for path in self.arrays))
 
         machine.on("sh", "-c", mdadm.USED_NUMBERS, answer=used).on("ls", answer=used)
-        return Setup(machine, self, None, self, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+        return setup_of(self, None, machine=machine, held=self)
 
 
 @pytest.fixture
@@ -106,15 +102,13 @@ def built(hall: Hall) -> Callable[[], Array]:
     )
 
 
-def test_an_array_is_written_down_with_all_its_drives_before_it_is_there(
-    hall: Hall, built: Callable[[], Array]
-) -> None:
+def test_array_is_recorded_with_its_drives_before_it_exists(hall: Hall, built: Callable[[], Array]) -> None:
     array = built()
     assert hall.planned == [(array.uuid, "/dev/md100", [drive.identity for drive in DRIVES])]
     assert hall.did == ["expect", "array_planned"]
 
 
-def test_a_name_that_another_bay_takes_at_the_same_moment_is_left_to_it(hall: Hall, built: Callable[[], Array]) -> None:
+def test_name_that_another_bay_takes_is_left_to_it(hall: Hall, built: Callable[[], Array]) -> None:
     hall.others = ["/dev/md100", "/dev/md101"]
     array = built()
     assert array.path == "/dev/md102"
@@ -133,9 +127,7 @@ def test_names_are_not_tried_for_ever(hall: Hall, built: Callable[[], Array]) ->
     assert not [each for each in hall.did if each.startswith("stop")]
 
 
-def test_what_fails_for_another_reason_is_not_tried_again_and_taken_down(
-    hall: Hall, built: Callable[[], Array]
-) -> None:
+def test_what_fails_for_another_reason_is_taken_down(hall: Hall, built: Callable[[], Array]) -> None:
     hall.refuses = True
     with pytest.raises(CommandFailed):
         built()
@@ -159,7 +151,7 @@ def test_an_array_that_cannot_be_stopped_is_recorded(hall: Hall, monkeypatch: py
         ("raid1x2", ["require", "purge", "require_purged", "zero", "label", "create", "array_created"]),
     ],
 )
-def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_built(
+def test_drives_are_labelled_between_purge_and_build(
     monkeypatch: pytest.MonkeyPatch, name: str, did: list[str]
 ) -> None:
     """Zeroing would erase a label, and md's superblocks come behind it."""
@@ -184,6 +176,6 @@ def test_drives_are_labelled_after_everything_was_erased_and_before_anything_is_
     )
     protocol = SimpleNamespace(purge="discard", array=ArraySettings())
     book = SimpleNamespace(note=lambda kind, **facts: order.append(kind) if kind == "array_created" else None)
-    setup = Setup(ScriptedMachine(), held, protocol, book, "m1", lambda what, seconds: None)  # type: ignore[arg-type]
+    setup = setup_of(book, protocol, machine=ScriptedMachine(), held=held)
     array_lifecycle.build(setup, Geometry.parse(name), FRESH)
     assert order == did

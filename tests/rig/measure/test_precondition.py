@@ -6,18 +6,21 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
+from support.builders import measuring
 from support.builders.drives import drive
+from support.builders.measuring import STREAM, WRITE
 from support.builders.strategies import EMPTY
+from support.fakes.logbook import Logbook
 
 from pytest_ssdqual.qual.measured.interval import Interval, merged
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.methods import toms_s3500, toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule
+from pytest_ssdqual.qual.spec.protocol_rules import MeasureRule, PreconditionRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -27,11 +30,7 @@ from pytest_ssdqual.rig.measure.precondition import conditioning, until_steady
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
 
-WRITE, ZIPF, STREAM = (
-    Workload("randwrite", "4k", 32),
-    Workload("randwrite", "4k", 32, zipf=120),
-    Workload("write", "128k", 8),
-)
+ZIPF = replace(WRITE, zipf=120)
 
 
 @pytest.mark.parametrize(
@@ -48,17 +47,15 @@ WRITE, ZIPF, STREAM = (
     ],
     ids=str,
 )
-def test_conditioning_writes_have_at_least_a_page_and_the_pattern(workload: Workload, writes: str) -> None:
+def test_conditioning_writes_whole_pages_in_the_pattern(workload: Workload, writes: str) -> None:
     assert str(conditioning(workload)) == writes
     assert conditioning(workload).pattern == workload.pattern
 
 
 #: Rate after so many capacities, as a share of ``Drives.settled_bytes_per_s``.
 Course = Callable[[float], float]
-PROTOCOL = Protocol(
-    "test",
-    acceptance=True,
-    fill=Fill(1, "128k"),
+PROTOCOL = replace(
+    measuring.PROTOCOL,
     precondition=PreconditionRule(600, 1e6, capacities=1, limit_capacities=4, drift_percent=1),
     measure=MeasureRule(1, 60, 1, 2),
 )
@@ -78,7 +75,7 @@ def falling(capacities: float) -> float:
 
 
 @dataclass
-class Drives:
+class Drives(Logbook):
     """Bare drives side by side, or one array; a drive writes its capacity in 40 minutes at rate 1."""
 
     courses: Sequence[Course]
@@ -88,7 +85,6 @@ class Drives:
     capacity_s: float = 2400.0
     written: list[float] = field(default_factory=list)
     windows: list[ProcessWindow] = field(default_factory=list)
-    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311
 
     @property
@@ -126,22 +122,13 @@ class Drives:
         rate = self.courses[number](self.written[number] / SIZE_BYTES) * (1 + self.chance.gauss(0, self.noise))
         return rate * SIZE_BYTES / self.capacity_s
 
-    def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, facts))
-
     def condition(self, workload: Workload = WRITE) -> Conditioned | None:
-        nothing = cast("Any", None)
-        self.setup = Setup(nothing, nothing, self.protocol, cast("Any", self), "m", lambda what, seconds: None)
+        self.setup = measuring.setup_of(self, self.protocol)
         return until_steady(self.setup, self.array, workload)
 
     @property
     def capacities(self) -> list[float]:
         return [each / SIZE_BYTES for each in self.written]
-
-    @property
-    def noted(self) -> dict[str, Any]:
-        (facts,) = [facts for kind, facts in self.notes if kind == "conditioned"]
-        return facts
 
 
 @pytest.fixture(autouse=True)
@@ -179,7 +166,7 @@ def test_the_slowest_drive_has_the_volume_too() -> None:
 
 
 @pytest.mark.parametrize("capacity_s", [120.0, 600.0, 4800.0])
-def test_a_drive_is_written_until_its_cliff_is_half_a_capacity_behind_and_little_more(capacity_s: float) -> None:
+def test_drive_is_written_half_a_capacity_past_its_cliff(capacity_s: float) -> None:
     drives = Drives([cliff], capacity_s=capacity_s)
     found = drives.condition()
     assert found
@@ -188,7 +175,7 @@ def test_a_drive_is_written_until_its_cliff_is_half_a_capacity_behind_and_little
     assert found.rates["S0"] == pytest.approx(SIZE_BYTES / capacity_s / 4096, rel=0.02)
 
 
-def test_a_process_is_a_tenth_of_a_capacity_or_the_protocols_step() -> None:
+def test_process_writes_a_tenth_of_a_capacity_or_the_step() -> None:
     drives = Drives([steady])
     drives.condition()
     first, *later = drives.windows
@@ -200,7 +187,7 @@ def test_a_process_is_a_tenth_of_a_capacity_or_the_protocols_step() -> None:
     assert {each.window_s for each in short.windows[:-1]} == {100}
 
 
-def test_what_does_not_settle_is_given_up_after_the_protocols_capacities() -> None:
+def test_what_does_not_settle_is_given_up_at_the_limit() -> None:
     drives = Drives([steady, falling, steady])
     found = drives.condition()
     assert found
@@ -209,17 +196,17 @@ def test_what_does_not_settle_is_given_up_after_the_protocols_capacities() -> No
     assert list(left_out) == ["S1"]
     assert "after 4.0 capacities its rate changed by -1" in left_out["S1"]
     assert 4 <= drives.capacities[1] < 4.2
-    assert not drives.noted["steady"]["reached"]
-    assert [each["settled"] for each in drives.noted["drift"].values()] == [True, False, True]
+    assert not drives.noted("conditioned")["steady"]["reached"]
+    assert [each["settled"] for each in drives.noted("conditioned")["drift"].values()] == [True, False, True]
 
 
-def test_drives_that_have_settled_stay_so_while_another_one_settles() -> None:
+def test_settled_drives_stay_so_while_another_settles() -> None:
     drives = Drives([steady] * 6 + [lambda capacities: 2.0 if capacities < 2 else 1.0], noise=0.05)
     assert drives.condition()
     assert not drives.setup.failures.undecided
 
 
-def test_a_drive_that_falls_off_its_plateau_meanwhile_has_not_settled() -> None:
+def test_drive_that_falls_off_its_plateau_has_not_settled() -> None:
     drives = Drives([lambda capacities: 2.0 if capacities < 2.2 else 1.0, falling])
     found = drives.condition()
     assert found
@@ -230,7 +217,7 @@ def test_without_time_the_volume_is_told() -> None:
     drives = Drives([steady, steady], by(limit_s=1200))
     with pytest.raises(InvalidMeasurement, match=r"S0: 0\.[56] of 1 capacities written; S1: 0"):
         drives.condition()
-    assert drives.noted["drift"] == {}
+    assert drives.noted("conditioned")["drift"] == {}
 
 
 @pytest.mark.parametrize("settling", [steady, cliff])
@@ -240,10 +227,10 @@ def test_skewed_writes_are_written_three_capacities(settling: Course) -> None:
     assert found
     assert str(found.writes) == "randwrite_4k_zipf120_qd8"
     assert 3 <= drives.capacities[0] < 3.1
-    assert drives.noted["pattern"] == "random_zipf120"
+    assert drives.noted("conditioned")["pattern"] == "random_zipf120"
 
 
-def test_sequential_writes_are_one_process_from_the_first_address_to_the_last() -> None:
+def test_sequential_writes_are_one_process_over_all_addresses() -> None:
     drives = Drives([steady], capacity_s=4000)
     assert drives.condition(STREAM)
     (window,) = drives.windows
@@ -256,13 +243,13 @@ def test_an_array_is_one_target() -> None:
     found = drives.condition()
     assert found
     assert found.rates == {}
-    assert 1.3 < drives.noted["capacities"] < 1.7
+    assert 1.3 < drives.noted("conditioned")["capacities"] < 1.7
 
 
 def test_the_record_is_of_volume() -> None:
     drives = Drives([steady, cliff])
     drives.condition()
-    noted = drives.noted
+    noted = drives.noted("conditioned")
     assert noted["capacities"] == pytest.approx(min(drives.capacities), rel=1e-6)
     assert noted["bytes_written"] == pytest.approx(sum(drives.written), rel=1e-6)
     assert noted["least_bytes"] == 2 * SIZE_BYTES
@@ -296,7 +283,7 @@ def test_rounds_end_with_the_first_steady_window() -> None:
     assert [each.window_s for each in drives.windows] == [60]
     assert found.state.reached
     assert set(found.rates) == {"S0", "S1"}
-    assert len(drives.noted["round_iops"]) == 2
+    assert len(drives.noted("conditioned")["round_iops"]) == 2
 
 
 def test_rounds_go_on_until_the_protocols_volume() -> None:
@@ -307,7 +294,7 @@ def test_rounds_go_on_until_the_protocols_volume() -> None:
 
 def test_too_little_volume_within_the_limit_is_told() -> None:
     drives = Drives([steady], by(ROUNDS, capacities=2))
-    with pytest.raises(InvalidMeasurement, match=r"0\.25 capacities were written, the protocol requires 2"):
+    with pytest.raises(InvalidMeasurement, match=r"0\.25 capacities"):
         drives.condition()
 
 

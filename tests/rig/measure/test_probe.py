@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 from support.builders import strategies
+from support.builders.measuring import READ, setup_of
+from support.fakes.logbook import Logbook
 from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.explore import dimensions
@@ -19,35 +21,16 @@ from pytest_ssdqual.rig.measure import fixed_time, visits
 from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, Probe
 from pytest_ssdqual.rig.measure.session import Setup
 
-READS = Workload("randread", "4k", 8)
 ARRAY = Array(Geometry.parse("raid0x2"), "/dev/md100", (), "0" * 32, 1 << 30, "none needed")
 
 
-@dataclass
-class ProbeBook:
-    """A logbook that keeps kinds."""
-
-    kinds: list[str] = field(default_factory=list)
-
-    def note(self, kind: str, **facts: object) -> None:
-        self.kinds.append(kind)
-
-    def keep(self, name: str, data: bytes) -> str:
-        return name
-
-
-def setup(noted: ProbeBook, told: list[float]) -> Setup:
-    return Setup(
-        machine=ScriptedMachine(),
-        held=None,  # type: ignore[arg-type]
-        protocol=protocols.load("intel"),
-        logbook=noted,
-        machine_id="",
-        progress=lambda what, seconds: told.append(seconds),
+def setup(noted: Logbook, told: list[float]) -> Setup:
+    return setup_of(
+        noted, protocols.load("intel"), machine=ScriptedMachine(), progress=lambda what, seconds: told.append(seconds)
     )
 
 
-def test_every_attempt_is_charged_and_it_is_not_on_record_as_what_tests_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_attempt_of_a_search_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = [[1000, 1000, 1000, 100, 1000], [1000] * 5]  # the first is not steady
 
     def run(setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
@@ -55,10 +38,10 @@ def test_every_attempt_is_charged_and_it_is_not_on_record_as_what_tests_share(mo
         return strategies.run(rates.pop(0), geometry="raid0x2", workload=workload)
 
     monkeypatch.setattr(fixed_time, "run", run)
-    noted, told, spent = ProbeBook(), list[float](), list[float]()
+    noted, told, spent = Logbook(), list[float](), list[float]()
     quick = protocols.load("quick")
     protocol = replace(quick, visits=None, measure=replace(quick.measure, attempts=3))
-    measured = Probe(EXPLORED, protocol, spent.append).measure(setup(noted, told), ARRAY, READS)
+    measured = Probe(EXPLORED, protocol, spent.append).measure(setup(noted, told), ARRAY, READ)
     assert measured.iops == 1000
     assert spent == told == [6.0, 6.0]
     assert noted.kinds.count(EXPLORED) == 1
@@ -73,19 +56,19 @@ def test_what_fails_was_charged_too(monkeypatch: pytest.MonkeyPatch) -> None:
     spent = list[float]()
     probe = Probe(EXPLORED, dimensions.probing(protocols.load("quick")), spent.append)
     with pytest.raises(InvalidMeasurement, match="fio said no"):
-        probe.measure(setup(ProbeBook(), []), ARRAY, READS)
+        probe.measure(setup(Logbook(), []), ARRAY, READ)
     assert spent == [6.0]
 
 
-def test_a_suspect_is_measured_in_visits_by_a_protocol_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suspect_is_measured_in_the_visits_of_the_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its drive time is that of all cells, as their progress reports it."""
-    result = Measured((strategies.run([1000] * 5, geometry="raid0x2", workload=READS),))
+    result = Measured((strategies.run([1000] * 5, geometry="raid0x2", workload=READ),))
     protocol = protocols.load("acceptance")
 
     def until_decided(
         setup: Setup, array: Array, workload: Workload, enough: visits.Enough, kind: str = "measured"
     ) -> Measured:
-        assert (setup.protocol, workload, enough, kind) == (protocol, READS, visits.at_once, CONFIRMED)
+        assert (setup.protocol, workload, enough, kind) == (protocol, READ, visits.at_once, CONFIRMED)
         setup.progress("visit 1", 130.0)
         setup.progress("visit 2", 130.0)
         return result
@@ -93,5 +76,5 @@ def test_a_suspect_is_measured_in_visits_by_a_protocol_that_has_them(monkeypatch
     monkeypatch.setattr(visits, "until_decided", until_decided)
     told, spent = list[float](), list[float]()
     probe = Probe(CONFIRMED, protocol, spent.append, visits.at_once)
-    assert probe.measure(setup(ProbeBook(), told), ARRAY, READS) is result
+    assert probe.measure(setup(Logbook(), told), ARRAY, READ) is result
     assert spent == told == [130.0, 130.0]

@@ -12,8 +12,9 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders import strategies
+from support.builders import measuring, strategies
 from support.builders.drives import drive
+from support.fakes.logbook import Logbook
 from support.fakes.scripted import completed
 from support.simulator import simulated_surroundings
 
@@ -22,7 +23,7 @@ from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain, plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, RebuildRule
+from pytest_ssdqual.qual.spec.protocol_rules import MeasureRule, RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio import acceptance, engine_limits, process
@@ -37,13 +38,8 @@ from pytest_ssdqual.rig.observe import environment
 
 LOAD = Workload("randrw", "4k", 1, read_percent=70)
 MIB = 1 << 20
-PROTOCOL = Protocol(
-    "test",
-    acceptance=True,
-    fill=Fill(1, "128k"),
-    precondition=PreconditionRule(5, 15),
-    measure=MeasureRule(2, 5, 3, 2),
-    rebuild=RebuildRule(limit_s=100.0),
+PROTOCOL = replace(
+    measuring.PROTOCOL, acceptance=True, measure=MeasureRule(2, 5, 3, 2), rebuild=RebuildRule(limit_s=100.0)
 )
 
 
@@ -52,7 +48,7 @@ ARRAY = Array(Geometry.parse("raid6x4-2failed"), "/dev/md100", DRIVES, "1:2:3:4"
 
 
 @dataclass
-class RebuildBench:
+class RebuildBench(Logbook):
     """A clock that only moves when somebody waits or asks, and an array that is rebuilt on it."""
 
     rebuild_s: float = 30.0
@@ -65,6 +61,8 @@ class RebuildBench:
     #: The load dies so long after its start.
     dies_s: float = 1e9
     refused: bool = False
+    #: The machine does not report the array's state.
+    lost: bool = False
     gives_up: bool = False
     clock: float = 1000.0
     started: float = 0.0
@@ -72,7 +70,6 @@ class RebuildBench:
     ended: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
-    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     #: What goes on around it.
     seen: ProcessEnvironment | None = None
 
@@ -80,6 +77,8 @@ class RebuildBench:
         self.clock += seconds
 
     def state(self, machine: object, kname: str) -> ArrayState:
+        if self.lost:
+            raise RigError("md100 is lost")
         self.clock += 0.05
         if self.added is None or self.gives_up:
             return ArrayState("clean", "idle", 2)
@@ -152,21 +151,8 @@ class RebuildBench:
     def ended_s(self) -> float:
         return self.clock - self.started
 
-    def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, plain(facts)))
-
-    def keep(self, name: str, data: bytes) -> str:
-        return f"fio/{name}"
-
-    def noted(self, kind: str) -> list[dict[str, Any]]:
-        return [facts for each, facts in self.notes if each == kind]
-
-    def setup(self, protocol: Protocol = PROTOCOL) -> Setup:
-        own = cast("Any", self)
-        return Setup(own, own, protocol, own, "m", lambda *told: None)
-
     def rebuild(self, protocol: Protocol = PROTOCOL, array: Array = ARRAY) -> Rebuild:
-        return rebuilding.rebuild(self.setup(protocol), array, LOAD)
+        return rebuilding.rebuild(measuring.setup_of(self, protocol, machine=self, held=self), array, LOAD)
 
 
 @contextmanager
@@ -224,13 +210,18 @@ def test_everything_in_its_order(bench: RebuildBench) -> None:
     ]
 
 
-def test_it_is_as_long_as_md_took(bench: RebuildBench) -> None:
+def test_rebuild_is_as_long_as_md_took(bench: RebuildBench) -> None:
     found = bench.rebuild()
     assert found.geometry == Geometry.parse("raid6x4-2rebuilding")
     assert found.seconds - found.resolution_s <= bench.rebuild_s <= found.seconds
     assert found.resolution_s < 1.0
     assert found.bytes_per_member == 255 * MIB
     assert found.intact
+    (run,) = found.foreground.runs
+    assert run.rounds == int(run.window_s / PROTOCOL.round_s) > PROTOCOL.steady.window
+    with patched(RebuildBench(iops=50)) as slow:  # too few I/Os for rounds of that length
+        (run,) = slow.rebuild().foreground.runs
+    assert run.rounds == run.ios // 100 > PROTOCOL.steady.window
 
 
 @given(st.floats(12, 90), st.floats(0, 3), st.floats(0, 5))
@@ -249,7 +240,7 @@ def test_only_io_within_the_rebuild_counts(rebuild_s: float, lag_s: float, ramp_
     assert run.members == ("S0", "S1", "S2", "S3")
 
 
-def test_the_load_spares_the_pattern_and_lasts_longer_than_any_rebuild(bench: RebuildBench) -> None:
+def test_load_spares_the_pattern_and_outlasts_any_rebuild(bench: RebuildBench) -> None:
     bench.rebuild()
     (job,) = bench.jobs
     assert f"--size={505 * MIB}" in job.options
@@ -257,49 +248,29 @@ def test_the_load_spares_the_pattern_and_lasts_longer_than_any_rebuild(bench: Re
     assert job.expectation.seconds > PROTOCOL.measure.ramp_s + PROTOCOL.rebuild.limit_s
 
 
-def test_rounds_are_as_long_as_the_protocols_while_there_is_io_enough(bench: RebuildBench) -> None:
-    (run,) = bench.rebuild().foreground.runs
-    assert run.rounds == int(run.window_s / PROTOCOL.round_s) > PROTOCOL.steady.window
-    with patched(RebuildBench(iops=50)) as slow:
-        (run,) = slow.rebuild().foreground.runs
-    assert run.rounds == run.ios // 100 > PROTOCOL.steady.window
-
-
-def fails(bench: RebuildBench, match: str, kind: type[RigError] = InvalidMeasurement) -> RebuildBench:
-    with patched(bench), pytest.raises(kind, match=match):
+@pytest.mark.parametrize(
+    ("bench", "cause", "last"),
+    [
+        (RebuildBench(rebuild_s=5.0), r"after 5\.\d s, too short", "surroundings after"),
+        (RebuildBench(rebuild_s=1e6), r"42 % were done; see rebuild\.limit$", "rm"),
+        (RebuildBench(gives_up=True), "degraded by 2 members", "rm"),
+        (RebuildBench(dies_s=1.0), "fio: no space left", "rm"),
+        (RebuildBench(dies_s=9.0), "fio: no space left", "rm"),
+        (RebuildBench(refused=True), "mounted at /srv", "require nvme2n1 nvme3n1"),
+        (RebuildBench(iops=2, mismatches=8), r"is not valid: .*check found 8 mis", "healthy raid6x4"),
+        (RebuildBench(lost=True), "md100 is lost", "rm"),
+    ],
+    ids=["too short", "too long", "md gives up", "load ends early", "load ends", "in use", "not valid", "rig"],
+)
+def test_rebuild_that_fails_is_ended_with_its_cause(bench: RebuildBench, cause: str, last: str) -> None:
+    with patched(bench), pytest.raises(RigError, match=cause) as raised:
         bench.rebuild()
-    return bench
-
-
-def test_a_rebuild_shorter_than_a_window_says_nothing_about_the_load() -> None:
-    fails(
-        RebuildBench(rebuild_s=5.0),
-        r"^the rebuild of raid6x4 was over after 5\.\d s, too short to measure the load: use",
-    )
-
-
-def test_one_that_takes_too_long_is_ended_and_says_how_far_it_was() -> None:
-    bench = fails(
-        RebuildBench(rebuild_s=1e6),
-        r"^the rebuild of raid6x4 was not over after 100 s: 42 % were done; see rebuild\.limit$",
-    )
-    assert bench.events[-2:] == ["end fio", "rm"]
-
-
-def test_one_that_md_gives_up_is_no_rebuild() -> None:
-    bench = fails(RebuildBench(gives_up=True), r"^raid6x4-2rebuilding is not rebuilt: degraded by 2 members$")
-    assert "end fio" in bench.events
-
-
-@pytest.mark.parametrize("dies_s", [1.0, 9.0])
-def test_a_load_that_ends_by_itself_tells_why(dies_s: float) -> None:
-    bench = fails(RebuildBench(dies_s=dies_s), "fio exited with status 1: fio: no space left")
-    assert (bench.added is None) == (dies_s < PROTOCOL.measure.ramp_s)
-
-
-def test_nothing_is_added_that_is_used_by_now() -> None:
-    bench = fails(RebuildBench(refused=True), "is mounted at /srv", DriveRefused)
-    assert not [event for event in bench.events if event.startswith(("forget", "give", "fio"))]
+    assert bench.events[-1] == last
+    assert ("end fio" in bench.events) is ("fio" in bench.events)
+    if bench.refused:
+        assert isinstance(raised.value, DriveRefused)
+        assert not [event for event in bench.events if event.startswith(("forget", "give", "fio"))]
+    assert (bench.added is None) == (bench.refused or bench.dies_s < PROTOCOL.measure.ramp_s)
 
 
 def test_lost_data_are_a_result_and_no_error() -> None:
@@ -311,14 +282,9 @@ def test_lost_data_are_a_result_and_no_error() -> None:
     assert found.damage == "while degraded the block at byte 7 is bad; after the rebuild the block at byte 9 is bad"
 
 
-def test_a_load_that_cannot_be_believed_is_told_together_with_what_became_of_the_data() -> None:
-    said = r"^randrw70_4k_qd1 on raid6x4-2rebuilding is not valid: only \d+ I/Os .*DAMAGED, md's check found 8 mis"
-    fails(RebuildBench(iops=2, mismatches=8), said)
-
-
 def test_the_record_has_all_that_the_value_is_made_of(bench: RebuildBench) -> None:
     found = bench.rebuild()
-    (facts,) = bench.noted("rebuild")
+    facts = bench.noted("rebuild")
     assert json.loads(json.dumps(facts)) == facts
     assert facts.items() >= plain(found.summary()).items()
     assert from_plain(Workload, facts["asked"]) == LOAD
@@ -326,46 +292,30 @@ def test_the_record_has_all_that_the_value_is_made_of(bench: RebuildBench) -> No
     assert facts["limits"]["sync_speed_max"] == "200000 (system)"
     assert facts["members"] == ["S2", "S3"]
     assert facts["raw"] == "fio/raid6x4-2rebuilding-randrw70_4k_qd1-rebuild.json.gz"
-    assert [(each["serial"], each["path"]) for each in bench.noted("member_given_back")] == [
+    assert [(each["serial"], each["path"]) for each in bench.all_of("member_given_back")] == [
         ("S2", "/dev/nvme2n1"),
         ("S3", "/dev/nvme3n1"),
     ]
-    (ran,) = bench.noted("ran")
+    ran = bench.noted("ran")
     assert (ran["geometry"], ran["raw"]) == ("raid6x4-2rebuilding", facts["raw"])
 
 
-def test_what_was_seen_around_a_rebuild_is_kept_and_speaks_against_it(bench: RebuildBench) -> None:
+def test_environment_of_a_rebuild_is_kept_and_objects(bench: RebuildBench) -> None:
     bench.seen = strategies.seen()
     (run,) = bench.rebuild().foreground.runs
     assert run.seen == bench.seen
     assert [list(facts["objections"]) for kind, facts in bench.notes if kind == "environment"] == [[]]
     bench.seen = replace(bench.seen, clock_jump_s=-3600.0)
-    with pytest.raises(InvalidMeasurement, match="the machine's clock was set back by 60 min"):
+    with pytest.raises(InvalidMeasurement, match="by 60 min"):
         bench.rebuild()
 
 
-def test_reports_are_fewer_of_a_drive_that_takes_long() -> None:
-    with patched(RebuildBench()) as bench, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resync, "component_bytes", lambda machine, kname: 480_000_000_000)
-        bench.rebuild(replace(PROTOCOL, rebuild=RebuildRule(limit_s=3600.0)))
-    assert "--status-interval=2" in bench.jobs[0].options
-
-
-def test_what_md_cannot_rebuild_in_time_is_said_at_once(bench: RebuildBench) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resync, "component_bytes", lambda machine, kname: 480_000_000_000)
-        with pytest.raises(InvalidMeasurement, match=r"cannot be rebuilt within 100 s.* raise rebuild\.max_rate"):
-            bench.rebuild()
+def test_drive_that_takes_long_has_fewer_reports_or_is_refused(
+    bench: RebuildBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resync, "component_bytes", lambda machine, kname: 480_000_000_000)
+    with pytest.raises(InvalidMeasurement, match=r"raise rebuild\.max_rate"):
+        bench.rebuild()
     assert not bench.jobs
-
-
-def test_an_error_of_the_rig_is_passed_on(bench: RebuildBench) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-
-        def lost(machine: object, kname: str) -> ArrayState:
-            raise RigError("md100 is lost")
-
-        patch.setattr(mdadm, "state", lost)
-        with pytest.raises(RigError, match="md100 is lost"):
-            bench.rebuild()
-    assert "end fio" in bench.events
+    bench.rebuild(replace(PROTOCOL, rebuild=RebuildRule(limit_s=3600.0)))
+    assert "--status-interval=2" in bench.jobs[0].options

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from support.builders.drives import drive
+from support.builders.measuring import PROTOCOL, SETTLED, WRITE, setup_of
 from support.builders.strategies import run as run_of
 from support.builders.strategies import side_by_side
+from support.fakes.logbook import Logbook
 
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, SteadyRule, VisitRule
-from pytest_ssdqual.qual.stats import steady_state
+from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
 from pytest_ssdqual.rig.machine.machine import Disturbed, InvalidMeasurement
@@ -26,29 +27,19 @@ from pytest_ssdqual.rig.measure.refresh import MOST_WINDOWS, refresh
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
 
-WRITE = Workload("randwrite", "4k", 8)
-PROTOCOL = Protocol(
-    "test",
-    acceptance=True,
-    fill=Fill(1, "128k"),
-    precondition=PreconditionRule(5, 15, of="drives"),
-    measure=MeasureRule(1, 60, 1, 2),
-    visits=VisitRule(refresh_s=20, refresh_percent=3),
-)
-SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
+IN_VISITS = replace(PROTOCOL, visits=VisitRule(refresh_s=20, refresh_percent=3))
 
 
 @dataclass
-class Rig:
+class Rig(Logbook):
     """Drives with the rates of their windows, in IOPS: the last one stays."""
 
     rates: dict[str, Sequence[int]]
-    protocol: Protocol = PROTOCOL
+    protocol: Protocol = IN_VISITS
     disturbed: int = 0
     #: The drives of each window.
     windows: list[tuple[str, ...]] = field(default_factory=list)
     asked: set[tuple[str, str, ProcessWindow]] = field(default_factory=set)
-    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
     def array(self) -> Array:
@@ -77,17 +68,8 @@ class Rig:
         before = sum(name in window for window in self.windows)
         return self.rates[name][min(before, len(self.rates[name]) - 1)]
 
-    def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, facts))
-
-    @property
-    def noted(self) -> dict[str, Any]:
-        (facts,) = [facts for kind, facts in self.notes if kind == "refreshed"]
-        return facts
-
     def refresh(self, settled: dict[str, float] | None = None, *, may_resettle: bool = True) -> Conditioned:
-        nothing = cast("Any", None)
-        setup = Setup(nothing, nothing, self.protocol, cast("Any", self), "m", lambda what, seconds: None)
+        setup = setup_of(self, self.protocol)
         rates = dict.fromkeys(self.rates, 1000.0) if settled is None else settled
         return refresh(setup, self.array, Conditioned(WRITE, SETTLED, rates), may_resettle=may_resettle)
 
@@ -100,51 +82,67 @@ def _run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixed_time, "run", run)
 
 
-def test_drives_that_are_as_fast_as_they_settled_write_for_one_window() -> None:
+def test_drives_at_their_settled_rate_write_one_window() -> None:
     rig = Rig({"S0": [1000], "S1": [1029], "S2": [971]})
     found = rig.refresh()
     assert rig.windows == [("S0", "S1", "S2")]
     assert rig.asked == {(str(WRITE), "refresh", ProcessWindow(10, 10, 1))}
     # What is compared next time is the settled rate, not the latest one.
     assert found == Conditioned(WRITE, SETTLED, dict.fromkeys(rig.rates, 1000.0))
-    assert rig.noted == {
+    assert rig.noted("refreshed") == {
         "geometry": "drivex3", "workload": str(WRITE), "rates": {"S0": 1000, "S1": 1029, "S2": 971},
         "settled": found.rates, "differing": {}, "seconds": 20, "raw": ["fio/x.json.gz"],
     }  # fmt: skip
 
 
-def test_one_that_idled_writes_alone_until_it_is_as_fast_as_the_others() -> None:
+def test_drive_that_idled_writes_alone_until_it_is_as_fast() -> None:
     rig = Rig({"S0": [1000], "S1": [1300, 1150, 1060, 1010], "S2": [1000]})
     found = rig.refresh()
     assert rig.windows == [("S0", "S1", "S2"), ("S1",), ("S1",), ("S1",)]
     assert found.rates["S1"] == 1000
-    assert rig.noted["seconds"] == 80
+    assert rig.noted("refreshed")["seconds"] == 80
 
 
-@pytest.mark.parametrize("other", [940, 1060])
-def test_a_drive_whose_windows_agree_has_settled_anew(other: int) -> None:
-    rig = Rig({"S0": [1000], "S1": [1200, other, other + 5]})
-    assert rig.refresh().rates == {"S0": 1000, "S1": other + 5}
-    assert rig.noted["settled"] == {"S0": 1000, "S1": other + 5}
+@pytest.mark.parametrize(
+    ("rates", "settled", "windows"),
+    [
+        # Windows that agree: it has settled anew.
+        ([1200, 940, 945], 945, 3),
+        ([1200, 1060, 1065], 1065, 3),
+        # Windows that differ by 2 to 3 %, on the way from 110 to 100 %.
+        ([1100, 1075, 1050, 1028], 1000, 4),
+    ],
+)
+def test_drive_settles_anew_if_its_windows_agree(rates: list[int], settled: int, windows: int) -> None:
+    rig = Rig({"S0": [1000], "S1": rates})
+    assert rig.refresh().rates == {"S0": 1000, "S1": settled}
+    assert rig.noted("refreshed")["settled"] == {"S0": 1000, "S1": settled}
+    assert len(rig.windows) == windows
 
 
-def test_one_that_still_approaches_has_not_settled_anew() -> None:
-    """Its windows differ by 2 to 3 %, on the way from 110 to 100 %."""
-    rig = Rig({"S0": [1100, 1075, 1050, 1028]})
-    assert rig.refresh().rates == {"S0": 1000}
-
-
-def test_no_drive_settles_anew_where_that_is_forbidden() -> None:
-    rig = Rig({"S0": [1060]})
-    with pytest.raises(InvalidMeasurement):
-        rig.refresh(may_resettle=False)
-    assert len(rig.windows) == MOST_WINDOWS
-
-
-def test_a_drive_without_a_rate_settles_by_two_windows() -> None:
-    rig = Rig({"S0": [1000], "S1": [1000]})
+def test_drive_without_a_rate_settles_by_two_windows() -> None:
+    rig = Rig({"S0": [1000], "S1": [1000]}, disturbed=1)
     assert rig.refresh({"S0": 1000.0}).rates == {"S0": 1000, "S1": 1000}
-    assert rig.windows == [("S0", "S1"), ("S1",)]
+    assert rig.windows == [("S0", "S1"), ("S1",)], "a disturbed window is repeated"
+
+
+@pytest.mark.parametrize(
+    ("rates", "settled", "may_resettle"),
+    [
+        ({"S0": [1060]}, None, False),
+        ({"S0": [1500, 1300] * 3, "S1": [1500, 1300] * 3}, None, True),
+        ({"S0": [0]}, {"S0": 0.0}, True),
+    ],
+    ids=["forbidden", "none settles", "no writes"],
+)
+def test_if_no_drive_settles_it_is_none_of_them(
+    rates: dict[str, Sequence[int]], settled: dict[str, float] | None, may_resettle: bool
+) -> None:
+    rig = Rig(rates)
+    with pytest.raises(InvalidMeasurement) as raised:
+        rig.refresh(settled, may_resettle=may_resettle)
+    assert not isinstance(raised.value, DrivesUndecided)
+    assert len(rig.windows) == MOST_WINDOWS
 
 
 def test_a_drive_that_does_not_settle_is_named() -> None:
@@ -154,25 +152,7 @@ def test_a_drive_that_does_not_settle_is_named() -> None:
     assert list(raised.value.drives) == ["S1"]
     assert "1300 IOPS, settled at 1000" in raised.value.drives["S1"]
     assert len(rig.windows) == MOST_WINDOWS
-    assert list(rig.noted["differing"]) == ["S1"]
-
-
-def test_if_none_settles_it_is_none_of_them() -> None:
-    rig = Rig({"S0": [1500, 1300] * 3, "S1": [1500, 1300] * 3})
-    with pytest.raises(InvalidMeasurement) as raised:
-        rig.refresh()
-    assert not isinstance(raised.value, DrivesUndecided)
-
-
-def test_a_drive_without_any_write_has_not_settled() -> None:
-    with pytest.raises(InvalidMeasurement):
-        Rig({"S0": [0]}).refresh({"S0": 0.0})
-
-
-def test_a_disturbed_window_is_repeated() -> None:
-    rig = Rig({"S0": [1000], "S1": [1000]}, disturbed=1)
-    assert rig.refresh()
-    assert len(rig.windows) == 1
+    assert list(rig.noted("refreshed")["differing"]) == ["S1"]
 
 
 def test_a_protocol_may_do_without() -> None:
@@ -183,4 +163,4 @@ def test_a_protocol_may_do_without() -> None:
 
 def test_without_visits_nothing_is_refreshed() -> None:
     with pytest.raises(ValueError, match="no visits"):
-        Rig({"S0": [1000]}, replace(PROTOCOL, visits=None)).refresh()
+        Rig({"S0": [1000]}, PROTOCOL).refresh()

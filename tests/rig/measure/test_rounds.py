@@ -1,19 +1,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
 from support.builders import strategies
+from support.builders.measuring import PROTOCOL, READ, WRITE, setup_of
+from support.fakes.logbook import Logbook
 
 from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain, plain
+from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, LoopRule, MeasureRule, PreconditionRule
+from pytest_ssdqual.qual.spec.protocol_rules import LoopRule
 from pytest_ssdqual.qual.workload.rounds import Rounds, Stimulus, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
@@ -23,21 +24,15 @@ from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure import rounds as looping
 from pytest_ssdqual.rig.measure.session import Setup
 
-READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 LOOP = Rounds("test-loop", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k")
 ARRAY = Array(Geometry.parse("raid5x4"), "/dev/md127", (), "u-u-i-d", 1 << 30, "zeroed")
-PROTOCOL = Protocol(
-    "test",
-    acceptance=True,
-    fill=Fill(1, "128k"),
-    precondition=PreconditionRule(5, 15),
-    measure=MeasureRule(1, 5, 1, 2),
-    loop=LoopRule(cell_s=3.0, max_rounds=9),
-)
+STREAM = Workload("write", "1m", 8, threads=1, name="stream")
+IN_ROUNDS = replace(PROTOCOL, acceptance=True, loop=LoopRule(cell_s=3.0, max_rounds=9))
+PAUSED = Workload("randwrite", "4k", 8, threads=1, burst_s=1, idle_s=2)
 
 
 @dataclass
-class RoundsBench:
+class RoundsBench(Logbook):
     """Everything below a loop: what each round's writes do, and what was asked for and written down."""
 
     #: IOPS of the writes by round; the last ones go on.
@@ -45,7 +40,6 @@ class RoundsBench:
     #: I/Os per second of every read.
     reads: int = 1000
     did: list[tuple[str, str, fixed_time.ProcessWindow]] = field(default_factory=list)
-    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     told: list[tuple[str, float]] = field(default_factory=list)
 
     def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: fixed_time.ProcessWindow) -> Run:
@@ -55,15 +49,8 @@ class RoundsBench:
         found = strategies.run([iops] * 3, geometry=str(array.geometry), workload=workload, rounds=window.rounds)
         return replace(found, raw=f"{workload}-{kind}.json.gz")
 
-    def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, plain(facts)))
-
-    def noted(self, kind: str) -> Iterator[dict[str, Any]]:
-        return (facts for each, facts in self.notes if each == kind)
-
-    def setup(self, protocol: Protocol = PROTOCOL) -> Setup:
-        nothing = cast("Any", None)
-        return Setup(nothing, nothing, protocol, cast("Any", self), "m", lambda *told: self.told.append(told))
+    def setup(self, protocol: Protocol = IN_ROUNDS) -> Setup:
+        return setup_of(self, protocol, progress=lambda *told: self.told.append(told))
 
 
 @pytest.fixture
@@ -73,19 +60,20 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> RoundsBench:
     return bench
 
 
-def test_rounds_go_on_until_a_whole_window_of_what_is_tracked_is_steady(bench: RoundsBench) -> None:
+def test_rounds_go_on_until_what_is_tracked_is_steady(bench: RoundsBench) -> None:
     found = looping.run(bench.setup(), ARRAY, LOOP)
     assert found
     assert len(found.rounds) == 7
     assert found.window == (2, 3, 4, 5, 6)
     assert found.measured(WRITE).iops == pytest.approx(1000)
-
-
-def test_every_round_is_all_workloads_in_the_loops_order(bench: RoundsBench) -> None:
-    looping.run(bench.setup(), ARRAY, LOOP)
     assert [workload for workload, _, _ in bench.did] == [str(READ), str(WRITE)] * 7
     assert [kind for _, kind, _ in bench.did][:4] == ["test-loop-01", "test-loop-01", "test-loop-02", "test-loop-02"]
     assert {window for _, _, window in bench.did} == {fixed_time.ProcessWindow(0.0, 3.0, 1)}
+    assert bench.told == [("raid5x4: test-loop", 6.0)] * 7
+    rounds = bench.all_of("loop_round")
+    assert [each["round"] for each in rounds] == [1, 2, 3, 4, 5, 6, 7]
+    assert [len(each["states"]) for each in rounds] == [0, 0, 0, 0, 1, 1, 1]
+    assert [state["reached"] for each in rounds for state in each["states"]] == [False, False, True]
 
 
 def test_pre_writes_come_before_each_round_and_are_no_part_of_it(bench: RoundsBench) -> None:
@@ -98,36 +86,40 @@ def test_pre_writes_come_before_each_round_and_are_no_part_of_it(bench: RoundsBe
     assert bench.told[0] == ("raid5x4: test-loop", 21.0)
 
 
-def test_a_pre_write_that_is_not_valid_ends_the_loop(bench: RoundsBench) -> None:
-    bench.writes = [1]
-    with pytest.raises(InvalidMeasurement, match=r"^randwrite_4k_qd8 on raid5x4 in round 1 of test-loop is not valid"):
-        looping.run(bench.setup(), ARRAY, replace(LOOP, pre_write=WRITE, pre_write_cells=5))
+@pytest.mark.parametrize(
+    ("loop", "named"),
+    [
+        (replace(LOOP, pre_write=WRITE, pre_write_cells=5), "randwrite_4k_qd8 on raid5x4 in round 1 of test-loop"),
+        (LOOP, "randread_4k_qd8 on raid5x4 in round 1 of test-loop"),
+        (Rounds("s", (), (), "128k", after=(Stimulus(STREAM, 1, 1),)), "stream_t1xqd8 on raid5x4 in s"),
+    ],
+    ids=["pre-write", "cell", "stimulus"],
+)
+def test_part_that_is_not_valid_ends_the_loop_by_its_name(bench: RoundsBench, loop: Rounds, named: str) -> None:
+    bench.reads, bench.writes = 1, [1]
+    with pytest.raises(InvalidMeasurement, match=f"^{named} is not valid: "):
+        looping.run(bench.setup(), ARRAY, loop)
     assert len(bench.did) == 1
+    assert not bench.all_of("loop")
 
 
-def test_what_never_settles_ends_at_the_protocols_limit_and_says_so(bench: RoundsBench) -> None:
+def test_what_never_settles_ends_at_the_protocols_limit(bench: RoundsBench) -> None:
+    """Without the stimuli that would follow a steady state."""
     bench.writes = [1000, 2000] * 10
-    found = looping.run(bench.setup(), ARRAY, LOOP)
+    found = looping.run(bench.setup(), ARRAY, replace(LOOP, after=(Stimulus(STREAM, 10, 10),)))
     assert not found
-    assert len(found.rounds) == 9
-    (record,) = bench.noted("loop")
+    assert not found.after
+    assert (len(found.rounds), len(bench.did)) == (9, 18)
+    record = bench.noted("loop")
     assert record["reached"] is False
-    assert "no steady state in 9 rounds; steady IOPS of randwrite_4k_qd8 is not steady at" in repr(found)
+    assert "no steady state in 9 rounds" in repr(found)
 
 
-def test_a_limit_shorter_than_a_window_still_runs_one(bench: RoundsBench) -> None:
+def test_limit_shorter_than_a_window_still_runs_one(bench: RoundsBench) -> None:
     bench.writes = [1000]
     found = looping.run(bench.setup(replace(PROTOCOL, loop=LoopRule(1.0, 3))), ARRAY, LOOP)
     assert found
     assert len(found.rounds) == 5
-
-
-def test_a_cell_that_cannot_be_believed_ends_the_loop_by_its_name(bench: RoundsBench) -> None:
-    bench.reads = 1
-    with pytest.raises(InvalidMeasurement, match=r"^randread_4k_qd8 on raid5x4 in round 1 of test-loop is not valid: "):
-        looping.run(bench.setup(), ARRAY, LOOP)
-    assert len(bench.did) == 1
-    assert not list(bench.noted("loop"))
 
 
 @dataclass
@@ -164,7 +156,7 @@ def test_a_cell_that_the_rig_disturbed_is_repeated(
         *[str(READ), str(WRITE)] * 2, *[str(WRITE)] * 3, *[str(READ), str(WRITE)] * 3
     ]  # fmt: skip
     assert [len(runs) for runs in found.rounds] == [2] * 5
-    left_out = list(bench.noted("cell_left_out"))
+    left_out = bench.all_of("cell_left_out")
     assert [(each["workload"], each["round"]) for each in left_out] == [(str(WRITE), 2)] * 3
 
 
@@ -172,7 +164,7 @@ def test_a_cell_that_the_rig_disturbed_is_repeated(
     ("disturbed", "processes"),
     [({"busy": range(3, 9)}, 7), ({"clock_set": range(3, 9)}, 7), ({"hot": range(3, 4), "busy": range(3, 4)}, 4)],
 )
-def test_a_cell_is_not_repeated_for_ever_nor_if_a_drive_throttled(
+def test_cell_is_not_repeated_for_ever_or_if_a_drive_throttled(
     monkeypatch: pytest.MonkeyPatch, bench: RoundsBench, disturbed: dict[str, range], processes: int
 ) -> None:
     bench.writes = [1000]
@@ -180,12 +172,12 @@ def test_a_cell_is_not_repeated_for_ever_nor_if_a_drive_throttled(
     with pytest.raises(InvalidMeasurement):
         looping.run(bench.setup(), ARRAY, LOOP)
     assert len(bench.did) == processes
-    assert not list(bench.noted("loop"))
+    assert not bench.all_of("loop")
 
 
 def test_the_record_has_all_that_the_result_is_made_of(bench: RoundsBench) -> None:
     found = looping.run(bench.setup(), ARRAY, LOOP)
-    (record,) = bench.noted("loop")
+    record = bench.noted("loop")
     assert from_plain(Rounds, json.loads(json.dumps(record["asked"]))) == LOOP
     assert record["geometry"] == "raid5x4"
     assert (record["protocol"], record["acceptance"], record["reached"]) == ("test", True, True)
@@ -195,23 +187,6 @@ def test_the_record_has_all_that_the_result_is_made_of(bench: RoundsBench) -> No
     assert {len(each["round_iops"]) for runs in record["rounds"] for each in runs} == {1}
     # A day of seconds would be gigabytes of histograms.
     assert {len(run.intervals) for runs in found.rounds for run in runs} == {1}
-
-
-def test_steadiness_is_noted_after_every_round(bench: RoundsBench) -> None:
-    looping.run(bench.setup(), ARRAY, LOOP)
-    rounds = list(bench.noted("loop_round"))
-    assert [each["round"] for each in rounds] == [1, 2, 3, 4, 5, 6, 7]
-    assert [len(each["states"]) for each in rounds] == [0, 0, 0, 0, 1, 1, 1]
-    assert [state["reached"] for each in rounds for state in each["states"]] == [False, False, True]
-
-
-def test_progress_tells_each_round_and_its_length(bench: RoundsBench) -> None:
-    looping.run(bench.setup(), ARRAY, LOOP)
-    assert bench.told[:2] == [
-        ("raid5x4: test-loop", 6.0),
-        ("raid5x4: test-loop", 6.0),
-    ]
-    assert len(bench.told) == 7
 
 
 @pytest.mark.parametrize(("second", "is_alone"), [([1000], True), ([1000, 2000] * 10, False)])
@@ -232,13 +207,9 @@ def test_one_drive_that_never_settles_is_undecided_alone(
         with pytest.raises(DrivesUndecided) as caught:
             looping.run(bench.setup(), drives, LOOP)
         assert list(caught.value.drives) == ["S0"]
-        assert list(bench.noted("loop")) == []
+        assert bench.all_of("loop") == []
     else:
         assert not looping.run(bench.setup(), drives, LOOP)
-
-
-STREAM = Workload("write", "1m", 8, threads=1, name="stream")
-PAUSED = Workload("randwrite", "4k", 8, threads=1, burst_s=1, idle_s=2)
 
 
 def test_stimuli_follow_the_steady_rounds_once_each(bench: RoundsBench) -> None:
@@ -252,16 +223,8 @@ def test_stimuli_follow_the_steady_rounds_once_each(bench: RoundsBench) -> None:
     assert (first.window_s, first.rounds, first.every_s > first.window_s) == (9.0, 1, True)
     assert stream == fixed_time.ProcessWindow(0.0, 30.0, 10, 3)
     assert [len(runs) for runs in found.after] == [2, 1]
-    (record,) = bench.noted("loop")
+    record = bench.noted("loop")
     assert [len(runs) for runs in record["after"]] == [2, 1]
-
-
-def test_stimuli_without_a_steady_state_do_not_run(bench: RoundsBench) -> None:
-    bench.writes = [1000, 2000] * 10
-    found = looping.run(bench.setup(), ARRAY, replace(LOOP, after=(Stimulus(STREAM, 10, 10),)))
-    assert not found
-    assert not found.after
-    assert len(bench.did) == 18
 
 
 def test_stimuli_alone_begin_at_once(bench: RoundsBench) -> None:
@@ -269,13 +232,6 @@ def test_stimuli_alone_begin_at_once(bench: RoundsBench) -> None:
     found = looping.run(bench.setup(), ARRAY, Rounds("s", (), (), "128k", after=(Stimulus(STREAM, 2, 2),)))
     assert found
     assert [workload for workload, _, _ in bench.did] == [str(STREAM)]
-
-
-def test_a_stimulus_that_is_not_valid_ends_the_loop(bench: RoundsBench) -> None:
-    bench.writes = [1]
-    with pytest.raises(InvalidMeasurement, match=r"^stream_t1xqd8 on raid5x4 in s is not valid: only 3 I/Os"):
-        looping.run(bench.setup(), ARRAY, Rounds("s", (), (), "128k", after=(Stimulus(STREAM, 1, 1),)))
-    assert not list(bench.noted("loop"))
 
 
 @pytest.mark.parametrize("number", [0, 1])

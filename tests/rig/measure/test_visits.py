@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
 
 import pytest
 from support.builders import strategies
+from support.builders.measuring import PROTOCOL, READ, setup_of
+from support.fakes.logbook import Logbook
 
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, VisitRule
+from pytest_ssdqual.qual.spec.protocol_rules import MeasureRule, VisitRule
 from pytest_ssdqual.qual.stats.group_sequential import Decision
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine.machine import Disturbed, InvalidMeasurement
@@ -21,29 +21,17 @@ from pytest_ssdqual.rig.measure import fixed_time, visits
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
 from pytest_ssdqual.rig.measure.session import Setup
 
-GEOMETRY, READ = Geometry.parse("raid5x3"), Workload("randread", "4k", 8)
-ARRAY = Array(GEOMETRY, "/dev/md100", (), "u", 1 << 29, "assumed")
+ARRAY = Array(Geometry.parse("raid5x3"), "/dev/md100", (), "u", 1 << 29, "assumed")
 RULE = VisitRule(cells=(2, 1, 1), cell_s=60, ramp_s=5)
-PROTOCOL = Protocol(
-    "test",
-    acceptance=True,
-    fill=Fill(1, "128k"),
-    precondition=PreconditionRule(5, 15),
-    measure=MeasureRule(1, 60, 1, 2),
-    visits=RULE,
-)
+IN_VISITS = replace(PROTOCOL, measure=MeasureRule(1, 60, 1, 2), visits=RULE)
 
 
 @dataclass
-class Rig:
+class Rig(Logbook):
     """What each process does: its IOPS of each second, or what becomes of it."""
 
     processes: list[Sequence[int] | Exception] = field(default_factory=list)
     windows: list[ProcessWindow] = field(default_factory=list)
-    notes: list[tuple[str, dict[str, object]]] = field(default_factory=list)
-
-    def note(self, kind: str, **facts: object) -> None:
-        self.notes.append((kind, facts))
 
     def run(self, setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
         self.windows.append(window)
@@ -53,10 +41,6 @@ class Rig:
         run = strategies.run(ends, workload=workload, geometry=str(array.geometry), ramp_s=window.ramp_s, rounds=1)
         return replace(run, window_s=window.window_s)
 
-    @property
-    def kinds(self) -> list[str]:
-        return [kind for kind, _ in self.notes]
-
 
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
@@ -65,15 +49,9 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return rig
 
 
-def setup_of(rig: Rig, protocol: Protocol = PROTOCOL) -> Setup:
-    nothing = cast("Any", None)
-    log = cast("Any", rig)
-    return Setup(nothing, nothing, protocol, log, "m", lambda what, seconds: None)
-
-
 def test_a_cell_is_recorded_with_what_intervals_need(rig: Rig) -> None:
-    first, run = visits.measure_cell(setup_of(rig), ARRAY, READ, 1, None)
-    visits.measure_cell(setup_of(rig), ARRAY, READ, 1, run)
+    first, run = visits.measure_cell(setup_of(rig, IN_VISITS), ARRAY, READ, 1, None)
+    visits.measure_cell(setup_of(rig, IN_VISITS), ARRAY, READ, 1, run)
     assert first.visit == 1
     assert first.run.iops == pytest.approx(1000)
     (kind, facts), (_, second) = rig.notes
@@ -85,36 +63,36 @@ def test_a_cell_is_recorded_with_what_intervals_need(rig: Rig) -> None:
 
 def test_cells_begin_at_different_addresses(rig: Rig) -> None:
     for _ in range(5):
-        visits.measure_cell(setup_of(rig), ARRAY, READ, 0, None)
+        visits.measure_cell(setup_of(rig, IN_VISITS), ARRAY, READ, 0, None)
     assert len({window.begin for window in rig.windows}) == 5
     assert all(0 <= window.begin < 1 for window in rig.windows)
 
 
-def test_a_disturbed_cell_is_repeated_and_a_fourth_time_is_an_error(rig: Rig) -> None:
+def test_disturbed_cell_is_repeated_three_times(rig: Rig) -> None:
     rig.processes = [Disturbed("the connection was lost")]
-    visits.measure_cell(setup_of(rig), ARRAY, READ, 0, None)
+    visits.measure_cell(setup_of(rig, IN_VISITS), ARRAY, READ, 0, None)
     assert rig.kinds == ["cell_left_out", "cell"]
     rig.processes = [Disturbed("the connection was lost")] * 4
     with pytest.raises(InvalidMeasurement, match="disturbed"):
-        visits.measure_cell(setup_of(rig), ARRAY, READ, 0, None)
+        visits.measure_cell(setup_of(rig, IN_VISITS), ARRAY, READ, 0, None)
     assert not rig.processes
 
 
 def test_a_cell_with_a_stall_is_not_replaced_by_one_without(rig: Rig) -> None:
     rig.processes = [[1000] * 30 + [0] * 10 + [1000] * 25]
     with pytest.raises(InvalidMeasurement):
-        visits.measure_cell(setup_of(rig), ARRAY, READ, 0, None)
+        visits.measure_cell(setup_of(rig, IN_VISITS), ARRAY, READ, 0, None)
     assert len(rig.windows) == 1
     assert "cell" not in rig.kinds
 
 
 @pytest.mark.parametrize(("enough", "cells"), [(3, 3), (4, 4), (99, 4)])
-def test_one_workload_is_visited_until_decided_or_to_the_last_visit(rig: Rig, enough: int, cells: int) -> None:
+def test_workload_is_visited_until_decided_or_to_the_end(rig: Rig, enough: int, cells: int) -> None:
     def decide(measured: Measured, others: Sequence[Measured]) -> Decision:
         assert not others
         return Decision(len(measured.runs) >= enough, "so many")
 
-    measured = visits.until_decided(setup_of(rig), ARRAY, READ, decide)
+    measured = visits.until_decided(setup_of(rig, IN_VISITS), ARRAY, READ, decide)
     assert len(measured.runs) == cells
     assert measured.visited
     assert sum(measured.visited.cells) == cells
@@ -124,5 +102,5 @@ def test_one_workload_is_visited_until_decided_or_to_the_last_visit(rig: Rig, en
 
 
 def test_a_protocol_without_visits_is_refused(rig: Rig) -> None:
-    with pytest.raises(ValueError, match="test does not measure in visits"):
-        visits.measure_cell(setup_of(rig, replace(PROTOCOL, visits=None)), ARRAY, READ, 0, None)
+    with pytest.raises(ValueError, match="measure in visits"):
+        visits.measure_cell(setup_of(rig), ARRAY, READ, 0, None)

@@ -34,10 +34,13 @@ def test_a_counter_that_went_backwards_is_no_queue() -> None:
     assert queue(before, after, 60.0, 256) is None
 
 
-def test_a_process_in_which_the_counters_could_begin_again_unnoticed_has_no_queue() -> None:
+@pytest.mark.parametrize(("depth", "known_s", "unknown_s"), [(64, 4 * 3600.0, 5 * 3600.0), (1024, 1800.0, 3600.0)])
+def test_counters_that_could_begin_again_unnoticed_are_no_queue(depth: int, known_s: float, unknown_s: float) -> None:
+    """Deep queues count faster."""
     before, after = (counted("sda", {"/sys/block/sda/stat": reading(ios, 50)}) for ios in (0, 1000))
-    assert queue(before, after, 4 * 3600.0, 256)
-    assert queue(before, after, 5 * 3600.0, 256) is None
+    most = 256 if depth == 64 else most_requests(depth, 4096)
+    assert queue(before, after, known_s, most)
+    assert queue(before, after, unknown_s, most) is None
 
 
 @pytest.mark.parametrize(("depth", "block_bytes"), [(128, 4096), (257, 4096), (1024, 4096), (1024, 1 << 20)])
@@ -49,10 +52,3 @@ def test_a_depth_of_the_workload_is_a_queue(depth: int, block_bytes: int) -> Non
     found = queue(before, after, 60.0, most_requests(depth, block_bytes))
     assert found
     assert found.mean_depth == pytest.approx(requests)
-
-
-def test_a_deep_queue_has_a_shorter_time_in_which_counters_cannot_begin_again() -> None:
-    before, after = (counted("sda", {"/sys/block/sda/stat": reading(ios, 50)}) for ios in (0, 1000))
-    most = most_requests(1024, 4096)
-    assert queue(before, after, 30 * 60.0, most)
-    assert queue(before, after, 3600.0, most) is None

@@ -63,20 +63,14 @@ def test_everything_is_found() -> None:
     assert [each.text for each in seen.kernel_log.log.lines] == ["md: data-check of RAID array md100"]
 
 
-def test_drives_side_by_side_have_no_array() -> None:
-    seen = parse(TEXT, "", ["nvme0n1"])
-    assert (seen.array, seen.chunk_bytes, seen.bitmap) == (Counted(), None, None)
-
-
-def test_an_array_without_a_bitmap_or_without_such_a_file_writes_none() -> None:
-    assert parse(TEXT.replace("location:+8", "location:none"), "md100", []).bitmap is False
-    assert parse(TEXT.replace("/bitmap/location:+8", "/else:1"), "md100", []).bitmap is False
-
-
-def test_a_log_that_cannot_be_read_is_not_an_empty_one() -> None:
-    without = TEXT.replace("==kernel k812 3 0\n6 1421.565657 md: data-check of RAID array md100\n", "")
-    assert parse(without, "md100", []).kernel_log is None
-    heard = parse(TEXT.replace("6 1421.565657 md: data-check of RAID array md100\n", ""), "md100", []).kernel_log
+def test_what_an_array_or_a_log_lacks_is_not_made_up() -> None:
+    alone = parse(TEXT, "", ["nvme0n1"])
+    assert (alone.array, alone.chunk_bytes, alone.bitmap) == (Counted(), None, None)
+    for bitmap in ("/bitmap/location:none", "/else:1"):
+        assert parse(TEXT.replace("/bitmap/location:+8", bitmap), "md100", []).bitmap is False
+    line = "6 1421.565657 md: data-check of RAID array md100\n"
+    assert parse(TEXT.replace(f"==kernel k812 3 0\n{line}", ""), "md100", []).kernel_log is None
+    heard = parse(TEXT.replace(line, ""), "md100", []).kernel_log
     assert heard
     assert heard.log.lines == ()
 
@@ -93,7 +87,7 @@ def test_a_clock_without_fractions(now: str, clock_s: float | None, coarse: bool
     assert (seen.resolution_s > 1) is coarse
 
 
-def test_a_drive_of_several_controllers_is_counted_on_its_paths_by_old_kernels() -> None:
+def test_old_kernels_count_the_paths_of_a_drive() -> None:
     """Here two paths; the worse link is the one that counts."""
     text = TEXT.replace("==kernel", "\n".join([
         "/sys/block/nvme2n1/stat:0 0 0 0 0 0 0 0 0 0 0",
@@ -135,7 +129,7 @@ def test_an_answer_that_is_cut_short_is_an_error(text: str) -> None:
         parse(text, "md100", ["nvme0n1"])
 
 
-def test_other_files_of_a_link_do_not_stand_for_those_that_are_missing() -> None:
+def test_other_files_of_a_link_are_not_taken_for_missing_ones() -> None:
     text = TEXT.replace("device/current_link_speed", "device/secondary_link_speed")
     assert parse(text, "md100", ["nvme0n1", "nvme1n1"]).drives[0].link is None
 

@@ -31,13 +31,9 @@ def test_cpu_time_of_the_workers_that_worked_for_raid5_last() -> None:
     assert after.md_thread_ticks == 7
 
 
-def test_a_process_number_that_was_given_again_is_another_worker() -> None:
+def test_workers_are_known_by_number_start_and_name() -> None:
     before = read(stat(20, "kworker/u8:0-raid5wq", 0, 5_000, start=1))
-    after = read(stat(20, "kworker/u8:0-raid5wq", 0, 100, start=2))
+    after = read(stat(20, "kworker/u8:0-raid5wq", 0, 100, start=2))  # another one
     assert host_load.md_workers_busy(before, after, 10.0) == pytest.approx(0.1)
-
-
-def test_kernels_that_do_not_name_the_work_of_workers_leave_it_unknown() -> None:
-    old = read(stat(20, "kworker/u8:0", 0, 5_000))
-    assert host_load.md_workers_busy(old, old, 10.0) is None
-    assert host_load.md_workers_busy(read(), read(), 10.0) is None
+    for unnamed in (read(stat(20, "kworker/u8:0", 0, 5_000)), read()):
+        assert host_load.md_workers_busy(unnamed, unnamed, 10.0) is None

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.fakes.kernel_ring import build, look, program, say
 
 from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
@@ -21,16 +17,27 @@ def machine(tmp_path: Path) -> Path:
     return build(tmp_path)
 
 
-def between(machine: Path, drives: Sequence[str], *texts: str, array: str = "md100") -> list[str]:
+def heard(machine: Path, drives: Sequence[str] = ("nvme0n1",), since: str = "k0", names: str = "") -> KernelLog:
+    """What counts for these drives since a mark."""
+    excerpt = look(machine, drives, "after", since=since, names=names).kernel_log
+    assert excerpt
+    return excerpt.log
+
+
+def texts(log: KernelLog) -> list[str]:
+    return [line.text for line in log.lines]
+
+
+def between(machine: Path, drives: Sequence[str], *said: str, array: str = "md100") -> list[str]:
     """Which of these messages count for these drives."""
     say(machine, "Linux version 6.1")
     first = look(machine, drives, "before", array)
-    say(machine, *texts, first=2)
+    say(machine, *said, first=2)
     assert first.kernel_log
     last = look(machine, drives, "after", array, first.kernel_log.mark, " ".join(first.names))
     found = kernel_log.between(first.kernel_log, last.kernel_log)
     assert found
-    return [each.text for each in found.lines]
+    return texts(found)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +59,9 @@ def test_a_drive_s_names_are_those_of_its_way_to_the_bus(machine: Path, kname: s
     assert look(machine, [kname], "before").names == ("md100", kname, *names.split())
 
 
-def test_without_an_array_there_are_only_drives_and_of_two_drives_what_they_share_is_named_once(machine: Path) -> None:
+def test_what_two_drives_share_is_named_once(machine: Path) -> None:
     names = look(machine, ["sda", "sdb"], "before", "-").names
-    assert (names[0], names.count("0000:00:1f.2")) == ("sda", 1)
+    assert (names[0], names.count("0000:00:1f.2")) == ("sda", 1), "there is no array"
 
 
 OURS = {
@@ -170,14 +177,15 @@ CONTROLLERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kname", "text"), [(kname, text) for kname, texts in OURS.items() for text in texts])
-def test_what_is_said_of_a_drive_its_ports_and_its_array_counts(machine: Path, kname: str, text: str) -> None:
-    assert between(machine, [kname], text) == [text]
-
-
-@pytest.mark.parametrize(("kname", "text"), [(kname, text) for kname, texts in OTHERS.items() for text in texts])
-def test_what_is_said_of_others_does_not(machine: Path, kname: str, text: str) -> None:
-    assert between(machine, [kname], text) == []
+@pytest.mark.parametrize("kname", OURS)
+def test_only_messages_about_a_drive_and_its_path_count(machine: Path, kname: str) -> None:
+    """Each alone: an error record of firmware has several lines."""
+    for text in OURS[kname]:
+        assert between(machine, [kname], text) == [text]
+        (machine / "dev/kmsg").unlink()
+    for text in OTHERS[kname]:
+        assert between(machine, [kname], text) == [], text
+        (machine / "dev/kmsg").unlink()
 
 
 @pytest.mark.parametrize("driver", CONTROLLERS)
@@ -190,7 +198,7 @@ def test_messages_of_sas_controllers_count_in_their_own_spelling(machine: Path, 
     assert between(machine, ["sdc"], *ours, *others) == list(ours)
 
 
-def test_an_error_record_of_firmware_is_whole_unless_it_names_another_device(machine: Path) -> None:
+def test_error_record_of_firmware_is_whole(machine: Path) -> None:
     def record(number: int, device: str) -> tuple[str, ...]:
         lines = ("event severity: recoverable", f"  device_id: {device}", "  aer_uncor_status: 0x00004000")
         return tuple(f"{{{number}}}[Hardware Error]: {line}" for line in lines)
@@ -199,143 +207,110 @@ def test_an_error_record_of_firmware_is_whole_unless_it_names_another_device(mac
     assert between(machine, ["nvme0n1"], *record(1, "0000:02:00.0"), *ours, *record(3, "0000:02:00.0")) == list(ours)
 
 
-def test_a_failed_superblock_counts_only_for_an_array(machine: Path) -> None:
+def test_failed_superblock_counts_only_for_an_array(machine: Path) -> None:
     assert between(machine, ["nvme0n1"], "md: super_written gets error=-5", array="-") == []
 
 
-def test_a_drive_that_was_pulled_is_known_by_the_names_it_had(machine: Path) -> None:
-    say(machine, "Linux version 6.1")
-    first = look(machine, ["sda"], "before")
-    (machine / "sys/block/sda/device").unlink()
-    say(machine, "ata3: SATA link down", first=2)
-    assert look(machine, ["sda"], "after", since="k1", names=" ".join(first.names)).kernel_log == KernelLogExcerpt(
-        "k2", KernelLog((KernelLine(2.000005, 3, "ata3: SATA link down"),), 0, lost=False)
-    )
-    assert look(machine, ["sda"], "after", since="k1").kernel_log == KernelLogExcerpt(
-        "k2", KernelLog((), 0, lost=False)
-    )
-
-
-def test_a_drive_that_came_back_elsewhere_is_known_by_its_new_names_too(machine: Path) -> None:
-    say(machine, "Linux version 6.1", "ata4: SATA link up")
-    heard = look(machine, ["sdb"], "after", since="k1", names="sdb ata3").kernel_log
-    assert heard
-    assert [each.text for each in heard.log.lines] == ["ata4: SATA link up"]
-
-
-def test_nothing_that_was_said_before_counts_though_it_is_still_there(machine: Path) -> None:
+def test_drive_is_known_by_its_former_and_its_new_names(machine: Path) -> None:
     say(machine, "nvme nvme0: old")
     assert between(machine, ["nvme0n1"], "nvme nvme0: new", "nvme nvme0: new") == ["nvme nvme0: new"] * 2
-
-
-def test_a_log_that_has_forgotten_says_so(machine: Path) -> None:
-    say(machine, "nvme nvme0: timeout", first=500)
-    heard = look(machine, ["nvme0n1"], "after", since="k7").kernel_log
-    assert heard == KernelLogExcerpt(
-        "k500", KernelLog((KernelLine(500.000005, 3, "nvme nvme0: timeout"),), 0, lost=True)
+    first = look(machine, ["sda"], "before")
+    (machine / "sys/block/sda/device").unlink()
+    say(machine, "ata3: SATA link down", "ata4: SATA link up", first=4)
+    assert heard(machine, ["sda"], "k3", " ".join(first.names)) == KernelLog(
+        (KernelLine(4.000005, 3, "ata3: SATA link down"),), 0, lost=False
     )
-    # Nor does a gap go unnoticed that came while it was read.
+    assert heard(machine, ["sda"], "k3").lines == ()
+    assert texts(heard(machine, ["sdb"], "k3", "sdb ata3")) == ["ata3: SATA link down", "ata4: SATA link up"]
+
+
+def test_log_that_has_lost_messages_says_so(machine: Path) -> None:
+    say(machine, "nvme nvme0: timeout", first=500)
+    line = KernelLine(500.000005, 3, "nvme nvme0: timeout")
+    assert heard(machine, since="k7") == KernelLog((line,), 0, lost=True)
+    # Also in a gap that came while it was read.
     say(machine, "nvme nvme0: timeout", first=502)
-    heard = look(machine, ["nvme0n1"], "after", since="k499").kernel_log
-    assert heard
-    assert heard.log.lost
-    heard = look(machine, ["nvme0n1"], "after", since="k502").kernel_log
-    assert heard == KernelLogExcerpt("k502", KernelLog((), 0, lost=False))
+    assert heard(machine, since="k499").lost
+    assert heard(machine, since="k502") == KernelLog((), 0, lost=False)
 
 
 def test_of_a_flood_the_most_severe_messages_are_kept(machine: Path) -> None:
     """60 warnings of the PCIe path, then a timeout of the same severity, an error and a remark."""
     say(machine, *(f"nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected {number}" for number in range(60)), level=4)
-    say(machine, "nvme nvme0: I/O 12 QID 1 timeout, aborting", first=61, level=4)
-    say(machine, "critical medium error, dev nvme0n1, sector 2048", first=62, level=3)
-    say(machine, "nvme nvme0: 8/0/0 default/read/poll queues", first=63, level=6)
-    heard = look(machine, ["nvme0n1"], "after", since="k0").kernel_log
-    assert heard
-    texts = [each.text for each in heard.log.lines]
-    assert texts[-3:] == [
-        "nvme nvme0: I/O 12 QID 1 timeout, aborting",
-        "critical medium error, dev nvme0n1, sector 2048",
-        "nvme nvme0: 8/0/0 default/read/poll queues",
+    late = [
+        (4, "nvme nvme0: I/O 12 QID 1 timeout, aborting"),
+        (3, "critical medium error, dev nvme0n1, sector 2048"),
+        (6, "nvme nvme0: 8/0/0 default/read/poll queues"),
     ]
-    assert (len(texts), heard.log.more) == (40, 23)
+    for number, (level, text) in enumerate(late, 61):
+        say(machine, text, first=number, level=level)
+    log = heard(machine)
+    assert texts(log)[-3:] == [text for _, text in late]
+    assert (len(log.lines), log.more) == (40, 23)
 
 
-def test_a_fault_of_the_host_survives_a_flood_of_errors(machine: Path) -> None:
-    letters = [first + second for first in "ghijklm" for second in "nopqrstu"]
-    say(machine, *(f"nvme nvme0: {word}" for word in letters), level=2)
-    say(machine, "INFO: task fio:12 blocked for more than 122 seconds.", first=len(letters) + 1, level=4)
-    heard = look(machine, ["nvme0n1"], "after", since="k0").kernel_log
-    assert heard
-    assert heard.log.lines[-1].text.startswith("INFO: task fio:12")
+WORDS = [first + second for first in "ghijklm" for second in "nopqrstu"]
 
 
-def test_where_only_dmesg_can_be_read_words_stand_for_the_severity(machine: Path) -> None:
-    words = [first + second for first in "ghijklm" for second in "nopqrstu"]
-    lines = [f"[    8.{number:06}] nvme nvme0: {word}" for number, word in enumerate(words)]
-    lines += ["[    9.000001] I/O error, dev nvme0n1, sector 8"]
-    program(machine, "dmesg", "\n".join(["cat <<E", "[    7.000001] Linux", *lines, "E"]))
-    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").kernel_log
-    assert heard
-    assert heard.log.lines[-1].text == "I/O error, dev nvme0n1, sector 8"
+@pytest.mark.parametrize(
+    "last", ["INFO: task fio:12 blocked for more than 122 seconds.", "I/O error, dev nvme0n1, sector 8"]
+)
+def test_fault_survives_a_flood(machine: Path, last: str) -> None:
+    """Of the host among errors; and where only dmesg can be read, words stand for the severity."""
+    if last.startswith("INFO"):
+        say(machine, *(f"nvme nvme0: {word}" for word in WORDS), level=2)
+        say(machine, last, first=len(WORDS) + 1, level=4)
+        assert texts(heard(machine))[-1] == last
+        return
+    lines = [f"[    8.{number:06}] nvme nvme0: {word}" for number, word in enumerate(WORDS)]
+    program(machine, "dmesg", "\n".join(["cat <<E", "[    7.000001] Linux", *lines, f"[    9.000001] {last}", "E"]))
+    assert texts(heard(machine, since="t7.000001"))[-1] == last
 
 
-def test_of_many_equal_messages_some_are_kept_and_the_others_counted(machine: Path) -> None:
+def test_of_many_equal_messages_some_are_kept_and_counted(machine: Path) -> None:
     say(machine, *(f"nvme nvme0: error {number}" for number in range(1, 1001)))
     say(machine, "md: resync of RAID array md100", "md: other", first=1001)
-    heard = look(machine, ["nvme0n1"], "after", since="k0").kernel_log
-    assert heard
-    texts = [each.text for each in heard.log.lines]
+    log = heard(machine)
     # md's own work is reported in any case, because a check reads it.
-    assert texts == [*(f"nvme nvme0: error {number}" for number in range(1, 41)), "md: resync of RAID array md100"]
-    assert heard.log.more == 960
-    assert kernel_log.syncs(heard.log, "md100") == ("[ 1001.000005] error: md: resync of RAID array md100",)
-    assert kernel_log.syncs(heard.log, "md10") == ()
+    assert texts(log) == [*(f"nvme nvme0: error {number}" for number in range(1, 41)), "md: resync of RAID array md100"]
+    assert log.more == 960
+    assert kernel_log.syncs(log, "md100") == ("[ 1001.000005] error: md: resync of RAID array md100",)
+    assert kernel_log.syncs(log, "md10") == ()
 
 
-def test_a_long_message_is_cut_and_a_hostile_one_is_harmless(machine: Path) -> None:
+def test_long_message_is_cut_and_a_hostile_one_is_harmless(machine: Path) -> None:
     say(machine, "nvme0: " + "x" * 5000, "nvme0: \x1b[2J\u202e", '==end"; $(reboot) nvme0', "==")
-    heard = look(machine, ["nvme0n1"], "after", since="k0").kernel_log
-    assert heard
-    long, escape, quoted = (each.text for each in heard.log.lines)
+    long, escape, quoted = texts(heard(machine))
     assert (len(long), long[-1]) == (kernel_log.LINE_CHARACTERS, "…")
     assert (escape, quoted) == ("nvme0: \\x1b[2J\\u202e", '==end"; $(reboot) nvme0')
 
 
-def test_where_only_dmesg_can_be_asked_time_stamps_tell_what_is_new(machine: Path) -> None:
+def test_with_dmesg_only_time_stamps_tell_what_is_new(machine: Path) -> None:
     lines = ["[    0.000000] Linux", "[    7.000001] nvme nvme0: old", "[    7.000002][  T811] nvme nvme0: new"]
     lines += ["[   12.5] nvme nvme0: newer", "no stamp nvme0"]
     program(machine, "dmesg", "\n".join(["cat <<E", *lines, "E"]))
     assert look(machine, ["nvme0n1"], "before").kernel_log == KernelLogExcerpt("t12.5", KernelLog((), 0, lost=False))
-    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").kernel_log
-    assert heard
-    assert heard.log == KernelLog(
-        (KernelLine(7.000002, None, "nvme nvme0: new"), KernelLine(12.5, None, "nvme nvme0: newer")), 0, lost=False
-    )
+    new = KernelLine(7.000002, None, "nvme nvme0: new"), KernelLine(12.5, None, "nvme nvme0: newer")
+    assert heard(machine, since="t7.000001") == KernelLog(new, 0, lost=False)
     program(machine, "dmesg", "echo '[    9.0] nvme nvme0: first that is left'")
-    heard = look(machine, ["nvme0n1"], "after", since="t7.000001").kernel_log
-    assert heard
-    assert heard.log.lost
+    assert heard(machine, since="t7.000001").lost
     # The numbers of /dev/kmsg are not to be had there, nor the other way round.
     assert look(machine, ["nvme0n1"], "after", since="k7").kernel_log is None
     say(machine, "nvme nvme0: one")
-    assert look(machine, ["nvme0n1"], "after", since="t7.0").kernel_log is not None
+    assert heard(machine, since="t7.0")
 
 
-@pytest.mark.parametrize("dmesg", ["exit 1", "echo 'nvme0: no time stamps'", ":"])
-def test_a_log_that_may_not_be_read_is_not_known_and_no_error(machine: Path, dmesg: str) -> None:
-    program(machine, "dmesg", dmesg)
-    if os.getuid():
-        say(machine, "nvme nvme0: secret")
-        (machine / "dev/kmsg").chmod(0)
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [("dmesg", "exit 1"), ("dmesg", "echo 'nvme0: no time stamps'"), ("dmesg", ":"), ("awk", "exit 127")],
+)
+def test_log_that_cannot_be_read_is_not_known_and_no_error(machine: Path, name: str, body: str) -> None:
+    program(machine, name, body)
+    if name == "awk":
+        say(machine, "Linux version 6.1")
     assert look(machine, ["nvme0n1"], "before").kernel_log is None
     assert look(machine, ["nvme0n1"], "after", since=kernel_log.UNREAD).kernel_log is None
     assert kernel_log.between(None, None) is None
-
-
-def test_without_awk_nothing_is_known(machine: Path) -> None:
-    say(machine, "Linux version 6.1")
-    program(machine, "awk", "exit 127")
-    assert look(machine, ["nvme0n1"], "before").kernel_log is None
 
 
 def test_what_the_second_look_is_told(machine: Path) -> None:
@@ -358,15 +333,9 @@ def test_only_names_are_names() -> None:
     assert kernel_log.names(["cciss!c0d0", "sda", "sda", "x y", "$(reboot)", "a" * 99]) == ("cciss/c0d0", "sda")
 
 
-@given(st.text(max_size=40), st.lists(st.text(max_size=40), max_size=3))
-def test_a_section_is_read_or_refused(said: str, lines: list[str]) -> None:
-    with contextlib.suppress(ValueError):
-        kernel_log.parse(said, lines)
-
-
 @pytest.mark.parametrize("said", ["", "k1", "k1 2", "k1 x 0", "k1 0 2", "z1 0 0", "k1 -1 0", "t1 0 0"])
-def test_a_section_that_is_damaged_is_an_error(said: str) -> None:
-    with pytest.raises(ValueError, match="is no mark of the kernel's log"):
+def test_section_that_is_damaged_is_an_error(said: str) -> None:
+    with pytest.raises(ValueError, match="is no mark"):
         kernel_log.parse(said, [])
-    with pytest.raises(ValueError, match="is no line of the kernel's log"):
+    with pytest.raises(ValueError, match="is no line"):
         kernel_log.parse("k1 0 0", ["nonsense"])

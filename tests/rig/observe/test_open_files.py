@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.fakes.line_answers import Answers
+from support.shells import SHELLS, shell_argv
 
 from pytest_ssdqual.qual.measured.environment import OpenFile
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -40,16 +40,17 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["busybox", "sh"]], ids=" ".join)
-def test_the_script_finds_every_node_of_a_drive(root: Path, shell: list[str]) -> None:
-    if not shutil.which(shell[0]):
-        pytest.skip(f"there is no {shell[0]} here")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_finds_every_node_of_a_drive(root: Path, shell: str) -> None:
     script = open_files.FUNCTIONS
     for name in ("/proc/", "/sys/"):
         script = script.replace(name, f"{root}{name}")
     words = [word for name in ("sda", "nvme0n1") for word in (name, f"/dev/{name}", "auto")]
     done = subprocess.run(
-        [*shell, "-c", f'{script}\nopened "$@"', "opened", *words], capture_output=True, text=True, check=True
+        [*shell_argv(shell), "-c", f'{script}\nopened "$@"', "opened", *words],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stderr == ""
     found = open_files.parse(done.stdout.splitlines())
@@ -108,7 +109,7 @@ def test_members_of_an_array_are_not_watched() -> None:
     assert watched([f"open\t{SG}", f"open\t{SG}"], "raid5x3") == ()
 
 
-def test_the_process_that_answers_gives_one_line_for_each_question() -> None:
+def test_script_answers_each_question_with_one_line() -> None:
     argv = ["sh", "-c", open_files.SCRIPT, "open_files", "null", "/dev/null", "auto"]
     with Path(os.devnull).open("rb"):
         done = subprocess.run(argv, input="\n\n", capture_output=True, text=True, check=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from support.builders.drives import drive, named
 from support.fakes.scripted import ScriptedMachine, completed
+from support.shells import SHELLS, shell_argv
 
 from pytest_ssdqual.rig.machine.machine import Completed
 from pytest_ssdqual.rig.observe.placement import NUMA_NODES, cpus_of_nodes
@@ -29,19 +29,17 @@ TREE = {
 DRIVES = drive(0), drive(1), named("sda", "S2"), named("vda", "S3")
 
 
-def machine_of(root: Path, shell: list[str]) -> ScriptedMachine:
+def machine_of(root: Path, shell: str) -> ScriptedMachine:
     def answer(argv: tuple[str, ...]) -> Completed:
         script = argv[2].replace("/proc/", f"{root}/proc/").replace("/sys/", f"{root}/sys/")
-        done = subprocess.run([*shell, "-c", script, *argv[3:]], capture_output=True, text=True, check=True)
+        done = subprocess.run([*shell_argv(shell), "-c", script, *argv[3:]], capture_output=True, text=True, check=True)
         return completed(argv, done.stdout)
 
     return ScriptedMachine().on("sh", "-c", NUMA_NODES, answer=answer)
 
 
-@pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["busybox", "sh"]], ids=" ".join)
-def test_drives_have_the_cpus_of_their_node(tmp_path: Path, shell: list[str]) -> None:
-    if not shutil.which(shell[0]):
-        pytest.skip(f"there is no {shell[0]} here")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_drives_have_the_cpus_of_their_node(tmp_path: Path, shell: str) -> None:
     for name, content in TREE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)

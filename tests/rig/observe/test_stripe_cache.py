@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.fakes.line_answers import Answers
+from support.shells import SHELLS, shell_argv
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -57,14 +58,14 @@ def test_a_process_that_does_not_start_costs_only_the_samples() -> None:
     assert samples.result is None
 
 
-@pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"]], ids=" ".join)
-def test_the_script_answers_each_line(tmp_path: Path, shell: list[str]) -> None:
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_answers_each_line(tmp_path: Path, shell: str) -> None:
     folder = tmp_path / "sys" / "block" / "md100" / "md"
     folder.mkdir(parents=True)
     (folder / "stripe_cache_size").write_text("256\n")
     (folder / "stripe_cache_active").write_text("13\n")
     script = stripe_cache.SCRIPT.replace("/sys/", f"{tmp_path}/sys/")
     for name, said in (("md100", "256 13\n"), ("md101", "\n")):
-        argv = [*shell, "-c", script, "stripe_cache", name]
+        argv = [*shell_argv(shell), "-c", script, "stripe_cache", name]
         done = subprocess.run(argv, input="\n\n", capture_output=True, text=True, check=True)
         assert (done.stdout, done.stderr) == (2 * said, "")

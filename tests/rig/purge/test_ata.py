@@ -44,14 +44,10 @@ def drive(tmp_path: Path) -> FakeDrive:
         ("without", Security(False, False, False, False, False, False)),
     ],
 )
-def test_what_hdparm_says_of_the_security_feature_set(name: str, state: Security) -> None:
-    assert Security.parse((DATA / f"{name}.txt").read_text()) == state
-
-
-def test_an_answer_that_was_cut_short_supports_nothing() -> None:
-    whole = (DATA / "idle.txt").read_text()
-    assert Security.parse("") == Security.parse(whole[: whole.index("Security: ")])
-    assert not Security.parse(whole[: whole.index("Security: ")]).supported
+def test_security_feature_set_is_parsed(name: str, state: Security) -> None:
+    whole = (DATA / f"{name}.txt").read_text()
+    assert Security.parse(whole) == state
+    assert not Security.parse(whole.partition("Security: ")[0]).supported, "cut short"
 
 
 def test_a_drive_is_erased_and_its_password_is_gone(drive: FakeDrive) -> None:
@@ -96,55 +92,57 @@ def test_a_drive_in_no_state_for_it_is_left_alone(drive: FakeDrive, name: str, r
 @pytest.mark.parametrize("purge", [ata.security_erase, ata.sanitize])
 def test_without_hdparm_nothing_is_done(purge: Callable[[ScriptedMachine, Drive], str]) -> None:
     here = ScriptedMachine().on("hdparm", answer=completed(["hdparm"], status=127))
-    with pytest.raises(PassedOver, match=r"^hdparm is not installed on scripted$"):
+    with pytest.raises(PassedOver, match="not installed"):
         purge(here, DRIVE)
 
 
-def test_a_drive_that_is_none_of_ata_s_is_passed_over(drive: FakeDrive) -> None:
+def test_drive_not_identified_or_sanitized_is_passed_over(drive: FakeDrive) -> None:
+    with pytest.raises(PassedOver, match="neither block erase"):
+        ata.sanitize(drive.machine(), DRIVE)
+    assert not drive.asked("--sanitize")
+    with pytest.raises(PassedOver, match="it is frozen"):
+        ata.sanitize(drive.identifies_as("sanitize").has("frozen").machine(), DRIVE)
+    assert not drive.asked("--yes")
     drive.refuses("identify", " HDIO_DRIVE_CMD(identify) failed: Invalid argument", 22)
-    with pytest.raises(PassedOver, match=r"^hdparm cannot identify the drive: HDIO_DRIVE_CMD"):
+    with pytest.raises(PassedOver, match="drive: HDIO_DRIVE_CMD"):
         ata.security_erase(drive.machine(), DRIVE)
 
 
 @pytest.mark.parametrize("status", [5, 0])
-def test_a_drive_that_takes_no_password_is_not_taken_for_erased(drive: FakeDrive, status: int) -> None:
-    """With status 0, too: both commands seem to have worked, and the drive says that it has no password."""
-    drive.refuses("set-pass", BAD_SENSE, status)
-    with pytest.raises(PassedOver, match=r"^the drive took no password: SG_IO: bad/missing sense data"):
-        ata.security_erase(drive.machine(), DRIVE)
-    assert not drive.is_erased
-    assert not drive.asked("--security-erase")
-
-
-@pytest.mark.parametrize("status", [5, 0])
-def test_an_erase_that_fails_leaves_no_password(drive: FakeDrive, status: int) -> None:
-    drive.refuses("erase", "SECURITY_ERASE: Input/output error", status)
-    with pytest.raises(PassedOver, match=r"^the erase failed, and the password was taken off again: SECURITY_ERASE"):
+@pytest.mark.parametrize(
+    ("step", "words", "reason"),
+    [
+        ("set-pass", BAD_SENSE, "took no password: SG_IO"),
+        ("erase", "SECURITY_ERASE: Input/output error", "taken off again: SECURITY_ERASE"),
+        ("half", "", "taken off again"),
+    ],
+)
+def test_erase_that_fails_leaves_no_password(drive: FakeDrive, step: str, words: str, reason: str, status: int) -> None:
+    """With status 0, too: the commands seem to have worked, and the drive says that it has no password."""
+    drive.has("half") if step == "half" else drive.refuses(step, words, status)
+    with pytest.raises(PassedOver, match=reason):
         ata.security_erase(drive.machine(), DRIVE)
     assert not drive.is_locked_in
+    if step == "set-pass":
+        assert not drive.is_erased
+        assert not drive.asked("--security-erase")
 
 
-def test_an_erase_that_says_it_failed_is_believed(drive: FakeDrive) -> None:
-    with pytest.raises(PassedOver, match=r"^the erase failed, and the password was taken off again"):
-        ata.security_erase(drive.has("half").machine(), DRIVE)
-
-
-def test_a_password_that_cannot_be_taken_off_is_told_loudly(drive: FakeDrive) -> None:
-    drive.refuses("erase").refuses("disable")
-    with pytest.raises(RigError, match=r"S0\) failed its security erase: .*left with the ATA user password 'ssdqual'"):
-        ata.security_erase(drive.machine(), DRIVE)
-    assert drive.is_locked_in
-
-
-def test_a_drive_that_falls_silent_in_the_middle_is_told_loudly(drive: FakeDrive) -> None:
+@pytest.mark.parametrize("falls_silent", [False, True])
+def test_password_that_may_be_left_is_an_error(drive: FakeDrive, falls_silent: bool) -> None:
     here = drive.machine()
 
     def silenced(argv: tuple[str, ...]) -> Completed:
         drive.refuses("identify").refuses("disable").refuses("erase")
         return drive.run(argv)
 
-    with pytest.raises(RigError, match="may be left with the ATA user password"):
-        ata.security_erase(here.on("sh", answer=silenced), DRIVE)
+    if falls_silent:
+        here.on("sh", answer=silenced)
+    else:
+        drive.refuses("erase").refuses("disable")
+    with pytest.raises(RigError, match="user password 'ssdqual'"):
+        ata.security_erase(here, DRIVE)
+    assert drive.is_locked_in
 
 
 @pytest.mark.parametrize(
@@ -155,7 +153,7 @@ def test_a_drive_that_falls_silent_in_the_middle_is_told_loudly(drive: FakeDrive
         StillRunning("it goes on by itself"),
     ],
 )
-def test_whoever_loses_the_machine_meanwhile_is_told_what_may_be_left(drive: FakeDrive, error: RigError) -> None:
+def test_lost_machine_leaves_a_warning_of_the_password(drive: FakeDrive, error: RigError) -> None:
     with pytest.raises(type(error), match=r"(no answer|goes on.*); .* was being erased, .*'ssdqual'"):
         ata.security_erase(drive.machine().on("sh", answer=error), DRIVE)
 
@@ -177,30 +175,25 @@ def started(drive: FakeDrive) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_no_signal_comes_between_a_password_and_its_end(drive: FakeDrive, fails: bool) -> None:
-    """What ``timeout``, sudo, sshd and an impatient user send: to the script and to hdparm."""
+@pytest.mark.parametrize("disturbance", ["signals", "lost reader"])
+def test_nothing_comes_between_a_password_and_its_end(drive: FakeDrive, fails: bool, disturbance: str) -> None:
+    """What ``timeout``, sudo, sshd and an impatient user send to the script and to hdparm; and a lost connection."""
     if fails:
         drive.refuses("erase")
     process = started(drive)
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-        os.killpg(process.pid, each)
-    (drive.place / "erasing").unlink()
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert out.startswith(b"failed\n" if fails else b"erased\n")
-    assert drive.is_erased is not fails
-    assert not drive.is_locked_in
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_nor_does_the_loss_of_whoever_listens(drive: FakeDrive, fails: bool) -> None:
-    if fails:
-        drive.refuses("erase")
-    process = started(drive)
-    if process.stdout is not None:
+    assert process.stdout
+    if disturbance == "signals":
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            os.killpg(process.pid, each)
+        (drive.place / "erasing").unlink()
+        out, _ = process.communicate(timeout=60)
+        assert out.startswith(b"failed\n" if fails else b"erased\n")
+        assert process.returncode == 0
+        assert drive.is_erased is not fails
+    else:
         process.stdout.close()
-    (drive.place / "erasing").unlink()
-    process.wait(timeout=60)
+        (drive.place / "erasing").unlink()
+        process.wait(timeout=60)
     assert not drive.is_locked_in
 
 
@@ -222,23 +215,11 @@ def test_a_drive_is_sanitized_until_it_says_that_it_is_done(
     assert len(asked[asked.index(drive.asked("--yes")[0]) + 1 :]) == 5  # three times still under way; then how it went
 
 
-def test_most_drives_cannot(drive: FakeDrive) -> None:
-    with pytest.raises(PassedOver, match="supports neither block erase nor crypto scramble"):
-        ata.sanitize(drive.machine(), DRIVE)
-    assert not drive.asked("--sanitize")
-
-
-def test_a_frozen_sanitize_is_passed_over(drive: FakeDrive) -> None:
-    with pytest.raises(PassedOver, match="it is frozen until"):
-        ata.sanitize(drive.identifies_as("sanitize").has("frozen").machine(), DRIVE)
-    assert not drive.asked("--yes")
-
-
 @pytest.mark.parametrize("status", [5, 0])
-def test_a_refused_sanitize_is_passed_over(drive: FakeDrive, status: int) -> None:
+def test_refused_sanitize_is_passed_over(drive: FakeDrive, status: int) -> None:
     """With status 0, too: the drive then tells of the success of an earlier one."""
     drive.identifies_as("sanitize").refuses("sanitize", BAD_SENSE, status)
-    with pytest.raises(PassedOver, match="the drive refused it: SG_IO: bad/missing sense data"):
+    with pytest.raises(PassedOver, match="refused it: SG_IO"):
         ata.sanitize(drive.machine(), DRIVE)
 
 
@@ -249,24 +230,24 @@ def test_a_sanitize_that_goes_on_already_is_waited_for_first(drive: FakeDrive) -
 
 
 @pytest.mark.parametrize("how", ["no success", "no status"])
-def test_a_sanitize_that_fails_is_an_error_that_says_so(drive: FakeDrive, how: str) -> None:
+def test_sanitize_that_fails_is_an_error(drive: FakeDrive, how: str) -> None:
     drive.identifies_as("sanitize").has("no-success")
     here = drive.machine()
+
+    def then_silent(argv: tuple[str, ...]) -> Completed:
+        done = drive.run(argv)
+        drive.refuses("status", "SANITIZE failed: Input/output error\nDrive in SD3 Sanitize Operation Failed state")
+        return done
+
     if how == "no status":
-        here.on("hdparm", "--yes-i-know-what-i-am-doing", answer=lambda argv: _then_silent(drive, argv))
-    with pytest.raises(RigError, match=r"S0\) did not complete its sanitize \(block erase\), and may refuse all data"):
+        here.on("hdparm", "--yes-i-know-what-i-am-doing", answer=then_silent)
+    with pytest.raises(RigError, match=r"S0\) did not complete .*may refuse all data"):
         ata.sanitize(here, DRIVE)
-
-
-def _then_silent(drive: FakeDrive, argv: tuple[str, ...]) -> Completed:
-    done = drive.run(argv)
-    drive.refuses("status", "SANITIZE failed: Input/output error\nDrive in SD3 Sanitize Operation Failed state")
-    return done
 
 
 def test_sanitize_without_end_is_an_error(drive: FakeDrive) -> None:
     here = drive.has("sanitizing", 10**6).machine().on("sh", answer=DeadlineExceeded("it did not end and goes on"))
-    with pytest.raises(RigError, match="is still being sanitized after 4 h"):
+    with pytest.raises(RigError, match="still being sanitized"):
         ata.await_sanitize(here, DRIVE)
 
 

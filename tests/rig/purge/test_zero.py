@@ -1,27 +1,20 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
 
-from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, InvalidMeasurement
 from pytest_ssdqual.rig.purge import zero as condition
 from pytest_ssdqual.rig.purge.zero import SPOTS, ZEROES, exclusively, until, zero
 
 BUSY = "blkdiscard: /dev/nvme0n1: open failed: Device or resource busy\n"
 UNSUPPORTED = "blkdiscard: /dev/nvme0n1: BLKDISCARD ioctl failed: Operation not supported\n"
-
-
-def drive(number: int = 0, transport: str = "nvme") -> Drive:
-    kname = f"nvme{number}n1" if transport == "nvme" else f"sd{'bcdefghij'[number]}"
-    return Drive(
-        path=f"/dev/{kname}", kname=kname, model="ACME", serial=f"S{number}", wwn=None, firmware=None,
-        size_bytes=256 << 20, logical_block_bytes=512, physical_block_bytes=512, rotational=False, transport=transport,
-    )  # fmt: skip
 
 
 def zeroing(limits: str = "131072\n", left: str = "65536\n" * SPOTS) -> ScriptedMachine:
@@ -44,48 +37,38 @@ def test_drives_that_can_are_zeroed_and_looked_at() -> None:
 
 def test_a_name_with_a_slash_is_looked_up_as_sysfs_spells_it() -> None:
     here = zeroing()
-    assert zero(here, [replace(drive(), kname="cciss/c0d0", path="/dev/cciss/c0d0")])
+    assert zero(here, [replace(drive(0), kname="cciss/c0d0", path="/dev/cciss/c0d0")])
     assert here.asked[0] == ("cat", "/sys/block/cciss!c0d0/queue/write_zeroes_max_bytes")
 
 
-def test_one_drive_that_would_need_a_whole_write_is_enough_not_to() -> None:
+def test_one_drive_without_the_command_prevents_zeroing() -> None:
     here = zeroing("131072\n0\n")
     assert not zero(here, [drive(0), drive(1)])
     assert [argv[0] for argv in here.asked] == ["cat"]
 
 
-def test_a_drive_that_does_not_keep_its_promise_is_found_out() -> None:
-    assert not zero(zeroing(left="65535\n" + "65536\n" * (SPOTS - 1)), [drive()])
+@pytest.mark.parametrize("left", ["65535", "0"])
+def test_drive_that_does_not_keep_its_promise_is_found_out(left: str) -> None:
+    said = subprocess.check_output(["sh", "-c", ZEROES, "zeroes", "/dev/none", "65536", "0"])
+    assert said.strip() == b"0", "a spot that cannot be read is not zero"
+    assert not zero(zeroing(left=f"{left}\n" + "65536\n" * (SPOTS - 1)), [drive(0)])
 
 
-def test_a_drive_that_cannot_be_read_back_is_an_error() -> None:
-    with pytest.raises(InvalidMeasurement, match="could not be read back after it was zeroed"):
-        zero(zeroing(left="65536\n65536\n"), [drive()])
-
-
-def test_a_spot_that_cannot_be_read_is_not_zero() -> None:
-    said = subprocess.run(["sh", "-c", ZEROES, "zeroes", "/dev/none", "65536", "0"], capture_output=True, check=True)
-    assert said.stdout.strip() == b"0"
-    assert not zero(zeroing(left="0\n" + "65536\n" * (SPOTS - 1)), [drive()])
-
-
-def test_a_drive_in_use_is_not_zeroed() -> None:
-    with pytest.raises(DriveRefused, match="is in use"):
-        zero(zeroing().on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=BUSY)), [drive()])
+def test_drive_that_cannot_be_read_back_is_an_error() -> None:
+    with pytest.raises(InvalidMeasurement, match="read back"):
+        zero(zeroing(left="65536\n65536\n"), [drive(0)])
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_only_a_drive_in_use_is_refused(check: bool) -> None:
-    here = ScriptedMachine().on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=BUSY))
-    with pytest.raises(DriveRefused, match=r"^/dev/nvme0n1 \(ACME, serial S0\) is in use: blkdiscard could not open"):
-        exclusively(here, ["blkdiscard", "/dev/nvme0n1"], drive(), check=check)
-
-
-def test_every_other_failure_is_the_caller_s_or_an_error() -> None:
-    here = ScriptedMachine().on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=UNSUPPORTED))
-    assert exclusively(here, ["blkdiscard", "/dev/nvme0n1"], drive(), check=False).errors == UNSUPPORTED
-    with pytest.raises(CommandFailed):
-        exclusively(here, ["blkdiscard", "/dev/nvme0n1"], drive())
+def test_drive_in_use_is_refused_and_another_failure_is_none(check: bool) -> None:
+    command = ["blkdiscard", "/dev/nvme0n1"]
+    here = zeroing().on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=BUSY))
+    for use in (lambda: exclusively(here, command, drive(0), check=check), lambda: zero(here, [drive(0)])):
+        with pytest.raises(DriveRefused, match=r"serial S0\) is in use"):
+            use()
+    here.on("blkdiscard", answer=completed(["blkdiscard"], status=1, stderr=UNSUPPORTED))
+    with pytest.raises(CommandFailed) if check else nullcontext():
+        assert exclusively(here, command, drive(0), check=check).errors == UNSUPPORTED
 
 
 def test_what_goes_on_in_a_drive_is_asked_for_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:

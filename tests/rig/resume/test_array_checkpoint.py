@@ -4,11 +4,11 @@ import ast
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.measuring import STREAM, WRITE
 
 import pytest_ssdqual
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -33,7 +33,6 @@ def left_after(records: Iterable[Record]) -> Checkpoint | None:
 
 UUID = "0123abcd:4567ef01:89ab2345:cdef6789"
 MEMBERS = ("S1", "S2", "S3")
-WRITES, STREAM = Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
 SETTLED = steady_state.judge([1000.0, 1010.0, 990.0, 1000.0, 1000.0], SteadyRule())
 UNSETTLED = steady_state.judge([1000.0, 2000.0, 990.0, 1000.0, 1000.0], SteadyRule())
 
@@ -57,7 +56,7 @@ def filled(geometry: str = "raid5x3") -> Record:
     return record("filled", geometry=geometry, passes=2, bs="128k", raw="fio/fill.json.gz")
 
 
-def conditioned(writes: Workload = WRITES, state: steady_state.SteadyState = SETTLED, written: int = 10) -> Record:
+def conditioned(writes: Workload = WRITE, state: steady_state.SteadyState = SETTLED, written: int = 10) -> Record:
     return record(
         "conditioned", geometry="raid5x3", workload=str(writes), random=writes.is_random, seconds=60.0,
         bytes_written=written, least_bytes=10, round_iops=[], steady={**asdict(state), "values": list(state.values)},
@@ -103,7 +102,7 @@ def test_what_was_killed_while_it_read_is_left_in_order() -> None:
         size_bytes=1 << 29,
         data_offset_bytes=1 << 20,
         consistency="zeroed",
-        conditioned=Conditioned(WRITES, SETTLED),
+        conditioned=Conditioned(WRITE, SETTLED),
         counters=dict.fromkeys(MEMBERS, written_by(1000)),
         abandoned=True,
         filled=True,
@@ -112,7 +111,7 @@ def test_what_was_killed_while_it_read_is_left_in_order() -> None:
 
 
 @pytest.mark.parametrize("kind", ["looked", "steady", "environment", "measured"])
-def test_what_is_noted_of_a_measurement_is_nothing_done_to_the_array(kind: str) -> None:
+def test_records_of_a_measurement_do_not_change_the_array(kind: str) -> None:
     noted = record(kind, geometry="raid5x3", workload="w")
     assert left_after([*WHOLE, measuring(writes=False), noted, ran(), noted, LEFT_OVER]) is not None
     other = record("shaken", geometry="raid5x3", workload="w")
@@ -136,7 +135,7 @@ ENDING = {
 }  # fmt: skip
 
 
-def test_every_kind_of_record_that_names_an_array_is_known_to_the_checkpoint() -> None:
+def test_checkpoint_knows_every_kind_of_record_of_an_array() -> None:
     """A new kind that is forgotten in ``REMARKS`` makes every resumed run build its array again."""
     kinds = set()
     for path in Path(pytest_ssdqual.__file__).parent.rglob("*.py"):
@@ -147,71 +146,74 @@ def test_every_kind_of_record_that_names_an_array_is_known_to_the_checkpoint() -
     assert kinds - {*REMARKS, *STEPS} == ENDING - {*STEPS}
 
 
-def test_what_was_closed_is_left_in_order() -> None:
-    left = left_after(CLOSED)
-    assert left is not None
-    assert (left.abandoned, left.counters["S1"].sectors) == (False, 1008)
-
-
 @pytest.mark.parametrize("fio", ["run", "precondition", "refresh"])
-def test_a_write_that_was_interrupted_is_only_known_to_be_ours_if_we_counted_after_it(fio: str) -> None:
+def test_interrupted_write_needs_a_count_after_it(fio: str) -> None:
     interrupted = measuring(fio, writes=True)
     assert left_after([*WHOLE, interrupted, LEFT_OVER]) is None
     assert left_after([*WHOLE, interrupted, stopped(), counted("closed")]) is not None
     assert left_after([*WHOLE, interrupted, ran(), LEFT_OVER]) is not None  # the counters will tell
 
 
-def test_what_nobody_stopped_is_not_in_order() -> None:
-    assert left_after([*WHOLE, measuring(writes=False)]) is None
+def without(records: Iterable[Record], kind: str) -> list[Record]:
+    return [each for each in records if each.kind != kind]
 
 
 @pytest.mark.parametrize(
-    "ending",
+    "records",
     [
-        stopped(objections=["degraded by 1 member"]),
-        stopped(not_erased=["/dev/nvme1n1"]),
-        record("array_left", uuid=UUID, not_erased=["/dev/nvme1n1"], objections=[]),
-        stopped(uuid="another"),
+        [],
+        [record("run_started"), filled(), stopped()],
+        [*WHOLE, measuring(writes=False)],
+        *(
+            [*WHOLE, ending, counted("closed")]
+            for ending in (
+                stopped(objections=["degraded by 1 member"]),
+                stopped(not_erased=["/dev/nvme1n1"]),
+                record("array_left", uuid=UUID, not_erased=["/dev/nvme1n1"], objections=[]),
+                stopped(uuid="another"),
+            )
+        ),
+        without(CLOSED, "filled"),
+        [*created(fill={"passes": 0, "bs": "128k"}), counted("built"), stopped(), counted("closed")],
+        without(KILLED, "counters"),
+        *(
+            [*created(**facts), *CLOSED[3:]]
+            for facts in ({"data_offset_bytes": None}, {"size_bytes": "?"}, {"fill": None})
+        ),
+        *(
+            [*WHOLE, done, ran(), stopped(), counted("closed")]
+            for done in (
+                measuring("saturation", writes=True),
+                measuring("snia-01", writes=False),
+                measuring(writes=False, geometry="raid5x3-1failed"),
+            )
+        ),
     ],
 )
-def test_what_was_not_stopped_in_order_is_not_in_order(ending: Record) -> None:
-    assert left_after([*WHOLE, ending, counted("closed")]) is None
+def test_what_was_not_filled_counted_and_stopped_is_not_left(records: list[Record]) -> None:
+    assert left_after(records) is None
 
 
-def test_without_a_fill_nothing_is_left() -> None:
-    assert left_after([each for each in CLOSED if each.kind != "filled"]) is None
-    fresh = [*created(fill={"passes": 0, "bs": "128k"}), counted("built"), stopped(), counted("closed")]
-    assert left_after(fresh) is None
+BEGUN = [*WHOLE, measuring("precondition", writes=True)]
 
 
-def test_without_counters_nothing_is_left() -> None:
-    assert left_after([each for each in KILLED if each.kind != "counters"]) is None
-
-
-@pytest.mark.parametrize("facts", [{"data_offset_bytes": None}, {"size_bytes": "?"}, {"fill": None}])
-def test_without_its_particulars_nothing_is_left(facts: dict[str, Any]) -> None:
-    assert left_after([*created(**facts), *CLOSED[3:]]) is None
-
-
-def test_a_class_that_did_not_settle_is_not_conditioned() -> None:
-    for poor in (conditioned(state=UNSETTLED), conditioned(written=9)):
-        left = left_after([*created(), filled(), poor, stopped(), counted("closed")])
-        assert left is not None
-        assert left.conditioned is None
-
-
-def test_writes_of_one_class_undo_the_state_of_the_other() -> None:
-    ended = [stopped(), counted("closed")]
-    begun = [*WHOLE, measuring("precondition", writes=True)]
-    for records, kept in (
-        (begun, None),
-        ([*begun, ran()], None),
-        ([*begun, ran(), conditioned(STREAM, UNSETTLED)], None),
-        ([*begun, ran(), conditioned(STREAM)], Conditioned(STREAM, SETTLED)),
-    ):
-        left = left_after([*records, *ended])
-        assert left is not None
-        assert left.conditioned == kept
+@pytest.mark.parametrize(
+    ("records", "conditioned_for"),
+    [
+        ([*created(), filled(), conditioned(state=UNSETTLED)], None),
+        ([*created(), filled(), conditioned(written=9)], None),
+        (BEGUN, None),
+        ([*BEGUN, ran()], None),
+        ([*BEGUN, ran(), conditioned(STREAM, UNSETTLED)], None),
+        ([*BEGUN, ran(), conditioned(STREAM)], Conditioned(STREAM, SETTLED)),
+    ],
+)
+def test_array_is_conditioned_for_the_last_class_that_settled(
+    records: list[Record], conditioned_for: Conditioned | None
+) -> None:
+    left = left_after([*records, stopped(), counted("closed")])
+    assert left is not None
+    assert left.conditioned == conditioned_for
 
 
 @given(st.integers(3, len(WHOLE)), st.sampled_from(["degrading", "rebuild", "loop_round", "something_new"]))
@@ -226,23 +228,12 @@ def test_what_is_not_about_an_array_does_not(at: int, kind: str) -> None:
     assert left_after([*CLOSED[:at], record(kind, **about), *CLOSED[at:]]) == left_after(CLOSED)
 
 
-@pytest.mark.parametrize(
-    "done",
-    [
-        measuring("saturation", writes=True),
-        measuring("snia-01", writes=False),
-        measuring(writes=False, geometry="raid5x3-1failed"),
-    ],
-)
-def test_other_ways_of_measuring_spend_it(done: Record) -> None:
-    assert left_after([*WHOLE, done, ran(), stopped(), counted("closed")]) is None
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_the_next_array_takes_the_place_of_the_last(count: int) -> None:
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_next_array_takes_the_place_of_the_last(count: int) -> None:
     """From its purge on, wherever that was cut short."""
-    begun = [*CLOSED, *created(uuid="another")[:count]]
-    assert left_after(begun) is None
+    left = left_after([*CLOSED, *created(uuid="another")[:count]])
+    assert (left is None) is (count > 0)
+    assert left is None or (left.abandoned, left.counters["S1"].sectors) == (False, 1008)
     done = [*created(uuid="another"), filled(), counted(uuid="another"), stopped(uuid="another")]
     left = left_after([*CLOSED, *done])
     assert left is not None
@@ -251,12 +242,12 @@ def test_the_next_array_takes_the_place_of_the_last(count: int) -> None:
 
 def test_what_was_taken_over_can_be_taken_over_again() -> None:
     again = created(uuid="another", kept_of=UUID)[1:]
-    state = {"workload": str(WRITES), "steady": asdict(SETTLED), "rates": {}}
+    state = {"workload": str(WRITE), "steady": asdict(SETTLED), "rates": {}}
     kept = record("conditioning_kept", geometry="raid5x3", uuid="another", kept_of=UUID, conditioned=state)
     ended = [counted("built", 2000, "another"), stopped(uuid="another"), counted("closed", 2008, "another")]
     left = left_after([*CLOSED, *again, kept, *ended])
     assert left is not None
-    assert left.conditioned == Conditioned(WRITES, SETTLED)
+    assert left.conditioned == Conditioned(WRITE, SETTLED)
     assert (left.uuid, left.counters["S1"].sectors) == ("another", 2008)
     refuted = record("conditioning_confirmed", geometry="raid5x3", confirmed=False)
     only_filled = record("conditioning_kept", geometry="raid5x3", uuid="another", kept_of=UUID, conditioned=None)
@@ -278,11 +269,6 @@ def test_drives_side_by_side_need_not_be_stopped() -> None:
 def test_a_record_that_cannot_be_read_is_a_doubt(at: int) -> None:
     broken = record(CLOSED[at].kind, uuid=UUID, geometry="raid5x3")
     assert left_after([*CLOSED[:at], broken, *CLOSED[at:]]) is None
-
-
-def test_nothing_is_left_where_nothing_was_built() -> None:
-    assert left_after([]) is None
-    assert left_after([record("run_started"), filled(), stopped()]) is None
 
 
 BARE = "drivex3"
@@ -325,11 +311,11 @@ STANDING = [*DRIVES, *assembled(), counted("built"), measuring("run", writes=Tru
     ],
     ids=["killed", "closed", "another array", "degraded"],
 )  # fmt: skip
-def test_conditioned_drives_are_left_by_whatever_was_assembled_of_them(ending: list[Record]) -> None:
+def test_conditioned_drives_are_left_by_arrays_of_them(ending: list[Record]) -> None:
     left = left_after([*STANDING, *ending])
     assert left
     assert (str(left.geometry), left.members, left.filled) == (BARE, MEMBERS, True)
-    assert left.conditioned == Conditioned(WRITES, SETTLED, RATES)
+    assert left.conditioned == Conditioned(WRITE, SETTLED, RATES)
     assert set(left.counters) == set(MEMBERS)
 
 
@@ -365,24 +351,18 @@ def test_drives_that_something_else_was_written_to_are_not_left(ending: list[Rec
 
 
 def refreshed(**settled: float) -> Record:
-    return record("refreshed", geometry=BARE, workload=str(WRITES), rates=RATES, settled={**RATES, **settled})
+    return record("refreshed", geometry=BARE, workload=str(WRITE), rates=RATES, settled={**RATES, **settled})
 
 
-def test_refreshed_drives_are_left_with_the_rates_at_which_they_have_settled_now() -> None:
-    refreshing = [measuring("refresh", writes=True, geometry=BARE), ran(BARE)]
-    left = left_after([*DRIVES, *refreshing, refreshed(S2=900.0), counted_bare("conditioned")])
+def test_refreshed_drives_are_left_with_their_settled_rates() -> None:
+    refreshing = measuring("refresh", writes=True, geometry=BARE)
+    left = left_after([*DRIVES, refreshing, ran(BARE), refreshed(S2=900.0), counted_bare("conditioned")])
     assert left
-    assert left.conditioned == Conditioned(WRITES, SETTLED, {**RATES, "S2": 900.0})
-
-
-def test_a_refresh_that_was_interrupted_is_counted_after_it() -> None:
-    assert left_after([*DRIVES, measuring("refresh", writes=True, geometry=BARE)]) is None
-
-
-def test_a_refresh_of_drives_that_were_only_filled_conditions_nothing() -> None:
-    left = left_after([*DRIVES[:-2], refreshed(), counted_bare("conditioned")])
-    assert left
-    assert left.conditioned is None
+    assert left.conditioned == Conditioned(WRITE, SETTLED, {**RATES, "S2": 900.0})
+    assert left_after([*DRIVES, refreshing]) is None, "interrupted"
+    only_filled = left_after([*DRIVES[:-2], refreshed(), counted_bare("conditioned")])
+    assert only_filled
+    assert only_filled.conditioned is None
 
 
 def test_the_first_of_the_drives_may_be_measured() -> None:
@@ -396,7 +376,7 @@ def test_the_first_of_the_drives_may_be_measured() -> None:
 
 @pytest.mark.parametrize("kind", ["cell", "cell_left_out", "looked"])
 def test_records_of_visits_change_nothing(kind: str) -> None:
-    about = record(kind, geometry="raid5x3", workload=str(WRITES), visit=1)
+    about = record(kind, geometry="raid5x3", workload=str(WRITE), visit=1)
     assert left_after([*STANDING, about, LEFT_OVER]) == left_after([*STANDING, LEFT_OVER])
 
 

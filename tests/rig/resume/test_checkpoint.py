@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from support.builders import strategies
+from support.builders.measuring import READ, SETTLED, STREAM, WRITE, setup_of
 
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, SteadyRule
-from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -30,16 +27,7 @@ from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned, NoEarlierResults, ResultKey
 
 RAID5X3, RAID5X4 = Geometry.parse("raid5x3"), Geometry.parse("raid5x4")
-READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
 LOOP = Rounds("pair", (READ, WRITE), (Tracked(WRITE, "steady_iops"),), fill_bs="128k", fill_passes=1)
-SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
-PROTOCOL = Protocol(
-    "test",
-    acceptance=False,
-    fill=Fill(1, "128k"),
-    precondition=PreconditionRule(5, 15),
-    measure=MeasureRule(1, 5, 1, 2),
-)
 LEFT = Checkpoint(
     geometry=RAID5X3, members=("S0", "S1", "S2"), uuid="old", passes=1, fill_bs="128k", size_bytes=1 << 29,
     data_offset_bytes=1 << 20, consistency="zeroed", conditioned=Conditioned(WRITE, SETTLED), counters={},
@@ -80,9 +68,7 @@ class CheckpointRig:
     confirms: bool = True
 
     def setup(self) -> Setup:
-        nothing = cast("Any", None)
-        machine = cast("Any", SimpleNamespace(generation=0))
-        return Setup(machine, nothing, PROTOCOL, nothing, "m", lambda what, seconds: None)
+        return setup_of(None, machine=SimpleNamespace(generation=0))
 
     def array(self, geometry: Geometry, what: str) -> Array:
         self.did.append(f"{what} {geometry}")
@@ -207,58 +193,57 @@ def test_what_has_only_its_name_in_common_is_made_again(rig: CheckpointRig, kind
 # -- what was left
 
 
-def test_what_was_left_is_taken_over_and_confirmed(rig: CheckpointRig) -> None:
-    here = campaign(rig, Recalled(left=LEFT))
-    here.measure(RAID5X3, READ)
-    here.measure(RAID5X3, WRITE)
-    here.measure(RAID5X3, STREAM)
-    assert done(rig) == [
-        "take over raid5x3", f"confirm {WRITE}", f"measure {READ}", f"measure {WRITE}",
-        f"condition for {STREAM}", f"measure {STREAM}",
-    ]  # fmt: skip
-
-
-def test_what_was_conditioned_for_the_other_class_is_conditioned_anew(rig: CheckpointRig) -> None:
-    here = campaign(rig, Recalled(left=LEFT))
-    here.measure(RAID5X3, STREAM)
-    here.measure(RAID5X3, READ)
-    assert done(rig) == [
-        "take over raid5x3", f"condition for {STREAM}", f"measure {STREAM}", f"condition for {READ}", f"measure {READ}",
-    ]  # fmt: skip
-
-
-def test_what_is_not_confirmed_is_conditioned_again(rig: CheckpointRig) -> None:
-    rig.confirms = False
-    campaign(rig, Recalled(left=LEFT)).measure(RAID5X3, READ)
-    assert done(rig) == ["take over raid5x3", f"confirm {WRITE}", f"condition for {READ}", f"measure {READ}"]
-
-
-def test_what_is_not_as_it_was_is_built(rig: CheckpointRig) -> None:
-    rig.is_as_it_was = False
-    campaign(rig, Recalled(left=LEFT)).measure(RAID5X3, READ)
-    assert done(rig) == ["build raid5x3", f"condition for {READ}", f"measure {READ}"]
+TAKEN, BUILT = "take over raid5x3", "build raid5x3"
 
 
 @pytest.mark.parametrize(
-    "left", [replace(LEFT, passes=2), replace(LEFT, fill_bs="1m"), replace(LEFT, geometry=RAID5X4)]
+    ("is_as_it_was", "confirms", "asked", "did"),
+    [
+        (
+            True, True, (READ, WRITE, STREAM),
+            [TAKEN, f"confirm {WRITE}", f"measure {READ}", f"measure {WRITE}", f"condition for {STREAM}",
+             f"measure {STREAM}"],
+        ),
+        (
+            True, True, (STREAM, READ),
+            [TAKEN, f"condition for {STREAM}", f"measure {STREAM}", f"condition for {READ}", f"measure {READ}"],
+        ),
+        (True, False, (READ,), [TAKEN, f"confirm {WRITE}", f"condition for {READ}", f"measure {READ}"]),
+        (False, True, (READ,), [BUILT, f"condition for {READ}", f"measure {READ}"]),
+    ],
+    ids=["confirmed", "the other class", "not confirmed", "not as it was"],
+)  # fmt: skip
+def test_what_was_left_is_taken_over_and_confirmed(
+    rig: CheckpointRig, is_as_it_was: bool, confirms: bool, asked: Sequence[Workload], did: list[str]
+) -> None:
+    rig.is_as_it_was, rig.confirms = is_as_it_was, confirms
+    here = campaign(rig, Recalled(left=LEFT))
+    for workload in asked:
+        here.measure(RAID5X3, workload)
+    assert done(rig) == did
+
+
+@pytest.mark.parametrize(
+    ("left", "asked", "did"),
+    [
+        (replace(LEFT, passes=2), [RAID5X3], [BUILT]),
+        (replace(LEFT, fill_bs="1m"), [RAID5X3], [BUILT]),
+        (replace(LEFT, geometry=RAID5X4), [RAID5X3], [BUILT]),
+        (LEFT, [RAID5X4, RAID5X3], ["build raid5x4", "stop raid5x4", BUILT]),
+        (
+            LEFT,
+            [RAID5X3, RAID5X4, RAID5X3],
+            [TAKEN, "stop raid5x3", "build raid5x4", "stop raid5x4", BUILT],
+        ),
+    ],
 )
-def test_another_array_or_another_fill_is_not_taken_over(rig: CheckpointRig, left: Checkpoint) -> None:
-    campaign(rig, Recalled(left=left)).array(RAID5X3)
-    assert done(rig) == ["build raid5x3"]
-
-
-def test_nothing_is_taken_over_when_something_was_built(rig: CheckpointRig) -> None:
-    here = campaign(rig, Recalled(left=LEFT))
-    here.array(RAID5X4)
-    here.array(RAID5X3)
-    assert done(rig) == ["build raid5x4", "stop raid5x4", "build raid5x3"]
-
-
-def test_it_is_taken_over_once(rig: CheckpointRig) -> None:
-    here = campaign(rig, Recalled(left=LEFT))
-    for geometry in (RAID5X3, RAID5X4, RAID5X3):
+def test_only_the_same_array_is_taken_over_once_and_first(
+    rig: CheckpointRig, left: Checkpoint, asked: list[Geometry], did: list[str]
+) -> None:
+    here = campaign(rig, Recalled(left=left))
+    for geometry in asked:
         here.array(geometry)
-    assert done(rig) == ["take over raid5x3", "stop raid5x3", "build raid5x4", "stop raid5x4", "build raid5x3"]
+    assert done(rig) == did
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import strategies
 from support.builders.drives import drive
+from support.builders.measuring import PROTOCOL, READ, STREAM, WRITE, setup_of
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator import simulated_surroundings
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, MeasureRule, PreconditionRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, MeasureRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder.journal import Journal, read_checkpoint
 from pytest_ssdqual.rig.drives import write_counters
@@ -39,14 +39,7 @@ from pytest_ssdqual.rig.purge import purge, zero
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
-READ, WRITE, STREAM = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8), Workload("write", "128k", 8)
-PROTOCOL = Protocol(
-    "test",
-    acceptance=False,
-    fill=Fill(1, "128k"),
-    precondition=PreconditionRule(5, 15),
-    measure=MeasureRule(1, 5, 1, 1),
-)
+ONCE = replace(PROTOCOL, measure=MeasureRule(1, 5, 1, 1))
 FILL = PROTOCOL.fill
 
 
@@ -102,8 +95,7 @@ class World:
             expect=lambda uuid: None,
             leased=ScriptedMachine(),
         )
-        journal = cast("Any", self.journal)
-        return Setup(ScriptedMachine(), cast("Any", held), PROTOCOL, journal, "m", lambda what, seconds: None)
+        return setup_of(self.journal, ONCE, machine=ScriptedMachine(), held=held)
 
     # What happens below the session
 
@@ -286,7 +278,7 @@ WAY = ["build", "condition", "read", "write", "condition sequentially", "resume"
 
 
 @pytest.mark.slow
-def test_a_crash_at_every_step_leaves_no_promise_that_the_drives_do_not_keep(play: Callable[..., World]) -> None:
+def test_crash_at_every_step_leaves_an_honest_checkpoint(play: Callable[..., World]) -> None:
     whole = play(WAY)
     require_honest(whole)
     assert whole.step_number > 300
@@ -296,7 +288,7 @@ def test_a_crash_at_every_step_leaves_no_promise_that_the_drives_do_not_keep(pla
 
 @given(st.lists(st.sampled_from(sorted(ACTIONS)), max_size=6), st.integers(1, 400))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_in_whatever_order_a_session_works_its_crash_is_no_promise(
+def test_crash_in_any_order_leaves_an_honest_checkpoint(
     play: Callable[..., World], actions: list[str], step: int
 ) -> None:
     require_honest(play(["build", *actions], step))

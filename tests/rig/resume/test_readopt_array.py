@@ -7,21 +7,17 @@ from typing import Any, cast
 import pytest
 from support.builders import strategies
 from support.builders.drives import drive
+from support.builders.measuring import PROTOCOL, SETTLED, WRITE, setup_of
+from support.fakes.logbook import Logbook
 from support.fakes.scripted import ScriptedMachine
 
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.protocol_rules import (
     ArraySettings,
-    Fill,
-    MeasureRule,
-    PreconditionRule,
-    SteadyRule,
     VisitRule,
 )
-from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives import write_counters
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -45,15 +41,6 @@ from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint, Conditioned
 
 RAID5X3, DRIVES_X3 = Geometry.parse("raid5x3"), Geometry.parse("drivex3")
-WRITES = Workload("randwrite", "4k", 8)
-SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
-PROTOCOL = Protocol(
-    "test",
-    acceptance=False,
-    fill=Fill(1, "128k"),
-    precondition=PreconditionRule(5, 15),
-    measure=MeasureRule(1, 5, 1, 2),
-)
 
 
 def counted(sectors: int = 5000, boot: str = "boot", appearance: int = 7) -> dict[str, Written]:
@@ -62,13 +49,14 @@ def counted(sectors: int = 5000, boot: str = "boot", appearance: int = 7) -> dic
 
 LEFT = Checkpoint(
     geometry=RAID5X3, members=("S0", "S1", "S2"), uuid="old", passes=1, fill_bs="128k", size_bytes=512 << 20,
-    data_offset_bytes=1 << 20, consistency="zeroed", conditioned=Conditioned(WRITES, SETTLED),
+    data_offset_bytes=1 << 20, consistency="zeroed", conditioned=Conditioned(WRITE, SETTLED),
     counters=counted(), abandoned=True,
 )  # fmt: skip
+ARRAY = Array(RAID5X3, "/dev/md100", tuple(map(drive, range(3))), "u", 1 << 29, "zeroed")
 
 
 @dataclass
-class ReadoptRig:
+class ReadoptRig(Logbook):
     """Everything below, and what was done."""
 
     drives: tuple[Drive, ...] = tuple(map(drive, range(4)))
@@ -80,7 +68,6 @@ class ReadoptRig:
     lease: RigError | None = None
     fails: RigError | None = None
     did: list[str] = field(default_factory=list)
-    notes: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
     def setup(self) -> Setup:
@@ -88,7 +75,7 @@ class ReadoptRig:
         machine = ScriptedMachine().on("sh", "-c", zero.ZEROES, answer=answer)
         machine.on("sh", "-c", mdadm.OFFSETS, answer="2048\n2048\n2048\n")
         machine.on("grep", answer="/sys/block/md100/md/array_state:clean\n")
-        return Setup(machine, cast("Any", self), PROTOCOL, cast("Any", self), "m1", lambda what, seconds: None)
+        return setup_of(self, machine=machine, held=self)
 
     def require(self, drives: Sequence[Drive]) -> None:
         if self.refuses:
@@ -104,11 +91,7 @@ class ReadoptRig:
 
     def note(self, kind: str, **facts: object) -> None:
         self.did.append(kind)
-        self.notes.append((kind, facts))
-
-    def noted(self, kind: str) -> dict[str, Any]:
-        (facts,) = [facts for each, facts in self.notes if each == kind]
-        return facts
+        super().note(kind, **facts)
 
     def create(
         self, machine: Machine, geometry: Geometry, members: Sequence[Drive], settings: ArraySettings, *, path: str,
@@ -160,7 +143,7 @@ def test_what_is_as_it_was_stands_again(rig: ReadoptRig) -> None:
     )
     assert (kept["kept_of"], kept["uuid"]) == ("old", array.uuid)
     assert kept["sent_bytes"] == {"S0": 0, "S1": 0, "S2": 0}
-    assert kept["conditioned"]["workload"] == str(WRITES)
+    assert kept["conditioned"]["workload"] == str(WRITE)
 
 
 def test_drives_side_by_side_need_no_mdadm(rig: ReadoptRig) -> None:
@@ -221,7 +204,7 @@ def test_what_md_writes_itself_is_allowed(rig: ReadoptRig) -> None:
     assert rig.noted("conditioning_kept")["sent_bytes"] == {"S0": 0, "S1": write_counters.STOPPING_BYTES, "S2": 0}
 
 
-def test_an_array_that_was_closed_in_order_may_have_been_through_a_boot(rig: ReadoptRig) -> None:
+def test_array_closed_in_order_survives_a_boot(rig: ReadoptRig) -> None:
     def by_smart(written: dict[str, Written], boot: str) -> dict[str, Written]:
         return {name: replace(each, host_bytes=512_000, boot_id=boot) for name, each in written.items()}
 
@@ -231,29 +214,28 @@ def test_an_array_that_was_closed_in_order_may_have_been_through_a_boot(rig: Rea
     assert readopt_array.take_over(rig.setup, replace(closed, abandoned=True)) is None
 
 
-def test_what_the_guard_says_against_it_is_not_passed_over(rig: ReadoptRig) -> None:
+def test_refusal_or_loss_of_the_machine_is_not_passed_over(rig: ReadoptRig) -> None:
+    rig.now = MachineLost("gone")
+    with pytest.raises(MachineLost):
+        readopt_array.take_over(rig.setup, LEFT)
+    with pytest.raises(MachineLost):
+        readopt_array.count(rig.setup, ARRAY, "built")
+    rig.did.clear()
     rig.refuses = DriveRefused("/dev/nvme0n1 is mounted")
     with pytest.raises(DriveRefused):
         readopt_array.take_over(rig.setup, LEFT)
     assert rig.did == []
 
 
-def test_a_lost_machine_is_not_passed_over(rig: ReadoptRig) -> None:
-    rig.now = MachineLost("gone")
-    with pytest.raises(MachineLost):
-        readopt_array.take_over(rig.setup, LEFT)
-
-
 # -- counting
 
 
 @pytest.mark.parametrize(
-    ("geometry", "moment", "smart"), [("raid5x3", "measured", ""), ("raid5x3", "closed", " by SMART"),
-                                      ("drivex3", "measured", " by SMART")],
-)  # fmt: skip
+    ("geometry", "moment", "smart"),
+    [("raid5x3", "measured", ""), ("raid5x3", "closed", " by SMART"), ("drivex3", "measured", " by SMART")],
+)
 def test_what_was_sent_is_noted(rig: ReadoptRig, geometry: str, moment: str, smart: str) -> None:
-    array = Array(Geometry.parse(geometry), "/dev/md100", rig.drives[:3], "u", 1 << 29, "zeroed")
-    readopt_array.count(rig.setup, array, moment)
+    readopt_array.count(rig.setup, replace(ARRAY, geometry=Geometry.parse(geometry)), moment)
     noted = rig.noted("counters")
     assert (noted["moment"], noted["geometry"], noted["uuid"]) == (moment, geometry, "u")
     assert {name: from_plain(Written, each) for name, each in noted["written"].items()} == counted()
@@ -264,15 +246,8 @@ def test_what_was_sent_is_noted(rig: ReadoptRig, geometry: str, moment: str, sma
 def test_what_cannot_be_counted_is_passed_over(rig: ReadoptRig, trouble: dict[str, RigError]) -> None:
     for name, error in trouble.items():
         setattr(rig, name, error)
-    array = Array(RAID5X3, "/dev/md100", rig.drives[:3], "u", 1 << 29, "zeroed")
-    readopt_array.count(rig.setup, array, "closed")
+    readopt_array.count(rig.setup, ARRAY, "closed")
     assert rig.notes == []
-
-
-def test_a_machine_that_is_lost_meanwhile_is_told(rig: ReadoptRig) -> None:
-    rig.now = MachineLost("gone")
-    with pytest.raises(MachineLost):
-        readopt_array.count(rig.setup, Array(RAID5X3, "/dev/md100", rig.drives[:3], "u", 1, "zeroed"), "built")
 
 
 # -- confirming
@@ -289,7 +264,7 @@ def test_a_machine_that_is_lost_meanwhile_is_told(rig: ReadoptRig) -> None:
         ([1000, 1300, 1100, 1000, 900, 800], False),
     ],
 )
-def test_a_class_is_confirmed_by_one_window_at_the_rate_at_which_it_settled(
+def test_class_is_confirmed_by_one_window_at_its_settled_rate(
     rig: ReadoptRig, iops: list[int], confirmed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -299,12 +274,11 @@ def test_a_class_is_confirmed_by_one_window_at_the_rate_at_which_it_settled(
         return strategies.run(iops, geometry="raid5x3", workload=workload, ramp_s=1, window_s=5, rounds=5)
 
     monkeypatch.setattr(fixed_time, "run", run)
-    array = Array(RAID5X3, "/dev/md100", rig.drives[:3], "u", 1 << 29, "zeroed")
-    found = readopt_array.confirm(rig.setup, array, Conditioned(WRITES, SETTLED))
-    assert asked == [(WRITES, "refresh", ProcessWindow(1, 5, 5))]
+    found = readopt_array.confirm(rig.setup, ARRAY, Conditioned(WRITE, SETTLED))
+    assert asked == [(WRITE, "refresh", ProcessWindow(1, 5, 5))]
     assert bool(found) == confirmed
     noted = rig.noted("conditioning_confirmed")
-    assert (noted["confirmed"], noted["workload"], not noted["reason"]) == (confirmed, str(WRITES), confirmed)
+    assert (noted["confirmed"], noted["workload"], not noted["reason"]) == (confirmed, str(WRITE), confirmed)
 
 
 @pytest.mark.parametrize(
@@ -320,13 +294,11 @@ def test_a_class_is_confirmed_by_one_window_at_the_rate_at_which_it_settled(
 def test_drives_are_each_as_they_settled(
     rig: ReadoptRig, rates: Sequence[float], now: Sequence[int], is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(setup: Setup, array: Array, workload: Workload, kind: str, window: ProcessWindow) -> Run:
-        return strategies.side_by_side([[iops] * 5 for iops in now], workload=workload)
-
-    monkeypatch.setattr(fixed_time, "run", run)
-    array = Array(Geometry.parse("drivex2"), "/dev/nvme0n1", rig.drives[:2], "", 1 << 29, "none needed")
+    found = strategies.side_by_side([[iops] * 5 for iops in now], workload=WRITE)
+    monkeypatch.setattr(fixed_time, "run", lambda *_: found)
+    array = replace(ARRAY, geometry=Geometry.parse("drivex2"), members=rig.drives[:2])
     settled = {f"S{number}": rate for number, rate in enumerate(rates)}
-    assert bool(readopt_array.confirm(rig.setup, array, Conditioned(WRITES, SETTLED, settled))) == is_kept
+    assert bool(readopt_array.confirm(rig.setup, array, Conditioned(WRITE, SETTLED, settled))) == is_kept
 
 
 @pytest.mark.parametrize("raises", [None, InvalidMeasurement("S1 is not as it settled"), MachineLost("gone")])
@@ -346,7 +318,7 @@ def test_by_a_protocol_with_visits_bare_drives_are_refreshed(
     array = Array(DRIVES_X3, "/dev/nvme0n1", rig.drives[:3], "", 1 << 29, "none needed")
     setup, conditioned = (
         replace(rig.setup, protocol=replace(PROTOCOL, visits=VisitRule())),
-        Conditioned(WRITES, SETTLED),
+        Conditioned(WRITE, SETTLED),
     )
     if isinstance(raises, MachineLost):
         with pytest.raises(MachineLost):
