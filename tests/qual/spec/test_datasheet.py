@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.sheet import PRODUCT, errors, figure, load, promise
+from support.builders.sheet import PRODUCT, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Published
@@ -153,87 +153,6 @@ def test_quantities_are_in_the_unit_of_their_claim(tmp_path: Path, key: str, tex
     assert value(acme, claim, "drivex1", Workload("randwrite", "4k", 8)) == found
 
 
-BAD = {
-    "neither": (figure(iops=1), "figure[0]: needs either workload, or rw, bs and queue_depths"),
-    "half": (figure(rw="read", bs="4k", iops=1), "figure[0]: needs either workload, or rw, bs and queue_depths"),
-    "both": (
-        figure(rw="read", workload="read_4k_qd1", iops=1),
-        "figure[0]: has rw, bs or queue_depths besides workload, which says all of that",
-    ),
-    "array without workload": (
-        figure(rw="read", bs="4k", queue_depths=[1], array="raid0x2", iops=1),
-        "figure[0]: rw, bs and queue_depths describe one drive; with array write workload",
-    ),
-    "nothing": (
-        figure(workload="read_4k_qd1"),
-        "figure[0]: publishes nothing; write e.g. iops, throughput or mean_latency",
-    ),
-    "factor in per cent": (
-        figure(workload="randwrite_4k_qd8", fresh_to_steady=150),
-        "figure[0].fresh_to_steady: fresh_to_steady is a factor: write 1.5 for 150 %, or '150 x' if it is 150",
-    ),
-    "no workload": (
-        figure(workload="fast", iops=1),
-        "figure[0].workload: 'fast' is not a workload; write e.g. randrw70_4k_qd8",
-    ),
-    "no size": (
-        figure(workload="randread_qd8", iops=1),
-        "figure[0].workload: 'randread_qd8' is not a workload; write e.g. randrw70_4k_qd8",
-    ),
-    "one of a list": (
-        figure(workload=["read_4k_qd1", "fast"], iops=1),
-        "figure[0].workload: 'fast' is not a workload; write e.g. randrw70_4k_qd8",
-    ),
-    "empty list": (
-        figure(workload="read_4k_qd1", array=[], iops=1),
-        "figure[0].array: [] should be text in quotes, or a list of texts",
-    ),
-    "no array": (
-        figure(workload="read_4k_qd1", array="raid7x2", iops=1),
-        "figure[0].array: 'raid7x2' is not an array; write e.g. raid5x4",
-    ),
-    "impossible array": (
-        figure(workload="read_4k_qd1", array="raid10x5", iops=1),
-        "figure[0].array: raid10 needs an even number of drives, at least 2, not 5",
-    ),
-    "degraded": (
-        figure(workload="read_4k_qd1", array="raid5x4-1failed", iops=1),
-        "figure[0].array: 'raid5x4-1failed' must be one drive or one whole array; write e.g. raid5x4",
-    ),
-    "side by side": (
-        figure(workload="read_4k_qd1", array="drivex4", iops=1),
-        "figure[0].array: 'drivex4' must be one drive or one whole array; write e.g. raid5x4",
-    ),
-    "no unit": (
-        figure(workload="read_4k_qd1", mean_latency=3),
-        "figure[0].mean_latency: 3 needs a unit, as text in quotes",
-    ),
-    "wrong unit": (
-        figure(workload="read_4k_qd1", throughput="3 ms"),
-        'figure[0].throughput: "3 ms" is not a throughput; write e.g. "450 MB/s"',
-    ),
-    "no number": (
-        figure(workload="read_4k_qd1", iops=True),
-        "figure[0].iops: True needs a unit, as text in quotes",
-    ),
-    "of a sweep": (figure(workload="read_4k_qd1", iops=1, scaling_slope=0.9), "figure[0].scaling_slope: unknown key"),
-}
-
-
-@pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
-def test_a_figure_that_makes_no_sense_says_so(tmp_path: Path, text: str, sentence: str) -> None:
-    assert errors(tmp_path, PRODUCT + text) == [sentence]
-
-
-def test_what_is_published_twice_is_told_for_each(tmp_path: Path) -> None:
-    text = READ + figure(workload="randread_4k_qd32", iops=2, max_latency="1 s") + figure(workload="a_qd1", iops=1)
-    again = figure(array=["drivex1", "raid0x2"], workload="a_qd1", iops=3)
-    assert errors(tmp_path, PRODUCT + text + again) == [
-        "figure[1]: figure[0] already has the steady IOPS of drivex1 randread_4k_qd32",
-        "figure[3]: figure[2] already has the steady IOPS of drivex1 a_qd1",
-    ]
-
-
 UNPUBLISHED = figure(rw="randread", bs="4k", conditions="unpublished", iops=1_000_000)
 
 
@@ -286,21 +205,6 @@ def test_a_latency_without_published_conditions_is_of_one_io_at_a_time(tmp_path:
     assert value(acme, "p50_latency", "drivex1", READ_8) is None
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"queue_depths": [8], "iops": 1},
-        {"workload": "randread_4k_qd8", "iops": 1},
-        {"iops": 1, "mean_latency": "1 ms"},
-        {"array": "raid0x4", "iops": 1},
-    ],
-)
-def test_conditions_are_not_mixed(tmp_path: Path, given: dict[str, object]) -> None:
-    text = figure(rw="randread", bs="4k", conditions="unpublished", **given)
-    (error,) = errors(tmp_path, PRODUCT + text)
-    assert error.startswith("figure[0]")
-
-
 def test_a_bound_has_no_tolerance(tmp_path: Path) -> None:
     promised = promise(claim="steady_iops", min_percent_of_spec=90)
     published = {"rw": "randread", "bs": "4k", "queue_depths": [8], "iops": 1000}
@@ -311,5 +215,3 @@ def test_a_bound_has_no_tolerance(tmp_path: Path) -> None:
         assert limit
         bounds.append(limit.bound)
     assert bounds == [900, 1000]
-    wrong = errors(tmp_path, PRODUCT + figure(**published, bound=True, approximate=True))
-    assert any("bound" in each for each in wrong)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders.sheet import PRODUCT, errors, load, promise
+from support.builders.sheet import PRODUCT, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec import spec
@@ -104,11 +104,6 @@ def test_a_promise_of_a_class_is_for_that_class_only(tmp_path: Path) -> None:
     assert {each: limit.bound for each, limit in found.items() if limit} == {
         DriveClass.SATA: 3_000_000, DriveClass.NVME: 1_000_000, DriveClass.NVME_GEN4: 1_000_000,
     }  # fmt: skip
-
-
-def test_an_unknown_class_is_an_error_with_its_place(tmp_path: Path) -> None:
-    (error,) = errors(tmp_path, PRODUCT + promise(claim="p99_latency", **{"class": "floppy", "at_most": "3 ms"}))
-    assert error.startswith("promise[0].class")
 
 
 def test_a_sata_sheet_without_conditions_is_judged_at_a_depth_that_sata_has() -> None:
