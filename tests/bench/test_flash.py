@@ -176,7 +176,7 @@ def test_nothing_is_lost_and_nothing_counted_twice(data: st.DataObject) -> None:
 
 
 def test_too_little_flash_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one spare block"):
+    with pytest.raises(ValueError, match="least one spare"):
         Shape(16, 64, 0.01)
 
 

@@ -83,7 +83,7 @@ def test_without_writes_their_flushes_go_too() -> None:
     ],
 )
 def test_a_workload_of_elsewhere_is_none_of_the_space(workload: Workload) -> None:
-    with pytest.raises(ValueError, match="is not among the workloads around randread_4k_qd1"):
+    with pytest.raises(ValueError, match="workloads around randread_4k_qd1"):
         RANDOM.values(workload)
 
 
@@ -103,7 +103,7 @@ def test_drives_with_blocks_of_4k_are_asked_for_nothing_smaller() -> None:
     ],
 )
 def test_a_search_starts_from_plain_reads(plain: Workload) -> None:
-    with pytest.raises(ValueError, match="a search starts from plain reads of one size"):
+    with pytest.raises(ValueError, match="search starts from"):
         Space.of(plain)
 
 

@@ -48,12 +48,12 @@ def test_regions_begin_behind_what_is_spared() -> None:
     assert found[0].offset_bytes == 3 << 20
     assert found[-1].end_bytes <= 64 << 20
     assert found[-1].end_bytes > (64 << 20) - 2 * each
-    with pytest.raises(ValueError, match="have no room for two regions"):
+    with pytest.raises(ValueError, match="for two regions"):
         reference_model.spread(4 << 20, 1 << 20, 8, 3 << 20)
 
 
 def test_no_room_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no room for two regions"):
+    with pytest.raises(ValueError, match="for two regions"):
         reference_model.spread(8191, 4096, 4)
 
 
@@ -68,5 +68,5 @@ def test_what_has_grown_has_two_more_at_its_end() -> None:
     more = reference_model.behind(known, 2 << 20)
     assert [each.number for each in more] == [4, 5]
     assert more[-1].end_bytes == 2 << 20
-    with pytest.raises(ValueError, match="has grown to 1048576 bytes only"):
+    with pytest.raises(ValueError, match="1048576 bytes only"):
         reference_model.behind(known, 1 << 20)

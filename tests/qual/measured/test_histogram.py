@@ -46,17 +46,17 @@ def test_a_difference_gives_back_what_was_added(earlier: LatencyHistogram, added
 
 
 def test_a_histogram_that_shrank_is_refused() -> None:
-    with pytest.raises(ValueError, match="not a later state"):
+    with pytest.raises(ValueError, match="not a later"):
         histogram({1000: 1}) - histogram({1000: 2})
-    with pytest.raises(ValueError, match="not a later state"):
+    with pytest.raises(ValueError, match="not a later"):
         EMPTY - histogram({1000: 2})
-    with pytest.raises(ValueError, match="not a later state of the same histogram: -3 I/Os at 127 ns"):
+    with pytest.raises(ValueError, match="same histogram: -3"):
         histogram({100: 1, 127: 4, 3000: 1}) - histogram({127: 7})
 
 
 @pytest.mark.parametrize("gone", [500, 1500, 2500])
 def test_a_bucket_that_is_gone_is_no_growth(gone: int) -> None:
-    with pytest.raises(ValueError, match="not a later state"):
+    with pytest.raises(ValueError, match="not a later"):
         histogram({1000: 9, 2000: 9}) - histogram({gone: 1})
 
 
@@ -143,7 +143,7 @@ def test_many_are_merged_as_two_are() -> None:
 def test_a_sum_is_exact_up_to_64_bits_and_refused_beyond() -> None:
     most = LatencyHistogram.from_bins({100: 2**64 - 1})
     assert list((most + LatencyHistogram.from_bins({101: 5})).bins) == [(100, 2**64 - 1), (101, 5)]
-    with pytest.raises(ValueError, match="a bin beyond 64 bits"):
+    with pytest.raises(ValueError, match="beyond 64 bits"):
         most + LatencyHistogram.from_bins({100: 1})
 
 
@@ -185,5 +185,5 @@ def test_it_is_packed_and_its_bins_are_the_same_however_often_one_asks() -> None
 
 @pytest.mark.parametrize("bins", [{2**64: 1}, {128: 2**64}])
 def test_what_no_fio_counts_is_no_histogram(bins: dict[int, int]) -> None:
-    with pytest.raises(ValueError, match="a bin beyond 64 bits"):
+    with pytest.raises(ValueError, match="beyond 64 bits"):
         LatencyHistogram.from_bins(bins)

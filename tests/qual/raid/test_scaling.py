@@ -203,15 +203,15 @@ def test_repeats_that_disagree_widen_the_interval() -> None:
 
 
 def test_what_is_no_sweep_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 2 widths"):
+    with pytest.raises(ValueError, match="least 2 widths"):
         fit(sweep(RaidLevel.RAID0, {4: 100.0}), 1.0)
-    with pytest.raises(ValueError, match="at least 2 widths of one level, not none"):
+    with pytest.raises(ValueError, match="least 2 widths"):
         fit({}, 1.0)
     with pytest.raises(ValueError, match="of one level"):
         fit(sweep(RaidLevel.RAID0, {4: 100.0}) | sweep(RaidLevel.RAID5, {4: 100.0}), 1.0)
-    with pytest.raises(ValueError, match="of one level, not raid5x4, raid5x5-1failed"):
+    with pytest.raises(ValueError, match="not raid5x4, raid5x5-1failed"):
         fit({Geometry.parse("raid5x4"): about(1), Geometry.parse("raid5x5-1failed"): about(1)}, 1.0)
-    with pytest.raises(ValueError, match="the other widths do no I/O"):
+    with pytest.raises(ValueError, match="the other widths"):
         fit(sweep(RaidLevel.RAID0, {2: 0.0, 4: 200.0}), 1.0)
 
 

@@ -128,7 +128,7 @@ LATENCY = promise(claim="p99_latency", at_most="1 ms")
     ],
 )
 def test_promises_in_per_cent_of_a_measurement_must_be_the_same(tmp_path: Path, fast: str, slow: str) -> None:
-    with pytest.raises(ValueError, match=r"not make the same promises of steady_iops .* runs of their own"):
+    with pytest.raises(ValueError, match="promises of steady_iops"):
         sheets(tmp_path, fast, slow)
 
 

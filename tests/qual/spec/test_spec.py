@@ -135,7 +135,7 @@ def test_where_no_number_holds_for_every_ssd_nothing_is_promised_by_default() ->
     of_lots = {claim for claim in Claim if claim.scope is Scope.LOT}
     of_shapes = {Claim.QD_KNEE, Claim.QD_LATENCY_KNEE, Claim.QD_DEPENDENCE, Claim.MIX_RISE, Claim.BALANCED_GAIN}
     assert silent == {*of_shapes, Claim.ARRAY_EFFICIENCY, *OF_HEAT, *of_lots}
-    with pytest.raises(ValueError, match="not a valid Claim"):
+    with pytest.raises(ValueError, match="a valid Claim"):
         spec.default().limit("speed", RAID0, READ)
 
 
@@ -175,7 +175,7 @@ def test_limits_in_the_unit_of_their_claim(tmp_path: Path, claim: str, text: str
 def test_files_that_cannot_be_read_say_so(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match=r"^gone\.toml: cannot be read: No such file"):
         spec.load(tmp_path / "gone.toml")
-    with pytest.raises(DocumentError, match=r"is not shipped \(there are: default, intel-320, intel-910-400gb, intel"):
+    with pytest.raises(DocumentError, match="default, intel-320, intel-910-400gb,"):
         spec.load("gone")
     assert errors(tmp_path, "[product")[0].startswith("is not TOML: ")
     (tmp_path / "latin.toml").write_bytes(b"# \xe9")

@@ -178,7 +178,7 @@ def test_what_is_no_series_of_depths_is_refused(
 
 @pytest.mark.parametrize("figure", [knee, latency_knee])
 def test_a_knee_needs_three_depths(figure: Callable[..., CurveFigure]) -> None:
-    with pytest.raises(ValueError, match="at least 3 queue depths, there are 2"):
+    with pytest.raises(ValueError, match="3 queue depths,"):
         figure(over_depths([100, 200]), 1)
 
 

@@ -30,7 +30,7 @@ def test_the_mean_of_rounds_by_hand() -> None:
 
 
 def test_one_round_has_no_interval() -> None:
-    with pytest.raises(TooFew, match="at least 2 rounds, there are 1"):
+    with pytest.raises(TooFew, match="least 2 rounds,"):
         mean_of_rounds([1.0], Unit.IOPS)
 
 
@@ -114,14 +114,14 @@ def test_a_reference_that_may_be_nothing_bounds_nothing_and_one_that_is_nothing_
     assert ratio(Estimate(10, 9, 11, 5, Unit.IOPS), shaky).high == math.inf
     # Neither can be negative, whatever Student says.
     assert ratio(shaky, Estimate(10, 9, 11, 5, Unit.IOPS)).low == 0
-    with pytest.raises(TooFew, match="a ratio needs a reference above zero, not 0 IOPS"):
+    with pytest.raises(TooFew, match="zero, not 0"):
         ratio(shaky, Estimate(0, 0, 0, 5, Unit.IOPS))
 
 
 def test_ratios_are_of_like_things() -> None:
-    with pytest.raises(ValueError, match="in IOPS to one in ns"):
+    with pytest.raises(ValueError, match="IOPS to one"):
         ratio(Estimate(1, 1, 1, 1, Unit.IOPS), Estimate(1, 1, 1, 1, Unit.NANOSECONDS))
-    with pytest.raises(ValueError, match="no ratio in s"):
+    with pytest.raises(ValueError, match="no ratio in"):
         ratio(Estimate(1, 1, 1, 1, Unit.IOPS), Estimate(1, 1, 1, 1, Unit.IOPS), Unit.SECONDS)
 
 

@@ -117,7 +117,7 @@ def test_the_true_rate_is_inside_as_often_as_it_says(per_run: float, count: int)
 
 def test_without_time_there_is_no_rate() -> None:
     nothing = replace(watched([10**6]).runs[0], intervals=())
-    with pytest.raises(TooFew, match="needs a time of observation, there is none"):
+    with pytest.raises(TooFew, match="of observation, there"):
         slower_than(LIMIT_NS, Measured((nothing,)), USUAL)
     with pytest.raises(TooFew, match="there is none"):
         return_level([], [], 0.0, 10, 0.95)

@@ -85,5 +85,5 @@ def test_a_sentence_with_the_figures() -> None:
 
 
 def test_too_short_a_series_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs 5 rounds, there are 4"):
+    with pytest.raises(ValueError, match="needs 5 rounds,"):
         judge([1.0] * 4, RULE)

@@ -118,7 +118,7 @@ def test_members_that_do_what_their_curves_say_are_not_accused_although_ios_wait
 
 def test_drives_on_several_nodes_are_part_of_the_advice() -> None:
     host = HostEvidence(cpu_busy=0.95, numa_nodes=(0, 1))
-    assert "NUMA nodes 0, 1" in attribute(shortfall(600, 1_200, members=IDLE, host=host)).advice
+    assert "nodes 0, 1" in attribute(shortfall(600, 1_200, members=IDLE, host=host)).advice
     one = replace(host, numa_nodes=(0,))
     assert "nodes" not in attribute(shortfall(600, 1_200, members=IDLE, host=one)).advice
 

@@ -174,7 +174,7 @@ def test_latencies_of_a_saturation_are_those_of_its_response_times(claim: Claim)
 def test_response_times_with_a_gap_or_without_some_latencies_are_not_judged() -> None:
     whole = run([200] * 80, workload=WRITE, rounds=80)
     silent = replace(whole, intervals=(*whole.intervals[:70], *whole.intervals[74:]))
-    with pytest.raises(CannotJudge, match=r"not valid: .* without a record"):
+    with pytest.raises(CannotJudge, match="without a record"):
         estimate("p99_latency", Saturation(silent, 10**7))
     lost = replace(whole.intervals[40], write_latency=histogram({1_000_000: 1}))
     with pytest.raises(CannotJudge, match=r"not valid: .* latencies for"):
@@ -256,7 +256,7 @@ def test_quantiles_rise_and_each_has_its_own_place() -> None:
 def test_the_slowest_drive_is_named() -> None:
     drives = Measured((side_by_side([[1_000] * 5, [1_010] * 5, [400] * 5, [990] * 5]),))
     assert slowest_member(drives) == "S2"
-    with pytest.raises(ValueError, match="several drives side by side, not on drivex1"):
+    with pytest.raises(ValueError, match="not on drivex1"):
         slowest_member(measured([1_000] * 5))
 
 
