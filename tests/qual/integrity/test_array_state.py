@@ -73,7 +73,7 @@ def test_a_restart_drops_what_had_failed() -> None:
 
 def test_a_raid6_loses_two_and_not_a_third() -> None:
     now = after(life("raid6x4"), Fail(1), Fail(2))
-    assert now.objection(Fail(3)) == "raid6x4 cannot lose another member"
+    assert "raid6x4 cannot lose" in now.objection(Fail(3))
 
 
 def test_a_member_that_is_being_rebuilt_counts_as_missing() -> None:
@@ -116,14 +116,14 @@ def test_what_is_not_possible_says_why(steps: tuple[Step, ...], step: Step, why:
 
 def test_a_raid0_can_neither_lose_nor_compare_anything() -> None:
     now = life("raid0x2")
-    assert now.objection(Fail(1)) == "raid0 cannot lose or be given a member"
-    assert now.objection(history.Repair()) == "raid0 has nothing to compare"
-    assert life("raid10x4").objection(Grow(5)) == "raid10 cannot grow by a drive"
+    assert "raid0 cannot lose" in now.objection(Fail(1))
+    assert "raid0 has nothing" in now.objection(history.Repair())
+    assert "raid10 cannot grow" in life("raid10x4").objection(Grow(5))
 
 
 def test_what_the_machine_cannot_do_is_not_possible() -> None:
     now = life("raid5x3", abilities=Abilities())
-    assert now.objection(Trim(0)) == "the array takes no discards"
+    assert "takes no discards" in now.objection(Trim(0))
     assert "pytest_ssdqual_power_cut" in now.objection(Cut())
 
 

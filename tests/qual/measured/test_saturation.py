@@ -137,9 +137,7 @@ def test_a_window_on_the_fresh_plateau_is_not_the_settled_state() -> None:
         assert saturation([2_700] * 40 + [170] * late).settled is None
     found = saturation([2_700] * 40 + [170] * 3)
     assert found.cliff is None
-    with pytest.raises(
-        TooFew, match="did not settle"
-    ):
+    with pytest.raises(TooFew, match="did not settle"):
         found.settle()
 
 
@@ -165,9 +163,7 @@ def test_an_earlier_level_is_not_mixed_into_the_settled_one() -> None:
 
 
 def test_who_wrote_less_than_the_gate_has_not_settled() -> None:
-    with pytest.raises(
-        TooFew, match="samples; nothing counts"
-    ):
+    with pytest.raises(TooFew, match="samples; nothing counts"):
         saturation([1_000] * 40, capacities=0.9).settle()
     assert saturation([1_000] * 40, capacities=0.9, gate_capacities=0.5).settled is not None
 

@@ -119,8 +119,8 @@ def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
         "array.stripe_cache_pages",
         "array.spin",
     }
-    assert by_place["measure.window"] == '"long" is not a duration; write e.g. "10 s", "12 min" or "2 h"'
-    assert by_place["precondition"] == "the limit (60 s) is shorter than one step (300 s)"
+    assert "not a duration" in by_place["measure.window"]
+    assert "limit (60 s)" in by_place["precondition"]
 
 
 def test_rounds_shorter_than_fios_reports_are_refused(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from pytest_ssdqual.qual.units import Unit
 def test_too_few_ios_leave_the_slow_end_open_and_say_so() -> None:
     few = quantile_of_rounds([histogram({1_000: 333})] * 3, 0.99)
     assert few.high == math.inf
-    assert few.unbounded == "p99 needs 1,000 I/Os, there are 999"
-    assert quantile_of_rounds([histogram({1_000: 3_333})] * 3, 0.999).unbounded.startswith("p99.9 needs 10,000 I/Os")
+    assert "p99 needs 1,000" in few.unbounded
+    assert quantile_of_rounds([histogram({1000: 3_333})] * 3, 0.999).unbounded.startswith("p99.9 needs 10,000")
     assert not quantile_of_rounds([histogram({1_000: 334})] * 3, 0.99).unbounded
     with pytest.raises(TooFew, match="in 2 rounds"):
         quantile_of_rounds([EMPTY, EMPTY], 0.99)
@@ -71,9 +71,7 @@ def test_one_bad_round_makes_the_tail_uncertain() -> None:
 def test_a_quantile_that_one_stall_has_made_has_no_upper_end() -> None:
     # The slowest 1 % are I/Os of one event, however many they are.
     once = quantile_of_rounds([GOOD, GOOD, GOOD, GOOD, BAD], 0.99)
-    assert once.unbounded == (
-        "p99 lies among 1,000 I/Os that all came in 1 of 5 rounds; that may be chance, measure for longer"
-    )
+    assert "1 of 5" in once.unbounded
     assert (once.low < 1_000_000 < once.value, once.high) == (True, math.inf)
     assert "2 of 5" in quantile_of_rounds([GOOD, GOOD, GOOD, BAD, BAD], 0.99).unbounded
     # The p90 is not made by it: all rounds have I/Os that slow.

@@ -40,7 +40,7 @@ def test_none_in_ten_minutes_is_fewer_than_eighteen_an_hour() -> None:
     none = found(*[0] * 10)
     assert (none.ios, none.hit, none.low_per_hour, none.spells) == (0, 0, 0, 10)
     assert none.high_per_hour == pytest.approx(3 * 6, rel=0.002)  # the rule of three
-    assert str(none) == "none slower in 10 min, so fewer than 18 times an hour (95 %)"
+    assert "fewer than 18" in str(none)
 
 
 def test_of_many_rounds_and_few_clusters_it_is_garwoods_interval() -> None:
@@ -54,13 +54,13 @@ def test_clusters_are_counted_and_not_ios() -> None:
     one, spread = found(900, *[0] * 9), found(1, 0, 0, 1, 0, 0, 0, 0, 1, 0)
     assert (one.ios, one.hit, spread.ios, spread.hit) == (900, 1, 3, 3)
     assert one.high_per_hour < spread.high_per_hour
-    assert str(spread) == "3 slower in 10 min, in 3 of 10 spells: 4.14…63.4 times an hour (95 %)"
+    assert "10 spells: 4.14…63.4" in str(spread)
 
 
 def test_where_every_spell_has_some_nobody_knows_how_many() -> None:
     all_of_them = found(*[1, 5, 2, 1, 1] * 2)
     assert all_of_them.high_per_hour == math.inf
-    assert str(all_of_them) == "20 slower in 10 min, in 10 of 10 spells: more than 81.1 times an hour (95 %)"
+    assert "10 of 10" in str(all_of_them)
     assert all_of_them.hit == 10
 
 
@@ -69,7 +69,7 @@ def test_a_limit_inside_of_a_bucket_is_maybe_broken() -> None:
     bucket = bucket_of(measured.latency.max_ns)
     inside = slower_than(bucket.low_ns + 10, measured, USUAL)
     assert (inside.ios, inside.possible_ios, inside.hit, inside.possible_hit) == (0, 1, 0, 1)
-    assert str(inside).startswith("1 maybe slower in 10 min, in 1 of 10 spells: 0…")
+    assert str(inside).startswith("1 maybe slower")
     # On its edges there is no doubt.
     assert slower_than(bucket.low_ns - 1, measured, USUAL).ios == 1
     assert slower_than(bucket.high_ns, measured, USUAL).possible_ios == 0

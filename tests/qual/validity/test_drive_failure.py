@@ -154,7 +154,7 @@ def test_silence_is_no_evidence_without_any_other() -> None:
     silent = replace(nvme(1), is_silent=True)
     assert attribute(RIG_FAULT, [nvme(0), silent], ()).origin is FailureOrigin.UNKNOWN
     (drive,) = attribute(ERROR, [nvme(0), silent], said("nvme nvme1: I/O 12 QID 1 timeout, reset controller")).drives
-    assert drive.findings[-1] == "it answers smartctl no more"
+    assert "smartctl" in drive.findings[-1]
 
 
 @pytest.mark.parametrize("operation", ["0x0:(READ)", "0x1:(WRITE)", "0x9:(WRITE_ZEROES)"])

@@ -154,9 +154,7 @@ def test_a_pre_write_that_writes_nothing_is_refused(pre_write: Workload | None, 
 
 
 def test_a_loop_that_cannot_be_run_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match="p99_latency cannot be"
-    ):
+    with pytest.raises(ValueError, match="p99_latency cannot be"):
         Tracked(WRITE, "p99_latency")
     with pytest.raises(ValueError, match="needs workloads, each"):
         replace(LOOP, workloads=(READ, WRITE, WRITE))
