@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.explore import dimensions as spaces
@@ -30,6 +30,7 @@ def test_every_combination_is_a_workload_of_its_class_and_read_back(found: tuple
     assert Workload.parse(str(workload)) == workload
 
 
+@settings(max_examples=30)
 @given(drawn)
 def test_what_is_simpler_by_one_is_less_complex_and_of_the_space(found: tuple[Space, Workload]) -> None:
     space, workload = found

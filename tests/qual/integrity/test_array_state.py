@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ssdqual.plugin.searches.integrity import choices
@@ -37,6 +37,7 @@ def after(begin: ArrayLife, *steps: Step) -> ArrayLife:
     return begin
 
 
+@settings(max_examples=30)
 @given(st.data(), st.sampled_from(["raid0x2", "raid1x2", "raid1x3", "raid5x3", "raid6x4", "raid10x4"]))
 def test_whatever_is_possible_no_more_members_are_lost_than_the_level_can_lose(data: st.DataObject, shape: str) -> None:
     now = life(shape, data.draw(st.sampled_from(history.BITMAPS)))

@@ -62,7 +62,7 @@ def test_members_have_the_load_of_the_cost_model(text: str) -> None:
     assert outstanding == pytest.approx(32, rel=0.05)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.sampled_from(LEVELS), st.sampled_from([0.0, 0.7, 1.0]), st.sampled_from([4, 32]), st.floats(0.2, 5))
 def test_members_twice_as_fast_make_an_array_twice_as_fast(text: str, reads: float, depth: int, factor: float) -> None:
     geometry = Geometry.parse(text)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders.strategies import visited, watched
 
@@ -78,6 +78,7 @@ def test_a_point_with_more_stalls_than_its_share_has_only_its_own_evidence() -> 
     assert unlucky.high > 0.9 * STALL
 
 
+@settings(max_examples=20)
 @given(maxima, maxima, st.integers(2, 16), st.floats(1, 60))
 def test_exposure_moves_only_the_upper_end_and_only_down(
     own: list[int], others: list[int], width: int, per_hour: float
@@ -91,6 +92,7 @@ def test_exposure_moves_only_the_upper_end_and_only_down(
         assert among.low <= among.value <= among.high <= alone.high
 
 
+@settings(max_examples=20)
 @given(maxima, maxima, st.floats(1e6, 1e9))
 def test_exposure_never_fails_a_point(own: list[int], others: list[int], limit_ns: float) -> None:
     limit = Limit(Direction.AT_MOST, limit_ns, Unit.NANOSECONDS, "test")

@@ -5,7 +5,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders.strategies import EMPTY, histogram, histograms
 
@@ -108,13 +108,13 @@ def test_a_tail_of_stalls_passes_for_a_thinner_one_as_rarely_as_it_says(stalls: 
     source = random.Random(7)  # noqa: S311
     q = 1 - stalls * 50 / (rounds * 10_000)
     passed = 0
-    for _ in range(400):
+    for _ in range(200):
         slow = [sum(source.randrange(1, 100) for _ in range(poisson(source, stalls / rounds))) for _ in range(rounds)]
         found = [histogram({1_000_000: 10_000 - k, 9_000_000: k} if k else {1_000_000: 10_000}) for k in slow]
         with contextlib.suppress(TooFew):
             passed += quantile_of_rounds(found, q).high < 1_100_000
-    # 2.5 % are stated; of 400 fair draws more than 5 % would be too many.
-    assert passed / 400 <= 0.05
+    # 2.5 % are stated; of 200 fair draws more than 6 % would be too many.
+    assert passed / 200 <= 0.06
 
 
 def poisson(source: random.Random, mean: float) -> int:
@@ -125,6 +125,7 @@ def poisson(source: random.Random, mean: float) -> int:
     return count
 
 
+@settings(max_examples=30)
 @given(st.lists(histograms, min_size=3, max_size=8).filter(lambda each: LatencyHistogram.merged(each).total >= 1_000))
 def test_a_surer_interval_is_never_narrower(rounds: list[LatencyHistogram]) -> None:
     try:
@@ -179,6 +180,7 @@ def test_equal_rounds_leave_of_a_mean_what_the_buckets_leave() -> None:
     assert (found.low, found.value, found.high) == bucket_of(int(found.value))
 
 
+@settings(max_examples=30)
 @given(st.lists(histograms, min_size=2, max_size=8).filter(any))
 def test_the_mean_latency_lies_between_the_fastest_and_the_slowest(rounds: list[LatencyHistogram]) -> None:
     found, merged = mean_latency(rounds), LatencyHistogram.merged(rounds)

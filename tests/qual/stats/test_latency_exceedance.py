@@ -6,7 +6,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders.strategies import EMPTY, histogram, histograms, visited, watched
 
@@ -92,6 +92,7 @@ def test_more_hits_never_mean_fewer_clusters(count: int, data: st.DataObject, le
     assert fewer.low < fewer.high
 
 
+@settings(max_examples=25)
 @given(st.lists(histograms.filter(bool), min_size=10, max_size=14), st.floats(1, 1e10), st.floats(1, 1e10))
 def test_a_higher_limit_is_exceeded_no_more_often(each: list[LatencyHistogram], one: float, other: float) -> None:
     with patch.object(latency, "dispersion_of", return_value=1.0):
@@ -168,6 +169,7 @@ def test_too_short_a_time_proves_nothing_good_but_may_prove_something_bad() -> N
     assert shortest_s(10, 0.95) == pytest.approx(18 * 60, rel=0.002)
 
 
+@settings(max_examples=25)
 @given(
     st.lists(st.floats(1, 1e9), min_size=20, max_size=60),
     st.floats(1, 60),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders.strategies import estimates, geometries, run, side_by_side, visited, watched, workloads
 
@@ -145,6 +145,7 @@ def test_the_outcome_agrees_with_the_margin(estimate: Estimate, bound: float) ->
         assert verdict.times_longer is None or verdict.times_longer >= 1 - 1e-9
 
 
+@settings(max_examples=30)
 @given(
     st.lists(geometries, min_size=1, max_size=9),
     st.lists(workloads, min_size=1, max_size=9),
@@ -242,6 +243,7 @@ def test_the_worst_verdict_is_the_one_to_be_told() -> None:
         worst([])
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(estimates(), st.floats(1e-3, 1e12)), min_size=1, max_size=8))
 def test_all_is_well_exactly_if_the_worst_is(held: list[tuple[Estimate, float]]) -> None:
     verdicts = [iops(each.value, each.low, each.high, bound) for each, bound in held]

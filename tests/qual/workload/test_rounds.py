@@ -71,7 +71,7 @@ def test_too_few_rounds_have_no_window() -> None:
         _ = short.window
 
 
-@given(st.lists(st.integers(500, 2_000), min_size=5, max_size=25))
+@given(st.lists(st.integers(500, 2_000), min_size=5, max_size=12))
 def test_reached_agrees_with_what_was_decided_after_each_round(writes: list[int]) -> None:
     found = result(writes)
     ends = [end for end in range(len(writes) + 1) if settled(LOOP, found.rounds[:end], RULE)]
