@@ -92,6 +92,6 @@ def test_iops_that_md_or_a_numa_node_costs_are_not_the_drives(name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["523k writes (6.12)", "4M reads (5.14)", "RAID 10 at 7.0 of 9.3 GiB/s"])
-def test_a_latency_that_md_or_a_numa_node_costs_is_not_the_drives(name: str) -> None:
+def test_latency_of_md_or_a_numa_node_is_not_the_drives(name: str) -> None:
     found = cause(REPORTS[name], p99=True, ceiling=False)
     assert found is None or not found.culprit.is_drive

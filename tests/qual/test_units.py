@@ -59,7 +59,7 @@ def test_kb_is_refused_because_it_means_two_things() -> None:
 @pytest.mark.parametrize(
     ("text", "in_bytes"), [("500 Mb", "MB"), ("480gb", "GB"), ("1 Tb", "TB"), ("4 Kib", "KiB"), ("128mib", "MiB")]
 )
-def test_a_small_b_after_a_prefix_is_refused_because_it_is_for_bits(text: str, in_bytes: str) -> None:
+def test_small_b_after_a_prefix_is_refused(text: str, in_bytes: str) -> None:
     for parse, given_text in ((parse_size, text), (parse_throughput, f"{text}/s")):
         with pytest.raises(ValueError, match=f'"{in_bytes}" for bytes'):
             parse(given_text)

@@ -101,7 +101,7 @@ def test_of_several_levels_the_end_of_the_first_is_told(
     assert (found.is_clear, found.is_from_level) == (True, True)
 
 
-def test_levels_that_are_equally_far_apart_make_the_first_cut_unclear_but_not_the_first_fall() -> None:
+def test_first_fall_is_clear_among_equal_levels() -> None:
     series = [100.0] * 10 + [10.0] * 10 + [1.0] * 10
     found = find(series, LEAST)
     assert found is not None
@@ -150,7 +150,7 @@ def test_nothing_at_all_can_be_fallen_to_but_not_from() -> None:
     assert find([0.0] * 20, LEAST) is None
 
 
-def test_a_steady_decline_is_a_fall_and_one_in_noise_is_told_as_unclear() -> None:
+def test_decline_is_a_fall_and_one_in_noise_is_unclear() -> None:
     decline = [1_000 * math.exp(-index / 30) for index in range(90)]
     found = find(decline, LEAST)
     assert found is not None

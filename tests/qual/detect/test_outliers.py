@@ -45,7 +45,7 @@ def test_where_most_are_equal_the_mean_deviation_is_used() -> None:
     assert outliers.standing_out([5.0] * 6) is None
 
 
-def test_what_its_measurement_cannot_tell_apart_does_not_stand_out() -> None:
+def test_figure_within_its_interval_does_not_stand_out() -> None:
     values = [5.0, 5.0, 5.0, 5.0, 5.0, 6.0]
     assert outliers.standing_out(values, [(4, 6)] * 5 + [(4.9, 7)]) is None
     assert outliers.standing_out(values, [(4, 6)] * 5 + [(5.1, 7)])

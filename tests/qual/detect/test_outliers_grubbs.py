@@ -35,7 +35,7 @@ def test_an_outlier_by_chance_is_as_rare_as_its_p_value_says() -> None:
     assert grubbs([1.0, 1.0, 1.0, 2.0]) == Grubbs(3, 1.5, 0.0)
 
 
-def test_what_was_measured_is_compared_in_per_cent_and_nothing_is_farthest_of_all() -> None:
+def test_figures_are_compared_in_per_cent_and_zero_is_farthest() -> None:
     found = of_positive([300, 300 * 1.01, 300 / 1.01, 0])
     assert found is not None
     assert found.index == 3

@@ -23,7 +23,7 @@ drawn = st.sampled_from([RANDOM, SEQUENTIAL]).flatmap(
 
 
 @given(drawn)
-def test_every_combination_is_a_workload_of_its_class_and_read_back(found: tuple[Space, Workload]) -> None:
+def test_every_combination_is_a_workload_and_read_back(found: tuple[Space, Workload]) -> None:
     space, workload = found
     assert workload.is_random == space.plain.is_random
     assert space.at(space.values(workload)) == workload
@@ -128,7 +128,7 @@ def test_a_fixed_protocol_probes_for_a_minute_once() -> None:
     assert spaces.probing(protocols.load("quick")).measure.window_s == 5
 
 
-def test_a_probe_of_a_protocol_with_visits_is_one_window_of_a_cell() -> None:
+def test_probe_of_a_protocol_with_visits_is_one_cell() -> None:
     protocol = protocols.load("acceptance")
     probing = spaces.probing(protocol)
     assert protocol.visits is not None

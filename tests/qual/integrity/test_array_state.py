@@ -39,7 +39,7 @@ def after(begin: ArrayLife, *steps: Step) -> ArrayLife:
 
 @settings(max_examples=30)
 @given(st.data(), st.sampled_from(["raid0x2", "raid1x2", "raid1x3", "raid5x3", "raid6x4", "raid10x4"]))
-def test_whatever_is_possible_no_more_members_are_lost_than_the_level_can_lose(data: st.DataObject, shape: str) -> None:
+def test_no_more_members_are_lost_than_the_level_allows(data: st.DataObject, shape: str) -> None:
     now = life(shape, data.draw(st.sampled_from(history.BITMAPS)))
     for _ in range(25):
         every = [step for steps in choices(now, SIZES).values() for step in steps]
@@ -57,7 +57,7 @@ def test_a_spare_takes_the_place_of_a_failed_member_at_once() -> None:
     assert after(now, RebuildMember()).whole == {1, 3, 4}
 
 
-def test_a_member_comes_back_as_itself_only_with_a_bitmap_that_still_knows() -> None:
+def test_member_is_readded_only_with_a_bitmap_of_its_gap() -> None:
     gone = (Fail(2), Remove(2))
     assert after(life("raid5x3"), *gone, ReAdd(2)).filling == {2}
     assert life("raid5x3", "none").after(Fail(2)).after(Remove(2)).objection(ReAdd(2))

@@ -29,7 +29,7 @@ def test_of_a_wide_array_with_large_chunks_a_region_is_limited() -> None:
 
 
 @given(st.integers(1, 64).map(lambda n: n * UNIT_BYTES), st.integers(2, 64), st.integers(0, 10**7))
-def test_regions_reach_from_the_first_byte_to_the_last_and_do_not_overlap(each: int, count: int, more: int) -> None:
+def test_regions_cover_the_array_and_do_not_overlap(each: int, count: int, more: int) -> None:
     size = 2 * each + more
     found = reference_model.spread(size, each, count)
     assert found[0].offset_bytes == 0

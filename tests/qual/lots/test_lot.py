@@ -88,7 +88,7 @@ def without(iops: Sequence[float], failed: Sequence[int] = (), unknown: Sequence
         ((50, 51), (), Outcome.PASS),
     ],
 )
-def test_failed_drives_do_not_conform_and_unknown_ones_are_undecided(
+def test_failed_drives_do_not_conform_and_unknown_are_undecided(
     failed: tuple[int, ...], unknown: tuple[int, ...], outcome: Outcome
 ) -> None:
     """The last two places are beyond the sample."""
@@ -100,12 +100,12 @@ def test_failed_drives_do_not_conform_and_unknown_ones_are_undecided(
     assert all(f"S{place}" in repr(found) for place in failed)
 
 
-def test_drive_that_was_not_measured_keeps_its_place_in_the_sample() -> None:
+def test_unmeasured_drive_keeps_its_place_in_the_sample() -> None:
     """A drive beyond the sample does not move up in the place of a failed one."""
     assert without([GOOD] * 50 + [BAD], failed=(0,)).outcome is Outcome.PASS
 
 
-def test_the_sentence_names_the_drives_and_what_the_plan_lets_pass() -> None:
+def test_sentence_names_drives_and_what_the_plan_lets_pass() -> None:
     assert "conform (S0, S1):" in repr(judged(PLAN, [BAD] * 2 + [GOOD] * 48))
     assert "(S0, S1, S2" in repr(judged(PLAN, [BAD] * 5 + [GOOD] * 45))
     undecided = repr(judged(PLAN, [BAD] + [OPEN] + [GOOD] * 48))
@@ -121,7 +121,7 @@ def test_the_plan_is_the_limits_source() -> None:
     assert verdict.sentence.endswith("every tenth time")
 
 
-def test_the_sample_is_the_first_drives_that_were_given_and_not_the_best() -> None:
+def test_sample_is_the_first_drives_and_not_the_best() -> None:
     found = judged(ByAttributes(3, 0, "as agreed"), [GOOD, BAD, GOOD, GOOD])
     assert found.outcome is Outcome.FAIL
     assert [each.subject.drive for each in found.drives] == ["S0", "S1", "S2"]
@@ -153,7 +153,7 @@ def test_the_quality_index_against_k() -> None:
     assert "1 of 8" in repr(slower)
 
 
-def test_by_variables_all_drives_are_the_sample_and_both_risks_are_smaller() -> None:
+def test_by_variables_all_drives_are_the_sample() -> None:
     found = judged(BY_VARIABLES, [*ALIKE, *(0.999 * each for each in ALIKE)]).plan
     assert isinstance(found, ByVariables)
     assert (found.sample, found.k) == (16, 1.74)
@@ -178,7 +178,7 @@ def test_of_latencies_the_good_side_is_below() -> None:
     assert of(1.15).estimate.value < 0
 
 
-def test_what_is_no_sample_of_a_normal_distribution_is_not_judged_as_one() -> None:
+def test_sample_that_is_not_normal_is_not_judged() -> None:
     with pytest.raises(ValueError, match="not normally distributed"):
         judged(BY_VARIABLES, [*ALIKE[:3], 7_000, *ALIKE[4:]])
     with pytest.raises(ValueError, match="all drives have"):
@@ -222,14 +222,14 @@ def test_what_a_sample_rules_out_is_a_tolerance_bound(bad: int) -> None:
     assert (ruled_out(found) <= PLAN.limiting_quality()) is found.outcome.startswith("pass")
 
 
-def test_a_tolerance_bound_by_variables_accepts_what_the_plan_accepts() -> None:
+def test_tolerance_bound_accepts_what_the_plan_accepts() -> None:
     good, bad = judged(BY_VARIABLES, ALIKE), judged(BY_VARIABLES, [0.96 * each for each in ALIKE])
     limiting = BY_VARIABLES.limiting_quality()
     assert ruled_out(good) < limiting < ruled_out(bad)
     assert ruled_out(judged(ByAttributes(3, 0, ""), [BAD] * 3)) == 1.0
 
 
-def test_by_variables_a_dead_drive_rejects_with_the_others_and_accepts_never() -> None:
+def test_by_variables_a_dead_drive_never_accepts() -> None:
     dead = [LeftOutDrive("S8", 8, "failed", failed=True)]
     rejected = lot.judge(Claim.STEADY_IOPS, BY_VARIABLES, verdicts([0.96 * each for each in ALIKE]), dead)
     assert rejected.outcome is Outcome.FAIL
@@ -239,16 +239,14 @@ def test_by_variables_a_dead_drive_rejects_with_the_others_and_accepts_never() -
         lot.judge(Claim.STEADY_IOPS, BY_VARIABLES, verdicts(ALIKE), dead)
 
 
-def test_by_variables_nothing_is_decided_without_a_drive_that_may_be_good() -> None:
+def test_by_variables_an_unknown_drive_leaves_it_open() -> None:
     unknown = [LeftOutDrive("S8", 8, "did not settle", failed=False)]
     with pytest.raises(NotApplicable, match="S8 did not"):
         lot.judge(Claim.STEADY_IOPS, BY_VARIABLES, verdicts([0.96 * each for each in ALIKE]), unknown)
 
 
 @pytest.mark.parametrize(("size", "ltpd"), [(None, 10), (24, 10), (48, 10), (12, 20), (30, 10)])
-def test_by_variables_a_process_at_the_limiting_quality_is_rejected_in_nine_of_ten_cases(
-    size: int | None, ltpd: int
-) -> None:
+def test_by_variables_the_limiting_quality_is_mostly_rejected(size: int | None, ltpd: int) -> None:
     plan = LotTable.model_validate({"ltpd": f"{ltpd} %", "size": size, "by": "variables"}).plan()
     assert isinstance(plan, ByVariables)
     assert plan.acceptance(ltpd / 100) <= 0.1

@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.measured.histogram import (
 
 
 @given(latencies_ns)
-def test_every_latency_lies_in_the_bucket_found_from_what_fio_prints(latency_ns: int) -> None:
+def test_every_latency_lies_in_the_bucket_that_fio_prints(latency_ns: int) -> None:
     bucket = bucket_of(fio_bucket(latency_ns))
     assert bucket.low_ns <= latency_ns
     assert latency_ns < bucket.high_ns or bucket.is_last
@@ -69,7 +69,7 @@ def test_negative_counts_are_refused_and_empty_bins_dropped() -> None:
 
 
 @given(histograms.filter(bool), st.floats(0.001, 1))
-def test_a_quantile_has_its_share_at_or_below_and_no_smaller_bucket_has(h: LatencyHistogram, q: float) -> None:
+def test_quantile_is_the_least_bucket_with_its_share(h: LatencyHistogram, q: float) -> None:
     bucket = h.quantile(q)
     below = sum(count for value_ns, count in h.bins if value_ns < bucket.value_ns)
     at = dict(h.bins)[bucket.value_ns]
@@ -174,7 +174,7 @@ def test_packed_buckets_rise_and_have_a_count_each() -> None:
             packed_buckets(values_ns)
 
 
-def test_it_is_packed_and_its_bins_are_the_same_however_often_one_asks() -> None:
+def test_histogram_is_packed_and_its_bins_stay_the_same() -> None:
     bins = [(128, 3), (LAST_BUCKET_NS, 2**64 - 1)]
     h = LatencyHistogram(bins)
     assert list(h.bins) == list(h.bins) == bins

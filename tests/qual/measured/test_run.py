@@ -26,13 +26,13 @@ def test_what_follows_the_window_is_not_counted_either() -> None:
 
 
 @pytest.mark.parametrize("off_s", [-0.02, 0.02])
-def test_a_status_document_a_little_early_or_late_changes_nothing(off_s: float) -> None:
+def test_status_a_little_early_or_late_changes_nothing(off_s: float) -> None:
     true = run([900, 900, 10, 10, 10, 10, 10, 900], ramp_s=2, window_s=5)
     shifted = tuple(replace(each, start_s=each.start_s + off_s) for each in true.intervals)
     assert replace(true, intervals=shifted).iops == 10
 
 
-def test_the_window_is_whole_although_the_first_document_came_at_any_moment() -> None:
+def test_window_is_whole_whenever_the_first_status_came() -> None:
     true = run([10] * 9, ramp_s=2, window_s=5)
     shifted = tuple(replace(each, start_s=each.start_s + 0.4) for each in true.intervals)
     assert replace(true, intervals=shifted).seconds == 5

@@ -141,13 +141,13 @@ def test_a_window_on_the_fresh_plateau_is_not_the_settled_state() -> None:
         found.settle()
 
 
-def test_what_was_steady_before_the_cliff_is_not_settled_although_most_of_the_rest_was_alike() -> None:
+def test_steady_values_before_the_cliff_are_not_settled() -> None:
     found = saturation([1_000] * 5 + [700, 1_000, 1_300, 1_000] * 8 + [100, 200] * 5)
     assert found.cliff is not None
     assert found.settled is None
 
 
-def test_one_stall_in_the_middle_or_near_the_end_does_not_unsettle_a_drive() -> None:
+def test_one_stall_does_not_unsettle_a_drive() -> None:
     for stalled in (30, 57):
         iops = STEC.copy()
         iops[stalled] = 20
@@ -184,7 +184,7 @@ def test_a_short_curve_says_so() -> None:
         _ = saturation([1_000]).fresh
 
 
-def test_a_fall_in_scatter_is_neither_a_cliff_nor_the_lack_of_one() -> None:
+def test_fall_in_scatter_is_no_cliff_nor_the_lack_of_one() -> None:
     source = random.Random(8)  # noqa: S311
     iops = [round(3_000 * math.exp(-index / 30 + source.gauss(0, 0.8))) for index in range(90)]
     found = saturation(iops)
@@ -195,7 +195,7 @@ def test_a_fall_in_scatter_is_neither_a_cliff_nor_the_lack_of_one() -> None:
 
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 @pytest.mark.parametrize("power", [0.5, 1.0])
-def test_a_decline_without_a_fresh_level_has_no_cliff_and_is_not_called_scatter(power: float, noise: float) -> None:
+def test_decline_without_a_fresh_level_has_no_cliff(power: float, noise: float) -> None:
     source = random.Random(9)  # noqa: S311
     declined = [3 * (index / 90) ** power for index in range(90)]
     found = saturation([round(3_000 * math.exp(source.gauss(0, noise) - each)) for each in declined])
@@ -207,7 +207,7 @@ def test_a_decline_without_a_fresh_level_has_no_cliff_and_is_not_called_scatter(
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.03])
-def test_of_two_falls_the_first_ends_fresh_speed_and_the_second_comes_before_the_settled_state(noise: float) -> None:
+def test_of_two_falls_the_first_ends_the_fresh_level(noise: float) -> None:
     source = random.Random(10)  # noqa: S311
     levels = [5_000] * 12 + [2_000] * 40 + [600] * 60
     found = saturation([round(each * source.uniform(1 - noise, 1 + noise)) for each in levels])
@@ -221,9 +221,7 @@ def test_of_two_falls_the_first_ends_fresh_speed_and_the_second_comes_before_the
 
 
 @given(st.integers(3, 40), st.integers(10, 60), st.integers(2, 30), st.integers(1, 5))
-def test_the_cliff_is_where_it_was_put_and_in_units_of_the_capacity(
-    fresh: int, after: int, factor: int, scale: int
-) -> None:
+def test_cliff_is_where_it_was_put_in_capacities(fresh: int, after: int, factor: int, scale: int) -> None:
     iops = [100 * factor] * fresh + [100] * after
     found, larger = saturation(iops, 2.0), saturation(iops, 2.0 / scale)
     cliff = found.cliff

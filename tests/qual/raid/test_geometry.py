@@ -107,7 +107,7 @@ def test_capacity(text: str, drives: int) -> None:
     assert geometry.data_drives == drives
 
 
-def test_raid5_writes_grow_as_published_and_not_as_the_number_of_drives() -> None:
+def test_raid5_writes_grow_as_published() -> None:
     three, six, eight = (effective_drives(Geometry(RaidLevel.RAID5, width), 0.0) for width in (3, 6, 8))
     assert (six / three, eight / three) == (1.5, 2.0)
 
@@ -137,7 +137,7 @@ def test_the_share_reached_rises_with_depth(geometry: Geometry, depth: int) -> N
     assert depth_share(geometry, depth) <= depth_share(geometry, depth + 1)
 
 
-def test_a_queue_of_one_per_drive_leaves_nearly_half_of_eight_drives_idle() -> None:
+def test_queue_of_one_leaves_nearly_half_of_eight_drives_idle() -> None:
     assert depth_share(Geometry.parse("raid0x8"), 1) == 8 / 15
     assert depth_share(Geometry.parse("drivex1"), 1) == 1
 

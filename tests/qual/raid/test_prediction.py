@@ -73,7 +73,7 @@ def test_members_twice_as_fast_make_an_array_twice_as_fast(text: str, reads: flo
 
 
 @pytest.mark.parametrize("text", ["raid0x4", "raid5x4", "raid10x4"])
-def test_a_slow_member_slows_the_array_and_its_replacement_heals_it(text: str) -> None:
+def test_slow_member_slows_the_array_until_replaced(text: str) -> None:
     geometry = Geometry.parse(text)
     slow = members(geometry, {1: 0.6})
     found = prediction.predict(geometry, 1.0, 128, slow)
@@ -114,7 +114,7 @@ def test_the_same_arguments_give_the_same_prediction() -> None:
 
 @pytest.mark.parametrize("text", LEVELS)
 @pytest.mark.parametrize("is_read", [True, False])
-def test_member_ios_of_a_host_io_are_those_of_the_cost_model_on_average(text: str, is_read: bool) -> None:
+def test_phases_have_the_member_ios_of_the_cost_model(text: str, is_read: bool) -> None:
     geometry, draw = Geometry.parse(text), random.Random(5)  # noqa: S311
     counted = [0] * geometry.width
     for _ in range(4000):

@@ -24,7 +24,7 @@ def value(spec: Spec, claim: str, array: str, workload: Workload) -> float | Non
     return found.value if found else None
 
 
-def test_a_figure_of_one_drive_holds_for_its_sizes_and_depths_only(tmp_path: Path) -> None:
+def test_figure_of_one_drive_holds_for_its_sizes_and_depths(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + READ)
     found = acme.published("steady_iops", ONE, READ_8)
     assert found == Published(1_000, Unit.IOPS, "sheet", approximate=False)
@@ -39,7 +39,7 @@ def test_a_figure_of_one_drive_holds_for_its_sizes_and_depths_only(tmp_path: Pat
     assert acme.published("max_latency", ONE, READ_8) is None
 
 
-def test_drives_side_by_side_are_each_one_drive_and_an_array_is_not(tmp_path: Path) -> None:
+def test_drives_side_by_side_have_the_figures_of_one_drive(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + READ)
     assert acme.published("steady_iops", FOUR_ALONE, READ_8) == acme.published("steady_iops", ONE, READ_8)
     assert acme.published("steady_iops", Geometry.parse("raid0x4"), READ_8) is None
@@ -156,7 +156,7 @@ def test_quantities_are_in_the_unit_of_their_claim(tmp_path: Path, key: str, tex
 UNPUBLISHED = figure(rw="randread", bs="4k", conditions="unpublished", iops=1_000_000)
 
 
-def test_a_figure_without_published_conditions_is_judged_at_the_default_ones(tmp_path: Path) -> None:
+def test_figure_without_conditions_is_judged_at_the_default_ones(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + UNPUBLISHED)
     default = Workload.parse(f"randread_4k_{DEFAULT_CONDITIONS['randread']}")
     found = acme.published("steady_iops", FOUR_ALONE, default)
@@ -170,14 +170,14 @@ def test_a_figure_without_published_conditions_is_judged_at_the_default_ones(tmp
 
 
 @pytest.mark.parametrize("text", ["randread_4k_qd1", "randread_4k_qd32", "randread_4k_qd512", "randread_4k_t8xqd32"])
-def test_a_figure_without_published_conditions_holds_nowhere_else(tmp_path: Path, text: str) -> None:
+def test_figure_without_conditions_holds_nowhere_else(tmp_path: Path, text: str) -> None:
     acme = load(tmp_path, PRODUCT + UNPUBLISHED)
     assert acme.published("steady_iops", ONE, Workload.parse(text)) is None
     assert acme.expected_iops(Geometry.parse("raid0x4"), Workload.parse(text)) is None
 
 
 @pytest.mark.parametrize("text", ["randread_4k_qd32", "randread_4k_t4xqd32", "randrw70_4k_qd32"])
-def test_no_array_is_calculated_from_a_sata_figure_without_published_conditions(tmp_path: Path, text: str) -> None:
+def test_no_array_follows_from_a_sata_figure_without_conditions(tmp_path: Path, text: str) -> None:
     """The program's conditions of a SATA drive are a plain depth, which the law of an array would find."""
     writes = figure(rw="randwrite", bs="4k", conditions="unpublished", iops=30_000)
     acme = load(tmp_path, PRODUCT + 'class = "sata"\n' + UNPUBLISHED + writes)
@@ -189,7 +189,7 @@ def test_no_array_is_calculated_from_a_sata_figure_without_published_conditions(
     assert acme.limit("steady_iops", ONE, Workload.parse("randrw70_4k_qd32")) is None
 
 
-def test_what_is_calculated_from_an_approximate_figure_is_approximate(tmp_path: Path) -> None:
+def test_limit_from_an_approximate_figure_is_approximate(tmp_path: Path) -> None:
     about = figure(rw="randwrite", bs="4k", queue_depths=[8], iops=500, approximate=True)
     acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000) + about)
     reads, writes = (acme.limit("steady_iops", Geometry.parse("raid0x4"), Workload(rw, "4k", 8)) for rw in _RANDOM)
@@ -199,7 +199,7 @@ def test_what_is_calculated_from_an_approximate_figure_is_approximate(tmp_path: 
     assert "about 2,000 IOPS" in writes.source
 
 
-def test_a_latency_without_published_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> None:
+def test_latency_without_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", conditions="unpublished", p50_latency="80 us"))
     assert value(acme, "p50_latency", "drivex1", READ_8.at(1)) == 80_000
     assert value(acme, "p50_latency", "drivex1", READ_8) is None

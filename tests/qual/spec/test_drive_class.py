@@ -85,7 +85,7 @@ def test_no_class_has_a_wider_default_than_any_drive(geometry: Geometry, workloa
     assert bounds[DriveClass.NVME_GEN5] <= bounds[DriveClass.NVME_GEN4] <= bounds[DriveClass.SATA]
 
 
-def test_an_nvme_drive_thirty_times_slower_than_normal_fails_by_default() -> None:
+def test_nvme_drive_thirty_times_too_slow_fails_by_default() -> None:
     normal_ns = 150_000
     assert bound(DriveClass.NVME_GEN4, ONE, READS) < 30 * normal_ns < bound(None, ONE, READS)
 
@@ -106,7 +106,7 @@ def test_a_promise_of_a_class_is_for_that_class_only(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_sata_sheet_without_conditions_is_judged_at_a_depth_that_sata_has() -> None:
+def test_sata_sheet_without_conditions_has_a_depth_of_sata() -> None:
     sheet = spec.load("kingston-dc600m-960gb")
     assert sheet.drive_class is DriveClass.SATA
     assert sheet.published("steady_iops", ONE, READS.at(32)) is not None

@@ -12,7 +12,7 @@ from support.builders.strategies import geometries, workloads
 from pytest_ssdqual.qual.methods import intel_910, toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
-from pytest_ssdqual.qual.spec.promises import STATES, Promise, Relation
+from pytest_ssdqual.qual.spec.promises import Promise, Relation
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -36,8 +36,8 @@ def test_a_promise_is_about_whole_arrays_unless_it_names_a_state(tmp_path: Path)
 
 
 def test_states_are_those_of_an_array() -> None:
-    assert tuple(each.state for each in (HEALTHY, DEGRADED, REBUILDING)) == STATES
-    assert TypeAdapter(Promise).json_schema()["properties"]["state"]["anyOf"][0]["enum"] == list(STATES)
+    states = [array.state for array in (HEALTHY, DEGRADED, REBUILDING)]
+    assert TypeAdapter(Promise).json_schema()["properties"]["state"]["anyOf"][0]["enum"] == states
 
 
 def test_a_claim_about_a_rebuild_needs_no_state(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_width_is_a_number_of_members(tmp_path: Path) -> None:
     assert [bound(acme, "steady_iops", each, READ) for each in ("raid0x6", "raid5x6", "raid0x5")] == [6, 6, 1]
 
 
-def test_percent_of_what_is_published_of_an_array_comes_before_the_law(tmp_path: Path) -> None:
+def test_published_figure_of_an_array_comes_before_the_law(tmp_path: Path) -> None:
     text = (
         figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000)
         + figure(array="raid0x4", workload="randread_4k_qd8", iops=3_000, approximate=True)
@@ -72,7 +72,7 @@ def test_percent_of_what_is_published_of_an_array_comes_before_the_law(tmp_path:
     ]
 
 
-def test_percent_of_an_unpublished_figure_gives_way_to_the_next_promise(tmp_path: Path) -> None:
+def test_unpublished_figure_gives_way_to_the_next_promise(tmp_path: Path) -> None:
     spec = load(
         tmp_path,
         PRODUCT
@@ -143,7 +143,7 @@ def test_no_workload_is_compared_with_itself(tmp_path: Path) -> None:
     assert acme.relation("p99_latency", HEALTHY, WRITE) is not None
 
 
-def test_the_references_of_a_workload_are_what_must_be_measured_with_it(tmp_path: Path) -> None:
+def test_references_are_what_must_be_measured_with_a_workload(tmp_path: Path) -> None:
     text = RELATIVE
     text += promise(claim="steady_iops", relative_to="randread_4096_qd8", at_least="40 %")
     text += promise(claim="mean_latency", level="raid0", relative_to="randwrite_4k_qd8", at_most="150 %")
@@ -159,7 +159,7 @@ def test_defaults_make_nobody_measure_more_than_was_asked(tmp_path: Path) -> Non
     assert load(tmp_path, PRODUCT).references(HEALTHY, MIXED) == ()
 
 
-def test_a_small_upper_limit_in_per_cent_and_a_large_ratio_may_be_meant(tmp_path: Path) -> None:
+def test_small_upper_per_cent_and_large_ratio_may_be_meant(tmp_path: Path) -> None:
     text = promise(claim="throttled_time", at_most="0.1 %") + promise(claim="scaling_deviation", at_most="1 %")
     text += promise(claim="latency_spread_over_time", at_most=30) + promise(claim="qd_gain", at_least=50)
     text += promise(claim="unaligned_penalty", at_most=19) + promise(claim="steady_iops", min_percent_of_spec=1.5)
@@ -209,9 +209,7 @@ def test_a_promise_may_name_any_workload(tmp_path: Path, workload: Workload, glo
         ("randread_4k_s4_qd8", "randread_4k_s4_qd8", True),
     ],
 )
-def test_a_glob_with_a_depth_reaches_several_jobs_only_if_it_names_them(
-    glob: str, workload: str, does_match: bool
-) -> None:
+def test_glob_with_a_depth_matches_several_jobs_only_by_name(glob: str, workload: str, does_match: bool) -> None:
     promise = Promise(claim=Claim.P99_LATENCY, workload=glob, at_most=1e6)
     assert promise.matches(Claim.P99_LATENCY, HEALTHY, Workload.parse(workload)) is does_match
 

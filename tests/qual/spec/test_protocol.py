@@ -70,7 +70,7 @@ def test_array_and_rule_may_be_set(tmp_path: Path) -> None:
     assert ours.array == ArraySettings("256k", "internal", 4096, 4)
 
 
-def test_write_caches_stay_as_found_unless_the_protocol_demands_a_state(tmp_path: Path) -> None:
+def test_write_caches_stay_unless_a_protocol_demands_a_state(tmp_path: Path) -> None:
     assert load(tmp_path, GOOD).write_cache == "as found"
     assert load(tmp_path, 'write_cache = "off"\n' + GOOD).write_cache == "off"
     with pytest.raises(DocumentError, match="write_cache: "):
@@ -147,7 +147,7 @@ def test_what_is_shipped() -> None:
         protocol.load("slow")
 
 
-def test_the_test_specification_counts_minutes_and_the_stec_protocol_writes_past_the_raw_capacity() -> None:
+def test_snia_counts_minutes_and_stec_writes_past_raw_capacity() -> None:
     snia, stec = protocol.load("snia"), protocol.load("stec")
     assert snia.acceptance
     assert stec.acceptance
@@ -231,7 +231,7 @@ def test_visits_that_cannot_be_are_refused(tmp_path: Path, table: str, sentence:
     require_refused(tmp_path, VISITS + table, sentence)
 
 
-def test_acceptance_conditions_by_volume_and_judges_all_points_in_visits() -> None:
+def test_acceptance_conditions_by_volume_and_judges_in_visits() -> None:
     ours = protocol.load("acceptance")
     assert ours.acceptance
     assert ours.visits

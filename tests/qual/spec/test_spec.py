@@ -113,21 +113,21 @@ def test_a_claim_that_is_mentioned_is_promised_only_where_it_is(tmp_path: Path) 
     assert "promises no p99" in acme.why_no_limit("p99_latency", RAID0, WRITE)
 
 
-def test_a_claim_that_is_not_mentioned_falls_back_to_the_defaults(tmp_path: Path) -> None:
+def test_claim_without_promise_falls_back_to_the_defaults(tmp_path: Path) -> None:
     limit = load(tmp_path, GOOD).limit("scaling_slope", RAID5, WRITE)
     assert limit is not None
     assert limit.source.startswith("default.toml promise[")
     assert limit == spec.default().limit("scaling_slope", RAID5, WRITE)
 
 
-def test_a_percentage_of_the_defaults_is_of_the_products_own_figures(tmp_path: Path) -> None:
+def test_default_percentages_are_of_the_products_own_figures(tmp_path: Path) -> None:
     bare = load(tmp_path, GOOD.split("[[promise]]")[0])
     limit = bare.limit("steady_iops", RAID0, READ)
     assert limit is not None
     assert limit.bound == pytest.approx(0.9 * 4_000)
 
 
-def test_where_no_number_holds_for_every_ssd_nothing_is_promised_by_default() -> None:
+def test_defaults_promise_only_what_holds_for_every_ssd() -> None:
     silent = set(Claim) - {each.claim for each in spec.default().promises}
     # About lots nothing can be promised: they have a plan.
     of_lots = {claim for claim in Claim if claim.scope is Scope.LOT}
@@ -231,7 +231,7 @@ def test_the_reason_to_skip_names_the_figure_that_is_missing() -> None:
     )
 
 
-def test_a_percentage_of_the_sheet_is_promised_of_arrays_that_the_law_covers(tmp_path: Path) -> None:
+def test_percentage_is_promised_of_arrays_with_a_law(tmp_path: Path) -> None:
     """Each transfer of 128 KiB is two I/Os at chunks of 64 KiB: drives that are bound by IOPS do half as many."""
     text = PRODUCT + promise(claim="steady_iops", min_percent_of_spec=90)
     text += figure(rw="randread", bs="128k", queue_depths=[8], iops=100)
@@ -255,7 +255,7 @@ def test_no_law_carries_figures_over_to_what_is_not_usual(more: dict[str, Any]) 
     assert sheet.expected_iops(two, Workload("randwrite", "4k", 8, **more)) is None
 
 
-def test_a_failure_blames_the_drives_unless_the_spec_accepts_systems(tmp_path: Path) -> None:
+def test_failure_blames_drives_unless_a_system_is_accepted(tmp_path: Path) -> None:
     text = PRODUCT + promise(claim="steady_iops", at_least="10 IOPS")
     of_drives = load(tmp_path, text)
     assert of_drives.subject(Claim.STEADY_IOPS, RAID0, READ) is Accountable.DRIVE

@@ -64,7 +64,7 @@ def test_each_public_model_string_has_its_sheet_alone(model: str, key: str) -> N
     assert sheets == ([key] if key else [])
 
 
-def test_each_glob_of_a_current_drive_is_of_a_public_model_string() -> None:
+def test_each_glob_of_a_current_drive_fits_a_public_model() -> None:
     models = [model for model, key in _listed() if key]
     globs = [glob for sheet in map(spec.load, CURRENT) for glob in sheet.product.models]
     assert [glob for glob in globs if not any(fnmatchcase(model, glob) for model in models)] == []
@@ -84,7 +84,7 @@ def test_each_figure_says_whether_the_maker_published_it(name: str) -> None:
     assert [source for source in sources if not source.startswith(ORIGINS)] == []
 
 
-def test_all_but_three_current_drives_have_a_rate_of_random_writes() -> None:
+def test_all_but_three_current_drives_have_random_writes() -> None:
     sheets = map(spec.load, CURRENT)
     without = [sheet.key for sheet in sheets if not any(each.rw == "randwrite" and each.iops for each in sheet.figures)]
     assert without == ["kioxia-pm7-r-7t68", "samsung-pm1653-7t68", "solidigm-d5-p5430-30t72"]
@@ -105,7 +105,7 @@ def test_all_but_three_current_drives_have_a_rate_of_random_writes() -> None:
         ("samsung-pm1643a-7t68", "randwrite_4k", 50_000, True),
     ],
 )
-def test_random_writes_of_current_drives_have_their_transfer_size(
+def test_random_writes_of_current_drives_have_their_size(
     sheet: str, workload: str, value: float, approximate: bool
 ) -> None:
     rw, size = workload.split("_")
@@ -113,7 +113,7 @@ def test_random_writes_of_current_drives_have_their_transfer_size(
     assert [(figure.iops, figure.approximate) for figure in figures] == [(value, approximate)]
 
 
-def test_intels_mirror_of_eight_is_held_to_four_drives_where_the_paper_has_no_figure() -> None:
+def test_intels_mirror_without_a_figure_is_held_to_four_drives() -> None:
     sheet, eight = spec.load("intel-dc-s3500-480gb"), Geometry.parse("raid10x8")
     limits = [sheet.limit("steady_iops", eight, WRITE.at(depth)) for depth in (1, 4)]
     assert [limit.bound for limit in limits if limit] == pytest.approx([50_000, 0.9 * 46_000])

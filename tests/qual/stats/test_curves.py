@@ -118,9 +118,7 @@ def test_the_knee_of_latency_is_before_its_sharp_rise(
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=3, max_size=11), st.floats(0, 20), st.integers(1, 8))
-def test_the_knee_is_a_depth_of_the_series_whatever_its_order_or_unit(
-    iops: list[int], percent: float, width: int
-) -> None:
+def test_knee_is_a_measured_depth_whatever_order_or_unit(iops: list[int], percent: float, width: int) -> None:
     curve = over_depths(iops, percent=percent)
     found = knee(curve, width)
     assert found.estimate.value in DEPTHS
@@ -212,7 +210,7 @@ def test_the_true_depth_of_the_tub_is_inside(iops: list[float], percent: float, 
     assert found.low * (1 - 1e-9) <= truth <= found.high * (1 + 1e-9)
 
 
-def test_any_mix_may_be_the_worst_so_each_end_is_looked_for_by_itself() -> None:
+def test_each_end_is_of_the_worst_mix_by_itself() -> None:
     line = {READ: about(1_000), WRITE: about(1_000)}
     shaky, surer = Estimate(500, 300, 900, 5, Unit.IOPS), Estimate(550, 540, 560, 5, Unit.IOPS)
     found = bathtub({**line, mix(50): shaky, mix(65): surer})

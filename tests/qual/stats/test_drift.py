@@ -67,7 +67,7 @@ CAPACITIES_S = st.sampled_from((1200.0, 1800.0, 3600.0))
 
 @given(st.floats(0.005, 0.02), CAPACITIES_S, SEEDS)
 @settings(max_examples=40)
-def test_a_settled_drive_is_written_little_more_than_one_capacity(noise: float, capacity_s: float, seed: int) -> None:
+def test_settled_drive_takes_little_more_than_one_capacity(noise: float, capacity_s: float, seed: int) -> None:
     passed = settled_after(reports(steady, capacity_s, noise, seed), capacity_s)
     assert passed
     assert passed < 2.1
@@ -169,7 +169,7 @@ def test_no_step_within_a_capacity_explains_itself(times: float, place: int) -> 
 
 
 @pytest.mark.parametrize(("change", "is_settled"), [(1.9, True), (2.1, False)])
-def test_a_drive_that_has_settled_is_unsettled_only_by_more_than_scatter(change: float, is_settled: bool) -> None:
+def test_settled_drive_is_unsettled_only_beyond_scatter(change: float, is_settled: bool) -> None:
     parts = (10, 1 + change / 100), (10, 1.0)
     assert not judged(*parts).settled
     assert judged(*parts, was_settled=True).settled is is_settled
@@ -210,7 +210,7 @@ def test_stretches_take_all_the_time(found: list[tuple[float, float]], count: in
     assert sum(series.stretches(series.capacities, count)) == pytest.approx(sum(seconds for _, seconds in found))
 
 
-def test_a_rhythm_as_long_as_a_capacity_passes_in_a_longer_volume() -> None:
+def test_rhythm_of_a_capacity_passes_in_a_longer_volume() -> None:
     found = reports(steady, 1200.0, 0.001, 1, rhythm=(0.03, 1200.0))
     passed = settled_after(found, 1200.0)
     assert passed

@@ -34,7 +34,7 @@ def test_one_round_has_no_interval() -> None:
         mean_of_rounds([1.0], Unit.IOPS)
 
 
-def test_a_share_of_the_error_rate_makes_an_interval_that_holds_among_several() -> None:
+def test_share_of_the_error_rate_holds_among_several() -> None:
     values = [98.0, 99.0, 100.0, 101.0, 102.0]
     alone, among = mean_of_rounds(values, Unit.IOPS), mean_of_rounds(values, Unit.IOPS, ConfidenceLevel(0.95).among(5))
     assert among.high == mean_of_rounds(values, Unit.IOPS, ConfidenceLevel(0.99)).high
@@ -71,7 +71,7 @@ def test_more_rounds_make_a_narrower_interval() -> None:
     assert widths[-2] / widths[-1] == pytest.approx(math.sqrt(2), rel=0.05)
 
 
-def test_the_interval_of_the_mean_holds_the_truth_as_often_as_it_says() -> None:
+def test_interval_of_the_mean_covers_as_stated() -> None:
     source = random.Random(1)  # noqa: S311
     rounds = ([source.gauss(100, 5) for _ in range(5)] for _ in range(2_000))
     hits = sum(found.low <= 100 <= found.high for found in (mean_of_rounds(each, Unit.IOPS) for each in rounds))
@@ -109,7 +109,7 @@ def test_the_ratio_of_any_two_truths_is_inside(one: Estimate, other: Estimate, f
     assert found.low * (1 - 1e-9) <= truth / reference <= found.high * (1 + 1e-9)
 
 
-def test_a_reference_that_may_be_nothing_bounds_nothing_and_one_that_is_nothing_is_refused() -> None:
+def test_reference_near_zero_bounds_nothing_and_zero_is_refused() -> None:
     shaky = Estimate(10, -5, 25, 5, Unit.IOPS)
     assert ratio(Estimate(10, 9, 11, 5, Unit.IOPS), shaky).high == math.inf
     # Neither can be negative, whatever Student says.
@@ -133,7 +133,7 @@ def test_only_a_ratio_of_two_readings_is_a_reading() -> None:
 
 
 @pytest.mark.parametrize("claims", [2, 12, 180, 264])
-def test_the_looks_of_one_claim_of_many_keep_its_share_of_the_error_rate(claims: int) -> None:
+def test_looks_of_one_claim_keep_its_share_of_the_errors(claims: int) -> None:
     rule = protocol.load("acceptance").visits
     assert rule
     times = tuple(map(float, visits.looks(rule)))

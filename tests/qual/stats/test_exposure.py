@@ -51,7 +51,7 @@ def test_four_minutes_prove_what_the_whole_run_has_shown(
     assert not among.unbounded
 
 
-def test_an_array_is_credited_with_no_more_time_than_arrays_were_observed() -> None:
+def test_array_is_credited_with_the_time_of_arrays_only() -> None:
     """Thirty stalls in ten hours of drives, in two and a half of arrays of four: twelve an hour of md, of any width."""
     of_drives = of_run(*[STALL] * 30)
     of_md = replace(of_drives, array_s=of_drives.drive_s / 4)
@@ -70,7 +70,7 @@ def test_a_wide_array_has_more_stalls_than_a_narrow_one() -> None:
     assert wide.high > 0.9 * STALL
 
 
-def test_a_point_with_more_stalls_than_its_share_has_only_its_own_evidence() -> None:
+def test_point_with_more_stalls_has_only_its_own_evidence() -> None:
     """Four minutes are a thirtieth of the run: three of its four stalls are no chance."""
     exposure = of_run(*[STALL] * 4)
     lucky, unlucky = (max_latency(four_minutes(*each, exposure=exposure), USUAL, 10) for each in ([], [STALL] * 3))

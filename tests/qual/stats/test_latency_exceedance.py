@@ -149,7 +149,7 @@ def test_the_same_maxima_say_the_same_in_another_order_and_scale() -> None:
     assert scaled.high == pytest.approx(7 * plain.high)
 
 
-def test_what_comes_in_one_burst_is_less_certain_than_what_comes_at_random() -> None:
+def test_burst_is_less_certain_than_random_stalls() -> None:
     """Fifteen bad minutes of an hour: in a row they may be one event in two hours."""
     scattered = [80.0 if each % 4 == 0 else 1.0 for each in range(60)]
     together = sorted(scattered)
@@ -159,7 +159,7 @@ def test_what_comes_in_one_burst_is_less_certain_than_what_comes_at_random() -> 
     assert (apart.low, burst.low) == (80, 1)
 
 
-def test_too_short_a_time_proves_nothing_good_but_may_prove_something_bad() -> None:
+def test_short_time_may_prove_only_what_is_bad() -> None:
     # Ten minutes without an event allow 18 times an hour; ten of ten minutes with one are more than 81 times.
     short = return_level([1.0] * 10, [2.0] * 10, 600, 10, 0.95)
     assert short.high == math.inf
@@ -189,7 +189,7 @@ def test_what_may_happen_more_often_is_no_slower(maxima: list[float], one: float
 
 @pytest.mark.parametrize("minutes", [35, 60, 180])
 @pytest.mark.parametrize("shape", [2.5, 4.0])
-def test_the_true_level_is_inside_as_often_as_it_says_however_long_was_watched(minutes: int, shape: float) -> None:
+def test_level_covers_as_stated_however_long_was_watched(minutes: int, shape: float) -> None:
     """Stalls that come at random and have heavy tails: the answer is a property of the drive, not of the time."""
     source = random.Random(minutes)  # noqa: S311
     per_minute, inside = 6.0, 0

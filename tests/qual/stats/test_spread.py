@@ -53,7 +53,7 @@ def spread(
     return over_time(watched(maxima_ns, of_visits=at), confidence_level, per_hour)
 
 
-def test_what_is_exceeded_ten_times_an_hour_against_the_median_minute() -> None:
+def test_spread_is_of_ten_an_hour_over_the_median() -> None:
     even = [2_000_000] * 36
     calm, stalled = spread(*even), spread(*([20_000_000] + [2_000_000] * 3) * 8, *even[:4])
     assert calm.value == pytest.approx(1, abs=0.02)
@@ -67,7 +67,7 @@ def test_what_is_exceeded_ten_times_an_hour_against_the_median_minute() -> None:
     assert "spells of 10" in str(calm)
 
 
-def test_one_stall_in_half_an_hour_is_no_matter_and_one_of_any_length_is_not_cut_away() -> None:
+def test_rare_stall_counts_only_for_a_stricter_rate() -> None:
     even = [2_000_000] * 60
     assert spread(*even[:-1], 900_000_000).high < 1.05
     # Promised less than once in two minutes: none at all can be allowed for.
@@ -76,14 +76,14 @@ def test_one_stall_in_half_an_hour_is_no_matter_and_one_of_any_length_is_not_cut
 
 @settings(max_examples=30)
 @given(st.integers(3, 60), st.sampled_from([4.0, 10.0]))
-def test_upper_end_is_open_only_where_the_observation_is_told_to_be_too_short(count: int, per_hour: float) -> None:
+def test_upper_end_is_open_only_after_too_short_a_time(count: int, per_hour: float) -> None:
     found = spread(*[2_000_000] * count, per_hour=per_hour)
     assert math.isinf(found.high) == bool(found.unbounded)
 
 
 @settings(max_examples=30)
 @given(st.lists(st.integers(2 * 10**6, 10**10), min_size=10, max_size=40))
-def test_the_spread_over_time_is_at_least_one_and_knows_no_direction(maxima_ns: list[int]) -> None:
+def test_spread_over_time_is_at_least_one(maxima_ns: list[int]) -> None:
     found = spread(*maxima_ns, per_hour=30)
     assert 1 <= found.low <= found.value <= found.high
 
@@ -102,13 +102,13 @@ def test_twice_as_slow_is_two() -> None:
     assert found.basis == "spells of 2 min"
 
 
-def test_the_interval_of_equal_arrays_reaches_down_to_one_nearly_always() -> None:
+def test_equal_arrays_hardly_ever_differ() -> None:
     source = random.Random(3)  # noqa: S311
     equal = (between(rounds(*drawn(source, 5)), rounds(*drawn(source, 5))) for _ in range(200))
     assert sum(each.low > 1 for each in equal) / 200 < 0.08
 
 
-def test_blocks_that_hang_together_are_not_taken_for_independent_ones() -> None:
+def test_dependent_blocks_are_not_taken_for_independent() -> None:
     # Four blocks in a row share one condition: taken one by one, twice as many equal arrays seem to differ.
     source = random.Random(8)  # noqa: S311
 
@@ -193,7 +193,7 @@ def test_the_spread_between_drives_by_hand() -> None:
     assert (found.n, found.unit, found.basis) == (9, Unit.RATIO, "spells of 2 min")
 
 
-def test_what_stalls_all_drives_at_once_says_nothing_of_their_spread() -> None:
+def test_common_stalls_are_no_spread_of_drives() -> None:
     source = random.Random(14)  # noqa: S311
     logs = [drawn(source, 5, 0.05) for _ in range(4)]
     stalled = [[each * (100 if index == 2 else 1) for index, each in enumerate(of_drive)] for of_drive in logs]
@@ -338,7 +338,7 @@ def test_the_slowest_drive_is_held_against_the_median_one() -> None:
 
 
 @pytest.mark.parametrize("iops", [(1_000, 680), (1_000, 680, 1_000), (1_000, 1_000, 680, 1_000)])
-def test_a_slow_drive_of_few_is_not_part_of_what_it_is_compared_with(iops: tuple[float, ...]) -> None:
+def test_slow_drive_is_compared_with_the_others_only(iops: tuple[float, ...]) -> None:
     assert between_members([about(each) for each in iops]).value == pytest.approx(0.68)
     # A dead drive is the worst there can be.
     assert between_members([about(each * (each > 680)) for each in iops]).high == 0

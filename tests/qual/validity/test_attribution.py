@@ -55,7 +55,7 @@ def test_drives_that_are_all_too_slow_are_the_cause_together() -> None:
     assert attribute(slower).drives == ("C",)
 
 
-def test_drives_that_are_slower_side_by_side_than_alone_share_a_path() -> None:
+def test_drives_slower_together_than_alone_share_a_path() -> None:
     behind = members(A={"together": 0.6}, B={"together": 0.62})
     found = attribute(shortfall(700, 700, members=behind))
     assert (found.culprit, found.drives) == (Culprit.PATH, ("A", "B"))
@@ -104,13 +104,13 @@ def test_what_is_above_idle_drives_is_the_cause(host: HostEvidence, culprit: Cul
     assert attribute(shortfall(600, 1_200, host=host, members=IDLE)).culprit is culprit
 
 
-def test_busy_interrupts_and_a_full_stripe_cache_are_no_cause_where_the_drives_are_the_bound() -> None:
+def test_busy_host_is_no_cause_where_drives_are_the_bound() -> None:
     busy = HostEvidence(cpu_busy=0.4, interrupt_cpus="3", interrupts_busy=0.97, stripe_cache=1.0)
     slower = members(**{name: {"delivered": 0.6} for name in "ABCD"})
     assert attribute(shortfall(700, 1_200, host=busy, members=slower)).culprit.is_drive
 
 
-def test_members_that_do_what_their_curves_say_are_not_accused_although_ios_wait_at_them() -> None:
+def test_members_that_do_as_their_curves_are_not_accused() -> None:
     """As below an md that takes a few per cent: it hardly changes what is outstanding."""
     nearly = members(**{name: {"depth": 7.2, "delivered": 0.99} for name in "ABCD"})
     assert not attribute(shortfall(900, 1_000, needed=950, members=nearly)).culprit.is_drive
@@ -151,7 +151,7 @@ def unpredicted(*read_ms: float, iops: tuple[float, ...] = (), **more: Any) -> C
     return attribute(shortfall(600, None, members=found, why_not="no law for it", **more))
 
 
-def test_without_a_prediction_a_drive_whose_ios_wait_far_longer_than_those_of_its_siblings_is_named() -> None:
+def test_unpredicted_drive_with_long_waits_is_named() -> None:
     found = unpredicted(2.0, 2.1, 6.0, 1.9)
     assert (found.culprit, found.drives) == (Culprit.DRIVE, ("C",))
     # Even drives at high depth: the slowest collects what is outstanding.
@@ -161,7 +161,7 @@ def test_without_a_prediction_a_drive_whose_ios_wait_far_longer_than_those_of_it
     assert unpredicted(2.0, 2.1, 6.0, 1.9, iops=(100, 100, 300, 100)).culprit is Culprit.UNKNOWN
 
 
-def test_without_a_prediction_md_is_the_bound_if_few_ios_are_at_the_drives() -> None:
+def test_unpredicted_md_is_the_bound_if_drives_are_idle() -> None:
     assert unpredicted(2.0, 2.0, 2.0, at_drives=0.2).culprit is Culprit.MD
     assert unpredicted(2.0, 2.0, 2.0, at_drives=0.7).culprit is Culprit.UNKNOWN
     # A full cache and busy interrupts are no cause where the I/Os are at the drives.
@@ -171,21 +171,19 @@ def test_without_a_prediction_md_is_the_bound_if_few_ios_are_at_the_drives() -> 
 
 
 @given(st.floats(10, 2_000), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_drives_that_can_do_what_is_needed_and_are_idle_are_never_blamed(
-    measured: float, cpu: float, pressure: float, jobs: float
-) -> None:
+def test_able_idle_drives_are_never_blamed(measured: float, cpu: float, pressure: float, jobs: float) -> None:
     host = HostEvidence(cpu_busy=cpu, cpu_pressure=pressure, jobs_busy=jobs)
     found = attribute(shortfall(min(measured, 900), 1_200, host=host, members=IDLE))
     assert not found.culprit.is_drive
 
 
 @given(st.floats(10, 900), st.floats(0, 1))
-def test_drives_that_cannot_do_what_is_needed_are_never_acquitted(measured: float, cpu: float) -> None:
+def test_unable_drives_are_never_acquitted(measured: float, cpu: float) -> None:
     found = attribute(shortfall(measured, 900, members=IDLE, host=HostEvidence(cpu_busy=cpu)))
     assert found.culprit.is_drive
 
 
-def test_a_cause_has_the_confidence_of_its_rule_and_an_unexplained_one_none() -> None:
+def test_cause_has_the_confidence_of_its_rule() -> None:
     assert all(0.5 <= confidence < 1 for confidence in RULES.values())
     assert attribute(shortfall(700, 700)).confidence == RULES[_members_cannot]
     assert attribute(shortfall(900, 1_000, needed=950)).confidence == 0

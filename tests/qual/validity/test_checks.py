@@ -168,7 +168,7 @@ def test_checks_of_drives_side_by_side_bear_their_names() -> None:
     assert {(check.drive, check.holds) for check in found if check.name == "ios"} == {("S0", True), ("S1", False)}
 
 
-def test_the_worst_is_what_does_not_hold_then_what_is_not_known_then_the_worst_figure() -> None:
+def test_worst_check_fails_or_is_unknown_or_has_the_worst_figure() -> None:
     holding, better = Check("temperature_c", 60.0, "", drive="A"), Check("temperature_c", 40.0, "", drive="B")
     silent, failing = Check("temperature_c", None, ""), Check("temperature_c", 30.0, "", ("no",))
     assert worst([better, holding, better])["temperature_c"] is holding
@@ -198,9 +198,7 @@ def test_what_went_on_around_it_is_part_of_it() -> None:
         (Workload("read", "128k", 1, streams_per_drive=2), 4, 8),
     ],
 )
-def test_what_was_asked_for_is_what_all_jobs_together_keep_outstanding(
-    workload: Workload, width: int, outstanding: int
-) -> None:
+def test_all_jobs_together_keep_outstanding_what_was_asked(workload: Workload, width: int, outstanding: int) -> None:
     true = run([2_000] * 5, geometry=f"raid0x{width}", workload=workload)
     assert objections(true) == ()
     deeper = replace(true, workload=workload.at(workload.qd_per_drive * 2))
@@ -223,7 +221,7 @@ def test_few_slow_ios_may_be_under_way_at_either_end() -> None:
     assert objection.endswith("90% to 105%")
 
 
-def test_a_drive_that_is_kept_less_busy_than_the_others_is_found_although_the_sum_is_right() -> None:
+def test_uneven_load_is_found_although_the_sum_is_right() -> None:
     true = side_by_side([[1_000] * 5] * 2)
     busier, idler = (
         tuple(replace(each, read_latency=histogram({int(8e6 * factor): each.ios})) for each in part)
@@ -234,7 +232,7 @@ def test_a_drive_that_is_kept_less_busy_than_the_others_is_found_although_the_su
     assert "9.6 I/Os were" in objection[0]
 
 
-def test_drives_side_by_side_have_each_the_load_of_one_even_where_only_the_sum_is_known() -> None:
+def test_drives_have_the_load_of_one_also_as_a_sum() -> None:
     threads = Workload("randwrite", "4k", 32, threads=4)
     together = replace(side_by_side([[2_000] * 5] * 3, workload=threads), parts=())
     assert objections(together) == ()

@@ -50,7 +50,7 @@ def test_kernel_messages_about_one_drive_name_it(words: str, finding: str) -> No
 
 
 @pytest.mark.parametrize("words", ["ata1.00: disable device", "ata1.00: disabled"])
-def test_libata_gives_a_drive_up_in_words_that_depend_on_its_version(words: str) -> None:
+def test_libata_gives_a_drive_up_in_words_of_its_version(words: str) -> None:
     (drive,) = attribute(ERROR, [sata(1), sata(2)], said(words)).drives
     assert (drive.serial, drive.findings) == ("S1", ("the kernel gave it up",))
     of_ncq = said("ata1.00: NCQ disabled due to excessive errors")
@@ -70,7 +70,7 @@ def test_corrected_errors_of_the_link_blame_no_drive(words: str) -> None:
     assert attribute("a worker of fio was killed by signal 9", [drive], said(words)).origin is FailureOrigin.UNKNOWN
 
 
-def test_one_drive_that_is_gone_is_named_beside_one_with_media_errors() -> None:
+def test_lost_drive_is_named_beside_one_with_media_errors() -> None:
     kernel = said("nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR")
     found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], kernel)
     assert [each.serial for each in found.drives] == ["S0", "S1"]
@@ -94,13 +94,13 @@ def test_error_of_fio_names_the_drive_that_it_wrote_to() -> None:
     assert drive.serial == "S1"
 
 
-def test_failed_assessment_blames_the_drive_whatever_the_host_reports() -> None:
+def test_failed_assessment_blames_the_drive() -> None:
     drives = [nvme(0, present=False), nvme(1, smart=("its own SMART health assessment is now FAILED",))]
     found = attribute(ERROR, drives, said("DMAR: [DMA Write] Request device [01:00.0] fault addr 0"))
     assert [each.serial for each in found.drives] == ["S1"]
 
 
-def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> None:
+def test_sense_data_of_a_hardware_error_are_the_drives() -> None:
     lines = said("sd 1:0:0:0: [sdb] tag#12 Sense Key : Hardware Error [current]", "critical target error, dev sdb")
     (drive,) = attribute(ERROR, [sata(1), sata(2)], lines).drives
     assert (drive.serial, drive.findings[0]) == ("S1", "it reported a hardware error of its own")
@@ -208,7 +208,7 @@ def test_reset_that_takes_all_drives_is_the_paths() -> None:
         ("AMD-Vi: Event logged [IO_PAGE_FAULT device=01:00.0 domain=0x0000]", FailureOrigin.HOST),
     ],
 )
-def test_fault_of_host_or_adapter_beside_one_lost_drive_is_theirs(words: str, origin: FailureOrigin) -> None:
+def test_fault_of_host_or_adapter_explains_a_lost_drive(words: str, origin: FailureOrigin) -> None:
     found = attribute(ERROR, [sata(1, present=False), sata(2)], said(words))
     assert found.origin is origin
     assert words in found.why
@@ -223,7 +223,7 @@ def test_fault_of_host_or_adapter_beside_one_lost_drive_is_theirs(words: str, or
         "iommu: Adding device 0000:01:00.0 to group 12",
     ],
 )
-def test_a_lost_drive_that_leaves_its_iommu_group_is_no_fault_of_the_host(words: str) -> None:
+def test_leaving_an_iommu_group_is_no_fault_of_the_host(words: str) -> None:
     (drive,) = attribute(ERROR, [nvme(1, present=False), nvme(2)], said(words)).drives
     assert (drive.serial, drive.findings) == ("S1", ("it dropped out",))
 

@@ -178,7 +178,7 @@ def test_nothing_is_said_against_what_the_lab_really_does(number: int) -> None:
 
 @pytest.mark.parametrize("number", range(len(CAPTURED)), ids=[f"{each[0]}-{each[1]}" for each in CAPTURED])
 @pytest.mark.parametrize("way", ["read", "wrote"])
-def test_what_somebody_does_to_a_member_is_found_and_the_drive_is_named(number: int, way: str) -> None:
+def test_io_of_others_on_a_member_names_the_drive(number: int, way: str) -> None:
     """As much as all that fio did, as it is not for less that parity's costs can be told from it."""
     of = captured(number)
     assert of.seen
@@ -203,9 +203,7 @@ def test_of_reads_little_is_found_on_parity_too() -> None:
 
 
 @given(geometries, workloads | unusual_workloads, st.integers(1000, 10**7))
-def test_nothing_is_said_of_any_array_that_does_what_the_law_says(
-    geometry: Geometry, workload: Workload, ios: int
-) -> None:
+def test_array_that_obeys_the_law_has_no_foreign_io(geometry: Geometry, workload: Workload, ios: int) -> None:
     if geometry.is_side_by_side:
         return
     asked = asked_of(workload, ios)

@@ -69,7 +69,7 @@ def test_without_the_kernels_count_only_bytes_are_compared() -> None:
     assert objections(counted=None, own=own(4 * IOS, IOS * 5000), opened=())
 
 
-def test_an_open_node_counts_unless_the_drive_shows_that_nothing_was_done() -> None:
+def test_open_node_counts_unless_the_drive_counts_nothing() -> None:
     assert len(objections(own=None, opened=(SG,))) == 1
     assert objections(own=own(IOS, IOS * 4096), opened=(SG,)) == []
     # A drive whose count lags shows nothing.

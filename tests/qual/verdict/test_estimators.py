@@ -159,7 +159,7 @@ def test_every_claim_refuses_what_it_is_not_about(claim: Claim) -> None:
 
 
 @pytest.mark.parametrize("claim", sorted(OF_LATENCY))
-def test_latencies_of_a_saturation_are_those_of_its_response_times(claim: Claim) -> None:
+def test_saturation_has_the_latencies_of_its_response_times(claim: Claim) -> None:
     falling = Saturation(run([2_000] * 20 + [200] * 60, workload=WRITE, rounds=80), 10**7)
     times = falling.response_times()
     try:
@@ -171,7 +171,7 @@ def test_latencies_of_a_saturation_are_those_of_its_response_times(claim: Claim)
         assert estimate(claim, falling) == expected
 
 
-def test_response_times_with_a_gap_or_without_some_latencies_are_not_judged() -> None:
+def test_response_times_with_gaps_are_not_judged() -> None:
     whole = run([200] * 80, workload=WRITE, rounds=80)
     silent = replace(whole, intervals=(*whole.intervals[:70], *whole.intervals[74:]))
     with pytest.raises(CannotJudge, match="without a record"):
@@ -260,7 +260,7 @@ def test_the_slowest_drive_is_named() -> None:
         slowest_member(measured([1_000] * 5))
 
 
-def test_the_drive_with_the_slowest_ios_is_named_for_a_claim_about_them() -> None:
+def test_drive_with_the_slowest_ios_is_named_for_their_claim() -> None:
     # Alike in IOPS, but drive S1 has a stall in every round.
     alike = side_by_side([[1_000] * 5] * 3)
     stalls = tuple(
@@ -352,7 +352,7 @@ def test_the_place_of_a_series_figure_is_told() -> None:
     assert [each.qd_per_drive for each in found_in("qd_gain", DEPTHS).at] == [1, 8]
 
 
-def test_the_knee_of_an_array_counts_all_its_members_and_of_drives_side_by_side_one() -> None:
+def test_knee_counts_members_of_arrays_but_one_drive_alone() -> None:
     rates = ((1, 1_000), (4, 3_000), (8, 3_100))
     array = curve(measured([rate] * 5, "raid0x4", WRITE.at(depth)) for depth, rate in rates)
     assert estimate("qd_knee", array).value == 16

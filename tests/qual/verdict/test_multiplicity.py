@@ -20,7 +20,7 @@ def of_rounds(share: float) -> Estimate:
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1, 0.03, 1e-3, 3e-4, 1e-4])
-def test_between_what_is_known_it_is_as_wide_as_if_it_was_reckoned(share: float) -> None:
+def test_interpolated_width_is_near_the_computed_one(share: float) -> None:
     found, true = at(of_rounds(1.0), of(of_rounds), share), of_rounds(share)
     assert 0.98 < (found.high - found.value) / (true.high - true.value) < 1.15
 
@@ -96,7 +96,7 @@ def test_what_was_recorded_without_is_of_the_fewest_rounds() -> None:
     assert at(of_two, (), 0.1).high > 1000 * 1.01**9
 
 
-def test_what_was_recorded_without_a_width_is_not_known_among_others() -> None:
+def test_without_a_width_nothing_is_known_among_others() -> None:
     cut = Estimate(1.0, 1.0, 1.5, 5, Unit.RATIO)
     assert at(cut, (), 1.0) == cut
     assert (at(cut, (), 0.1).low, at(cut, (), 0.1).high > 1.5) == (0, True)
@@ -108,7 +108,7 @@ def test_a_reading_stays_as_it_is() -> None:
     assert at(reading, (), 1e-3) == reading
 
 
-def test_where_there_is_too_little_for_so_sure_an_interval_it_has_no_ends() -> None:
+def test_too_little_evidence_leaves_both_ends_open() -> None:
     def again(share: float) -> Estimate:
         if share < 0.05:
             raise TooFew("too few")

@@ -78,7 +78,7 @@ def test_neighbouring_buckets_show_no_difference() -> None:
     assert found.high / found.value == pytest.approx((1 - 1 / 128) ** -2)
 
 
-def test_what_is_by_chance_is_combined_beside_what_buckets_leave_open() -> None:
+def test_chance_is_combined_beside_what_buckets_leave_open() -> None:
     found = ratio(latency(1e6, 0.9e6, 1.1e6), latency(1e6, 0.9e6, 1.1e6))
     read = -math.log(1 - 1 / 128)
     wide = math.hypot(math.log(1.1) - read, -math.log(0.9) - read) + 2 * read
@@ -86,7 +86,7 @@ def test_what_is_by_chance_is_combined_beside_what_buckets_leave_open() -> None:
     assert math.log(found.high) > math.hypot(math.log(1.1), math.log(0.9))
 
 
-def test_equal_widths_are_as_one_that_is_wider_by_the_root_of_two() -> None:
+def test_equal_widths_combine_by_the_root_of_two() -> None:
     found = ratio(Estimate(100, 100 / 1.1, 110, 9, Unit.IOPS), Estimate(50, 50 / 1.1, 55, 9, Unit.IOPS))
     assert found.value == 2
     assert math.log(found.high / 2) == pytest.approx(math.sqrt(2) * math.log(1.1))
@@ -131,7 +131,7 @@ def test_of_the_same_drives_only_their_change_counts() -> None:
         typical([5.0], Unit.IOPS)
 
 
-def test_drives_that_agree_by_rounding_are_no_surer_than_their_rounds() -> None:
+def test_agreement_by_rounding_is_no_surer_than_the_rounds() -> None:
     old = {"a": 300.0, "b": 300.0, "c": 300.0, "d": 300.0}
     new = dict.fromkeys(old, 300.2)
     assert paired(new, old).low > 1
@@ -189,7 +189,7 @@ def test_which_side_is_better_is_the_claims_to_say() -> None:
     ]  # fmt: skip
 
 
-def test_a_difference_has_to_stand_up_to_the_number_of_comparisons() -> None:
+def test_difference_stands_up_to_the_number_of_comparisons() -> None:
     one = changes(ratios(0.988), [Direction.AT_LEAST], BONFERRONI)[0]
     assert one.shown is ChangeKind.WORSE
     assert one.p_value is not None

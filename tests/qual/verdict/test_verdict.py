@@ -105,7 +105,7 @@ def test_a_harder_limit_is_never_kept_where_an_easier_one_is_not(
 
 
 @given(estimates(), st.floats(1e-3, 1e12), st.floats(1, 10), st.floats(0, 1))
-def test_a_wider_interval_decides_nothing_that_a_narrower_one_left_open(
+def test_wider_interval_decides_nothing_left_open_before(
     estimate: Estimate, bound: float, up: float, down: float
 ) -> None:
     wider = iops(estimate.value, estimate.low * down, estimate.high * up, bound)
@@ -206,7 +206,7 @@ def test_an_array_has_one_verdict_and_a_single_drive_its_name() -> None:
     assert str(single.subject) == "drive S0 (drivex1) randread_4k_qd8"
 
 
-def test_saturations_of_drives_side_by_side_are_judged_one_by_one() -> None:
+def test_saturations_side_by_side_are_judged_one_by_one() -> None:
     write = Workload("randwrite", "4k", 8)
     together = side_by_side([[2_700] * 20 + [170] * 60, [1_000] * 80], workload=write, rounds=80)
     limit = Limit(Direction.AT_LEAST, 500, Unit.IOPS, "test")

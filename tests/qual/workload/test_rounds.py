@@ -123,7 +123,7 @@ def test_of_drives_side_by_side_each_has_to_be_steady() -> None:
     assert [each.iops for each in uneven.measured(WRITE).members()] == [5_000, 140]
 
 
-def test_latency_can_be_tracked_and_a_round_without_io_is_not_steady() -> None:
+def test_latency_is_tracked_and_no_io_is_not_steady() -> None:
     loop = replace(LOOP, tracked=(Tracked(WRITE, "mean_latency"),))
     (found,) = states(loop, rounds_of([1_000] * 5), RULE)
     assert found.average == pytest.approx(8e6, rel=0.01)
@@ -196,9 +196,7 @@ def test_stimuli_alone_need_no_steady_state() -> None:
     ("after", "seconds"),
     [([50, 70, 91, 99, 100, 100], 3), ([180, 150, 109, 101, 100, 100], 3), ([100] * 6, 1), ([50] * 6, None)],
 )
-def test_a_stimulus_recovers_when_it_is_near_the_level_of_the_earlier_one(
-    after: Sequence[int], seconds: float | None
-) -> None:
+def test_stimulus_recovers_near_the_level_of_the_earlier_one(after: Sequence[int], seconds: float | None) -> None:
     (found,) = crossed(after).recoveries()
     assert (found.workload, found.earlier, found.level) == (AFTER, BEFORE, 100 * 2**20)
     assert found.seconds == seconds

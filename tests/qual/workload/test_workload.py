@@ -152,7 +152,7 @@ def test_pattern_is_what_a_drive_is_conditioned_for(workload: str, pattern: str)
 
 
 @pytest.mark.parametrize("rest", ["_zipf120_qd8", "_reg10_qd8", "_zipf120_reg10_qd1"])
-def test_skewed_reads_change_nothing_on_a_drive_so_their_pattern_is_that_of_uniform_ones(rest: str) -> None:
+def test_skewed_reads_have_the_pattern_of_uniform_ones(rest: str) -> None:
     reads = Workload.parse(f"randread_4k{rest}")
     assert reads.pattern == "random"
     assert not reads.is_skewed
