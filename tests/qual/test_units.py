@@ -47,7 +47,7 @@ def test_sizes_are_binary_as_in_fio_and_decimal_as_on_the_label(text: str, size:
     "text", ["", "k", "-4k", "4q", "4k;rm", "0", "0.3", "1,5k", "4 k b", "4k\n5", "٤k", "nan", "1e3"]
 )
 def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ValueError, match="not a (size|whole)"):
+    with pytest.raises(ValueError, match=r"not a (size|whole)"):
         parse_size(text)
 
 
