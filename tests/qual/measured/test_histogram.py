@@ -129,17 +129,6 @@ def test_merged_histograms_are_that_of_all_ios_together(rounds: list[list[int]],
         assert quantile < bucket.high_ns or bucket.is_last
 
 
-def test_many_are_merged_as_two_are() -> None:
-    many = [LatencyHistogram.from_bins({100 + number % 7: number + 1, 5000 + number: 2}) for number in range(300)]
-    one_by_one = EMPTY
-    for each in many:
-        one_by_one += each
-    assert LatencyHistogram.merged(iter(many)) == one_by_one
-    assert one_by_one.total == sum(number + 3 for number in range(300))
-    assert dict(one_by_one.bins)[103] == sum(number + 1 for number in range(3, 300, 7))
-    assert LatencyHistogram.merged([]) == LatencyHistogram.merged([EMPTY, EMPTY]) == EMPTY
-
-
 def test_a_sum_is_exact_up_to_64_bits_and_refused_beyond() -> None:
     most = LatencyHistogram.from_bins({100: 2**64 - 1})
     assert list((most + LatencyHistogram.from_bins({101: 5})).bins) == [(100, 2**64 - 1), (101, 5)]

@@ -47,18 +47,6 @@ def test_reads_and_writes_are_kept_apart() -> None:
     assert measured.bytes_written == 1_500 * 4096
 
 
-def test_an_interval_over_two_rounds_is_shared_out_by_time() -> None:
-    # One report was late: 2 s with 300 I/Os instead of two reports.
-    late = (
-        interval(0, reads=100),
-        interval(1, seconds=2, reads=300),
-        interval(3, reads=200),
-    )
-    measured = replace(run([1] * 4, rounds=4), intervals=late)
-    assert measured.round_iops() == (100, 150, 150, 200)
-    assert measured.iops == 150
-
-
 def test_a_slow_report_does_not_hide_its_maximum() -> None:
     slow = (interval(0, reads=100), interval(1, seconds=2, reads=300, latency_ns=10**9), interval(3, reads=200))
     rounds = replace(run([1] * 4, rounds=4), intervals=slow).round_latency()

@@ -107,11 +107,6 @@ def test_capacity(text: str, drives: int) -> None:
     assert geometry.data_drives == drives
 
 
-def test_raid5_writes_grow_as_published() -> None:
-    three, six, eight = (effective_drives(Geometry(RaidLevel.RAID5, width), 0.0) for width in (3, 6, 8))
-    assert (six / three, eight / three) == (1.5, 2.0)
-
-
 def test_special_cases_of_the_law() -> None:
     read, write = 75_000.0, 11_500.0
     assert expected_iops(Geometry.parse("raid0x4"), 1.0, read, write) == pytest.approx(4 * read)
@@ -249,16 +244,6 @@ def test_which_members_are_missing_hardly_matters(geometry: Geometry) -> None:
     cheapest = write.reads + write.writes
     assert min(totals) == pytest.approx(cheapest)
     assert max(totals) == pytest.approx(cheapest) if geometry.missing == 1 else max(totals) < 1.06 * cheapest
-
-
-@given(with_parity)
-def test_the_closed_formulas_of_the_docstring(geometry: Geometry) -> None:
-    n, k, p = geometry.width, geometry.missing, FACTS[geometry.level].parity
-    assert read_cost(geometry) == pytest.approx((k + 1) * (n - k) / n)
-    assert costs(geometry).writes == pytest.approx((p + 1) * (n - k) / n)
-    one, two = 2 * (p + 1) * (n - p - 1) / n, 4 * (n - 3) * (2 * n - 5) / (n * (n - 2))
-    assert costs(geometry).reads == pytest.approx(one if k == 1 else two)
-    assert expected_iops(geometry, 1.0, 300, 1) == pytest.approx(n * 300 / (k + 1))
 
 
 @given(degraded, shares, rates, rates)

@@ -3,8 +3,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.raid import prediction
 from pytest_ssdqual.qual.raid.geometry import Geometry, expected_iops, loads
@@ -60,16 +58,6 @@ def test_members_have_the_load_of_the_cost_model(text: str) -> None:
         assert member.iops == pytest.approx(ios * found.iops.value, rel=0.15)
     outstanding = found.iops.value * found.mean_latency_ns / 1e9
     assert outstanding == pytest.approx(32, rel=0.05)
-
-
-@settings(max_examples=4, deadline=None)
-@given(st.sampled_from(LEVELS), st.sampled_from([0.0, 0.7, 1.0]), st.sampled_from([4, 32]), st.floats(0.2, 5))
-def test_members_twice_as_fast_make_an_array_twice_as_fast(text: str, reads: float, depth: int, factor: float) -> None:
-    geometry = Geometry.parse(text)
-    faster = members(geometry, dict.fromkeys(range(geometry.width), factor))
-    found = prediction.predict(geometry, reads, depth, faster).iops.value
-    # Rounding may turn a tie of two I/Os into another order.
-    assert found == pytest.approx(factor * predicted(text, reads, depth), rel=0.03)
 
 
 @pytest.mark.parametrize("text", ["raid0x4", "raid5x4", "raid10x4"])

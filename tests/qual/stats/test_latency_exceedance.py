@@ -83,15 +83,6 @@ def test_a_look_is_as_sure_as_it_has_to_be() -> None:
     assert among.high_per_hour == pytest.approx(-math.log(0.01) * 6)
 
 
-@given(st.integers(1, 60), st.data(), st.sampled_from([0.5, 0.9, 0.95, 0.999]))
-def test_more_hits_never_mean_fewer_clusters(count: int, data: st.DataObject, level: float) -> None:
-    hit = data.draw(st.integers(0, count - 1))
-    fewer, more = clusters(hit, count, level), clusters(hit + 1, count, level)
-    assert fewer.low <= more.low
-    assert fewer.high <= more.high
-    assert fewer.low < fewer.high
-
-
 @settings(max_examples=25)
 @given(st.lists(histograms.filter(bool), min_size=10, max_size=14), st.floats(1, 1e10), st.floats(1, 1e10))
 def test_a_higher_limit_is_exceeded_no_more_often(each: list[LatencyHistogram], one: float, other: float) -> None:

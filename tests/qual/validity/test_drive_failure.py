@@ -31,6 +31,15 @@ def said(*texts: str) -> tuple[KernelLine, ...]:
     return tuple(KernelLine(100.0 + number, 3, text) for number, text in enumerate(texts))
 
 
+def firmware(severity: str) -> list[str]:
+    """What the kernel logs of an error that firmware reported."""
+    return [
+        "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0",
+        f"{{1}}[Hardware Error]: event severity: {severity}",
+        f"{{1}}[Hardware Error]:  Error 0, type: {severity}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "finding"),
     [
@@ -78,20 +87,18 @@ def test_lost_drive_is_named_beside_one_with_media_errors() -> None:
     assert [each.serial for each in both.drives] == ["S0"]
 
 
-def test_drive_that_is_gone_has_dropped_out() -> None:
-    (drive,) = attribute(ERROR, [nvme(0), nvme(1, present=False)], ()).drives
-    assert (drive.serial, drive.findings) == ("S1", ("it dropped out",))
-
-
-def test_member_that_md_took_out_has_failed() -> None:
-    (drive,) = attribute(ERROR, [nvme(0), nvme(1, is_faulty=True)], ()).drives
-    assert drive.serial == "S1"
-
-
-def test_error_of_fio_names_the_drive_that_it_wrote_to() -> None:
-    error = "I/O error on /dev/nvme1n1: Input/output error (write at byte 4096)"
-    (drive,) = attribute(error, [nvme(0), nvme(1), nvme(11)], ()).drives
-    assert drive.serial == "S1"
+@pytest.mark.parametrize(
+    ("error", "drive", "findings"),
+    [
+        (ERROR, nvme(1, present=False), ("it dropped out",)),
+        (ERROR, nvme(1, is_faulty=True), None),
+        ("I/O error on /dev/nvme1n1: Input/output error (write at byte 4096)", nvme(1), None),
+    ],
+)
+def test_drive_that_is_gone_or_failed_is_named(error: str, drive: DriveTrace, findings: tuple[str, ...] | None) -> None:
+    (named,) = attribute(error, [nvme(0), drive, nvme(11)], ()).drives
+    assert named.serial == "S1"
+    assert findings in (None, named.findings)
 
 
 def test_failed_assessment_blames_the_drive() -> None:
@@ -122,20 +129,12 @@ def test_sense_data_of_a_hardware_error_are_the_drives() -> None:
             FailureOrigin.DRIVE,
         ),
         (["[Hardware Error]: Uncorrected, software restartable error."], FailureOrigin.HOST),
+        (firmware("corrected"), FailureOrigin.DRIVE),
+        (firmware("fatal"), FailureOrigin.HOST),
     ],
 )
 def test_only_an_uncorrected_error_of_the_host_excuses_a_drive(words: list[str], origin: FailureOrigin) -> None:
     assert attribute(ERROR, [sata(1, present=False), sata(2)], said(*words)).origin is origin
-
-
-@pytest.mark.parametrize(("severity", "origin"), [("corrected", FailureOrigin.DRIVE), ("fatal", FailureOrigin.HOST)])
-def test_an_error_that_firmware_corrected_excuses_no_drive(severity: str, origin: FailureOrigin) -> None:
-    lines = said(
-        "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0",
-        f"{{1}}[Hardware Error]: event severity: {severity}",
-        f"{{1}}[Hardware Error]:  Error 0, type: {severity}",
-    )
-    assert attribute(ERROR, [sata(1, present=False), sata(2)], lines).origin is origin
 
 
 RIG_FAULT = "a worker of fio was killed by signal 9"
@@ -246,25 +245,22 @@ def test_all_drives_that_refuse_for_one_reason_are_named() -> None:
     assert (found.origin, found.about) == (FailureOrigin.REFUSED, ("S0", "S2"))
 
 
-def test_one_dead_drive_is_named_beside_one_whose_link_recovered() -> None:
-    lines = said("nvme nvme0: frozen state error detected, reset controller")
-    found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], lines)
-    assert [drive.serial for drive in found.drives] == ["S1"]
-
-
-def test_one_dead_drive_is_named_beside_one_that_is_locked() -> None:
-    locked = said("nvme0n1: Write(0x1) @ LBA 8, 8 blocks, Access Denied (sct 0x2 / sc 0x86) DNR")
-    found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], locked)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "nvme nvme0: frozen state error detected, reset controller",
+        "nvme0n1: Write(0x1) @ LBA 8, 8 blocks, Access Denied (sct 0x2 / sc 0x86) DNR",
+    ],
+    ids=["recovered", "locked"],
+)
+def test_dead_drive_is_named_beside_a_recovered_or_locked_one(words: str) -> None:
+    found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], said(words))
     assert [drive.serial for drive in found.drives] == ["S1"]
 
 
 @pytest.mark.parametrize("words", ["nvme nvme11: timeout", "I/O error, dev nvme1c0n1", "ata1.01: disable device"])
 def test_messages_of_other_devices_blame_no_drive(words: str) -> None:
     assert attribute(ERROR, [nvme(1), sata(1)], said(words)).origin is FailureOrigin.UNKNOWN
-
-
-def test_nothing_known_stays_unknown() -> None:
-    assert attribute("a worker of fio was killed by signal 9", [nvme(0), nvme(1)], ()).origin is FailureOrigin.UNKNOWN
 
 
 def test_most_severe_message_comes_first() -> None:
