@@ -118,7 +118,8 @@ def knee(iops: Mapping[Workload, Estimate], width: int) -> CurveFigure:
         likely = index if growth.value >= needed else likely
         possible = index if growth.high >= needed else possible
     high = math.inf if possible == len(points) - 1 else float(points[possible][0])
-    n, confidence = min(each.n for each in iops.values()), _confidence(iops.values())
+    n = min(measured.n for measured in iops.values())
+    confidence = _confidence(iops.values())
     estimate = Estimate(points[likely][0], points[certain][0], high, n, Unit.COUNT, confidence=confidence)
     return CurveFigure(estimate, (points[likely][1],))
 

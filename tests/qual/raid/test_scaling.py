@@ -6,15 +6,12 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders.strategies import about
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
 from pytest_ssdqual.qual.raid.scaling import fit, with_repeats
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit
-
-
-def about(iops: float, percent: float = 0.0) -> Estimate:
-    return Estimate(iops, iops * (1 - percent / 100), iops * (1 + percent / 100), 5, Unit.IOPS)
 
 
 def sweep(level: RaidLevel, points: dict[int, float], percent: float = 0.0) -> dict[Geometry, Estimate]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.strategies import about
 
 from pytest_ssdqual.qual.stats.curves import (
     CurveFigure,
@@ -29,10 +30,6 @@ READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 DEPTHS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 READS_910 = [7_681, 14_893, 28_203, 53_011, 88_700, 98_419, 112_378, 148_845, 149_196, 148_067, 148_445]
 WRITES_910 = [14_480, 26_930, 47_827, 67_451, 85_790, 85_692, 89_589, 96_076, 102_496, 96_658, 97_243]
-
-
-def about(iops: float, percent: float = 0.0) -> Estimate:
-    return Estimate(iops, iops * (1 - percent / 100), iops * (1 + percent / 100), 5, Unit.IOPS)
 
 
 def over_depths(

@@ -8,6 +8,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 from support.builders.strategies import EMPTY, histogram, histograms, visited, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram, bucket_of
@@ -196,3 +197,15 @@ def test_level_covers_as_stated_however_long_was_watched(minutes: int, shape: fl
 def test_a_maximum_that_fio_does_not_resolve_has_no_upper_end() -> None:
     assert slowest(watched([LAST_BUCKET_NS] * 40), USUAL, 10).high == math.inf
     assert slowest(watched([EMPTY] * 39 + [histogram({10**6: 1})]), USUAL, 10).high < 2e6
+
+
+@given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.05, 0.025]))
+def test_it_is_the_exact_interval(seen: tuple[int, int], tail: float) -> None:
+    exact = binomtest(*seen).proportion_ci(1 - 2 * tail, "exact")
+    assert latency.interval(*seen, tail) == pytest.approx((exact.low, exact.high))
+
+
+@pytest.mark.parametrize(("count", "of"), [(0, 0), (-1, 3), (4, 3)])
+def test_what_is_no_share(count: int, of: int) -> None:
+    with pytest.raises(ValueError, match="is no share"):
+        latency.interval(count, of, 0.025)

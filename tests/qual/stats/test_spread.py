@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders.strategies import EMPTY, interval, run, visited, watched
+from support.builders.strategies import EMPTY, about, interval, run, visited, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
 from pytest_ssdqual.qual.measured.interval import Interval, Spell
@@ -158,8 +158,8 @@ MINUTES = [10**6] * 40
         (lambda: between_drives([rounds(10**6, 10**6)]), "at least 2 drives"),
         (lambda: max_latency(watched([EMPTY] * 10), USUAL, 10), "maximum latency needs"),
         (lambda: worst(run([0] * 5)), "worst second needs"),
-        (lambda: between_members([about(1_000)]), "slowest drive needs"),
-        (lambda: between_members([about(0), about(0), about(1_000)]), "did no I/O"),
+        (lambda: between_members([about(1_000, 1)]), "slowest drive needs"),
+        (lambda: between_members([about(0, 1), about(0, 1), about(1_000, 1)]), "did no I/O"),
     ],
 )
 def test_too_little_is_refused(refused: Callable[[], object], words: str) -> None:
@@ -325,12 +325,8 @@ def test_a_sliver_of_time_is_no_second() -> None:
     assert worst(replace(true, intervals=sliver, window_s=31), per_hour=600).value == pytest.approx(1, abs=0.01)
 
 
-def about(iops: float, percent: float = 1.0) -> Estimate:
-    return Estimate(iops, iops * (1 - percent / 100), iops * (1 + percent / 100), 5, Unit.IOPS)
-
-
 def test_the_slowest_drive_is_held_against_the_median_one() -> None:
-    found = between_members([about(1_000), about(600), about(1_010), about(990), about(5_000)])
+    found = between_members([about(1_000, 1), about(600, 1), about(1_010, 1), about(990, 1), about(5_000, 1)])
     others = 1_005  # the median of 990, 1,000, 1,010 and 5,000
     assert found.value == pytest.approx(600 / others)
     assert found.low == pytest.approx(600 / others * 0.99 / 1.01)
@@ -339,7 +335,7 @@ def test_the_slowest_drive_is_held_against_the_median_one() -> None:
 
 @pytest.mark.parametrize("iops", [(1_000, 680), (1_000, 680, 1_000), (1_000, 1_000, 680, 1_000)])
 def test_slow_drive_is_compared_with_the_others_only(iops: tuple[float, ...]) -> None:
-    assert between_members([about(each) for each in iops]).value == pytest.approx(0.68)
+    assert between_members([about(each, 1) for each in iops]).value == pytest.approx(0.68)
     # A dead drive is the worst there can be.
     assert between_members([about(each * (each > 680)) for each in iops]).high == 0
 
@@ -354,7 +350,7 @@ def test_that_one_drive_is_too_slow_has_to_be_sure_among_all() -> None:
 
 @given(st.permutations([1_000.0, 400.0, 900.0, 1_100.0]), st.floats(0.01, 100))
 def test_neither_the_order_nor_the_speed_of_the_drives_matters(iops: list[float], factor: float) -> None:
-    found = between_members([about(each * factor) for each in iops])
+    found = between_members([about(each * factor, 1) for each in iops])
     assert found.value == pytest.approx(400 / 1_000)
     assert found.low <= found.value <= found.high <= 1
 

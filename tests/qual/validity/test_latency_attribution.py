@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.strategies import about
 
 from pytest_ssdqual.qual.measured.environment import DeviceQueue
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import attribution
 from pytest_ssdqual.qual.validity.attribution import Culprit
 from pytest_ssdqual.qual.validity.latency_attribution import RULES, attribute
@@ -17,10 +16,6 @@ from pytest_ssdqual.qual.validity.shortfall import HostEvidence, LatencyEvidence
 
 ARRAY = Geometry.parse("raid5x4")
 EVEN = dict.fromkeys("ABCD", 1.0)
-
-
-def about(value: float) -> Estimate:
-    return Estimate(value, 0.99 * value, 1.01 * value, 5, Unit.IOPS)
 
 
 def members(depth: float = 8.0, **changes: dict[str, object]) -> tuple[MemberEvidence, ...]:
@@ -35,7 +30,7 @@ def late(
     """An array whose latency is ``measured_ms``, where one of exactly its members has ``alone_ms``."""
     latency = LatencyEvidence(measured_ms * 1e6, limit_ms * 1e6, None if alone_ms is None else alone_ms * 1e6, own=EVEN)
     found = {"members": members(), "latency": latency, **more}
-    return Shortfall(ARRAY, about(1_000 * efficiency), None, about(1_000), **found)  # type: ignore[arg-type]
+    return Shortfall(ARRAY, about(1_000 * efficiency, 1), None, about(1_000, 1), **found)  # type: ignore[arg-type]
 
 
 def with_latency(found: Shortfall, **changes: object) -> Shortfall:

@@ -58,9 +58,8 @@ def test_commands_that_passed_the_block_layer_are_an_objection(count: OwnCount) 
 
 
 def test_the_program_is_named_if_it_is_known() -> None:
-    found = objections(own=own(IOS + 100_000, (IOS + 100_000) * 4096), opened=(SG,))
-    assert found
-    assert all("sg_dd (pid 737)" in each for each in found)
+    told = objections(own=own(IOS + 100_000, (IOS + 100_000) * 4096), opened=(SG,))
+    assert ["sg_dd (pid 737)" in objection for objection in told] == [True, True]
 
 
 def test_without_the_kernels_count_only_bytes_are_compared() -> None:
