@@ -126,12 +126,6 @@ def test_a_long_decline_behind_a_level_does_not_hide_its_end(depth: float, step:
     assert 39 <= found.index <= 40 + late + (0 if step < 1 else SHORTEST_AFTER)
 
 
-def test_undershoot_and_recovery_do_not_hide_the_fall() -> None:
-    found = find([2_700.0] * 10 + [100.0] * 5 + [800.0] * 100, LEAST)
-    assert found is not None
-    assert found.index == 10
-
-
 def test_a_level_has_to_last() -> None:
     assert find([1_000.0] * 20 + [100.0] * 3, LEAST) is None
     assert find([1_000.0] * (SHORTEST_BEFORE - 1) + [100.0] * 20, LEAST) is None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -109,8 +109,6 @@ def test_response_times_are_of_the_steady_state_alone() -> None:
     (last,) = saturation(STEC).response_times().runs
     assert last.counted[0].start_s == 20
     assert (last.seconds, last.rounds) == (60, 60)
-    with pytest.raises(TooFew, match="did not settle"):
-        saturation([2_700] * 40 + [170] * 3).response_times()
 
 
 def test_each_drive_side_by_side_has_its_own_response_times() -> None:
@@ -135,10 +133,7 @@ def test_a_window_on_the_fresh_plateau_is_not_the_settled_state() -> None:
     # The cliff came right before the end: too late to be seen as one, and what is left had no time to settle.
     for late in range(1, 5):
         assert saturation([2_700] * 40 + [170] * late).settled is None
-    found = saturation([2_700] * 40 + [170] * 3)
-    assert found.cliff is None
-    with pytest.raises(TooFew, match="did not settle"):
-        found.settle()
+    assert saturation([2_700] * 40 + [170] * 3).cliff is None
 
 
 def test_steady_values_before_the_cliff_are_not_settled() -> None:
@@ -162,26 +157,28 @@ def test_an_earlier_level_is_not_mixed_into_the_settled_one() -> None:
     assert settled.seconds == 40
 
 
-def test_who_wrote_less_than_the_gate_has_not_settled() -> None:
-    with pytest.raises(TooFew, match="samples; nothing counts"):
-        saturation([1_000] * 40, capacities=0.9).settle()
+@pytest.mark.parametrize(
+    ("figure", "judged", "words"),
+    [
+        (Saturation.settle, saturation([1_000] * 40, capacities=0.9), "in 40 samples; nothing counts"),
+        (Saturation.settle, saturation([round(3_000 * 0.9**index) for index in range(40)]), r"steady at 61\.6"),
+        (Saturation.settle, saturation([1_000] * 4), "in 4 samples; nothing counts"),
+        (Saturation.settle, saturation([2_700] * 40 + [170] * 3), "did not settle"),
+        (Saturation.response_times, saturation([2_700] * 40 + [170] * 3), "did not settle"),
+        (Saturation.cliff_after, saturation([1_000] * 4), "a cliff takes 8"),
+        (lambda short: short.fresh, saturation([1_000]), "at least 2 rounds"),
+    ],
+    ids=range(7),
+)
+def test_a_curve_without_a_figure_says_why(
+    figure: Callable[[Saturation], object], judged: Saturation, words: str
+) -> None:
+    with pytest.raises(TooFew, match=words):
+        figure(judged)
+
+
+def test_a_lower_gate_settles_earlier() -> None:
     assert saturation([1_000] * 40, capacities=0.9, gate_capacities=0.5).settled is not None
-
-
-def test_a_curve_that_never_rests_has_not_settled() -> None:
-    falling = saturation([round(3_000 * 0.9**index) for index in range(40)])
-    with pytest.raises(TooFew, match=r"steady at 61\.6"):
-        falling.settle()
-
-
-def test_a_short_curve_says_so() -> None:
-    short = saturation([1_000] * 4)
-    with pytest.raises(TooFew, match="samples; nothing counts"):
-        short.settle()
-    with pytest.raises(TooFew, match="cliff takes 8:"):
-        short.cliff_after()
-    with pytest.raises(TooFew, match="least 2 rounds"):
-        _ = saturation([1_000]).fresh
 
 
 def test_fall_in_scatter_is_no_cliff_nor_the_lack_of_one() -> None:

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 import math
-import random
 
 import pytest
 
-from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, student_t
-from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import SHARES, Widening, at, of, rescaled
 
@@ -58,33 +54,6 @@ def normal(share: float) -> Estimate:
 def test_of_a_normal_figure_it_is_hardly_narrower(share: float) -> None:
     found, true = at(normal(1.0), of(normal), share), normal(share)
     assert 0.987 < (found.high - found.value) / (true.high - true.value) < 1.01
-
-
-def rounds() -> list[LatencyHistogram]:
-    """Five rounds of so many I/Os that their number says nothing."""
-    draw = random.Random(3)  # noqa: S311
-    found = []
-    for _ in range(5):
-        centre = draw.gauss(1e6, 2e4)
-        counts: dict[int, int] = {}
-        for _ in range(4000):
-            ns = bucket_of(max(1, int(draw.gauss(centre, 1e5))))
-            value = (ns.low_ns + ns.high_ns) // 2
-            counts[value] = counts.get(value, 0) + 1
-        found.append(LatencyHistogram.from_bins(counts))
-    return found
-
-
-def test_of_a_latency_it_grows_by_its_rounds_and_not_by_its_ios() -> None:
-    seen = rounds()
-
-    def again(share: float) -> Estimate:
-        return latency.mean_latency(seen, Basis(ConfidenceLevel(share=share)))
-
-    found = at(again(1.0), of(again), 0.01)
-    grown = math.log(found.high / found.value) / math.log(again(1.0).high / found.value)
-    assert again(1.0).n == 20_000
-    assert grown == pytest.approx(student_t(1 - 0.0005, 4) / student_t(0.95, 4), rel=0.05)
 
 
 def test_what_was_recorded_without_is_of_the_fewest_rounds() -> None:

@@ -12,7 +12,7 @@ from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, student_t
+from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew, mean_of_rounds, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, NONE, Widening
@@ -206,22 +206,3 @@ def test_readings_are_told_apart_and_not_counted() -> None:
     assert {each.shown for each in found[:99]} == {ChangeKind.WORSE_READ}
     assert found[-1].shown is ChangeKind.WORSE
     assert found[0].p_value is None
-
-
-def test_false_differences_among_many_are_as_rare_as_of_one() -> None:
-    draw = random.Random(5)  # noqa: S311
-    families = wrong = 0
-    for _ in range(60):
-        found = []
-        for _ in range(20):
-            new, old = ([draw.gauss(100, 2) for _ in range(5)] for _ in range(2))
-            found.append(partial(ratio_of_rounds, new, old))
-        told = changes(found, [Direction.AT_LEAST] * 20, BONFERRONI)
-        families += 1
-        wrong += any(each.shown in (ChangeKind.BETTER, ChangeKind.WORSE) for each in told)
-    assert wrong / families <= 0.1
-
-
-def ratio_of_rounds(new: list[float], old: list[float], share: float) -> Estimate:
-    at = ConfidenceLevel(share=share)
-    return ratio(mean_of_rounds(new, Unit.IOPS, at), mean_of_rounds(old, Unit.IOPS, at))

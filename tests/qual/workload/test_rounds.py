@@ -130,13 +130,12 @@ def test_latency_is_tracked_and_no_io_is_not_steady() -> None:
     assert settled(loop, rounds_of([0] * 5), RULE) is None
 
 
-def test_a_loop_is_read_back_from_its_record() -> None:
-    record = plain(LOOP)
-    assert from_plain(Rounds, json.loads(json.dumps(record))) == LOOP
-    with pytest.raises(ValueError, match="is no Rounds"):
-        from_plain(Rounds, {**record, "tracked": [{"claim": "steady_iops"}]})
-    with pytest.raises(ValueError, match="needs workloads"):
-        from_plain(Rounds, {**record, "workloads": []})
+@pytest.mark.parametrize(
+    ("change", "why"), [({"tracked": [{"claim": "steady_iops"}]}, "is no Rounds"), ({"workloads": []}, "workloads")]
+)
+def test_a_damaged_record_is_no_loop(change: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        from_plain(Rounds, {**plain(LOOP), **change})
 
 
 def test_a_round_runs_its_pre_write_first_and_for_longer() -> None:
@@ -144,26 +143,6 @@ def test_a_round_runs_its_pre_write_first_and_for_longer() -> None:
     found = replace(LOOP, pre_write=WRITE, pre_write_cells=5)
     assert found.processes == ((WRITE, 5), *LOOP.processes)
     assert (LOOP.cells, found.cells) == (3, 8)
-    assert from_plain(Rounds, json.loads(json.dumps(plain(found)))) == found
-
-
-@pytest.mark.parametrize(("pre_write", "cells"), [(WRITE, 0), (None, 5), (READ, 5), (WRITE, -1)])
-def test_a_pre_write_that_writes_nothing_is_refused(pre_write: Workload | None, cells: int) -> None:
-    with pytest.raises(ValueError, match=r"iops .*writ"):
-        replace(LOOP, pre_write=pre_write, pre_write_cells=cells)
-
-
-def test_a_loop_that_cannot_be_run_is_refused() -> None:
-    with pytest.raises(ValueError, match="p99_latency cannot be"):
-        Tracked(WRITE, "p99_latency")
-    with pytest.raises(ValueError, match="needs workloads, each"):
-        replace(LOOP, workloads=(READ, WRITE, WRITE))
-    with pytest.raises(ValueError, match="needs workloads, each"):
-        replace(LOOP, workloads=())
-    with pytest.raises(ValueError, match="tracked, of workloads"):
-        replace(LOOP, workloads=(READ, MIX))
-    with pytest.raises(ValueError, match="needs something to"):
-        replace(LOOP, tracked=())
 
 
 def test_rounds_of_another_loop_are_refused() -> None:
@@ -228,19 +207,6 @@ def test_parts_are_pooled_in_batches_of_equal_length() -> None:
     assert len(found.measured(WRITE).round_iops()) == 20
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"after": ()}, "needs workloads"),
-        ({"after": (Stimulus(WRITE, 1, 1), Stimulus(WRITE, 2, 2))}, "each of them once"),
-        ({"tracked": (Tracked(WRITE, "steady_iops"),)}, "needs something to be tracked"),
-    ],
-)
-def test_stimuli_that_make_no_sense_are_refused(more: dict[str, Any], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        replace(CROSS, **more)
-
-
 def test_a_process_with_pauses_has_room_for_a_burst() -> None:
     paused = Stimulus(replace(WRITE, burst_s=5, idle_s=10), 60, 15)
     assert [paused.processes(cell_s) for cell_s in (60, 3, 1, 0.25, 0.2)] == [15, 12, 4, 1, 1]
@@ -252,5 +218,33 @@ def test_other_stimuli_than_those_of_the_loop_are_no_result() -> None:
         replace(crossed([100] * 6), after=((run([900], workload=WRITE, rounds=1),),))
 
 
-def test_a_loop_with_stimuli_survives_its_record() -> None:
-    assert from_plain(Rounds, json.loads(json.dumps(plain(CROSS)))) == CROSS
+@pytest.mark.parametrize("loop", [LOOP, replace(LOOP, pre_write=WRITE, pre_write_cells=5), CROSS], ids=range(3))
+def test_a_loop_is_read_back_from_its_record(loop: Rounds) -> None:
+    assert from_plain(Rounds, json.loads(json.dumps(plain(loop)))) == loop
+
+
+@pytest.mark.parametrize(
+    ("loop", "change", "why"),
+    [
+        (LOOP, {"workloads": (READ, WRITE, WRITE)}, "needs workloads, each of them once"),
+        (LOOP, {"workloads": ()}, "needs workloads, each of them once"),
+        (LOOP, {"workloads": (READ, MIX)}, "to be tracked, of workloads of its own"),
+        (LOOP, {"tracked": ()}, "needs something to be tracked"),
+        (LOOP, {"pre_write": WRITE, "pre_write_cells": 0}, "iops .*writ"),
+        (LOOP, {"pre_write": None, "pre_write_cells": 5}, "iops .*writ"),
+        (LOOP, {"pre_write": READ, "pre_write_cells": 5}, "iops .*writ"),
+        (LOOP, {"pre_write": WRITE, "pre_write_cells": -1}, "iops .*writ"),
+        (CROSS, {"after": ()}, "needs workloads"),
+        (CROSS, {"after": (Stimulus(WRITE, 1, 1), Stimulus(WRITE, 2, 2))}, "each of them once"),
+        (CROSS, {"tracked": (Tracked(WRITE, "steady_iops"),)}, "needs something to be tracked"),
+    ],
+    ids=range(11),
+)
+def test_a_loop_that_makes_no_sense_is_refused(loop: Rounds, change: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        replace(loop, **change)
+
+
+def test_a_percentile_cannot_be_tracked() -> None:
+    with pytest.raises(ValueError, match="p99_latency"):
+        Tracked(WRITE, "p99_latency")
