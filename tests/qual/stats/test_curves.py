@@ -264,6 +264,8 @@ def test_a_balanced_mix_is_compared_with_the_best_of_all_others() -> None:
     found = balanced_gain(over_mixes({100: 100, 95: 110, 65: 120, 50: 132, 35: 90, 5: 50, 0: 40}))
     assert found.estimate.value == pytest.approx(1.2)
     assert found.at == (mix(50), mix(95))
+    least_reads = balanced_gain(over_mixes({100: 100, 65: 90, 50: 80, 35: 150, 0: 40}))
+    assert (least_reads.estimate.value, least_reads.at) == (pytest.approx(1.5), (mix(35), mix(100)))
 
 
 # Offsets
