@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from pytest_ssdqual.qual.detect.periodicity import CYCLES, LONGEST, Rhythm, period
+from pytest_ssdqual.qual.detect.periodicity import CYCLES, LONGEST, Rhythm, _log_chance, period
 
 pytestmark = pytest.mark.slow
 
@@ -134,6 +134,19 @@ def test_three_cycles_have_to_be_seen() -> None:
     for cycles, is_seen in ((CYCLES - 1, False), (CYCLES + 1, True)):
         found = look(noise + swing(1_000, 1_000 / cycles, 0.2))
         assert (found is not None) is is_seen
+
+
+@pytest.mark.parametrize(("strength", "is_told"), [(0.008, False), (0.06, True)])
+def test_a_rhythm_that_explains_hardly_anything_is_not_told(strength: float, is_told: bool) -> None:
+    """Both are far beyond chance in so long a series."""
+    noise = red(np.random.default_rng(8), 7_200, 0.0, 0.02)
+    found = look(noise + swing(7_200, 90, 0.02 * math.sqrt(2 * strength)))
+    assert (found is not None) is is_told
+
+
+def test_the_bound_of_a_chance_is_one_up_to_the_mean() -> None:
+    assert _log_chance(3.0, 4) == _log_chance(4.0, 4) == 0
+    assert _log_chance(20.0, 4) == pytest.approx(4 - 20 + 4 * math.log(5))
 
 
 def test_the_step_is_the_unit_of_time() -> None:
