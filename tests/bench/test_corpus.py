@@ -33,7 +33,7 @@ def test_every_kind_of_answer_is_read(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "timeout, aborting" in printed
 
 
-def test_a_drive_that_smartctl_could_not_open_is_refused_with_its_words() -> None:
+def test_drive_that_smartctl_cannot_open_is_refused() -> None:
     text = '{"smartctl": {"exit_status": 2, "messages": [{"string": "Permission denied", "severity": "error"}]}}'
     kind, outcome, found = corpus.read(text)
     assert (kind, outcome) == ("smartctl", "refused")

@@ -62,7 +62,7 @@ def test_slow_approaches_take_capacities() -> None:
     assert max(within) < 5
 
 
-def test_a_plateau_is_over_sooner_than_its_volume_takes_at_the_settled_rate() -> None:
+def test_plateau_ends_by_volume_and_not_by_time() -> None:
     approach = Approach(4.0, 0.5, 0.8, 0.3, 0.0, 0.1)
     rates = approach.by_time(6000, 1000.0)
     assert rates[0] == pytest.approx(4)

@@ -34,13 +34,13 @@ def test_a_slower_run_is_slower_by_so_much() -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_of_the_same_drives_nothing_differs_and_half_the_speed_is_seen(claim: str) -> None:
+def test_same_drives_do_not_differ_and_half_the_speed_does(claim: str) -> None:
     assert family(1, claim, Setting(), 20, 0)[0] == 0
     # Five rounds whose tail varies by up to 40 % are little evidence of a p99.
     assert family(1, claim, replace(Setting(), slower=2.0), 20, 0)[0] >= 10
 
 
-def test_the_tables_tell_false_differences_and_those_that_were_found() -> None:
+def test_tables_tell_false_and_found_differences() -> None:
     same, slower = Setting(), Setting(slower=1.1)
     text = table({("p90_latency", same): [(0, 2, 10), (1, 1, 10)], ("p90_latency", slower): [(5, 6, 10)]})
     assert "| 5 rounds |  |  |  | 50.0 (15.0) |  |" in text

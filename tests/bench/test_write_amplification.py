@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 
 @given(st.floats(0.03, 2), st.integers(16, 1024))
-def test_the_closed_form_solves_the_equation_of_the_flow_of_blocks(spare: float, pages: int) -> None:
+def test_closed_form_solves_the_flow_of_blocks(spare: float, pages: int) -> None:
     """Greedy in the limit of many blocks: those with i valid pages of n lose one at a rate ∝ i, so as many blocks
     pass through each number down to x, where they are collected: n (ln n' - ln x') = α (n - x), primes for + ½."""
     shape = Shape(2**20, pages, spare)

@@ -47,7 +47,7 @@ def test_sizes_are_binary_as_in_fio_and_decimal_as_on_the_label(text: str, size:
     "text", ["", "k", "-4k", "4q", "4k;rm", "0", "0.3", "1,5k", "4 k b", "4k\n5", "٤k", "nan", "1e3"]
 )
 def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not a (size|whole)"):
+    with pytest.raises(ValueError, match=r"not a (size|whole)"):
         parse_size(text)
 
 
@@ -59,7 +59,7 @@ def test_kb_is_refused_because_it_means_two_things() -> None:
 @pytest.mark.parametrize(
     ("text", "in_bytes"), [("500 Mb", "MB"), ("480gb", "GB"), ("1 Tb", "TB"), ("4 Kib", "KiB"), ("128mib", "MiB")]
 )
-def test_a_small_b_after_a_prefix_is_refused_because_it_is_for_bits(text: str, in_bytes: str) -> None:
+def test_small_b_after_a_prefix_is_refused(text: str, in_bytes: str) -> None:
     for parse, given_text in ((parse_size, text), (parse_throughput, f"{text}/s")):
         with pytest.raises(ValueError, match=f'"{in_bytes}" for bytes'):
             parse(given_text)
@@ -87,7 +87,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["10", "fast", "10 parsec", "10 S", "-1s", ""])
 def test_a_duration_needs_a_unit(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a duration"):
+    with pytest.raises(ValueError, match="not a duration"):
         parse_duration(text)
 
 
@@ -121,7 +121,7 @@ def test_throughput_is_decimal() -> None:
 
 @pytest.mark.parametrize("text", ["450 MB", "450", "fast/s"])
 def test_what_is_no_throughput_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not a throughput"):
+    with pytest.raises(ValueError, match="not a throughput"):
         parse_throughput(text)
 
 

@@ -60,7 +60,7 @@ def test_all_levels_of_arrays_are_asked_the_same(level: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(SUITES.glob("*/test_*.py")), ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_module_says_what_it_promises_and_imports_nothing_private(path: Path) -> None:
+def test_module_has_a_docstring_and_no_private_import(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree)
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

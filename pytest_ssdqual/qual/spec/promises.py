@@ -42,9 +42,6 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
-#: States of an array during a measurement (``Geometry.state``).
-STATES = ("healthy", "degraded", "rebuilding")
-
 _LIMITS = (
     "at_least",
     "at_most",

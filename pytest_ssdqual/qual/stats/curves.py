@@ -95,12 +95,12 @@ def unaligned(iops: Mapping[Workload, Estimate]) -> CurveFigure:
     return _worst(max, [(pair, ratio(iops[pair[0]], iops[pair[1]], Unit.RATIO)) for pair in pairs])
 
 
-def knee(iops: Mapping[Workload, Estimate], width: int, share: float = KNEE_SHARE) -> CurveFigure:
+def knee(iops: Mapping[Workload, Estimate], width: int) -> CurveFigure:
     """Deepest queue that still gained IOPS, in I/Os outstanding at a target of ``width`` members (seeds E-01, E-02).
 
-    A depth gains if its IOPS exceed the best of all shallower ones by ``share`` per doubling of the depth between the
-    two. The knee is the last such depth, or the shallowest if there is none: a dip and the recovery from it count for
-    nothing, and slow growth beyond the knee does not move it.
+    A depth gains if its IOPS exceed the best of all shallower ones by ``KNEE_SHARE`` per doubling of the depth between
+    the two. The knee is the last such depth, or the shallowest if there is none: a dip and the recovery from it count
+    for nothing, and slow growth beyond the knee does not move it.
 
     Low and high are the last depths that gained at the low and high ends of the intervals. If the deepest may have
     gained, there is no upper end: IOPS were still growing. The knee is one of the measured depths; their spacing is not
@@ -113,12 +113,13 @@ def knee(iops: Mapping[Workload, Estimate], width: int, share: float = KNEE_SHAR
     for index in range(1, len(points)):
         best = max(points[:index], key=lambda point: point[2].value)
         growth = ratio(points[index][2], best[2], Unit.RATIO)
-        needed = (1 + share) ** math.log2(points[index][0] / best[0])
+        needed = (1 + KNEE_SHARE) ** math.log2(points[index][0] / best[0])
         certain = index if growth.low >= needed else certain
         likely = index if growth.value >= needed else likely
         possible = index if growth.high >= needed else possible
     high = math.inf if possible == len(points) - 1 else float(points[possible][0])
-    n, confidence = min(each.n for each in iops.values()), _confidence(iops.values())
+    n = min(measured.n for measured in iops.values())
+    confidence = _confidence(iops.values())
     estimate = Estimate(points[likely][0], points[certain][0], high, n, Unit.COUNT, confidence=confidence)
     return CurveFigure(estimate, (points[likely][1],))
 

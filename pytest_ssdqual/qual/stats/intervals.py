@@ -29,7 +29,7 @@ SPEAKS_FOR_ITSELF = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A value and the interval that should hold its long-run mean."""
+    """A value and the interval that should hold it."""
 
     value: float
     low: float

@@ -30,7 +30,7 @@ from statistics import stdev, variance
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, format_confidence, student_t
-from pytest_ssdqual.qual.stats.intervals import ROUNDS, Basis, require_rounds
+from pytest_ssdqual.qual.stats.intervals import ROUNDS, Basis, Bounds, require_rounds
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 
 #: Fewest I/Os beyond a quantile for which it is reported: with fewer, one event moves it.
@@ -233,18 +233,9 @@ def dispersion_of(hits: Sequence[bool]) -> float:
     return max(1.0, variance(batches) / (size * share * (1 - share)))
 
 
-@dataclass(frozen=True, slots=True)
-class ExceedanceLevel:
-    """A value and the interval that should hold it."""
-
-    value: float
-    low: float
-    high: float
-
-
 def return_level(
     lows: Sequence[float], highs: Sequence[float], seconds: float, per_hour: float, level: float
-) -> ExceedanceLevel:
+) -> Bounds:
     """Value that is exceeded ``per_hour`` times an hour, from the maxima of spells of ``seconds`` together.
 
     ``lows`` and ``highs`` bound each maximum at the resolution of its reading. The interval at ``level`` holds every
@@ -268,7 +259,7 @@ def return_level(
     )
     low = down[surely - 1] if 0 < surely <= count else -math.inf
     high = up[maybe - 1] if maybe else math.inf
-    return ExceedanceLevel(min(max(value, low), high), low, high)
+    return Bounds(min(max(value, low), high), low, high)
 
 
 def pooled_end(
@@ -301,13 +292,13 @@ def pooled_end(
 
 
 def with_exposure(
-    found: ExceedanceLevel,
+    found: Bounds,
     own: Sequence[float],
     pool: Sequence[float],
     measured: Measured,
     per_hour: float,
     level: float,
-) -> ExceedanceLevel:
+) -> Bounds:
     """Return the level with the upper end that the exposure of all drives gives it, if it is less.
 
     ``own`` and ``pool``: see ``pooled_end``; in the unit of ``found``.
@@ -323,7 +314,7 @@ def with_exposure(
     share = min(1.0, drive_s / exposure.drive_s)
     high = min(found.high, pooled_end(own, pool, share, exposure.spells, allowed, level))
     value = min(found.value, high)
-    return ExceedanceLevel(value, min(found.low, value), high)
+    return Bounds(value, min(found.low, value), high)
 
 
 def shortest_s(per_hour: float, level: float) -> float:
@@ -384,7 +375,7 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
     )
 
 
-def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
+def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Bounds:
     """Latency that is exceeded ``per_hour`` times an hour, nanoseconds; by its own spells only."""
     seconds = sum(run.seconds for run in measured.runs)
     level = Basis.of(measured, confidence_level).level
@@ -397,7 +388,7 @@ def slowest_among_all(
     measured: Measured,
     confidence_level: ConfidenceLevel,
     per_hour: float,
-) -> ExceedanceLevel:
+) -> Bounds:
     """Return the same with what all drives of the run have shown; see ``pooled_end``."""
     found = slowest(measured, confidence_level, per_hour)
     exposure = measured.visited.exposure if measured.visited else None

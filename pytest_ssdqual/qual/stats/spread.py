@@ -19,8 +19,8 @@ from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, NotApplicable, TooFew, student_t
-from pytest_ssdqual.qual.stats.intervals import ROUNDS, Basis
-from pytest_ssdqual.qual.stats.latency import ExceedanceLevel, return_level
+from pytest_ssdqual.qual.stats.intervals import ROUNDS, Basis, Bounds
+from pytest_ssdqual.qual.stats.latency import return_level
 from pytest_ssdqual.qual.units import Unit, format_duration
 
 #: Number of batches: few and long, so that neighbours are nearly independent (Schmeiser 1982: ten to thirty).
@@ -93,7 +93,7 @@ def over_time(measured: Measured, confidence_level: ConfidenceLevel, per_hour: f
     if len(slowest.maxima_ns) < 3:
         raise TooFew(f"spread over time needs at least 3 spells, there are {len(slowest.maxima_ns)}")
     worst, usual = latency.slowest(measured, half, per_hour), _median(slowest)
-    ratio = ExceedanceLevel(
+    ratio = Bounds(
         value=max(1.0, worst.value / usual.value),
         low=max(1.0, worst.low / usual.high),
         high=max(1.0, worst.high / usual.low),
@@ -126,7 +126,7 @@ def worst_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour
     if not mean:
         raise TooFew("the worst second needs I/Os, there are none")
     found = _slowest(measured, confidence_level, per_hour)
-    relative = ExceedanceLevel(found.value / mean, found.low / mean, found.high / mean)
+    relative = Bounds(found.value / mean, found.low / mean, found.high / mean)
     return _rare(relative, measured, confidence_level, per_hour, Unit.RATIO)
 
 
@@ -151,7 +151,7 @@ def fastest_to_slowest(measured: Measured, confidence_level: ConfidenceLevel, pe
     fastest, slowest = _fastest(measured, half, per_hour), _slowest(measured, half, per_hour)
     if not slowest.value:
         raise TooFew("the slowest second may have had no I/O, so the fastest is no multiple of it")
-    ends = ExceedanceLevel(
+    ends = Bounds(
         value=max(1.0, fastest.value / slowest.value),
         low=max(1.0, fastest.low / slowest.high),
         high=max(1.0, fastest.high / slowest.low) if slowest.low else math.inf,
@@ -159,7 +159,7 @@ def fastest_to_slowest(measured: Measured, confidence_level: ConfidenceLevel, pe
     return _rare(ends, measured, half, per_hour, Unit.RATIO)
 
 
-def _slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
+def _slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Bounds:
     """Slower is worse, so the level of the negated rates is used."""
     edge = measured.workload.largest_bytes
     found = return_level(
@@ -169,10 +169,10 @@ def _slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: fl
     )  # fmt: skip
     low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
     high = -found.low
-    return ExceedanceLevel(max(low, min(value, high)), low, high)
+    return Bounds(max(low, min(value, high)), low, high)
 
 
-def _fastest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> ExceedanceLevel:
+def _fastest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Bounds:
     if not any(each.fastest_high for each in measured.spells):
         raise TooFew("the fastest second needs I/Os, there are none")
     edge = measured.workload.largest_bytes
@@ -212,7 +212,7 @@ def of_writes(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate
     )  # fmt: skip
 
 
-def _median(slowest: SpellMaxima) -> ExceedanceLevel:
+def _median(slowest: SpellMaxima) -> Bounds:
     """Median of the spells' slowest I/Os, nanoseconds; interval by order statistics, at the resolution of fio's
     buckets.
     """
@@ -222,11 +222,11 @@ def _median(slowest: SpellMaxima) -> ExceedanceLevel:
     # Order statistic that bounds the median at the basis' confidence (binomial).
     beyond = max(0, int(binom.ppf((1 - slowest.basis.level) / 2, len(maxima), 0.5)) - 1)
     low, high = bucket_of(maxima[beyond]), bucket_of(maxima[len(maxima) - 1 - beyond])
-    return ExceedanceLevel(float(median(maxima)), float(low.low_ns), float(high.high_ns))
+    return Bounds(float(median(maxima)), float(low.low_ns), float(high.high_ns))
 
 
 def _rare(
-    found: ExceedanceLevel,
+    found: Bounds,
     measured: Measured,
     confidence_level: ConfidenceLevel,
     per_hour: float,

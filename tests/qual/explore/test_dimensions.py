@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.explore import dimensions as spaces
@@ -23,13 +23,14 @@ drawn = st.sampled_from([RANDOM, SEQUENTIAL]).flatmap(
 
 
 @given(drawn)
-def test_every_combination_is_a_workload_of_its_class_and_read_back(found: tuple[Space, Workload]) -> None:
+def test_every_combination_is_a_workload_and_read_back(found: tuple[Space, Workload]) -> None:
     space, workload = found
     assert workload.is_random == space.plain.is_random
     assert space.at(space.values(workload)) == workload
     assert Workload.parse(str(workload)) == workload
 
 
+@settings(max_examples=30)
 @given(drawn)
 def test_what_is_simpler_by_one_is_less_complex_and_of_the_space(found: tuple[Space, Workload]) -> None:
     space, workload = found
@@ -83,7 +84,7 @@ def test_without_writes_their_flushes_go_too() -> None:
     ],
 )
 def test_a_workload_of_elsewhere_is_none_of_the_space(workload: Workload) -> None:
-    with pytest.raises(ValueError, match="is not among the workloads around randread_4k_qd1"):
+    with pytest.raises(ValueError, match="workloads around randread_4k_qd1"):
         RANDOM.values(workload)
 
 
@@ -103,7 +104,7 @@ def test_drives_with_blocks_of_4k_are_asked_for_nothing_smaller() -> None:
     ],
 )
 def test_a_search_starts_from_plain_reads(plain: Workload) -> None:
-    with pytest.raises(ValueError, match="a search starts from plain reads of one size"):
+    with pytest.raises(ValueError, match="search starts from"):
         Space.of(plain)
 
 
@@ -127,7 +128,7 @@ def test_a_fixed_protocol_probes_for_a_minute_once() -> None:
     assert spaces.probing(protocols.load("quick")).measure.window_s == 5
 
 
-def test_a_probe_of_a_protocol_with_visits_is_one_window_of_a_cell() -> None:
+def test_probe_of_a_protocol_with_visits_is_one_cell() -> None:
     protocol = protocols.load("acceptance")
     probing = spaces.probing(protocol)
     assert protocol.visits is not None

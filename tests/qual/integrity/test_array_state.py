@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ssdqual.plugin.searches.integrity import choices
@@ -37,8 +37,9 @@ def after(begin: ArrayLife, *steps: Step) -> ArrayLife:
     return begin
 
 
+@settings(max_examples=30)
 @given(st.data(), st.sampled_from(["raid0x2", "raid1x2", "raid1x3", "raid5x3", "raid6x4", "raid10x4"]))
-def test_whatever_is_possible_no_more_members_are_lost_than_the_level_can_lose(data: st.DataObject, shape: str) -> None:
+def test_no_more_members_are_lost_than_the_level_allows(data: st.DataObject, shape: str) -> None:
     now = life(shape, data.draw(st.sampled_from(history.BITMAPS)))
     for _ in range(25):
         every = [step for steps in choices(now, SIZES).values() for step in steps]
@@ -56,7 +57,7 @@ def test_a_spare_takes_the_place_of_a_failed_member_at_once() -> None:
     assert after(now, RebuildMember()).whole == {1, 3, 4}
 
 
-def test_a_member_comes_back_as_itself_only_with_a_bitmap_that_still_knows() -> None:
+def test_member_is_readded_only_with_a_bitmap_of_its_gap() -> None:
     gone = (Fail(2), Remove(2))
     assert after(life("raid5x3"), *gone, ReAdd(2)).filling == {2}
     assert life("raid5x3", "none").after(Fail(2)).after(Remove(2)).objection(ReAdd(2))
@@ -73,7 +74,7 @@ def test_a_restart_drops_what_had_failed() -> None:
 
 def test_a_raid6_loses_two_and_not_a_third() -> None:
     now = after(life("raid6x4"), Fail(1), Fail(2))
-    assert now.objection(Fail(3)) == "raid6x4 cannot lose another member"
+    assert "raid6x4 cannot lose" in now.objection(Fail(3))
 
 
 def test_a_member_that_is_being_rebuilt_counts_as_missing() -> None:
@@ -116,14 +117,14 @@ def test_what_is_not_possible_says_why(steps: tuple[Step, ...], step: Step, why:
 
 def test_a_raid0_can_neither_lose_nor_compare_anything() -> None:
     now = life("raid0x2")
-    assert now.objection(Fail(1)) == "raid0 cannot lose or be given a member"
-    assert now.objection(history.Repair()) == "raid0 has nothing to compare"
-    assert life("raid10x4").objection(Grow(5)) == "raid10 cannot grow by a drive"
+    assert "raid0 cannot lose" in now.objection(Fail(1))
+    assert "raid0 has nothing" in now.objection(history.Repair())
+    assert "raid10 cannot grow" in life("raid10x4").objection(Grow(5))
 
 
 def test_what_the_machine_cannot_do_is_not_possible() -> None:
     now = life("raid5x3", abilities=Abilities())
-    assert now.objection(Trim(0)) == "the array takes no discards"
+    assert "takes no discards" in now.objection(Trim(0))
     assert "pytest_ssdqual_power_cut" in now.objection(Cut())
 
 

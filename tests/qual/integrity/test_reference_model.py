@@ -172,7 +172,7 @@ def test_what_was_found_after_a_power_cut_must_stay(disk: Disk) -> None:
     assert {each.kind for each in disk.judge(HERE)} == {MismatchKind.AHEAD}
 
 
-def test_after_a_trim_that_was_not_flushed_over_a_power_cut_counts_as_nothing(disk: Disk) -> None:
+def test_unflushed_trim_before_a_cut_leaves_anything(disk: Disk) -> None:
     disk.ledger.trimmed(HERE)
     disk.write(HERE, flushed=False, done=False)
     disk.ledger.cut()
@@ -263,7 +263,7 @@ class TestWriteHole:
         disk.data[:ATOM] = b"?" * ATOM
         assert disk.judge(HERE) == []
 
-    def test_what_was_being_written_may_change_no_more_once_it_was_read(self, disk: Disk) -> None:
+    def test_data_may_not_change_once_they_were_read(self, disk: Disk) -> None:
         assert disk.judge(HERE) == []
         disk.data[:ATOM] = bytes(ATOM)
         assert [each.kind for each in disk.judge(HERE)] == [MismatchKind.WRITE_HOLE]
@@ -288,7 +288,7 @@ class TestWriteHole:
         assert [each.kind for each in disk.judge(NEXT)] == [MismatchKind.GARBAGE]
 
 
-def test_what_is_written_again_after_a_forced_start_has_to_be_there(disk: Disk) -> None:
+def test_data_written_after_a_forced_start_have_to_be_there(disk: Disk) -> None:
     disk.write(HERE)
     disk.write(HERE, flushed=False)
     disk.ledger.cut()

@@ -29,7 +29,7 @@ def test_of_a_wide_array_with_large_chunks_a_region_is_limited() -> None:
 
 
 @given(st.integers(1, 64).map(lambda n: n * UNIT_BYTES), st.integers(2, 64), st.integers(0, 10**7))
-def test_regions_reach_from_the_first_byte_to_the_last_and_do_not_overlap(each: int, count: int, more: int) -> None:
+def test_regions_cover_the_array_and_do_not_overlap(each: int, count: int, more: int) -> None:
     size = 2 * each + more
     found = reference_model.spread(size, each, count)
     assert found[0].offset_bytes == 0
@@ -48,12 +48,12 @@ def test_regions_begin_behind_what_is_spared() -> None:
     assert found[0].offset_bytes == 3 << 20
     assert found[-1].end_bytes <= 64 << 20
     assert found[-1].end_bytes > (64 << 20) - 2 * each
-    with pytest.raises(ValueError, match="have no room for two regions"):
+    with pytest.raises(ValueError, match="for two regions"):
         reference_model.spread(4 << 20, 1 << 20, 8, 3 << 20)
 
 
 def test_no_room_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no room for two regions"):
+    with pytest.raises(ValueError, match="for two regions"):
         reference_model.spread(8191, 4096, 4)
 
 
@@ -68,5 +68,5 @@ def test_what_has_grown_has_two_more_at_its_end() -> None:
     more = reference_model.behind(known, 2 << 20)
     assert [each.number for each in more] == [4, 5]
     assert more[-1].end_bytes == 2 << 20
-    with pytest.raises(ValueError, match="has grown to 1048576 bytes only"):
+    with pytest.raises(ValueError, match="1048576 bytes only"):
         reference_model.behind(known, 1 << 20)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.integrity import steps as history
@@ -75,6 +75,7 @@ def test_an_empty_history_is_the_shortest() -> None:
     assert shorten(LONG, BEGIN, lambda trial: True).steps == ()
 
 
+@settings(max_examples=30)
 @given(st.sets(st.sampled_from(range(len(LONG.steps))), min_size=1, max_size=3))
 def test_only_possible_histories_are_tried(wanted: set[int]) -> None:
     steps = {LONG.steps[index] for index in wanted}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.integrity import steps as history
@@ -89,6 +89,7 @@ def test_what_makes_no_sense_names_its_line(text: str, said: str) -> None:
     assert said in str(caught.value)
 
 
+@settings(max_examples=30)
 @given(st.text())
 def test_any_text_is_a_history_or_an_error(text: str) -> None:
     said = ""

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.builders.sheet import PRODUCT, errors, load, promise
+from support.builders.sheet import PRODUCT, load
 
 from pytest_ssdqual.qual.lots import sampling_plan
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
@@ -55,30 +55,3 @@ def test_by_variables_is_the_same_plan_with_fewer_drives(tmp_path: Path) -> None
     attributes = plan(tmp_path, size=500, aql="1.0 %")
     assert isinstance(attributes, sampling_plan.ByAttributes)
     assert plan(tmp_path, size=500, aql="1.0 %", by="variables") == sampling_plan.as_variables(attributes)
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({"size": 500}, "lot: a plan is aql (with inspection), ltpd (with accept), both of them, sample with accept, "
-                        "or sample with k; not nothing"),
-        ({"sample": 13, "aql": "1 %"}, "or sample with k; not aql, sample"),
-        ({"aql": "1 %"}, "lot: ISO 2859-1 finds the sample for an aql by the size of the lot: give size"),
-        ({"size": 500, "aql": "2 %"}, "lot: 2 % is no AQL of the table; there are 0.065, 0.1, 0.15, 0.25, 0.4, 0.65, "
-                                      "1, 1.5, 2.5, 4, 6.5, 10 %"),
-        ({"size": 500, "ltpd": "10 %", "inspection": "II"}, "lot: an inspection level goes with aql alone"),
-        ({"sample": 8, "k": 1.7}, 'lot: k is of a plan with by = "variables"'),
-        ({"size": 12, "sample": 13, "accept": 0}, "lot: a sample of 13 drives needs a lot of as many, not of 12"),
-        ({"sample": 13, "accept": 13}, "lot: 13 bad ones of 13 drives can be no acceptance number"),
-        ({"size": 500, "aql": 1}, "lot.aql: 1 needs a unit, as text in quotes"),
-        ({"size": 500, "aql": "1 %", "colour": "red"}, "lot.colour: unknown key"),
-    ],
-)  # fmt: skip
-def test_what_is_no_plan(tmp_path: Path, given: dict[str, object], why: str) -> None:
-    (found,) = errors(tmp_path, PRODUCT + table(**given))
-    assert found.endswith(why)
-
-
-def test_nobody_promises_what_a_plan_decides(tmp_path: Path) -> None:
-    found = errors(tmp_path, PRODUCT + promise(claim="conforming_drives", at_least=49))
-    assert found == ["promise[0].claim: conforming_drives is decided by the plan in the table lot, not by a promise"]

@@ -13,7 +13,7 @@ HALF, BEST = DemandPoint(4, 2, 45_000, 180e3), DemandPoint(32, 8, 80_000, 3.2e6)
 SLOW = DemandPoint(32, 32, 82_000, 12.5e6)
 
 
-def test_the_required_points_are_the_best_below_5_ms_one_io_and_the_middle() -> None:
+def test_required_points_are_the_best_one_io_and_the_middle() -> None:
     assert required([SLOW, BEST, HALF, ONE]) == {MIN_IOPS: ONE, MID_IOPS: HALF, MAX_IOPS: BEST}
 
 

@@ -12,11 +12,14 @@ from pytest_ssdqual.qual.measured.environment import (
     DeviceTraffic,
     DriveEnvironment,
     DriveLink,
+    DrivePlacement,
     DriveTemperature,
     KernelLine,
     KernelLog,
     ProcessEnvironment,
     Traffic,
+    format_list,
+    parse_list,
     total,
 )
 from pytest_ssdqual.qual.records import from_plain, plain
@@ -107,3 +110,21 @@ def test_a_link_in_words_and_as_a_share() -> None:
     narrow = DriveLink("PCIe", 8.0, 2, 16.0, 4)
     assert (narrow.describe(), narrow.share) == ("PCIe 8 GT/s x2, at most 16 GT/s x4", 0.25)
     assert DriveLink("SATA", 1.5, 1, 6.0, 1).describe() == "SATA 1.5 Gb/s, at most 6 Gb/s"
+
+
+@given(st.sets(st.integers(0, 300)))
+def test_a_list_of_cpus_is_read_back(numbers: set[int]) -> None:
+    assert parse_list(format_list(numbers)) == sorted(numbers)
+
+
+def test_the_kernel_s_format() -> None:
+    assert format_list([16, 0, 1, 2, 7]) == "0-2,7,16"
+    assert parse_list("0-2,7\n") == [0, 1, 2, 7]
+    assert parse_list("") == []
+    with pytest.raises(ValueError, match="x"):
+        parse_list("0-x")
+
+
+def test_cpus_of_a_drive() -> None:
+    assert DrivePlacement("none", 64, 0, "0-1,8").cpus == {0, 1, 8}
+    assert DrivePlacement("none", 64, None, "").cpus == frozenset()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -109,8 +109,6 @@ def test_response_times_are_of_the_steady_state_alone() -> None:
     (last,) = saturation(STEC).response_times().runs
     assert last.counted[0].start_s == 20
     assert (last.seconds, last.rounds) == (60, 60)
-    with pytest.raises(TooFew, match="did not settle"):
-        saturation([2_700] * 40 + [170] * 3).response_times()
 
 
 def test_each_drive_side_by_side_has_its_own_response_times() -> None:
@@ -135,21 +133,16 @@ def test_a_window_on_the_fresh_plateau_is_not_the_settled_state() -> None:
     # The cliff came right before the end: too late to be seen as one, and what is left had no time to settle.
     for late in range(1, 5):
         assert saturation([2_700] * 40 + [170] * late).settled is None
-    found = saturation([2_700] * 40 + [170] * 3)
-    assert found.cliff is None
-    with pytest.raises(
-        TooFew, match=r"randwrite_4k_qd8 on drivex1 did not settle in 2\.00 user capacities: its end is"
-    ):
-        found.settle()
+    assert saturation([2_700] * 40 + [170] * 3).cliff is None
 
 
-def test_what_was_steady_before_the_cliff_is_not_settled_although_most_of_the_rest_was_alike() -> None:
+def test_steady_values_before_the_cliff_are_not_settled() -> None:
     found = saturation([1_000] * 5 + [700, 1_000, 1_300, 1_000] * 8 + [100, 200] * 5)
     assert found.cliff is not None
     assert found.settled is None
 
 
-def test_one_stall_in_the_middle_or_near_the_end_does_not_unsettle_a_drive() -> None:
+def test_one_stall_does_not_unsettle_a_drive() -> None:
     for stalled in (30, 57):
         iops = STEC.copy()
         iops[stalled] = 20
@@ -164,54 +157,54 @@ def test_an_earlier_level_is_not_mixed_into_the_settled_one() -> None:
     assert settled.seconds == 40
 
 
-def test_who_wrote_less_than_the_gate_has_not_settled() -> None:
-    with pytest.raises(
-        TooFew, match=r"wrote 0\.90 user capacities in 40 samples; nothing counts as settled below 1 and 5"
-    ):
-        saturation([1_000] * 40, capacities=0.9).settle()
+@pytest.mark.parametrize(
+    ("figure", "judged", "words"),
+    [
+        (Saturation.settle, saturation([1_000] * 40, capacities=0.9), "in 40 samples; nothing counts"),
+        (Saturation.settle, saturation([round(3_000 * 0.9**index) for index in range(40)]), r"steady at 61\.6"),
+        (Saturation.settle, saturation([1_000] * 4), "in 4 samples; nothing counts"),
+        (Saturation.settle, saturation([2_700] * 40 + [170] * 3), "did not settle"),
+        (Saturation.response_times, saturation([2_700] * 40 + [170] * 3), "did not settle"),
+        (Saturation.cliff_after, saturation([1_000] * 4), "a cliff takes 8"),
+        (lambda short: short.fresh, saturation([1_000]), "at least 2 rounds"),
+    ],
+    ids=range(7),
+)
+def test_a_curve_without_a_figure_says_why(
+    figure: Callable[[Saturation], object], judged: Saturation, words: str
+) -> None:
+    with pytest.raises(TooFew, match=words):
+        figure(judged)
+
+
+def test_a_lower_gate_settles_earlier() -> None:
     assert saturation([1_000] * 40, capacities=0.9, gate_capacities=0.5).settled is not None
 
 
-def test_a_curve_that_never_rests_has_not_settled() -> None:
-    falling = saturation([round(3_000 * 0.9**index) for index in range(40)])
-    with pytest.raises(TooFew, match=r"not steady at 61\.6 IOPS over 5 rounds"):
-        falling.settle()
-
-
-def test_a_short_curve_says_so() -> None:
-    short = saturation([1_000] * 4)
-    with pytest.raises(TooFew, match="in 4 samples; nothing counts as settled below 1 and 5"):
-        short.settle()
-    with pytest.raises(TooFew, match="in 4 samples, a cliff takes 8: "):
-        short.cliff_after()
-    with pytest.raises(TooFew, match="at least 2 rounds"):
-        _ = saturation([1_000]).fresh
-
-
-def test_a_fall_in_scatter_is_neither_a_cliff_nor_the_lack_of_one() -> None:
+def test_fall_in_scatter_is_no_cliff_nor_the_lack_of_one() -> None:
     source = random.Random(8)  # noqa: S311
     iops = [round(3_000 * math.exp(-index / 30 + source.gauss(0, 0.8))) for index in range(90)]
     found = saturation(iops)
     assert found.cliff is None
-    with pytest.raises(TooFew, match="scatter too much to say where"):
+    with pytest.raises(TooFew, match="scatter too much"):
         found.cliff_after()
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.03])
 @pytest.mark.parametrize("power", [0.5, 1.0])
-def test_a_decline_without_a_fresh_level_has_no_cliff_and_is_not_called_scatter(power: float, noise: float) -> None:
+def test_decline_without_a_fresh_level_has_no_cliff(power: float, noise: float) -> None:
     source = random.Random(9)  # noqa: S311
     declined = [3 * (index / 90) ** power for index in range(90)]
     found = saturation([round(3_000 * math.exp(source.gauss(0, noise) - each)) for each in declined])
     assert found.cliff is None
-    with pytest.raises(TooFew, match=r"fell by a factor of \d\.\d, but gradually, not at .*: sample more often"):
+    with pytest.raises(TooFew, match=r"\d\.\d, but gradually,"):
         found.cliff_after()
     # That of the first points, as without any fall.
     assert found.fresh.value == fmean(each.iops for each in found.points[:5])
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.03])
-def test_of_two_falls_the_first_ends_fresh_speed_and_the_second_comes_before_the_settled_state(noise: float) -> None:
+def test_of_two_falls_the_first_ends_the_fresh_level(noise: float) -> None:
     source = random.Random(10)  # noqa: S311
     levels = [5_000] * 12 + [2_000] * 40 + [600] * 60
     found = saturation([round(each * source.uniform(1 - noise, 1 + noise)) for each in levels])
@@ -225,9 +218,7 @@ def test_of_two_falls_the_first_ends_fresh_speed_and_the_second_comes_before_the
 
 
 @given(st.integers(3, 40), st.integers(10, 60), st.integers(2, 30), st.integers(1, 5))
-def test_the_cliff_is_where_it_was_put_and_in_units_of_the_capacity(
-    fresh: int, after: int, factor: int, scale: int
-) -> None:
+def test_cliff_is_where_it_was_put_in_capacities(fresh: int, after: int, factor: int, scale: int) -> None:
     iops = [100 * factor] * fresh + [100] * after
     found, larger = saturation(iops, 2.0), saturation(iops, 2.0 / scale)
     cliff = found.cliff

@@ -51,13 +51,13 @@ def test_only_drives_side_by_side_are_judged_alone() -> None:
     assert all(judged.drive == "" for judged in EVERY)
 
 
-def test_a_sweep_begins_with_the_narrowest_array_and_has_the_promise_of_the_widest() -> None:
+def test_sweep_is_ordered_and_has_the_promise_of_the_widest() -> None:
     assert [str(each.geometry) for each in SWEEP] == ["raid5x3", "raid5x4"]
     assert str(SWEEP.subject.geometry) == "raid5x4"
     assert SWEEP.raw_files() == ("fio/a", "fio/b")
 
 
-def test_a_curve_keeps_the_order_of_its_set_and_has_the_promise_of_the_first() -> None:
+def test_curve_keeps_its_order_and_has_the_promise_of_the_first() -> None:
     assert [each.workload for each in CURVE] == [READS, READS.at(1)]
     assert CURVE.subject.workload == READS
     assert (len(CURVE), CURVE[1].workload) == (2, READS.at(1))

@@ -33,7 +33,7 @@ def test_a_series_has_each_of_its_workloads_once() -> None:
         assert not isinstance(each, WorkloadSet) or len(set(each.workloads)) == len(each.workloads) > 1
 
 
-def test_the_s3500_paper_measured_five_more_sizes_in_the_same_way() -> None:
+def test_s3500_paper_has_five_more_sizes() -> None:
     assert len(intel_s3500.SIZES) == 5 * 4 * 4
     assert not set(intel_s3500.SIZES) & set(INTEL_RAID)
     assert {each.block_bytes for each in intel_s3500.SIZES} == {8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10}
@@ -101,7 +101,7 @@ def test_the_910_sweep_is_of_total_depths() -> None:
     assert set(intel_910.USEFUL[1].workloads) < set(intel_910.WRITES.workloads)
 
 
-def test_the_910_streams_are_two_readers_and_one_writer_per_device() -> None:
+def test_streams_of_the_910_are_two_readers_and_one_writer() -> None:
     assert intel_910.SEQUENTIAL_READ.outstanding(4) == 8
     assert intel_910.SEQUENTIAL_WRITE.outstanding(4) == 4
 
@@ -136,7 +136,7 @@ def test_snia_latency_has_one_io_at_a_time_in_nine_cells() -> None:
     assert (str(tracked.workload), tracked.claim) == ("randwrite_4k_t1xqd1", "mean_latency")
 
 
-def test_snia_demand_variation_goes_from_the_most_to_one_io_after_five_cells_of_writes() -> None:
+def test_snia_demand_variation_goes_from_most_ios_to_one() -> None:
     for loop, mix in zip(snia.DEMAND_VARIATIONS, (snia.OLTP, snia.COMPOSITE), strict=True):
         steps = (32, 16, 8, 6, 4, 2, 1)
         loads = [(each.threads, each.qd_per_drive) for each in loop.workloads]
@@ -148,7 +148,7 @@ def test_snia_demand_variation_goes_from_the_most_to_one_io_after_five_cells_of_
         assert (before.rw, before.threads, before.qd_per_drive, loop.pre_write_cells) == ("randwrite", 32, 32, 5)
 
 
-def test_snia_cross_stimulus_is_eight_six_and_eight_hours_of_minutes_from_the_purged_state() -> None:
+def test_snia_cross_stimulus_is_eight_six_and_eight_hours() -> None:
     loop = snia.CROSS_STIMULUS
     assert [(each.workload.rw, each.workload.bs, each.cells, each.parts) for each in loop.after] == [
         ("write", "1m", 480, 480), ("randwrite", "8k", 360, 360), ("write", "1m", 480, 480)
@@ -156,7 +156,7 @@ def test_snia_cross_stimulus_is_eight_six_and_eight_hours_of_minutes_from_the_pu
     assert (loop.fill_passes, loop.workloads) == (0, ())
 
 
-def test_snia_host_idle_has_360_bursts_of_five_seconds_and_half_an_hour_for_each_idle_time() -> None:
+def test_snia_host_idle_has_360_bursts_of_five_seconds() -> None:
     loop = snia.HOST_IDLE
     assert (loop.fill_passes, loop.cells) == (0, 30)
     paused, between = loop.after[::2], loop.after[1::2]

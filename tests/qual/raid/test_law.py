@@ -65,7 +65,7 @@ def test_reads_that_md_does_not_split_have_a_law(array: str, size: str, chunk: s
 
 
 @pytest.mark.parametrize("layout", ["f2", "o2"])
-def test_far_and_offset_copies_have_no_pair_and_no_law_with_a_member_missing(layout: str) -> None:
+def test_far_and_offset_copies_have_no_law_when_degraded(layout: str) -> None:
     assert not why("raid10x4", READ, layout=layout)
     assert "use n2" in why("raid10x4-1failed", READ, layout=layout)
     assert not why("raid10x4-1failed", READ)

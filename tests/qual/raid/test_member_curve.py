@@ -39,7 +39,7 @@ def test_latency_is_linear_between_two_depths() -> None:
     assert curve((1, 10_000), (11, 55_000)).iops(6) == pytest.approx(6 / 150e-6)
 
 
-def test_a_point_has_the_measured_rate_and_the_shape_of_the_latencies() -> None:
+def test_point_has_the_rate_and_the_shape_of_latencies() -> None:
     measured = Measured((side_by_side([[1_000] * 5, [600] * 5]),)).members()[1]
     point = CurvePoint.of(measured, iops(measured, ConfidenceLevel()))
     assert point.iops.value == pytest.approx(600)
@@ -56,7 +56,7 @@ def test_a_point_has_the_measured_rate_and_the_shape_of_the_latencies() -> None:
         ("raid10x4", WRITE.at(1), "randwrite_4k", (1, 2, 4, 8)),
     ],
 )
-def test_members_are_measured_at_their_own_mix_and_around_their_own_depth(
+def test_members_are_measured_at_their_own_mix_and_depth(
     array: str, workload: Workload, mix: str, depths: tuple[int, ...]
 ) -> None:
     found = member_curve.member_workloads(Geometry.parse(array), workload)
@@ -65,7 +65,7 @@ def test_members_are_measured_at_their_own_mix_and_around_their_own_depth(
     assert max(each.qd_per_drive for each in limited) <= 5
 
 
-def test_arrays_are_predicted_where_the_law_holds_and_bare_drives_never() -> None:
+def test_arrays_are_predicted_where_the_law_holds() -> None:
     array = Geometry.parse("raid5x4")
     assert not member_curve.objection(array, READ, Striping())
     assert "split at chunks" in member_curve.objection(array, Workload("randread", "128k", 8), Striping())

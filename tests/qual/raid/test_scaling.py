@@ -4,17 +4,14 @@ import math
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.builders.strategies import about
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
 from pytest_ssdqual.qual.raid.scaling import fit, with_repeats
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, mean_of_rounds
 from pytest_ssdqual.qual.units import Unit
-
-
-def about(iops: float, percent: float = 0.0) -> Estimate:
-    return Estimate(iops, iops * (1 - percent / 100), iops * (1 + percent / 100), 5, Unit.IOPS)
 
 
 def sweep(level: RaidLevel, points: dict[int, float], percent: float = 0.0) -> dict[Geometry, Estimate]:
@@ -49,7 +46,7 @@ def test_doubling_for_three_times_the_drives_is_a_third_short() -> None:
 
 
 @given(st.floats(0.2, 1.5), st.floats(0, 1e4))
-def test_slope_is_what_an_added_drive_does_over_what_a_drive_does(slope: float, intercept: float) -> None:
+def test_slope_is_an_added_drive_over_the_mean_drive(slope: float, intercept: float) -> None:
     widths = (2, 3, 5, 8)
     points = {width: intercept + 1e4 * slope * width for width in widths}
     per_drive = sum(iops / width for width, iops in points.items()) / len(widths)
@@ -85,14 +82,15 @@ def test_no_width_is_too_fast_where_others_differ_as_well() -> None:
         assert not found.warnings()
 
 
-def test_mirrors_that_write_do_not_grow_and_their_slope_is_the_efficiency_of_the_widest() -> None:
+def test_slope_of_writing_mirrors_is_the_widest_efficiency() -> None:
     found = fit(sweep(RaidLevel.RAID1, {2: 1_000.0, 3: 1_000.0, 4: 900.0}, 1.0), 0.0)
     assert found.slope == found.points[-1].efficiency
     assert found.slope.value == pytest.approx(0.9)
 
 
+@settings(max_examples=30)
 @given(st.floats(0, 20), st.floats(-0.3, 0.3))
-def test_a_truth_inside_of_one_interval_is_inside_that_of_the_figures(percent: float, off: float) -> None:
+def test_truth_inside_of_one_width_is_inside_the_figures(percent: float, off: float) -> None:
     found = fit(sweep(RaidLevel.RAID0, {2: 200.0, 4: 400.0, 8: 800 * (1 + off)}, percent), 1.0)
     for shift in (-percent / 100, 0, percent / 100):
         for points in (
@@ -140,12 +138,12 @@ def drawn(source: random.Random, true: dict[int, float], scatter: float, level: 
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
-def test_the_figures_intervals_hold_the_truth_as_often_as_they_say(loss: float) -> None:
+def test_intervals_of_scaling_cover_as_stated(loss: float) -> None:
     source = random.Random(6)  # noqa: S311
     true = {width: 100.0 * width * (1 - loss * (width == 8)) for width in WIDTHS}
     exact = fit({Geometry(RaidLevel.RAID0, width): about(iops) for width, iops in true.items()}, 1.0)
     slope = kept = broken = 0
-    for _ in range(600):
+    for _ in range(200):
         state = source.getstate()
         alone = drawn(source, true, 0.02, 0.95)
         source.setstate(state)
@@ -154,12 +152,12 @@ def test_the_figures_intervals_hold_the_truth_as_often_as_they_say(loss: float) 
         # A promise of exactly the truth: kept or broken with certainty are both errors, of one side each.
         kept += found.deviation.high < exact.deviation.value
         broken += found.deviation.low > exact.deviation.value
-    assert slope / 600 > 0.93
-    assert kept / 600 < 0.04
-    assert broken / 600 < 0.04
+    assert slope / 200 > 0.92
+    assert kept / 200 < 0.05
+    assert broken / 200 < 0.05
 
 
-def test_that_some_width_is_short_is_taken_from_what_holds_for_all_at_once() -> None:
+def test_a_short_width_is_judged_by_simultaneous_intervals() -> None:
     points = {2: 200.0, 4: 380.0, 8: 760.0}
     alone, together = sweep(RaidLevel.RAID0, points, 1.0), sweep(RaidLevel.RAID0, points, 2.0)
     found, naive, wide = fit(alone, 1.0, together), fit(alone, 1.0), fit(together, 1.0)
@@ -178,10 +176,10 @@ def test_the_slopes_interval_by_hand() -> None:
     assert both.high - 1 == pytest.approx(0.015 * math.sqrt(2))
 
 
-def test_without_correction_for_their_number_some_width_seems_short_too_often() -> None:
+def test_uncorrected_widths_seem_short_too_often() -> None:
     source = random.Random(6)  # noqa: S311
     true = {width: 100.0 * width for width in range(2, 22, 2)}
-    naive = sum(fit(drawn(source, true, 0.02, 0.95), 1.0).deviation.low > 0 for _ in range(300)) / 300
+    naive = sum(fit(drawn(source, true, 0.02, 0.95), 1.0).deviation.low > 0 for _ in range(100)) / 100
     assert naive > 0.04
 
 
@@ -203,15 +201,15 @@ def test_repeats_that_disagree_widen_the_interval() -> None:
 
 
 def test_what_is_no_sweep_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 2 widths"):
+    with pytest.raises(ValueError, match="least 2 widths"):
         fit(sweep(RaidLevel.RAID0, {4: 100.0}), 1.0)
-    with pytest.raises(ValueError, match="at least 2 widths of one level, not none"):
+    with pytest.raises(ValueError, match="least 2 widths"):
         fit({}, 1.0)
     with pytest.raises(ValueError, match="of one level"):
         fit(sweep(RaidLevel.RAID0, {4: 100.0}) | sweep(RaidLevel.RAID5, {4: 100.0}), 1.0)
-    with pytest.raises(ValueError, match="of one level, not raid5x4, raid5x5-1failed"):
+    with pytest.raises(ValueError, match="not raid5x4, raid5x5-1failed"):
         fit({Geometry.parse("raid5x4"): about(1), Geometry.parse("raid5x5-1failed"): about(1)}, 1.0)
-    with pytest.raises(ValueError, match="the other widths do no I/O"):
+    with pytest.raises(ValueError, match="the other widths"):
         fit(sweep(RaidLevel.RAID0, {2: 0.0, 4: 200.0}), 1.0)
 
 
@@ -235,7 +233,7 @@ def test_a_width_that_may_do_nothing_has_no_negative_share() -> None:
     assert found.deviation.high == 100
 
 
-def test_drives_that_are_delays_scale_by_the_prediction_and_not_by_the_law() -> None:
+def test_delays_scale_by_the_prediction_and_not_the_law() -> None:
     """At depth 1 a RAID 5 write waits for two phases, so IOPS grow with N; the law of busy drives has N/P."""
     measured = sweep(RaidLevel.RAID5, {3: 3_000, 4: 4_000, 8: 8_000}, 1.0)
     assert fit(measured, 0.0).slope.value > 1.1

@@ -45,80 +45,62 @@ def drive(name: str, heat: DriveTemperature = DriveTemperature(), link: DriveLin
     return DriveEnvironment(name, DeviceTraffic(None, None), heat, link)
 
 
-def told(*sweep: Measured, least: float = 0.9) -> str:
-    return scaling.describe_bend(sweep, of_scaling(Sweep(sweep)), least)
-
-
-def test_a_straight_line_does_not_bend() -> None:
-    assert told(array(2, 1), array(4, 1), array(6, 0.99)) == ""
-
-
-def test_the_drive_that_is_new_where_it_bends_is_named() -> None:
-    sweep = (array(2, 1), array(4, 1), array(5, 0.8), array(6, 0.8))
-    assert told(*sweep) == "the bend begins at raid0x5, the first with drive S4"
-    several = (array(2, 1), array(4, 1), array(6, 0.8))
-    assert told(*several) == "the bend begins at raid0x6, the first with drives S4 and S5"
-
-
-def test_a_drive_is_known_by_its_serial_number_and_not_by_its_place() -> None:
-    sweep = (array(2, 1, members=("A", "B")), array(3, 0.8, members=("X", "A", "B")))
-    assert told(*sweep) == "the bend begins at raid0x3, the first with drive X"
-
-
-def test_a_drive_that_wider_arrays_have_without_harm_is_not_suspected() -> None:
-    sweep = (array(2, 1), array(4, 1), array(5, 0.8), array(6, 1))
-    assert told(*sweep) == "the bend begins at raid0x5; the cause is unknown"
-
-
-def test_of_many_new_drives_none_is_suspected() -> None:
-    assert told(array(2, 1), array(6, 0.8)).endswith("; the cause is unknown")
-
-
-@pytest.mark.parametrize(
-    ("cpu", "said"),
-    [
-        (busy(0.93), ": the host's CPU was 93 % busy there"),
-        (busy(0.2, 0.99), ": one of the host's CPUs was 99 % busy there, in the kernel"),
-        (busy(0.79, 0.9), ", the first with drive S4"),
-    ],
-)
-def test_a_busy_host_is_named_before_any_drive(cpu: Cpu, said: str) -> None:
-    assert told(array(2, 1), array(4, 1), array(5, 0.8, cpu=cpu)).replace("%", " %").replace("  ", " ") == (
-        f"the bend begins at raid0x5{said}"
-    )
-
-
-def test_the_host_is_asked_where_it_bends_and_not_elsewhere() -> None:
-    sweep = (array(2, 1, cpu=busy(0.99)), array(4, 1), array(5, 0.8, cpu=busy(0.3)), array(6, 0.8, cpu=busy(0.99)))
-    assert told(*sweep) == "the bend begins at raid0x5, the first with drive S4"
-
-
-def test_what_a_drive_told_of_itself_is_weightier_than_that_it_is_new() -> None:
-    hot = (array(2, 1), array(4, 1), array(5, 0.8, drives=(drive("S1", DriveTemperature(too_warm=True)), drive("S4"))))
-    assert told(*hot) == "the bend begins at raid0x5: drive S1 was too warm there"
-    narrow = DriveLink("PCIe", 8.0, 2, 16.0, 4)
-    badly = (array(2, 1), array(4, 1), array(5, 0.8, drives=(drive("S4", link=narrow),)))
-    assert told(*badly).endswith(": drive S4 is connected by PCIe 8 GT/s x2, at most 16 GT/s x4")
-    # Which does not explain a bend where it was there all along.
-    before = (array(2, 1), array(4, 1), array(5, 0.8, drives=(drive("S0", link=narrow),)))
-    assert told(*before) == "the bend begins at raid0x5, the first with drive S4"
-
-
-def test_where_nothing_grows_any_more_something_shared_is_full() -> None:
+NARROW, HOT = DriveLink("PCIe", 8.0, 2, 16.0, 4), DriveTemperature(too_warm=True)
+BEFORE = (array(2, 1), array(4, 1))
+UNCERTAIN = Measured((run([44_000, 40_000, 36_000, 30_000, 50_000], geometry="raid0x5"),))
+#: Sweeps, and where they bend by what is said of them.
+BENDS = [
+    ((array(2, 1), array(4, 1), array(6, 0.99)), ""),
+    # The drive that is new where it bends is named,
+    ((*BEFORE, array(5, 0.8), array(6, 0.8)), "the bend begins at raid0x5, the first with drive S4"),
+    ((*BEFORE, array(6, 0.8)), "the bend begins at raid0x6, the first with drives S4 and S5"),
+    # which is known by its serial number and not by its place,
+    (
+        (array(2, 1, members=("A", "B")), array(3, 0.8, members=("X", "A", "B"))),
+        "the bend begins at raid0x3, the first with drive X",
+    ),
+    # unless wider arrays have it without harm, or many are new.
+    ((*BEFORE, array(5, 0.8), array(6, 1)), "the bend begins at raid0x5; the cause is unknown"),
+    ((array(2, 1), array(6, 0.8)), "the bend begins at raid0x6; the cause is unknown"),
+    # A busy host is named before any drive, where it bends and not elsewhere.
+    ((*BEFORE, array(5, 0.8, cpu=busy(0.93))), "the bend begins at raid0x5: the host's CPU was 93% busy there"),
+    (
+        (*BEFORE, array(5, 0.8, cpu=busy(0.2, 0.99))),
+        "the bend begins at raid0x5: one of the host's CPUs was 99% busy there, in the kernel",
+    ),
+    ((*BEFORE, array(5, 0.8, cpu=busy(0.79, 0.9))), "the bend begins at raid0x5, the first with drive S4"),
+    (
+        (array(2, 1, cpu=busy(0.99)), array(4, 1), array(5, 0.8, cpu=busy(0.3)), array(6, 0.8, cpu=busy(0.99))),
+        "the bend begins at raid0x5, the first with drive S4",
+    ),
+    # What a drive told of itself is weightier than that it is new, if it was not there all along.
+    (
+        (*BEFORE, array(5, 0.8, drives=(drive("S1", HOT), drive("S4")))),
+        "the bend begins at raid0x5: drive S1 was too warm there",
+    ),
+    (
+        (*BEFORE, array(5, 0.8, drives=(drive("S4", link=NARROW),))),
+        "the bend begins at raid0x5: drive S4 is connected by PCIe 8 GT/s x2, at most 16 GT/s x4",
+    ),
+    (
+        (*BEFORE, array(5, 0.8, drives=(drive("S0", link=NARROW),))),
+        "the bend begins at raid0x5, the first with drive S4",
+    ),
     # 40,000 IOPS and no more, whatever the width.
-    sweep = (array(2, 1), array(4, 1), array(5, 0.8), array(6, 4 / 6), array(8, 0.5))
-    assert told(*sweep) == (
-        "the bend begins at raid0x5, and wider arrays do no more: something that all drives share is the bottleneck"
-    )
+    (
+        (*BEFORE, array(5, 0.8), array(6, 4 / 6), array(8, 0.5)),
+        "the bend begins at raid0x5, and wider arrays do no more: something that all drives share is the bottleneck",
+    ),
+    ((*BEFORE, UNCERTAIN), "the bend seems to begin at raid0x5, the first with drive S4"),
+    # A width that is out of line is named also if it is the narrowest.
+    ((array(2, 0.8), array(4, 1), array(6, 1)), "raid0x2 is out of line: it does 0.8 times"),
+    ((array(2, 1.3), array(4, 1), array(6, 1)), "raid0x2 is out of line: it does 1.3 times"),
+]
 
 
-def test_what_is_not_sure_only_seems_to_bend() -> None:
-    wide = replace(run([44_000, 40_000, 36_000, 30_000, 50_000], geometry="raid0x5"))
-    assert told(array(2, 1), array(4, 1), Measured((wide,))) == (
-        "the bend seems to begin at raid0x5, the first with drive S4"
-    )
-
-
-def test_a_width_that_is_out_of_line_is_named_also_if_it_is_the_narrowest() -> None:
-    assert told(array(2, 0.8), array(4, 1), array(6, 1)).startswith("raid0x2 is out of line: it does 0.8 times")
-    assert told(array(2, 1.3), array(4, 1), array(6, 1)).startswith("raid0x2 is out of line: it does 1.3 times")
+@pytest.mark.parametrize(("sweep", "sentence"), BENDS, ids=range(len(BENDS)))
+def test_the_bend_of_a_sweep_is_told_with_its_cause(sweep: tuple[Measured, ...], sentence: str) -> None:
+    told = scaling.describe_bend(sweep, of_scaling(Sweep(sweep)), 0.9)
+    assert told.startswith(sentence)
+    assert bool(told) is bool(sentence)
+    assert "out of line" in told or told == sentence

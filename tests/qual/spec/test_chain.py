@@ -60,7 +60,7 @@ def test_an_array_rests_on_the_kinds_of_io_that_its_members_do(tmp_path: Path) -
     assert rests_on("raid0x4", Workload("randread", "4k", 8)) == ["randread"]
 
 
-def test_nothing_is_chained_without_the_figure_the_law_or_the_array(tmp_path: Path) -> None:
+def test_no_chain_without_the_figure_the_law_or_the_array(tmp_path: Path) -> None:
     of_reads = sheet(tmp_path, READS)
     assert of_reads.chained(Claim.STEADY_IOPS, RAID5X8, WRITES) is None
     assert of_reads.lacks_figure(Claim.STEADY_IOPS, RAID5X8, WRITES)
@@ -70,7 +70,7 @@ def test_nothing_is_chained_without_the_figure_the_law_or_the_array(tmp_path: Pa
     assert whole.chained(Claim.STEADY_IOPS, RAID5X8, Workload("randwrite", "128k", 8)) is None
 
 
-def test_the_nearest_size_and_then_the_highest_rate_is_the_anchor(tmp_path: Path) -> None:
+def test_anchor_is_the_nearest_size_then_the_highest_rate(tmp_path: Path) -> None:
     of_depths = 'rw = "randread"\nbs = "4k"\nqueue_depths = [{}]\niops = {}'
     whole = sheet(tmp_path, of_depths.format(1, 10_000), of_depths.format(128, 900_000), WRITTEN, WRITTEN_16K)
     (reads, writes) = chain.anchors(whole.figures, KINDS, "4k")

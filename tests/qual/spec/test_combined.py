@@ -52,7 +52,7 @@ def test_an_array_has_the_limit_of_its_slowest_drive(
     assert (limit.bound, limit.of("S1")) == (bound, limit)
 
 
-def test_drives_that_an_array_does_not_have_do_not_lower_its_limits(tmp_path: Path) -> None:
+def test_drives_of_other_arrays_do_not_lower_a_limit(tmp_path: Path) -> None:
     fast, slow = (
         replace(load(tmp_path, PRODUCT + rate + promise(claim="steady_iops", at_least=least)), key=key)
         for rate, least, key in ((RATE, "900 IOPS", "fast"), (RATE.replace("1000", "400"), "400 IOPS", "slow"))
@@ -70,7 +70,7 @@ def test_an_array_is_calculated_from_its_slowest_drive(tmp_path: Path) -> None:
     assert both.expected_iops(ARRAY, READS) == pytest.approx(800)
 
 
-def test_a_drive_whose_sheet_has_no_limit_is_not_judged_and_neither_is_an_array_of_it(tmp_path: Path) -> None:
+def test_neither_drive_nor_array_without_a_limit_is_judged(tmp_path: Path) -> None:
     silent = promise(claim="steady_iops", level="raid1", at_least="1 IOPS")
     both = sheets(tmp_path, RATE, silent)
     limit = both.limit("steady_iops", TWO, READS)
@@ -78,10 +78,10 @@ def test_a_drive_whose_sheet_has_no_limit_is_not_judged_and_neither_is_an_array_
     assert limit.of("S1") is not None
     assert limit.of("S2") is None
     assert both.limit("steady_iops", ARRAY, READS) is None
-    assert both.why_no_limit("steady_iops", ARRAY, READS).startswith("ACME 9 promises no steady IOPS")
+    assert both.why_no_limit("steady_iops", ARRAY, READS).startswith("ACME 9 promises")
 
 
-def test_nothing_is_promised_about_how_alike_different_models_are(tmp_path: Path) -> None:
+def test_no_promise_of_how_alike_different_models_are(tmp_path: Path) -> None:
     both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
     assert both.limit(Claim.MEMBER_SPREAD, TWO, READS) is None
     assert "different sheets" in both.why_no_limit(Claim.MEMBER_SPREAD, TWO, READS)
@@ -128,12 +128,12 @@ LATENCY = promise(claim="p99_latency", at_most="1 ms")
     ],
 )
 def test_promises_in_per_cent_of_a_measurement_must_be_the_same(tmp_path: Path, fast: str, slow: str) -> None:
-    with pytest.raises(ValueError, match=r"not make the same promises of steady_iops .* runs of their own"):
+    with pytest.raises(ValueError, match="promises of steady_iops"):
         sheets(tmp_path, fast, slow)
 
 
 @pytest.mark.parametrize("other", ["", NUMBER.replace("300", "900"), RATE])
-def test_equal_promises_in_per_cent_of_a_measurement_are_those_of_all_drives(tmp_path: Path, other: str) -> None:
+def test_equal_promises_in_per_cent_are_those_of_all_drives(tmp_path: Path, other: str) -> None:
     both = sheets(tmp_path, of_another(80, workload="randread*") + NUMBER, of_another(80, workload="randread*") + other)
     relation = both.relation("steady_iops", TWO, READS)
     assert relation is not None
@@ -143,9 +143,9 @@ def test_equal_promises_in_per_cent_of_a_measurement_are_those_of_all_drives(tmp
     assert again.percent == 95
 
 
-def test_limits_of_some_drives_and_a_baseline_of_others_are_not_mixed(tmp_path: Path) -> None:
+def test_limits_and_baselines_of_drives_are_not_mixed(tmp_path: Path) -> None:
     text = promise(claim="steady_iops", min_percent_of_spec=90) + of_baseline(95)
     both = sheets(tmp_path, RATE + text, text)
     assert both.limit("steady_iops", TWO, READS) is None
     assert both.of_baseline("steady_iops", TWO, READS) is None
-    assert both.why_no_limit("steady_iops", TWO, READS).endswith("only in per cent of a baseline")
+    assert both.why_no_limit("steady_iops", TWO, READS).endswith("of a baseline")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.sheet import PRODUCT, errors, figure, load, promise
+from support.builders.sheet import PRODUCT, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim, Published
@@ -24,7 +24,7 @@ def value(spec: Spec, claim: str, array: str, workload: Workload) -> float | Non
     return found.value if found else None
 
 
-def test_a_figure_of_one_drive_holds_for_its_sizes_and_depths_only(tmp_path: Path) -> None:
+def test_figure_of_one_drive_holds_for_its_sizes_and_depths(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + READ)
     found = acme.published("steady_iops", ONE, READ_8)
     assert found == Published(1_000, Unit.IOPS, "sheet", approximate=False)
@@ -39,7 +39,7 @@ def test_a_figure_of_one_drive_holds_for_its_sizes_and_depths_only(tmp_path: Pat
     assert acme.published("max_latency", ONE, READ_8) is None
 
 
-def test_drives_side_by_side_are_each_one_drive_and_an_array_is_not(tmp_path: Path) -> None:
+def test_drives_side_by_side_have_the_figures_of_one_drive(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + READ)
     assert acme.published("steady_iops", FOUR_ALONE, READ_8) == acme.published("steady_iops", ONE, READ_8)
     assert acme.published("steady_iops", Geometry.parse("raid0x4"), READ_8) is None
@@ -153,91 +153,10 @@ def test_quantities_are_in_the_unit_of_their_claim(tmp_path: Path, key: str, tex
     assert value(acme, claim, "drivex1", Workload("randwrite", "4k", 8)) == found
 
 
-BAD = {
-    "neither": (figure(iops=1), "figure[0]: needs either workload, or rw, bs and queue_depths"),
-    "half": (figure(rw="read", bs="4k", iops=1), "figure[0]: needs either workload, or rw, bs and queue_depths"),
-    "both": (
-        figure(rw="read", workload="read_4k_qd1", iops=1),
-        "figure[0]: has rw, bs or queue_depths besides workload, which says all of that",
-    ),
-    "array without workload": (
-        figure(rw="read", bs="4k", queue_depths=[1], array="raid0x2", iops=1),
-        "figure[0]: rw, bs and queue_depths describe one drive; with array write workload",
-    ),
-    "nothing": (
-        figure(workload="read_4k_qd1"),
-        "figure[0]: publishes nothing; write e.g. iops, throughput or mean_latency",
-    ),
-    "factor in per cent": (
-        figure(workload="randwrite_4k_qd8", fresh_to_steady=150),
-        "figure[0].fresh_to_steady: fresh_to_steady is a factor: write 1.5 for 150 %, or '150 x' if it is 150",
-    ),
-    "no workload": (
-        figure(workload="fast", iops=1),
-        "figure[0].workload: 'fast' is not a workload; write e.g. randrw70_4k_qd8",
-    ),
-    "no size": (
-        figure(workload="randread_qd8", iops=1),
-        "figure[0].workload: 'randread_qd8' is not a workload; write e.g. randrw70_4k_qd8",
-    ),
-    "one of a list": (
-        figure(workload=["read_4k_qd1", "fast"], iops=1),
-        "figure[0].workload: 'fast' is not a workload; write e.g. randrw70_4k_qd8",
-    ),
-    "empty list": (
-        figure(workload="read_4k_qd1", array=[], iops=1),
-        "figure[0].array: [] should be text in quotes, or a list of texts",
-    ),
-    "no array": (
-        figure(workload="read_4k_qd1", array="raid7x2", iops=1),
-        "figure[0].array: 'raid7x2' is not an array; write e.g. raid5x4",
-    ),
-    "impossible array": (
-        figure(workload="read_4k_qd1", array="raid10x5", iops=1),
-        "figure[0].array: raid10 needs an even number of drives, at least 2, not 5",
-    ),
-    "degraded": (
-        figure(workload="read_4k_qd1", array="raid5x4-1failed", iops=1),
-        "figure[0].array: 'raid5x4-1failed' must be one drive or one whole array; write e.g. raid5x4",
-    ),
-    "side by side": (
-        figure(workload="read_4k_qd1", array="drivex4", iops=1),
-        "figure[0].array: 'drivex4' must be one drive or one whole array; write e.g. raid5x4",
-    ),
-    "no unit": (
-        figure(workload="read_4k_qd1", mean_latency=3),
-        "figure[0].mean_latency: 3 needs a unit, as text in quotes",
-    ),
-    "wrong unit": (
-        figure(workload="read_4k_qd1", throughput="3 ms"),
-        'figure[0].throughput: "3 ms" is not a throughput; write e.g. "450 MB/s"',
-    ),
-    "no number": (
-        figure(workload="read_4k_qd1", iops=True),
-        "figure[0].iops: True needs a unit, as text in quotes",
-    ),
-    "of a sweep": (figure(workload="read_4k_qd1", iops=1, scaling_slope=0.9), "figure[0].scaling_slope: unknown key"),
-}
-
-
-@pytest.mark.parametrize(("text", "sentence"), BAD.values(), ids=BAD)
-def test_a_figure_that_makes_no_sense_says_so(tmp_path: Path, text: str, sentence: str) -> None:
-    assert errors(tmp_path, PRODUCT + text) == [sentence]
-
-
-def test_what_is_published_twice_is_told_for_each(tmp_path: Path) -> None:
-    text = READ + figure(workload="randread_4k_qd32", iops=2, max_latency="1 s") + figure(workload="a_qd1", iops=1)
-    again = figure(array=["drivex1", "raid0x2"], workload="a_qd1", iops=3)
-    assert errors(tmp_path, PRODUCT + text + again) == [
-        "figure[1]: figure[0] already has the steady IOPS of drivex1 randread_4k_qd32",
-        "figure[3]: figure[2] already has the steady IOPS of drivex1 a_qd1",
-    ]
-
-
 UNPUBLISHED = figure(rw="randread", bs="4k", conditions="unpublished", iops=1_000_000)
 
 
-def test_a_figure_without_published_conditions_is_judged_at_the_default_ones(tmp_path: Path) -> None:
+def test_figure_without_conditions_is_judged_at_the_default_ones(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + UNPUBLISHED)
     default = Workload.parse(f"randread_4k_{DEFAULT_CONDITIONS['randread']}")
     found = acme.published("steady_iops", FOUR_ALONE, default)
@@ -251,14 +170,14 @@ def test_a_figure_without_published_conditions_is_judged_at_the_default_ones(tmp
 
 
 @pytest.mark.parametrize("text", ["randread_4k_qd1", "randread_4k_qd32", "randread_4k_qd512", "randread_4k_t8xqd32"])
-def test_a_figure_without_published_conditions_holds_nowhere_else(tmp_path: Path, text: str) -> None:
+def test_figure_without_conditions_holds_nowhere_else(tmp_path: Path, text: str) -> None:
     acme = load(tmp_path, PRODUCT + UNPUBLISHED)
     assert acme.published("steady_iops", ONE, Workload.parse(text)) is None
     assert acme.expected_iops(Geometry.parse("raid0x4"), Workload.parse(text)) is None
 
 
 @pytest.mark.parametrize("text", ["randread_4k_qd32", "randread_4k_t4xqd32", "randrw70_4k_qd32"])
-def test_no_array_is_calculated_from_a_sata_figure_without_published_conditions(tmp_path: Path, text: str) -> None:
+def test_no_array_follows_from_a_sata_figure_without_conditions(tmp_path: Path, text: str) -> None:
     """The program's conditions of a SATA drive are a plain depth, which the law of an array would find."""
     writes = figure(rw="randwrite", bs="4k", conditions="unpublished", iops=30_000)
     acme = load(tmp_path, PRODUCT + 'class = "sata"\n' + UNPUBLISHED + writes)
@@ -266,39 +185,24 @@ def test_no_array_is_calculated_from_a_sata_figure_without_published_conditions(
     array = Geometry.parse("raid0x4")
     assert acme.expected_iops(array, Workload.parse(text)) is None
     assert acme.limit("steady_iops", array, Workload.parse(text)) is None
-    assert "publishes no figure for randread" in acme.why_no_limit("steady_iops", array, Workload.parse(text))
+    assert "publishes no figure" in acme.why_no_limit("steady_iops", array, Workload.parse(text))
     assert acme.limit("steady_iops", ONE, Workload.parse("randrw70_4k_qd32")) is None
 
 
-def test_what_is_calculated_from_an_approximate_figure_is_approximate(tmp_path: Path) -> None:
+def test_limit_from_an_approximate_figure_is_approximate(tmp_path: Path) -> None:
     about = figure(rw="randwrite", bs="4k", queue_depths=[8], iops=500, approximate=True)
     acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", queue_depths=[8], iops=1_000) + about)
     reads, writes = (acme.limit("steady_iops", Geometry.parse("raid0x4"), Workload(rw, "4k", 8)) for rw in _RANDOM)
     assert reads is not None
     assert writes is not None
-    assert "90 % of 4,000 IOPS" in reads.source
-    assert "90 % of about 2,000 IOPS" in writes.source
+    assert "of 4,000 IOPS" in reads.source
+    assert "about 2,000 IOPS" in writes.source
 
 
-def test_a_latency_without_published_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> None:
+def test_latency_without_conditions_is_of_one_io_at_a_time(tmp_path: Path) -> None:
     acme = load(tmp_path, PRODUCT + figure(rw="randread", bs="4k", conditions="unpublished", p50_latency="80 us"))
     assert value(acme, "p50_latency", "drivex1", READ_8.at(1)) == 80_000
     assert value(acme, "p50_latency", "drivex1", READ_8) is None
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"queue_depths": [8], "iops": 1},
-        {"workload": "randread_4k_qd8", "iops": 1},
-        {"iops": 1, "mean_latency": "1 ms"},
-        {"array": "raid0x4", "iops": 1},
-    ],
-)
-def test_conditions_are_not_mixed(tmp_path: Path, given: dict[str, object]) -> None:
-    text = figure(rw="randread", bs="4k", conditions="unpublished", **given)
-    (error,) = errors(tmp_path, PRODUCT + text)
-    assert error.startswith("figure[0]")
 
 
 def test_a_bound_has_no_tolerance(tmp_path: Path) -> None:
@@ -311,5 +215,3 @@ def test_a_bound_has_no_tolerance(tmp_path: Path) -> None:
         assert limit
         bounds.append(limit.bound)
     assert bounds == [900, 1000]
-    wrong = errors(tmp_path, PRODUCT + figure(**published, bound=True, approximate=True))
-    assert any("bound" in each for each in wrong)

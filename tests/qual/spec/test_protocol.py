@@ -70,7 +70,7 @@ def test_array_and_rule_may_be_set(tmp_path: Path) -> None:
     assert ours.array == ArraySettings("256k", "internal", 4096, 4)
 
 
-def test_write_caches_stay_as_found_unless_the_protocol_demands_a_state(tmp_path: Path) -> None:
+def test_write_caches_stay_unless_a_protocol_demands_a_state(tmp_path: Path) -> None:
     assert load(tmp_path, GOOD).write_cache == "as found"
     assert load(tmp_path, 'write_cache = "off"\n' + GOOD).write_cache == "off"
     with pytest.raises(DocumentError, match="write_cache: "):
@@ -119,12 +119,12 @@ def test_all_errors_at_once_each_with_its_place(tmp_path: Path) -> None:
         "array.stripe_cache_pages",
         "array.spin",
     }
-    assert by_place["measure.window"] == '"long" is not a duration; write e.g. "10 s", "12 min" or "2 h"'
-    assert by_place["precondition"] == "the limit (60 s) is shorter than one step (300 s)"
+    assert "not a duration" in by_place["measure.window"]
+    assert "limit (60 s)" in by_place["precondition"]
 
 
 def test_rounds_shorter_than_fios_reports_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match=r"measure\.window \(4 s\) is cut into 5 rounds"):
+    with pytest.raises(DocumentError, match=r"measure\.window \(4 s\)"):
         load(tmp_path, GOOD.replace('"5 min"', '"4 s"'))
 
 
@@ -143,11 +143,11 @@ def test_what_is_shipped() -> None:
         7200,
         2,
     )
-    with pytest.raises(DocumentError, match="there are: acceptance, intel, intel910, quick"):
+    with pytest.raises(DocumentError, match="acceptance, intel, intel910,"):
         protocol.load("slow")
 
 
-def test_the_test_specification_counts_minutes_and_the_stec_protocol_writes_past_the_raw_capacity() -> None:
+def test_snia_counts_minutes_and_stec_writes_past_raw_capacity() -> None:
     snia, stec = protocol.load("snia"), protocol.load("stec")
     assert snia.acceptance
     assert stec.acceptance
@@ -196,7 +196,7 @@ def test_tails_may_have_a_window_of_their_own(tmp_path: Path) -> None:
     assert (plain.window_of(tail=False), plain.window_of(tail=True)) == (300, 300)
     ours = load(tmp_path, GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 h"'))
     assert (ours.window_of(tail=False), ours.window_of(tail=True)) == (300, 3600)
-    with pytest.raises(DocumentError, match=r"measure: tail_window \(60 s\) is shorter than window \(300 s\)"):
+    with pytest.raises(DocumentError, match=r"tail_window \(60 s\)"):
         load(tmp_path, GOOD.replace('window = "5 min"', 'window = "5 min"\ntail_window = "1 min"'))
 
 
@@ -231,7 +231,7 @@ def test_visits_that_cannot_be_are_refused(tmp_path: Path, table: str, sentence:
     require_refused(tmp_path, VISITS + table, sentence)
 
 
-def test_acceptance_conditions_by_volume_and_judges_all_points_in_visits() -> None:
+def test_acceptance_conditions_by_volume_and_judges_in_visits() -> None:
     ours = protocol.load("acceptance")
     assert ours.acceptance
     assert ours.visits
@@ -283,7 +283,7 @@ def test_a_search_that_could_not_measure_anything_is_refused(tmp_path: Path, tab
 
 def test_a_search_has_time_for_one_cell_at_least(tmp_path: Path) -> None:
     assert load(tmp_path, VISITS + '[explore]\nbudget = "45 s"\n').explore.budget_s == 45
-    with pytest.raises(DocumentError, match=r"explore\.budget \(44 s\) is less than one measurement takes \(45 s\)"):
+    with pytest.raises(DocumentError, match=r"explore\.budget \(44 s\)"):
         load(tmp_path, VISITS + '[explore]\nbudget = "44 s"\n')
 
 

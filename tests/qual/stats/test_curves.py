@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.strategies import about
 
 from pytest_ssdqual.qual.stats.curves import (
+    CurveFigure,
     balanced_gain,
     bathtub,
     depth_dependence,
@@ -27,10 +30,6 @@ READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 DEPTHS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 READS_910 = [7_681, 14_893, 28_203, 53_011, 88_700, 98_419, 112_378, 148_845, 149_196, 148_067, 148_445]
 WRITES_910 = [14_480, 26_930, 47_827, 67_451, 85_790, 85_692, 89_589, 96_076, 102_496, 96_658, 97_243]
-
-
-def about(iops: float, percent: float = 0.0) -> Estimate:
-    return Estimate(iops, iops * (1 - percent / 100), iops * (1 + percent / 100), 5, Unit.IOPS)
 
 
 def over_depths(
@@ -56,17 +55,30 @@ def over_mixes(iops: dict[int, float], percent: float = 0.0) -> dict[Workload, E
 # Depth
 
 
-def test_reads_of_the_910_gain_until_128() -> None:
-    found = knee(over_depths(READS_910), width=4)
-    assert found.estimate == Estimate(128, 128, 128, 5, Unit.COUNT)
-    assert str(found.at[0]) == "randread_4k_t1xqd128"
-
-
-def test_writes_of_the_910_are_worth_it_until_16() -> None:
-    # "16 to 32 outstanding": what comes beyond, +1 % to +7 % a doubling, is a creep.
-    assert knee(over_depths(WRITES_910, rw="randwrite"), width=4).estimate.value == 16
-    # Whoever asks for less of a doubling gets further.
-    assert knee(over_depths(WRITES_910), width=4, share=0.05).estimate.value == 256
+@pytest.mark.parametrize(
+    ("curve", "width", "ends"),
+    [
+        (over_depths(READS_910), 4, (128, 128, 128)),
+        # "16 to 32 outstanding": what comes beyond, +1 % to +7 % a doubling, is a creep.
+        (over_depths(WRITES_910, rw="randwrite"), 4, (16, 16, 16)),
+        # A dip and the recovery from it are no growth.
+        (over_depths([100, 200, 120, 205, 206]), 1, (2, 2, 2)),
+        # 30 % for four times the depth is 14 % a doubling, for eight times 9 %.
+        (over_depths([100, 200, 260], [1, 2, 8]), 1, (8, 8, math.inf)),
+        (over_depths([100, 200, 260], [1, 2, 16]), 1, (2, 2, 2)),
+        (over_depths([100, 101, 99, 100]), 1, (1, 1, 1)),
+        # From depth 4 to 8 +12 % of figures known to 4 %; +8 % is no growth, but possibly.
+        (over_depths([100, 190, 360, 403, 405, 404], percent=4), 1, (4, 8, 8)),
+        (over_depths([100, 190, 360, 389, 389, 388], percent=4), 1, (4, 4, 8)),
+    ],
+)
+def test_the_knee_is_where_growth_ends(
+    curve: dict[Workload, Estimate], width: int, ends: tuple[float, float, float]
+) -> None:
+    found = knee(curve, width)
+    assert (found.estimate.low, found.estimate.value, found.estimate.high) == ends
+    assert (found.estimate.n, found.estimate.unit) == (5, Unit.COUNT)
+    assert found.at[0].outstanding(width) == found.estimate.value
 
 
 def test_the_knee_is_told_in_ios_of_the_whole_array() -> None:
@@ -77,60 +89,33 @@ def test_the_knee_is_told_in_ios_of_the_whole_array() -> None:
     assert knee(per_drive, width=1).estimate.value == 32
 
 
-def test_a_dip_and_the_recovery_from_it_are_no_growth() -> None:
-    assert knee(over_depths([100, 200, 120, 205, 206]), width=1).estimate.value == 2
-
-
-def test_growth_is_reckoned_per_doubling() -> None:
-    # 30 % for four times the depth is 14 % a doubling, for eight times 9 %.
-    assert knee(over_depths([100, 200, 260], [1, 2, 8]), width=1).estimate.value == 8
-    assert knee(over_depths([100, 200, 260], [1, 2, 16]), width=1).estimate.value == 2
-
-
 def latencies(*micros: float, percent: float = 0.0) -> dict[Workload, Estimate]:
     """Mean latencies at depths 1, 2, 4, …"""
     return over_depths([round(1_000 * each) for each in micros], percent=percent)
 
 
-def test_latency_rises_sharply_behind_the_depth_that_the_drive_serves_at_once() -> None:
-    # Eight I/Os are served at once, what is more waits.
-    found = latency_knee(latencies(100, 105, 115, 135, 260, 515), width=1)
-    assert found.estimate == Estimate(8, 8, 8, 5, Unit.COUNT)
-    assert [each.qd_per_drive for each in found.at] == [8]
-    # The 910's reads (seeds E-R), whose latency grows by 82 % from 16 to 32 outstanding.
-    assert latency_knee(latencies(127, 131, 139, 148, 178, 323, 568, 858), width=4).estimate.value == 16
-
-
-def test_a_rise_that_may_be_noise_makes_the_knee_of_latency_uncertain() -> None:
-    found = latency_knee(latencies(100, 105, 146, 290, 580, percent=4), width=1).estimate
-    assert (found.low, found.value, found.high) == (2, 4, 4)
-    flat = latency_knee(latencies(100, 100, 100), width=1).estimate
-    assert (flat.low, flat.value, flat.high) == (4, 4, math.inf)
-
-
-def test_where_growth_did_not_end_the_knee_has_no_upper_end() -> None:
-    growing = knee(over_depths([100, 200, 400]), width=1).estimate
-    assert (growing.value, growing.low, growing.high) == (4, 4, math.inf)
-
-
-def test_growth_that_may_be_noise_makes_the_knee_uncertain() -> None:
-    # 4 → 8: +12 % of figures known to 4 %.
-    found = knee(over_depths([100, 190, 360, 403, 405, 404], percent=4), width=1).estimate
-    assert (found.low, found.value, found.high) == (4, 8, 8)
-    # +8 %: no growth, but possibly.
-    found = knee(over_depths([100, 190, 360, 389, 389, 388], percent=4), width=1).estimate
-    assert (found.low, found.value) == (4, 4)
-    assert found.high > 4
-
-
-def test_a_curve_that_never_grows_has_its_knee_at_the_beginning() -> None:
-    assert knee(over_depths([100, 101, 99, 100]), width=1).estimate == Estimate(1, 1, 1, 5, Unit.COUNT)
+@pytest.mark.parametrize(
+    ("curve", "width", "ends"),
+    [
+        # Eight I/Os are served at once, what is more waits.
+        (latencies(100, 105, 115, 135, 260, 515), 1, (8, 8, 8)),
+        # The 910's reads (seeds E-R), whose latency grows by 82 % from 16 to 32 outstanding.
+        (latencies(127, 131, 139, 148, 178, 323, 568, 858), 4, (16, 16, 16)),
+        # A rise that may be noise, and none.
+        (latencies(100, 105, 146, 290, 580, percent=4), 1, (2, 4, 4)),
+        (latencies(100, 100, 100), 1, (4, 4, math.inf)),
+    ],
+)
+def test_the_knee_of_latency_is_before_its_sharp_rise(
+    curve: dict[Workload, Estimate], width: int, ends: tuple[float, float, float]
+) -> None:
+    found = latency_knee(curve, width)
+    assert (found.estimate.low, found.estimate.value, found.estimate.high) == ends
+    assert found.at[0].outstanding(width) == found.estimate.value
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=3, max_size=11), st.floats(0, 20), st.integers(1, 8))
-def test_the_knee_is_a_depth_of_the_series_whatever_its_order_or_unit(
-    iops: list[int], percent: float, width: int
-) -> None:
+def test_knee_is_a_measured_depth_whatever_order_or_unit(iops: list[int], percent: float, width: int) -> None:
     curve = over_depths(iops, percent=percent)
     found = knee(curve, width)
     assert found.estimate.value in DEPTHS
@@ -142,11 +127,10 @@ def test_the_knee_is_a_depth_of_the_series_whatever_its_order_or_unit(
 
 
 def test_what_depth_brings() -> None:
-    reads, writes = over_depths(READS_910), over_depths(WRITES_910)
-    assert depth_gain(reads, 4).estimate.value == pytest.approx(148_445 / 7_681)
-    assert [each.qd_per_drive for each in depth_gain(reads, 4).at] == [1, 1024]
-    assert depth_dependence(writes, 4).estimate.value == pytest.approx(102_496 / 14_480)
-    assert [each.qd_per_drive for each in depth_dependence(writes, 4).at] == [1, 256]
+    gain, dependence = depth_gain(over_depths(READS_910), 4), depth_dependence(over_depths(WRITES_910), 4)
+    assert gain.estimate.value == pytest.approx(148_445 / 7_681)
+    assert dependence.estimate.value == pytest.approx(102_496 / 14_480)
+    assert [[workload.qd_per_drive for workload in figure.at] for figure in (gain, dependence)] == [[1, 1024], [1, 256]]
 
 
 def test_writes_to_a_mirror_do_not_depend_on_depth() -> None:
@@ -166,28 +150,31 @@ def test_dependence_is_at_least_one_and_at_least_the_gain(iops: list[int], perce
     assert dependence.high >= gain.high * (1 - 1e-9)
 
 
+#: Four threads of 8 and one of 32 are 32 both.
+TWICE = [Workload("randread", "4k", 8, threads=4), *(Workload("randread", "4k", qd, threads=1) for qd in (1, 32))]
+
+
 @pytest.mark.parametrize("figure", [knee, depth_gain, depth_dependence])
-def test_what_is_no_series_of_depths_is_refused(figure: object) -> None:
-    assert callable(figure)
-    with pytest.raises(
-        ValueError, match="at least 2 different queue depths are needed, each once, not randread_4k_qd8"
-    ):
-        figure({READ: about(1)}, 1)
-    with pytest.raises(ValueError, match="at least 2 different queue depths are needed, each once, not none"):
-        figure({}, 1)
-    with pytest.raises(ValueError, match="differ in more than their queue depth: randread_4k_qd8, randwrite_4k_qd4"):
-        figure({READ: about(1), WRITE.at(4): about(1)}, 1)
-    # Four threads of 8 and one of 32 are 32 both.
-    same = {Workload("randread", "4k", 8, threads=4): about(1), Workload("randread", "4k", 32, threads=1): about(1)}
-    with pytest.raises(ValueError, match="each once"):
-        figure({**same, Workload("randread", "4k", 1, threads=1): about(1)}, 1)
+@pytest.mark.parametrize(
+    ("workloads", "words"),
+    [
+        ([READ], "each once, not randread_4k_qd8"),
+        ([], "each once, not none"),
+        ([READ, WRITE.at(4)], "more than their queue depth"),
+        (TWICE, "each once"),
+    ],
+)
+def test_what_is_no_series_of_depths_is_refused(
+    figure: Callable[..., CurveFigure], workloads: list[Workload], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        figure({workload: about(1) for workload in workloads}, 1)
 
 
-def test_a_knee_needs_three_depths() -> None:
-    with pytest.raises(
-        ValueError, match="at least 3 queue depths, there are 2: randread_4k_t1xqd1, randread_4k_t1xqd2"
-    ):
-        knee(over_depths([100, 200]), width=1)
+@pytest.mark.parametrize("figure", [knee, latency_knee])
+def test_a_knee_needs_three_depths(figure: Callable[..., CurveFigure]) -> None:
+    with pytest.raises(ValueError, match="3 queue depths,"):
+        figure(over_depths([100, 200]), 1)
 
 
 # Mixes
@@ -220,7 +207,7 @@ def test_the_true_depth_of_the_tub_is_inside(iops: list[float], percent: float, 
     assert found.low * (1 - 1e-9) <= truth <= found.high * (1 + 1e-9)
 
 
-def test_any_mix_may_be_the_worst_so_each_end_is_looked_for_by_itself() -> None:
+def test_each_end_is_of_the_worst_mix_by_itself() -> None:
     line = {READ: about(1_000), WRITE: about(1_000)}
     shaky, surer = Estimate(500, 300, 900, 5, Unit.IOPS), Estimate(550, 540, 560, 5, Unit.IOPS)
     found = bathtub({**line, mix(50): shaky, mix(65): surer})
@@ -228,23 +215,33 @@ def test_any_mix_may_be_the_worst_so_each_end_is_looked_for_by_itself() -> None:
     assert found.at == (mix(50),)
 
 
-def test_without_both_ends_there_is_no_line() -> None:
-    for shares in ({0: 1.0, 50: 1.0}, {50: 1.0, 100: 1.0}, {0: 1.0, 100: 1.0}, {}):
-        with pytest.raises(ValueError, match="the line needs pure reads, pure writes and mixes between them, not only"):
-            bathtub(over_mixes(shares))
-    with pytest.raises(ValueError, match="differ in more than their mix"):
-        bathtub({**over_mixes({0: 1, 50: 1, 100: 1}), Workload("randrw", "8k", 8, 30): about(1)})
-    with pytest.raises(ValueError, match=r"randread\+randwrite_4k_qd8 has no fixed mix"):
-        bathtub({**over_mixes({0: 1, 50: 1, 100: 1}), Workload("randread+randwrite", "4k", 8): about(1)})
+THREE = {0: 1.0, 50: 1.0, 100: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("figure", "curve", "words"),
+    [
+        (bathtub, over_mixes({0: 1, 50: 1}), "needs pure reads, .* not only"),
+        (bathtub, over_mixes({50: 1, 100: 1}), "needs pure reads, pure writes"),
+        (bathtub, over_mixes({0: 1, 100: 1}), "and mixes between them"),
+        (bathtub, {}, "needs pure reads"),
+        (bathtub, {**over_mixes(THREE), Workload("randrw", "8k", 8, 30): about(1)}, "more than their mix"),
+        (bathtub, {**over_mixes(THREE), Workload("randread+randwrite", "4k", 8): about(1)}, "no fixed mix"),
+        (mix_rise, over_mixes({100: 1, 0: 1}), "at least 2 mixes"),
+        (balanced_gain, over_mixes({100: 1, 0: 1}), "35 to 65 % reads and others"),
+        (unaligned, {WRITE: about(1), replace(WRITE.at(4), offset="512"): about(1)}, "not only randwrite_4k_qd8"),
+    ],
+)
+def test_what_is_no_series_of_mixes_or_offsets_is_refused(
+    figure: Callable[..., CurveFigure], curve: dict[Workload, Estimate], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        figure(curve)
 
 
 def test_sequential_mixes_have_their_line_too() -> None:
-    rates = {
-        Workload("read", "128k", 8): 300.0,
-        Workload("rw", "128k", 8, 50): 100.0,
-        Workload("write", "128k", 8): 100.0,
-    }
-    assert bathtub({each: about(rate) for each, rate in rates.items()}).estimate.value == pytest.approx(0.5)
+    rates = {Workload("read", "1m", 8): 300, Workload("rw", "1m", 8, 50): 100, Workload("write", "1m", 8): 100}
+    assert bathtub({workload: about(rate) for workload, rate in rates.items()}).estimate.value == pytest.approx(0.5)
 
 
 def test_a_monotone_fall_may_end_in_a_rise_of_pure_writes() -> None:
@@ -253,8 +250,6 @@ def test_a_monotone_fall_may_end_in_a_rise_of_pure_writes() -> None:
     found = mix_rise(over_mixes({**falling, 50: 132, 0: 66}))
     assert found.estimate.value == pytest.approx(1.1)
     assert found.at == (mix(65), mix(50))
-    with pytest.raises(ValueError, match="at least 2 mixes with reads"):
-        mix_rise(over_mixes({100: 1, 0: 1}))
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=5, max_size=5, unique=True))
@@ -269,8 +264,9 @@ def test_a_balanced_mix_is_compared_with_the_best_of_all_others() -> None:
     found = balanced_gain(over_mixes({100: 100, 95: 110, 65: 120, 50: 132, 35: 90, 5: 50, 0: 40}))
     assert found.estimate.value == pytest.approx(1.2)
     assert found.at == (mix(50), mix(95))
-    with pytest.raises(ValueError, match="35 to 65 % reads and others"):
-        balanced_gain(over_mixes({100: 1, 0: 1}))
+    least_reads = balanced_gain(over_mixes({100: 100, 65: 90, 50: 80, 35: 150, 0: 40}))
+    assert least_reads.estimate.value == pytest.approx(1.5)
+    assert least_reads.at == (mix(35), mix(100))
 
 
 # Offsets
@@ -283,8 +279,3 @@ def test_the_pair_that_loses_most_is_the_penalty() -> None:
     assert found.estimate.value == pytest.approx(2.5)
     assert found.estimate.low == pytest.approx(2.5 * 0.99 / 1.01)
     assert [str(each) for each in found.at] == ["randwrite_4k_qd8", "randwrite_4k_off512_qd8"]
-
-
-def test_a_penalty_needs_a_pair() -> None:
-    with pytest.raises(ValueError, match="a workload with an offset and the same without, not only randwrite_4k_qd8"):
-        unaligned({WRITE: about(1), replace(WRITE.at(4), offset="512"): about(1)})

@@ -30,11 +30,11 @@ def test_the_mean_of_rounds_by_hand() -> None:
 
 
 def test_one_round_has_no_interval() -> None:
-    with pytest.raises(TooFew, match="at least 2 rounds, there are 1"):
+    with pytest.raises(TooFew, match="least 2 rounds,"):
         mean_of_rounds([1.0], Unit.IOPS)
 
 
-def test_a_share_of_the_error_rate_makes_an_interval_that_holds_among_several() -> None:
+def test_share_of_the_error_rate_holds_among_several() -> None:
     values = [98.0, 99.0, 100.0, 101.0, 102.0]
     alone, among = mean_of_rounds(values, Unit.IOPS), mean_of_rounds(values, Unit.IOPS, ConfidenceLevel(0.95).among(5))
     assert among.high == mean_of_rounds(values, Unit.IOPS, ConfidenceLevel(0.99)).high
@@ -50,37 +50,11 @@ def test_an_interval_says_what_it_is() -> None:
     assert str(surer) == "1.50 × (99.9 % CI 1.20 ×…∞, rounds of 2 min)"
 
 
-@given(st.lists(st.floats(1, 1e6), min_size=2, max_size=40), st.floats(1e-3, 1e3))
-def test_scaled_values_have_a_scaled_interval(values: list[float], factor: float) -> None:
-    plain, scaled = (mean_of_rounds([each * by for each in values], Unit.IOPS) for by in (1.0, factor))
-    # An end is a difference, so it is exact to the size of the values.
-    close = 1e-9 * max(values) * factor
-    assert scaled.value == pytest.approx(plain.value * factor)
-    assert (scaled.low, scaled.high) == pytest.approx((plain.low * factor, plain.high * factor), abs=close)
-
-
-def test_more_rounds_make_a_narrower_interval() -> None:
-    source = random.Random(5)  # noqa: S311
-
-    def mean_width(rounds: int) -> float:
-        drawn = (mean_of_rounds([source.gauss(100, 5) for _ in range(rounds)], Unit.IOPS) for _ in range(200))
-        return sum(each.high - each.low for each in drawn) / 200
-
-    widths = [mean_width(rounds) for rounds in (5, 10, 20, 40, 80)]
-    assert widths == sorted(widths, reverse=True)
-    assert widths[-2] / widths[-1] == pytest.approx(math.sqrt(2), rel=0.05)
-
-
-def test_the_interval_of_the_mean_holds_the_truth_as_often_as_it_says() -> None:
+def test_interval_of_the_mean_covers_as_stated() -> None:
     source = random.Random(1)  # noqa: S311
     rounds = ([source.gauss(100, 5) for _ in range(5)] for _ in range(2_000))
     hits = sum(found.low <= 100 <= found.high for found in (mean_of_rounds(each, Unit.IOPS) for each in rounds))
     assert 0.935 < hits / 2_000 < 0.965
-
-
-@given(estimates())
-def test_an_estimate_has_its_interval_in_brackets(estimate: Estimate) -> None:
-    assert "(" in str(estimate)
 
 
 @given(st.floats(0, 10), st.floats(0, 10), st.floats(0, 10))
@@ -109,19 +83,19 @@ def test_the_ratio_of_any_two_truths_is_inside(one: Estimate, other: Estimate, f
     assert found.low * (1 - 1e-9) <= truth / reference <= found.high * (1 + 1e-9)
 
 
-def test_a_reference_that_may_be_nothing_bounds_nothing_and_one_that_is_nothing_is_refused() -> None:
+def test_reference_near_zero_bounds_nothing_and_zero_is_refused() -> None:
     shaky = Estimate(10, -5, 25, 5, Unit.IOPS)
     assert ratio(Estimate(10, 9, 11, 5, Unit.IOPS), shaky).high == math.inf
     # Neither can be negative, whatever Student says.
     assert ratio(shaky, Estimate(10, 9, 11, 5, Unit.IOPS)).low == 0
-    with pytest.raises(TooFew, match="a ratio needs a reference above zero, not 0 IOPS"):
+    with pytest.raises(TooFew, match="zero, not 0"):
         ratio(shaky, Estimate(0, 0, 0, 5, Unit.IOPS))
 
 
 def test_ratios_are_of_like_things() -> None:
-    with pytest.raises(ValueError, match="in IOPS to one in ns"):
+    with pytest.raises(ValueError, match="IOPS to one"):
         ratio(Estimate(1, 1, 1, 1, Unit.IOPS), Estimate(1, 1, 1, 1, Unit.NANOSECONDS))
-    with pytest.raises(ValueError, match="no ratio in s"):
+    with pytest.raises(ValueError, match="no ratio in"):
         ratio(Estimate(1, 1, 1, 1, Unit.IOPS), Estimate(1, 1, 1, 1, Unit.IOPS), Unit.SECONDS)
 
 
@@ -133,7 +107,7 @@ def test_only_a_ratio_of_two_readings_is_a_reading() -> None:
 
 
 @pytest.mark.parametrize("claims", [2, 12, 180, 264])
-def test_the_looks_of_one_claim_of_many_keep_its_share_of_the_error_rate(claims: int) -> None:
+def test_looks_of_one_claim_keep_its_share_of_the_errors(claims: int) -> None:
     rule = protocol.load("acceptance").visits
     assert rule
     times = tuple(map(float, visits.looks(rule)))

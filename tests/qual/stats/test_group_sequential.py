@@ -42,7 +42,7 @@ def test_a_failure_among_many_claims_takes_more() -> None:
     assert not decide(measured, question, RULE, ErrorControl(1_000, BONFERRONI))
 
 
-def test_claims_about_extremes_are_decided_when_their_verdict_is_settled() -> None:
+def test_extremes_are_decided_when_their_verdict_is_settled() -> None:
     question = Question({Claim.MAX_LATENCY: Limit(Direction.AT_MOST, 50e6, Unit.NANOSECONDS, "test")})
     slow, fast = ([ms * 10**6] * 10 for ms in (80, 10))
     assert decide(watched(slow, of_visits=visited()), question, RULE)

@@ -18,20 +18,12 @@ def test_the_constants_are_the_published_ones(looks: int, constant: float) -> No
     assert norm.isf((1 - group_sequential.nominal_level(times, 0.95)) / 2) == pytest.approx(constant, abs=2e-3)
 
 
-def test_more_looks_have_to_be_surer() -> None:
-    levels = [group_sequential.nominal_level(tuple(1.2**each for each in range(count)), 0.95) for count in (1, 3, 9)]
-    assert levels == sorted(levels)
-    assert levels[0] == 0.95
-    # Bonferroni is on the safe side of what is exact.
-    assert levels[-1] < 1 - 0.05 / 9
-
-
 def test_all_looks_together_err_as_often_as_stated() -> None:
     times = tuple(1.3**each for each in range(8))
     bound = norm.isf((1 - group_sequential.nominal_level(times, 0.90)) / 2)
     source = random.Random(7)  # noqa: S311
     crossed = 0
-    for _ in range(4_000):
+    for _ in range(1_500):
         at, before, outside = 0.0, 0.0, False
         for each in times:
             at += source.gauss(0, (each - before) ** 0.5)
@@ -39,7 +31,7 @@ def test_all_looks_together_err_as_often_as_stated() -> None:
             outside = outside or abs(at) > bound * each**0.5
         crossed += outside
     # Four standard errors.
-    assert crossed / 4_000 == pytest.approx(0.10, abs=4 * (0.1 * 0.9 / 4_000) ** 0.5)
+    assert crossed / 1_500 == pytest.approx(0.10, abs=4 * (0.1 * 0.9 / 1_500) ** 0.5)
 
 
 @pytest.mark.parametrize("times", [(), (2.0, 2.0), (3.0, 1.0)])

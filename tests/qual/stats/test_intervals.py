@@ -67,7 +67,7 @@ def test_of_visits_the_larger_half_width_counts() -> None:
     assert half_of(CALM, few) == pytest.approx(student_t(0.95, 40) * 1 / 2)
 
 
-def test_visits_with_more_cells_weigh_more_so_fewer_of_them_count() -> None:
+def test_uneven_visits_count_as_fewer() -> None:
     found = replace(visited((2, 6), level=0.95), between=0.02, between_degrees=6.0, within=0.0)
     # 8²/(2² + 6²) visits.
     assert half_of(CALM * 2, found) == pytest.approx(student_t(0.95, 6) * 2 / math.sqrt(1.6))
@@ -80,7 +80,7 @@ def test_a_single_visit_has_the_scatter_of_its_cells() -> None:
         half_of([100.0, 100.0], replace(found, cells=(2,), within_degrees=0.0))
 
 
-def test_a_point_that_scatters_more_than_its_mix_speaks_for_itself() -> None:
+def test_point_with_more_scatter_than_its_mix_stands_alone() -> None:
     """85 and 115 in each visit, among points whose cells scatter by 1 %; then 85 in one, and 115 in the other."""
     mix = visited((2, 2), level=0.95, scatter=0.01)
     assert half_of([85.0, 115.0, 85.0, 115.0], mix) == pytest.approx(student_t(0.95, 2) * 30 / math.sqrt(2) / 2)
@@ -119,7 +119,7 @@ def test_scatters_are_those_of_an_analysis_of_variance() -> None:
 
 
 @pytest.mark.parametrize(("below", "above"), [(0.05, 0.0), (0.0, 0.05)])
-def test_what_scatter_does_not_show_extends_rates_to_its_side_and_shares_to_both(below: float, above: float) -> None:
+def test_bias_extends_rates_to_one_side_and_shares_to_both(below: float, above: float) -> None:
     found = replace(visited(scatter=0.001), below=below, above=above)
     basis, ones = Basis(visited=found), [1.0] * 4
     rate, time = basis.bounds(CALM, ones, are_rates=True), basis.time_each(ones, CALM)
@@ -143,16 +143,16 @@ def test_a_share_has_its_own_scatter_and_not_less_than_rates() -> None:
 def test_what_may_not_happen_at_all_takes_any_time() -> None:
     rare = replace(visited(scatter=0.5), within_degrees=2.0)
     assert Basis(visited=rare).time_each([1e9] * 4, [100.0, 0, 0, 0]).high == math.inf
-    with pytest.raises(TooFew, match="no I/O was counted"):
+    with pytest.raises(TooFew, match="I/O was counted"):
         Basis(visited=rare).time_each([1e9] * 4, [0.0] * 4)
-    with pytest.raises(TooFew, match="no I/O was counted"):
+    with pytest.raises(TooFew, match="I/O was counted"):
         Basis().bounds([0.0] * 5, [0.0] * 5)
-    with pytest.raises(TooFew, match="at least 2 rounds, there are 1"):
+    with pytest.raises(TooFew, match="least 2 rounds,"):
         Basis().bounds([1.0], [1.0])
 
 
 @given(st.integers(0, 10_000), st.integers(2, 4))
-def test_repeats_that_differ_are_no_more_certain_than_their_means(seed: int, repeats: int) -> None:
+def test_differing_repeats_are_as_certain_as_their_means(seed: int, repeats: int) -> None:
     values = [level + each for level in noisy(seed, repeats, scatter=0.2) for each in noisy(seed + 1, 5, 0, 1)]
     groups = [values[at : at + 5] for at in range(0, len(values), 5)]
     of_means = Basis().bounds([math.fsum(each) for each in groups], [5.0] * repeats)

@@ -3,18 +3,19 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders.strategies import EMPTY, histogram, interval, run, visited, watched
+from support.builders.strategies import EMPTY, about, interval, run, visited, watched
 
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS
 from pytest_ssdqual.qual.measured.interval import Interval, Spell
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.measured.visited import Visited
-from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, TooFew, student_t
+from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate, student_t
 from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.stats.spread import (
     SpellMaxima,
@@ -52,7 +53,7 @@ def spread(
     return over_time(watched(maxima_ns, of_visits=at), confidence_level, per_hour)
 
 
-def test_what_is_exceeded_ten_times_an_hour_against_the_median_minute() -> None:
+def test_spread_is_of_ten_an_hour_over_the_median() -> None:
     even = [2_000_000] * 36
     calm, stalled = spread(*even), spread(*([20_000_000] + [2_000_000] * 3) * 8, *even[:4])
     assert calm.value == pytest.approx(1, abs=0.02)
@@ -63,37 +64,28 @@ def test_what_is_exceeded_ten_times_an_hour_against_the_median_minute() -> None:
     assert (stalled.low, stalled.is_reading) == (1, False)
     # Of three hours with the same share it is.
     assert spread(*([2_000_000] * 2 + [20_000_000]) * 60).low > 9.5
-    assert str(calm).endswith("× (95 % CI 1.00…1.01 ×, spells of 10 s, exceeded 10 times an hour)")
+    assert "spells of 10" in str(calm)
 
 
-def test_one_stall_in_half_an_hour_is_no_matter_and_one_of_any_length_is_not_cut_away() -> None:
+def test_rare_stall_counts_only_for_a_stricter_rate() -> None:
     even = [2_000_000] * 60
     assert spread(*even[:-1], 900_000_000).high < 1.05
     # Promised less than once in two minutes: none at all can be allowed for.
     assert spread(*even[:-1], 900_000_000, per_hour=4).high > 400
 
 
+@settings(max_examples=30)
 @given(st.integers(3, 60), st.sampled_from([4.0, 10.0]))
-def test_upper_end_is_open_only_where_the_observation_is_told_to_be_too_short(count: int, per_hour: float) -> None:
+def test_upper_end_is_open_only_after_too_short_a_time(count: int, per_hour: float) -> None:
     found = spread(*[2_000_000] * count, per_hour=per_hour)
     assert math.isinf(found.high) == bool(found.unbounded)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(2 * 10**6, 10**10), min_size=10, max_size=40))
-def test_the_spread_over_time_is_at_least_one_and_knows_no_direction(maxima_ns: list[int]) -> None:
+def test_spread_over_time_is_at_least_one(maxima_ns: list[int]) -> None:
     found = spread(*maxima_ns, per_hour=30)
     assert 1 <= found.low <= found.value <= found.high
-
-
-def test_a_longer_look_knows_the_same_spread_better() -> None:
-    source = random.Random(5)  # noqa: S311
-    widths = []
-    for minutes in (40, 160, 300):
-        drawn_ns = [int(1e7 * (6 / -math.log(source.random())) ** 0.4) for _ in range(minutes)]
-        found = spread(*drawn_ns)
-        assert found.low <= (math.log(2) * 6) ** 0.4 <= found.high
-        widths.append(found.high / found.low)
-    assert widths[0] > widths[1] > widths[2]
 
 
 @given(maxima, maxima)
@@ -110,13 +102,13 @@ def test_twice_as_slow_is_two() -> None:
     assert found.basis == "spells of 2 min"
 
 
-def test_the_interval_of_equal_arrays_reaches_down_to_one_nearly_always() -> None:
+def test_equal_arrays_hardly_ever_differ() -> None:
     source = random.Random(3)  # noqa: S311
-    equal = (between(rounds(*drawn(source, 5)), rounds(*drawn(source, 5))) for _ in range(500))
-    assert sum(each.low > 1 for each in equal) / 500 < 0.075
+    equal = (between(rounds(*drawn(source, 5)), rounds(*drawn(source, 5))) for _ in range(200))
+    assert sum(each.low > 1 for each in equal) / 200 < 0.08
 
 
-def test_blocks_that_hang_together_are_not_taken_for_independent_ones() -> None:
+def test_dependent_blocks_are_not_taken_for_independent() -> None:
     # Four blocks in a row share one condition: taken one by one, twice as many equal arrays seem to differ.
     source = random.Random(8)  # noqa: S311
 
@@ -124,8 +116,8 @@ def test_blocks_that_hang_together_are_not_taken_for_independent_ones() -> None:
         return rounds(*(each for each in drawn(source, 10) for _ in range(4)), seconds=12.0, at=at)
 
     level = visited(level=0.95)
-    wrong = sum(between(array(level), array(level)).low > 1 for _ in range(300)) / 300
-    assert wrong < 0.08
+    wrong = sum(between(array(level), array(level)).low > 1 for _ in range(120)) / 120
+    assert wrong < 0.09
 
 
 def test_a_spread_is_as_sure_as_all_looks_together_need() -> None:
@@ -152,19 +144,27 @@ def test_rounds_of_unequal_length_are_compared_both_ways() -> None:
     assert twice.high == double.high
 
 
-def test_too_little_is_refused() -> None:
-    with pytest.raises(TooFew, match="at least 3 spells, there are 2"):
-        spread(2 * 10**6, 2 * 10**6)
-    with pytest.raises(TooFew, match="at least 2 rounds of each, there are 1 as long as those of the other"):
-        between(rounds(10**6), rounds(10**6, 10**6))
-    with pytest.raises(TooFew, match="at least 2 rounds of each, there are 1"):
-        between(rounds(*[10**6] * 40, seconds=12), rounds(*[10**6] * 40, seconds=360))
-    with pytest.raises(TooFew, match="1 of 4 spells of 10 s have no I/O"):
-        SpellMaxima.of(watched([*[histogram({10**6: 1})] * 3, EMPTY], of_visits=visited()), USUAL)
-    with pytest.raises(TooFew, match="spread between drives needs at least 2 rounds, there are 1"):
-        between_drives([rounds(10**6), rounds(10**6)])
-    with pytest.raises(ValueError, match="between drives needs at least 2 drives, there are 1"):
-        between_drives([rounds(10**6, 10**6)])
+MINUTES = [10**6] * 40
+
+
+@pytest.mark.parametrize(
+    ("refused", "words"),
+    [
+        (lambda: spread(2 * 10**6, 2 * 10**6), "3 spells, there are 2"),
+        (lambda: between(rounds(10**6), rounds(10**6, 10**6)), "there are 1 as long"),
+        (lambda: between(rounds(*MINUTES, seconds=12), rounds(*MINUTES, seconds=360)), "2 rounds of each"),
+        (lambda: SpellMaxima.of(watched([*MINUTES[:3], EMPTY], of_visits=visited()), USUAL), "1 of 4 spells"),
+        (lambda: between_drives([rounds(10**6), rounds(10**6)]), "2 rounds, there are 1"),
+        (lambda: between_drives([rounds(10**6, 10**6)]), "at least 2 drives"),
+        (lambda: max_latency(watched([EMPTY] * 10), USUAL, 10), "maximum latency needs"),
+        (lambda: worst(run([0] * 5)), "worst second needs"),
+        (lambda: between_members([about(1_000, 1)]), "slowest drive needs"),
+        (lambda: between_members([about(0, 1), about(0, 1), about(1_000, 1)]), "did no I/O"),
+    ],
+)
+def test_too_little_is_refused(refused: Callable[[], object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        refused()
 
 
 def test_a_stall_that_fio_cannot_resolve_has_no_upper_bound() -> None:
@@ -193,7 +193,7 @@ def test_the_spread_between_drives_by_hand() -> None:
     assert (found.n, found.unit, found.basis) == (9, Unit.RATIO, "spells of 2 min")
 
 
-def test_what_stalls_all_drives_at_once_says_nothing_of_their_spread() -> None:
+def test_common_stalls_are_no_spread_of_drives() -> None:
     source = random.Random(14)  # noqa: S311
     logs = [drawn(source, 5, 0.05) for _ in range(4)]
     stalled = [[each * (100 if index == 2 else 1) for index, each in enumerate(of_drive)] for of_drive in logs]
@@ -215,18 +215,11 @@ def test_the_true_spread_of_drives_is_inside_as_often_as_it_says(factor: float, 
     # Seven equal drives, and one that is slower and scatters more.
     source = random.Random(11)  # noqa: S311
     hits = 0
-    for _ in range(200):
+    for _ in range(100):
         drives = [rounds(*drawn(source, 5)) for _ in range(7)]
         found = between_drives([*drives, rounds(*drawn(source, 5, 0.4 * noisy, factor))])
         hits += found.low <= factor <= found.high
-    assert hits / 200 >= 0.9
-
-
-def test_a_bad_drive_is_found_by_a_longer_measurement() -> None:
-    source = random.Random(12)  # noqa: S311
-    drives = [drawn(source, 20, factor=factor) for factor in (1, 1, 1, 1, 1, 1, 1, 2.5)]
-    assert between_drives([rounds(*each) for each in drives]).low > 1.5
-    assert between_drives([rounds(*each) for each in drives[:-1]]).low == 1
+    assert hits / 100 >= 0.9
 
 
 def test_every_claim_about_extremes_uses_the_level_of_all_looks() -> None:
@@ -245,9 +238,7 @@ def test_a_maximum_is_what_is_exceeded_ten_times_an_hour() -> None:
     assert found.low <= 50_000_000 < found.high
     assert found.high / found.low < 1 + 1 / 63
     assert (found.is_reading, found.n) == (False, 40)
-    assert str(found) == "50.1 ms (95 % CI 49.8…50.3 ms, exceeded 10 times an hour)"
-    with pytest.raises(TooFew, match="a maximum latency needs I/Os"):
-        max_latency(watched([EMPTY] * 10), USUAL, 10)
+    assert str(found).endswith(", exceeded 10 times an hour)")
 
 
 def worst(*runs: Run, per_hour: float = 3_600) -> Estimate:
@@ -256,9 +247,7 @@ def worst(*runs: Run, per_hour: float = 3_600) -> Estimate:
 
 def test_the_worst_second_of_the_910s_sequential_writes() -> None:
     # Seed E-05: 256 KiB writes, 600 MB in the worst second of each minute, 1,228 MB in the mean one.
-    writes = Workload("write", "256k", 1)
-    per_s = [600, *[1_241] * 48, *[1_237] * 11] * 40
-    found = worst(run([mb * 10**6 // 2**18 for mb in per_s], workload=writes), per_hour=10)
+    found = worst(*written([600, *[1_241] * 48, *[1_237] * 11]).runs, per_hour=10)
     assert found.value == pytest.approx(600 / 1_228, abs=0.005)
     assert found.low < found.value < found.high
     # One I/O of 256 KiB more or less in that second.
@@ -266,26 +255,34 @@ def test_the_worst_second_of_the_910s_sequential_writes() -> None:
     assert (found.n, found.is_reading) == (240, False)
 
 
-def test_the_fastest_and_the_slowest_second_of_the_910s_sequential_writes() -> None:
+def written(mb_per_s: list[int]) -> Measured:
+    """Forty minutes of sequential writes of 256 KiB, each of them like this."""
+    iops = [mb * 10**6 // 2**18 for mb in mb_per_s * 40]
+    return Measured((run(iops, workload=Workload("write", "256k", 1)),))
+
+
+def test_the_fastest_and_slowest_second_of_the_910s_writes() -> None:
     # Seed E-05: 600 to 1,800 MB/s, "about three times".
-    writes = Workload("write", "256k", 1)
-    per_s = [600, *[1_220] * 48, *[1_237] * 10, 1_800] * 40
-    written = Measured((run([mb * 10**6 // 2**18 for mb in per_s], workload=writes),))
-    fastest, slowest = fastest_second(written, USUAL, 10), slowest_second(written, USUAL, 10)
-    assert fastest.value == pytest.approx(1.8e9, rel=0.005)
-    assert slowest.value == pytest.approx(0.6e9, rel=0.005)
-    apart = fastest_to_slowest(written, USUAL, 10)
+    uneven = written([600, *[1_220] * 48, *[1_237] * 10, 1_800])
+    fastest, slowest, apart = (
+        figure(uneven, USUAL, 10) for figure in (fastest_second, slowest_second, fastest_to_slowest)
+    )
+    assert (fastest.value, slowest.value) == pytest.approx((1.8e9, 0.6e9), rel=0.005)
     assert apart.low < 3 < apart.high
     assert apart.value == pytest.approx(3, rel=0.01)
     assert (fastest.unit, apart.unit) == (Unit.BYTES_PER_SECOND, Unit.RATIO)
 
 
-@given(st.lists(st.integers(0, 10**5), min_size=30, max_size=60).filter(any), st.integers(1, 5))
-def test_the_fastest_second_survives_condensing(iops: list[int], rounds: int) -> None:
+@given(
+    st.sampled_from([worst_second, fastest_second]),
+    st.lists(st.integers(0, 10**5), min_size=30, max_size=60).filter(any),
+    st.integers(1, 5),
+)
+def test_seconds_survive_condensing(second: Callable[..., Estimate], iops: list[int], rounds: int) -> None:
     whole = run(iops, rounds=rounds)
-    found, kept = (fastest_second(Measured((each,)), USUAL, 3_600) for each in (whole, whole.condensed()))
-    assert (kept.value, kept.low, kept.high) == pytest.approx((found.value, found.low, found.high))
-    assert 0 <= found.low <= found.value <= found.high
+    plain, condensed = (second(Measured((each,)), USUAL, 3_600) for each in (whole, whole.condensed()))
+    assert (condensed.value, condensed.low, condensed.high) == pytest.approx((plain.value, plain.low, plain.high))
+    assert 0 <= plain.low <= plain.value <= plain.high
 
 
 def test_a_report_of_five_seconds_hides_the_fastest_one() -> None:
@@ -298,14 +295,6 @@ def test_nothing_behind_the_ramp_is_left_out_of_the_worst_second() -> None:
     assert worst(standing, per_hour=1).low == 0
     assert min(each.slowest_high for each in standing.spells) == 0
     assert max(SpellMaxima.of(Measured((standing,)), USUAL).maxima_ns) < 10**7
-
-
-@given(st.lists(st.integers(1, 10**5), min_size=30, max_size=60), st.integers(1, 5))
-def test_the_worst_second_survives_condensing(iops: list[int], rounds: int) -> None:
-    whole = run(iops, rounds=rounds)
-    found, kept = worst(whole), worst(whole.condensed())
-    assert (kept.value, kept.low, kept.high) == pytest.approx((found.value, found.low, found.high))
-    assert 0 <= found.low <= found.value <= found.high
 
 
 def test_a_second_is_a_second_however_often_fio_reports() -> None:
@@ -336,17 +325,8 @@ def test_a_sliver_of_time_is_no_second() -> None:
     assert worst(replace(true, intervals=sliver, window_s=31), per_hour=600).value == pytest.approx(1, abs=0.01)
 
 
-def test_what_was_never_transferred_has_no_worst_second() -> None:
-    with pytest.raises(TooFew, match="the worst second needs I/Os"):
-        worst(run([0, 0, 0, 0, 0]))
-
-
-def about(iops: float, percent: float = 1.0) -> Estimate:
-    return Estimate(iops, iops * (1 - percent / 100), iops * (1 + percent / 100), 5, Unit.IOPS)
-
-
 def test_the_slowest_drive_is_held_against_the_median_one() -> None:
-    found = between_members([about(1_000), about(600), about(1_010), about(990), about(5_000)])
+    found = between_members([about(1_000, 1), about(600, 1), about(1_010, 1), about(990, 1), about(5_000, 1)])
     others = 1_005  # the median of 990, 1,000, 1,010 and 5,000
     assert found.value == pytest.approx(600 / others)
     assert found.low == pytest.approx(600 / others * 0.99 / 1.01)
@@ -354,9 +334,10 @@ def test_the_slowest_drive_is_held_against_the_median_one() -> None:
 
 
 @pytest.mark.parametrize("iops", [(1_000, 680), (1_000, 680, 1_000), (1_000, 1_000, 680, 1_000)])
-def test_a_slow_drive_of_few_is_not_part_of_what_it_is_compared_with(iops: tuple[float, ...]) -> None:
-    assert between_members([about(each) for each in iops]).value == pytest.approx(0.68)
-    assert between_members([about(0), about(1_000)]).high == 0
+def test_slow_drive_is_compared_with_the_others_only(iops: tuple[float, ...]) -> None:
+    assert between_members([about(each, 1) for each in iops]).value == pytest.approx(0.68)
+    # A dead drive is the worst there can be.
+    assert between_members([about(each * (each > 680)) for each in iops]).high == 0
 
 
 def test_that_one_drive_is_too_slow_has_to_be_sure_among_all() -> None:
@@ -369,7 +350,7 @@ def test_that_one_drive_is_too_slow_has_to_be_sure_among_all() -> None:
 
 @given(st.permutations([1_000.0, 400.0, 900.0, 1_100.0]), st.floats(0.01, 100))
 def test_neither_the_order_nor_the_speed_of_the_drives_matters(iops: list[float], factor: float) -> None:
-    found = between_members([about(each * factor) for each in iops])
+    found = between_members([about(each * factor, 1) for each in iops])
     assert found.value == pytest.approx(400 / 1_000)
     assert found.low <= found.value <= found.high <= 1
 
@@ -385,12 +366,3 @@ def test_the_true_spread_of_the_drives_is_inside(iops: list[float], percent: flo
     true = [each * (1 + data.draw(st.floats(-1, 1)) * percent / 100) for each in iops]
     assert found.low * (1 - 1e-9) <= _of_others(true) <= found.high * (1 + 1e-9)
     assert found.high <= 1
-
-
-def test_one_drive_has_no_spread_and_idle_ones_neither() -> None:
-    with pytest.raises(ValueError, match="the slowest drive needs at least 2 drives, there are 1"):
-        between_members([about(1_000)])
-    with pytest.raises(TooFew, match="the median drive did no I/O"):
-        between_members([about(0), about(0), about(1_000)])
-    # A dead drive among sound ones is the worst there can be.
-    assert between_members([about(0), about(1_000), about(1_000)]).high == 0

@@ -56,7 +56,7 @@ def test_share_of_the_time(heat: list[DriveTemperature], ends: tuple[float, floa
     assert (found.low, found.value, found.high) == pytest.approx(ends)
 
 
-def test_minutes_of_several_processes_are_off_by_the_root_of_their_number() -> None:
+def test_minutes_of_processes_are_off_by_their_root() -> None:
     """The counter carries what is left of a minute over from one process to the next."""
     cells = [[DriveTemperature(too_warm_s=60, counted_in_s=0)]] * 6
     found = throttled_time(measured(*cells, seconds=65.0), USUAL)
@@ -67,7 +67,7 @@ def test_minutes_of_several_processes_are_off_by_the_root_of_their_number() -> N
     assert throttled_time(measured(*seldom, seconds=66.0), USUAL).high == pytest.approx(100 * 180 / 6600)
 
 
-def test_a_drive_that_may_be_worse_is_not_hidden_by_one_that_is_surely_bad() -> None:
+def test_drive_that_may_be_worse_is_not_hidden() -> None:
     found = throttled_time(measured([DriveTemperature(too_warm_s=61), DriveTemperature(too_warm_s=60)]), USUAL)
     assert (found.low, found.value, found.high) == pytest.approx((61 / 6, 61 / 6, 20))
 

@@ -16,7 +16,7 @@ def cells(*rates: int, workload: Workload | None = None, scatter: float = 0.01) 
     return Measured(runs, visited(level=0.99, scatter=scatter))
 
 
-def test_iops_of_visits_are_those_of_all_cells_with_the_scatter_of_the_mix() -> None:
+def test_iops_of_visits_have_the_scatter_of_the_mix() -> None:
     found = iops(cells(5_000, 5_040, 4_980, 5_000))
     half = student_t(0.99, 20) * 0.01 * 5_005 / 2
     assert (found.value, found.high - found.value) == pytest.approx((5_005, half))

@@ -7,20 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.strategies import about
 
 from pytest_ssdqual.qual.measured.environment import DeviceQueue
 from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import RULES, Cause, Culprit, _members_cannot, attribute
 from pytest_ssdqual.qual.validity.shortfall import HostEvidence, LatencyEvidence, MemberEvidence, Shortfall
 
 ARRAY = Geometry.parse("raid5x4")
-
-
-def about(value: float) -> Estimate:
-    return Estimate(value, 0.99 * value, 1.01 * value, 5, Unit.IOPS)
 
 
 def members(**changes: dict[str, Any]) -> tuple[MemberEvidence, ...]:
@@ -30,7 +25,7 @@ def members(**changes: dict[str, Any]) -> tuple[MemberEvidence, ...]:
 
 def shortfall(measured: float, predicted: float | None, needed: float | None = 1_000, **more: object) -> Shortfall:
     found = {"members": members(), **more}
-    return Shortfall(ARRAY, about(measured), needed, about(predicted) if predicted else None, **found)  # type: ignore[arg-type]
+    return Shortfall(ARRAY, about(measured, 1), needed, about(predicted, 1) if predicted else None, **found)  # type: ignore[arg-type]
 
 
 IDLE = members(**{name: {"depth": 3.0} for name in "ABCD"})
@@ -55,7 +50,7 @@ def test_drives_that_are_all_too_slow_are_the_cause_together() -> None:
     assert attribute(slower).drives == ("C",)
 
 
-def test_drives_that_are_slower_side_by_side_than_alone_share_a_path() -> None:
+def test_drives_slower_together_than_alone_share_a_path() -> None:
     behind = members(A={"together": 0.6}, B={"together": 0.62})
     found = attribute(shortfall(700, 700, members=behind))
     assert (found.culprit, found.drives) == (Culprit.PATH, ("A", "B"))
@@ -68,7 +63,7 @@ def test_drives_that_are_slower_side_by_side_than_alone_share_a_path() -> None:
     ("ceiling", "more", "is_proven"),
     [
         (620, {}, True),
-        (1_010, {"measured": about(900)}, False),  # md could do more than is needed
+        (1_010, {"measured": about(900, 1)}, False),  # md could do more than is needed
         (620, {"needed": None}, False),  # evenness does not follow from IOPS
         (620, {"latency": LatencyEvidence(60e6, 10e6)}, False),
     ],
@@ -79,12 +74,6 @@ def test_a_ceiling_proves_only_what_it_keeps_from_its_limit(
     known = Ceiling(ARRAY, "randread_4k_qd8", "null_blk", ceiling)
     found = attribute(replace(shortfall(600, 1_200, ceiling=known, members=IDLE), **more))
     assert (found.culprit, found.is_proven) == (Culprit.MD, is_proven)
-
-
-def test_md_at_its_ceiling_is_the_cause() -> None:
-    ceiling = Ceiling(ARRAY, "randread_4k_qd8", "null_blk", 620)
-    found = attribute(shortfall(600, 1_200, ceiling=ceiling, members=IDLE))
-    assert found.culprit is Culprit.MD
     assert "null_blk" in found.evidence
 
 
@@ -104,13 +93,13 @@ def test_what_is_above_idle_drives_is_the_cause(host: HostEvidence, culprit: Cul
     assert attribute(shortfall(600, 1_200, host=host, members=IDLE)).culprit is culprit
 
 
-def test_busy_interrupts_and_a_full_stripe_cache_are_no_cause_where_the_drives_are_the_bound() -> None:
+def test_busy_host_is_no_cause_where_drives_are_the_bound() -> None:
     busy = HostEvidence(cpu_busy=0.4, interrupt_cpus="3", interrupts_busy=0.97, stripe_cache=1.0)
     slower = members(**{name: {"delivered": 0.6} for name in "ABCD"})
     assert attribute(shortfall(700, 1_200, host=busy, members=slower)).culprit.is_drive
 
 
-def test_members_that_do_what_their_curves_say_are_not_accused_although_ios_wait_at_them() -> None:
+def test_members_that_do_as_their_curves_are_not_accused() -> None:
     """As below an md that takes a few per cent: it hardly changes what is outstanding."""
     nearly = members(**{name: {"depth": 7.2, "delivered": 0.99} for name in "ABCD"})
     assert not attribute(shortfall(900, 1_000, needed=950, members=nearly)).culprit.is_drive
@@ -118,7 +107,7 @@ def test_members_that_do_what_their_curves_say_are_not_accused_although_ios_wait
 
 def test_drives_on_several_nodes_are_part_of_the_advice() -> None:
     host = HostEvidence(cpu_busy=0.95, numa_nodes=(0, 1))
-    assert "NUMA nodes 0, 1" in attribute(shortfall(600, 1_200, members=IDLE, host=host)).advice
+    assert "nodes 0, 1" in attribute(shortfall(600, 1_200, members=IDLE, host=host)).advice
     one = replace(host, numa_nodes=(0,))
     assert "nodes" not in attribute(shortfall(600, 1_200, members=IDLE, host=one)).advice
 
@@ -151,7 +140,7 @@ def unpredicted(*read_ms: float, iops: tuple[float, ...] = (), **more: Any) -> C
     return attribute(shortfall(600, None, members=found, why_not="no law for it", **more))
 
 
-def test_without_a_prediction_a_drive_whose_ios_wait_far_longer_than_those_of_its_siblings_is_named() -> None:
+def test_unpredicted_drive_with_long_waits_is_named() -> None:
     found = unpredicted(2.0, 2.1, 6.0, 1.9)
     assert (found.culprit, found.drives) == (Culprit.DRIVE, ("C",))
     # Even drives at high depth: the slowest collects what is outstanding.
@@ -161,7 +150,7 @@ def test_without_a_prediction_a_drive_whose_ios_wait_far_longer_than_those_of_it
     assert unpredicted(2.0, 2.1, 6.0, 1.9, iops=(100, 100, 300, 100)).culprit is Culprit.UNKNOWN
 
 
-def test_without_a_prediction_md_is_the_bound_if_few_ios_are_at_the_drives() -> None:
+def test_unpredicted_md_is_the_bound_if_drives_are_idle() -> None:
     assert unpredicted(2.0, 2.0, 2.0, at_drives=0.2).culprit is Culprit.MD
     assert unpredicted(2.0, 2.0, 2.0, at_drives=0.7).culprit is Culprit.UNKNOWN
     # A full cache and busy interrupts are no cause where the I/Os are at the drives.
@@ -171,21 +160,19 @@ def test_without_a_prediction_md_is_the_bound_if_few_ios_are_at_the_drives() -> 
 
 
 @given(st.floats(10, 2_000), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_drives_that_can_do_what_is_needed_and_are_idle_are_never_blamed(
-    measured: float, cpu: float, pressure: float, jobs: float
-) -> None:
+def test_able_idle_drives_are_never_blamed(measured: float, cpu: float, pressure: float, jobs: float) -> None:
     host = HostEvidence(cpu_busy=cpu, cpu_pressure=pressure, jobs_busy=jobs)
     found = attribute(shortfall(min(measured, 900), 1_200, host=host, members=IDLE))
     assert not found.culprit.is_drive
 
 
 @given(st.floats(10, 900), st.floats(0, 1))
-def test_drives_that_cannot_do_what_is_needed_are_never_acquitted(measured: float, cpu: float) -> None:
+def test_unable_drives_are_never_acquitted(measured: float, cpu: float) -> None:
     found = attribute(shortfall(measured, 900, members=IDLE, host=HostEvidence(cpu_busy=cpu)))
     assert found.culprit.is_drive
 
 
-def test_a_cause_has_the_confidence_of_its_rule_and_an_unexplained_one_none() -> None:
+def test_cause_has_the_confidence_of_its_rule() -> None:
     assert all(0.5 <= confidence < 1 for confidence in RULES.values())
     assert attribute(shortfall(700, 700)).confidence == RULES[_members_cannot]
     assert attribute(shortfall(900, 1_000, needed=950)).confidence == 0

@@ -49,65 +49,80 @@ def with_latency(factor: float) -> Run:
     )
 
 
-@pytest.mark.parametrize("factor", [0.85, 1.10])
-def test_littles_law(factor: float) -> None:
-    (objection,) = objections(with_latency(factor))
-    assert "were outstanding (IOPS × mean latency), 8 were asked for" in objection
-    assert f"{8 * factor:.1f}"[:3] in objection
+SOUND, BY_4_MS = run([1_000] * 5), [replace(each, start_s=each.start_s + 4) for each in run([1_000] * 5).intervals]
+THREADS = run([2_000] * 5, geometry="raid0x4", workload=Workload("randwrite", "4k", 32, threads=4))
+#: Of 1,000 I/Os a second at a depth of 8.
+WRONG = [
+    (run([0] * 5), ["no I/O in 5 s"]),
+    (run([90] * 5), ["only 450 I/Os in the window, at least 500 are needed"]),
+    # How many are enough depends on the rounds.
+    (run([150], rounds=1), []),
+    (run([99], rounds=1), ["only 99 I/Os in the window, at least 100 are needed"]),
+    (run([1_000] * 5, window_s=10), ["only 5.0 s of the window of 10 s were recorded"]),
+    # A stall inside of an interval, and between two.
+    (
+        replace(run([1_000] * 5, window_s=9), intervals=(interval(0, seconds=5, reads=5_000, latency_ns=8 * 10**6),
+                                                         *BY_4_MS[1:])),
+        ["fio was silent for 5.0 s at 0.0 s"],
+    ),
+    (
+        replace(run([1_000] * 5, window_s=9), intervals=(SOUND.intervals[0], *BY_4_MS[1:])),
+        ["only 5.0 s of the window of 9 s were recorded", "4.0 s without a record at 1.0 s"],
+    ),
+    # Directions that are missing, or should not be there.
+    (replace(SOUND, workload=Workload("randrw", "4k", 8, 70)), ["no writes", "100.0% of the I/Os were reads"]),
+    (replace(SOUND, workload=Workload("randread+randwrite", "4k", 8)), ["no writes in a workload that has them"]),
+    (
+        replace(SOUND, workload=Workload("randwrite", "4k", 8)),
+        ["1,000 reads per second in a workload without reads", "no writes"],
+    ),
+    (replace(SOUND, workload=Workload("randread", "8k", 8)), ["4,096 bytes per I/O, 8,192 were asked for"]),
+    (
+        replace(run([200] * 5), intervals=(replace(run([200]).intervals[0], read_bytes=200 * 4096 + 512),
+                                           *run([200] * 5).intervals[1:])),
+        ["4,097 bytes per I/O, 4,096 were asked for"],
+    ),
+    (
+        replace(SOUND, intervals=tuple(replace(each, read_latency=histogram({8 * 10**6: 500}))
+                                       for each in SOUND.intervals)),
+        ["2,500 latencies for 5,000 I/Os"],
+    ),
+    # Little's law: 8 were asked for; a little submission time is believed.
+    (with_latency(0.85), ["6.8 I/Os were outstanding (IOPS × mean latency), 8 were asked for"]),
+    (with_latency(0.92), []),
+    (with_latency(1.03), []),
+    (with_latency(1.10), ["8.8 I/Os were outstanding (IOPS × mean latency), 8 were asked for"]),
+    # All jobs together have to keep outstanding what was asked for.
+    (replace(THREADS, workload=THREADS.workload.at(64)), ["128.5 I/Os were outstanding"]),
+    # Beyond fio's range.
+    (run([500] * 5, workload=Workload("randread", "4k", 9_000)), ["latencies of 17 s and more"]),
+    # Each drive side by side is looked at and named: together they have I/Os in plenty.
+    (side_by_side([[1_000] * 5] * 3), []),
+    (side_by_side([[1_000] * 5, [50] * 5, [1_000] * 5]), ["S1: only 250 I/Os in the window, at least 500 are needed"]),
+    (side_by_side([[1_000] * 5, [1_000] * 5, [0] * 5]), ["S2: no I/O in 5 s"]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("factor", [0.92, 1.03])
-def test_a_little_submission_time_is_believed(factor: float) -> None:
-    assert objections(with_latency(factor)) == ()
+@pytest.mark.parametrize(("wrong", "sentences"), WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_with_a_run_is_told(wrong: Run, sentences: list[str]) -> None:
+    told = objections(wrong)
+    assert len(told) == len(sentences)
+    for objection, sentence in zip(told, sentences, strict=True):
+        assert sentence in objection
 
 
-def test_no_io_at_all_is_one_objection() -> None:
-    assert objections(run([0] * 5)) == ("no I/O in 5 s",)
-
-
-def test_a_handful_of_ios() -> None:
-    (objection,) = objections(run([90] * 5))
-    assert objection == "only 450 I/Os in the window, at least 500 are needed"
-
-
-def test_how_many_are_enough_depends_on_the_rounds_or_on_the_caller() -> None:
-    # One round of a loop; half a gigabyte in blocks of 1 MiB.
-    assert objections(run([150], rounds=1)) == ()
-    assert objections(run([99], rounds=1)) == ("only 99 I/Os in the window, at least 100 are needed",)
+def test_the_caller_may_ask_for_fewer_or_more_ios() -> None:
     assert objections(run([99], rounds=1), fewest=50) == ()
-    assert objections(run([1_000] * 5), fewest=6_000) == ("only 5,000 I/Os in the window, at least 6,000 are needed",)
-
-
-def test_a_window_cut_short() -> None:
-    (objection,) = objections(run([1_000] * 5, window_s=10))
-    assert objection == "only 5.0 s of the window of 10 s were recorded"
-
-
-def test_a_stall_inside_an_interval_and_between_two() -> None:
-    true = run([1_000] * 5, window_s=9)
-    first, *others = true.intervals
-    late = tuple(replace(each, start_s=each.start_s + 4) for each in others)
-    slow = interval(0, seconds=5, reads=5_000, latency_ns=8_000_000)
-    assert objections(replace(true, intervals=(slow, *late))) == ("fio was silent for 5.0 s at 0.0 s",)
-    objection = objections(replace(true, intervals=(first, *late)))
-    assert "4.0 s without a record at 1.0 s" in objection
-
-
-def test_a_direction_that_is_missing_or_should_not_be_there() -> None:
-    reads = run([1_000] * 5)
-    assert any(
-        "no writes" in objection for objection in objections(replace(reads, workload=Workload("randrw", "4k", 8, 70)))
-    )
-    objection = objections(replace(reads, workload=Workload("randwrite", "4k", 8)))
-    assert any("no writes" in each for each in objection)
-    assert any("1,000 reads per second in a workload without reads" in each for each in objection)
+    (objection,) = objections(run([1_000] * 5), fewest=6_000)
+    assert "6,000" in objection
 
 
 def test_a_mix_that_is_off() -> None:
     asked = replace(
         run([10_000] * 5, workload=Workload("randrw", "4k", 8, 66)), workload=Workload("randrw", "4k", 8, 70)
     )
-    assert objections(asked) == ("66.0% of the I/Os were reads, 70% were asked for",)
+    (objection,) = objections(asked)
+    assert objection.startswith("66.0% of")
     # 8 points may be the queue's: 128 I/Os were in flight at the end of few, and of many they are nothing.
     deep, less = (Workload("randrw", "64k", 32, percent, threads=4) for percent in (65, 57))
     for rate, count in ((120, 0), (12_000, 1)):
@@ -129,17 +144,6 @@ def test_a_mix_of_too_few_ios_is_not_checked(rate: int, holds: bool | None) -> N
     found = mix_check(replace(run([rate] * 5, workload=other), workload=asked))
     assert (found.holds, found.figure is not None) == (holds, True)
     assert found.believable.startswith("not checked") is (holds is None)
-
-
-def test_bytes_have_to_be_ios_times_size() -> None:
-    objection = objections(replace(run([1_000] * 5), workload=Workload("randread", "8k", 8)))
-    assert objection == ("4,096 bytes per I/O, 8,192 were asked for",)
-
-
-def test_every_io_has_a_latency() -> None:
-    true = run([1_000] * 5)
-    lost = tuple(replace(each, read_latency=histogram({each.latency.max_ns: each.ios // 2})) for each in true.intervals)
-    assert objections(replace(true, intervals=lost)) == ("2,500 latencies for 5,000 I/Os",)
 
 
 def test_a_busy_host() -> None:
@@ -167,7 +171,7 @@ def test_checks_of_drives_side_by_side_bear_their_names() -> None:
     assert {(check.drive, check.holds) for check in found if check.name == "ios"} == {("S0", True), ("S1", False)}
 
 
-def test_the_worst_is_what_does_not_hold_then_what_is_not_known_then_the_worst_figure() -> None:
+def test_worst_check_fails_or_is_unknown_or_has_the_worst_figure() -> None:
     holding, better = Check("temperature_c", 60.0, "", drive="A"), Check("temperature_c", 40.0, "", drive="B")
     silent, failing = Check("temperature_c", None, ""), Check("temperature_c", 30.0, "", ("no",))
     assert worst([better, holding, better])["temperature_c"] is holding
@@ -189,29 +193,6 @@ def test_what_went_on_around_it_is_part_of_it() -> None:
     assert objections_in(of_environment(of)) == objections(of)
 
 
-def test_latencies_beyond_fios_range() -> None:
-    assert any(
-        "17 s" in objection for objection in objections(run([500] * 5, workload=Workload("randread", "4k", 9_000)))
-    )
-
-
-@pytest.mark.parametrize(
-    ("workload", "width", "outstanding"),
-    [
-        (Workload("randread", "4k", 8), 4, 32),
-        (Workload("randwrite", "4k", 32, threads=4), 4, 128),
-        (Workload("read", "128k", 1, streams_per_drive=2), 4, 8),
-    ],
-)
-def test_what_was_asked_for_is_what_all_jobs_together_keep_outstanding(
-    workload: Workload, width: int, outstanding: int
-) -> None:
-    true = run([2_000] * 5, geometry=f"raid0x{width}", workload=workload)
-    assert objections(true) == ()
-    deeper = replace(true, workload=workload.at(workload.qd_per_drive * 2))
-    assert any(f", {2 * outstanding} were asked for" in objection for objection in objections(deeper))
-
-
 def test_few_slow_ios_may_be_under_way_at_either_end() -> None:
     # 128 outstanding, 640 I/Os counted: started from an empty queue, a tenth of their time lies outside of the window.
     cold = run([128] * 5, workload=Workload("randread", "1m", 32, threads=4))
@@ -225,20 +206,10 @@ def test_few_slow_ios_may_be_under_way_at_either_end() -> None:
         replace(each, read_latency=histogram({int(each.latency.max_ns * 0.8): each.ios})) for each in many.intervals
     )
     (objection,) = objections(replace(many, intervals=short))
-    assert objection.endswith("80%, believable are 90% to 105%")
+    assert objection.endswith("90% to 105%")
 
 
-def test_each_drive_side_by_side_is_looked_at_and_named() -> None:
-    sound = [1_000] * 5
-    assert objections(side_by_side([sound, sound, sound])) == ()
-    # Together they have I/Os in plenty.
-    assert objections(side_by_side([sound, [50] * 5, sound])) == (
-        "S1: only 250 I/Os in the window, at least 500 are needed",
-    )
-    assert objections(side_by_side([sound, sound, [0] * 5])) == ("S2: no I/O in 5 s",)
-
-
-def test_a_drive_that_is_kept_less_busy_than_the_others_is_found_although_the_sum_is_right() -> None:
+def test_uneven_load_is_found_although_the_sum_is_right() -> None:
     true = side_by_side([[1_000] * 5] * 2)
     busier, idler = (
         tuple(replace(each, read_latency=histogram({int(8e6 * factor): each.ios})) for each in part)
@@ -246,10 +217,10 @@ def test_a_drive_that_is_kept_less_busy_than_the_others_is_found_although_the_su
     )
     objection = objections(replace(true, parts=(busier, idler)))
     assert [each[:3] for each in objection] == ["S0:", "S1:"]
-    assert "9.6 I/Os were outstanding (IOPS × mean latency), 8 were asked for" in objection[0]
+    assert "9.6 I/Os were" in objection[0]
 
 
-def test_drives_side_by_side_have_each_the_load_of_one_even_where_only_the_sum_is_known() -> None:
+def test_drives_have_the_load_of_one_also_as_a_sum() -> None:
     threads = Workload("randwrite", "4k", 32, threads=4)
     together = replace(side_by_side([[2_000] * 5] * 3, workload=threads), parts=())
     assert objections(together) == ()
@@ -265,15 +236,7 @@ def test_the_mean_of_drawn_sizes_may_be_off_by_chance_only(shift: float) -> None
             for each in true.intervals
         )
         assert (objections(replace(true, intervals=off)) == ()) is believed
-    assert any(
-        "bytes per I/O, 28,672 were asked for" in objection for objection in objections(replace(true, intervals=off))
-    )
-
-
-def test_one_size_is_exact_whatever_the_number() -> None:
-    true = run([200] * 5)
-    off = (replace(true.intervals[0], read_bytes=true.intervals[0].read_bytes + 512), *true.intervals[1:])
-    assert objections(replace(true, intervals=off)) == ("4,097 bytes per I/O, 4,096 were asked for",)
+    assert any(", 28,672 were" in objection for objection in objections(replace(true, intervals=off)))
 
 
 def streams(read_ns: int, write_ns: int) -> Run:
@@ -294,13 +257,8 @@ def test_independent_streams_have_no_mix_but_each_its_queue() -> None:
     assert objections(streams(8_000_000, 2_666_667)) == ()
     # 16 outstanding in all, as asked; but 11 of them are reads and 5 writes.
     reads, writes = objections(streams(11_000_000, 1_666_667))
-    assert "10.9 I/Os of the reads were outstanding (IOPS × mean latency), 8 were asked for" in reads
-    assert "5.0 I/Os of the writes were outstanding (IOPS × mean latency), 8 were asked for" in writes
-
-
-def test_independent_streams_need_both_directions() -> None:
-    reads_only = replace(run([1_000] * 5), workload=Workload("randread+randwrite", "4k", 8))
-    assert "no writes in a workload that has them" in objections(reads_only)
+    assert "10.9 I/Os of" in reads
+    assert "5.0 I/Os of" in writes
 
 
 def test_flushes_take_time_that_is_in_no_latency() -> None:

@@ -31,6 +31,15 @@ def said(*texts: str) -> tuple[KernelLine, ...]:
     return tuple(KernelLine(100.0 + number, 3, text) for number, text in enumerate(texts))
 
 
+def firmware(severity: str) -> list[str]:
+    """What the kernel logs of an error that firmware reported."""
+    return [
+        "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0",
+        f"{{1}}[Hardware Error]: event severity: {severity}",
+        f"{{1}}[Hardware Error]:  Error 0, type: {severity}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "finding"),
     [
@@ -50,7 +59,7 @@ def test_kernel_messages_about_one_drive_name_it(words: str, finding: str) -> No
 
 
 @pytest.mark.parametrize("words", ["ata1.00: disable device", "ata1.00: disabled"])
-def test_libata_gives_a_drive_up_in_words_that_depend_on_its_version(words: str) -> None:
+def test_libata_gives_a_drive_up_in_words_of_its_version(words: str) -> None:
     (drive,) = attribute(ERROR, [sata(1), sata(2)], said(words)).drives
     assert (drive.serial, drive.findings) == ("S1", ("the kernel gave it up",))
     of_ncq = said("ata1.00: NCQ disabled due to excessive errors")
@@ -70,7 +79,7 @@ def test_corrected_errors_of_the_link_blame_no_drive(words: str) -> None:
     assert attribute("a worker of fio was killed by signal 9", [drive], said(words)).origin is FailureOrigin.UNKNOWN
 
 
-def test_one_drive_that_is_gone_is_named_beside_one_with_media_errors() -> None:
+def test_lost_drive_is_named_beside_one_with_media_errors() -> None:
     kernel = said("nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR")
     found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], kernel)
     assert [each.serial for each in found.drives] == ["S0", "S1"]
@@ -78,29 +87,27 @@ def test_one_drive_that_is_gone_is_named_beside_one_with_media_errors() -> None:
     assert [each.serial for each in both.drives] == ["S0"]
 
 
-def test_drive_that_is_gone_has_dropped_out() -> None:
-    (drive,) = attribute(ERROR, [nvme(0), nvme(1, present=False)], ()).drives
-    assert (drive.serial, drive.findings) == ("S1", ("it dropped out",))
+@pytest.mark.parametrize(
+    ("error", "drive", "findings"),
+    [
+        (ERROR, nvme(1, present=False), ("it dropped out",)),
+        (ERROR, nvme(1, is_faulty=True), None),
+        ("I/O error on /dev/nvme1n1: Input/output error (write at byte 4096)", nvme(1), None),
+    ],
+)
+def test_drive_that_is_gone_or_failed_is_named(error: str, drive: DriveTrace, findings: tuple[str, ...] | None) -> None:
+    (named,) = attribute(error, [nvme(0), drive, nvme(11)], ()).drives
+    assert named.serial == "S1"
+    assert findings in (None, named.findings)
 
 
-def test_member_that_md_took_out_has_failed() -> None:
-    (drive,) = attribute(ERROR, [nvme(0), nvme(1, is_faulty=True)], ()).drives
-    assert drive.serial == "S1"
-
-
-def test_error_of_fio_names_the_drive_that_it_wrote_to() -> None:
-    error = "I/O error on /dev/nvme1n1: Input/output error (write at byte 4096)"
-    (drive,) = attribute(error, [nvme(0), nvme(1), nvme(11)], ()).drives
-    assert drive.serial == "S1"
-
-
-def test_failed_assessment_blames_the_drive_whatever_the_host_reports() -> None:
+def test_failed_assessment_blames_the_drive() -> None:
     drives = [nvme(0, present=False), nvme(1, smart=("its own SMART health assessment is now FAILED",))]
     found = attribute(ERROR, drives, said("DMAR: [DMA Write] Request device [01:00.0] fault addr 0"))
     assert [each.serial for each in found.drives] == ["S1"]
 
 
-def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> None:
+def test_sense_data_of_a_hardware_error_are_the_drives() -> None:
     lines = said("sd 1:0:0:0: [sdb] tag#12 Sense Key : Hardware Error [current]", "critical target error, dev sdb")
     (drive,) = attribute(ERROR, [sata(1), sata(2)], lines).drives
     assert (drive.serial, drive.findings[0]) == ("S1", "it reported a hardware error of its own")
@@ -122,20 +129,12 @@ def test_sense_data_of_a_hardware_error_are_the_drives_and_not_the_hosts() -> No
             FailureOrigin.DRIVE,
         ),
         (["[Hardware Error]: Uncorrected, software restartable error."], FailureOrigin.HOST),
+        (firmware("corrected"), FailureOrigin.DRIVE),
+        (firmware("fatal"), FailureOrigin.HOST),
     ],
 )
 def test_only_an_uncorrected_error_of_the_host_excuses_a_drive(words: list[str], origin: FailureOrigin) -> None:
     assert attribute(ERROR, [sata(1, present=False), sata(2)], said(*words)).origin is origin
-
-
-@pytest.mark.parametrize(("severity", "origin"), [("corrected", FailureOrigin.DRIVE), ("fatal", FailureOrigin.HOST)])
-def test_an_error_that_firmware_corrected_excuses_no_drive(severity: str, origin: FailureOrigin) -> None:
-    lines = said(
-        "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0",
-        f"{{1}}[Hardware Error]: event severity: {severity}",
-        f"{{1}}[Hardware Error]:  Error 0, type: {severity}",
-    )
-    assert attribute(ERROR, [sata(1, present=False), sata(2)], lines).origin is origin
 
 
 RIG_FAULT = "a worker of fio was killed by signal 9"
@@ -154,7 +153,7 @@ def test_silence_is_no_evidence_without_any_other() -> None:
     silent = replace(nvme(1), is_silent=True)
     assert attribute(RIG_FAULT, [nvme(0), silent], ()).origin is FailureOrigin.UNKNOWN
     (drive,) = attribute(ERROR, [nvme(0), silent], said("nvme nvme1: I/O 12 QID 1 timeout, reset controller")).drives
-    assert drive.findings[-1] == "it answers smartctl no more"
+    assert "smartctl" in drive.findings[-1]
 
 
 @pytest.mark.parametrize("operation", ["0x0:(READ)", "0x1:(WRITE)", "0x9:(WRITE_ZEROES)"])
@@ -208,7 +207,7 @@ def test_reset_that_takes_all_drives_is_the_paths() -> None:
         ("AMD-Vi: Event logged [IO_PAGE_FAULT device=01:00.0 domain=0x0000]", FailureOrigin.HOST),
     ],
 )
-def test_fault_of_host_or_adapter_beside_one_lost_drive_is_theirs(words: str, origin: FailureOrigin) -> None:
+def test_fault_of_host_or_adapter_explains_a_lost_drive(words: str, origin: FailureOrigin) -> None:
     found = attribute(ERROR, [sata(1, present=False), sata(2)], said(words))
     assert found.origin is origin
     assert words in found.why
@@ -223,7 +222,7 @@ def test_fault_of_host_or_adapter_beside_one_lost_drive_is_theirs(words: str, or
         "iommu: Adding device 0000:01:00.0 to group 12",
     ],
 )
-def test_a_lost_drive_that_leaves_its_iommu_group_is_no_fault_of_the_host(words: str) -> None:
+def test_leaving_an_iommu_group_is_no_fault_of_the_host(words: str) -> None:
     (drive,) = attribute(ERROR, [nvme(1, present=False), nvme(2)], said(words)).drives
     assert (drive.serial, drive.findings) == ("S1", ("it dropped out",))
 
@@ -246,25 +245,22 @@ def test_all_drives_that_refuse_for_one_reason_are_named() -> None:
     assert (found.origin, found.about) == (FailureOrigin.REFUSED, ("S0", "S2"))
 
 
-def test_one_dead_drive_is_named_beside_one_whose_link_recovered() -> None:
-    lines = said("nvme nvme0: frozen state error detected, reset controller")
-    found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], lines)
-    assert [drive.serial for drive in found.drives] == ["S1"]
-
-
-def test_one_dead_drive_is_named_beside_one_that_is_locked() -> None:
-    locked = said("nvme0n1: Write(0x1) @ LBA 8, 8 blocks, Access Denied (sct 0x2 / sc 0x86) DNR")
-    found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], locked)
+@pytest.mark.parametrize(
+    "words",
+    [
+        "nvme nvme0: frozen state error detected, reset controller",
+        "nvme0n1: Write(0x1) @ LBA 8, 8 blocks, Access Denied (sct 0x2 / sc 0x86) DNR",
+    ],
+    ids=["recovered", "locked"],
+)
+def test_dead_drive_is_named_beside_a_recovered_or_locked_one(words: str) -> None:
+    found = attribute(ERROR, [nvme(0), nvme(1, present=False), nvme(2)], said(words))
     assert [drive.serial for drive in found.drives] == ["S1"]
 
 
 @pytest.mark.parametrize("words", ["nvme nvme11: timeout", "I/O error, dev nvme1c0n1", "ata1.01: disable device"])
 def test_messages_of_other_devices_blame_no_drive(words: str) -> None:
     assert attribute(ERROR, [nvme(1), sata(1)], said(words)).origin is FailureOrigin.UNKNOWN
-
-
-def test_nothing_known_stays_unknown() -> None:
-    assert attribute("a worker of fio was killed by signal 9", [nvme(0), nvme(1)], ()).origin is FailureOrigin.UNKNOWN
 
 
 def test_most_severe_message_comes_first() -> None:

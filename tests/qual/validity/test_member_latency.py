@@ -43,7 +43,7 @@ def test_slow_ios_of_bare_members_add_up_to_those_of_the_array() -> None:
     assert max(found.own, key=lambda name: found.own[name]) == "A"
 
 
-def test_rare_ios_that_were_not_observed_for_long_enough_are_unknown() -> None:
+def test_rare_ios_of_a_short_observation_are_unknown() -> None:
     curves = [curve(name, 0, of=2_000) for name in "ABCD"]
     assert member_latency.of_rare(ASKED, predicted(curves), curves, Rate.of_share(1e-5)).often is None
     longer = [curve(name, 0, of=400_000) for name in "ABCD"]
@@ -59,7 +59,7 @@ def test_spells_with_a_slow_io_are_counted_by_the_hour() -> None:
     assert member_latency.of_rare(ASKED, predicted(one), one, Rate.of_spells(10.0)).often is None
 
 
-def test_a_percentile_is_predicted_and_a_drive_with_a_tail_of_its_own_stands_out() -> None:
+def test_percentile_is_predicted_and_a_tail_stands_out() -> None:
     curves = [curve("A", 3_000, tail=20.0), curve("B", 0), curve("C", 0), curve("D", 0)]
     even = predicted([curve(name, 0) for name in "ABCD"])
     found = member_latency.of_quantile(ASKED, predicted(curves), curves, 0.99, lambda drives: even)

@@ -58,9 +58,8 @@ def test_commands_that_passed_the_block_layer_are_an_objection(count: OwnCount) 
 
 
 def test_the_program_is_named_if_it_is_known() -> None:
-    found = objections(own=own(IOS + 100_000, (IOS + 100_000) * 4096), opened=(SG,))
-    assert found
-    assert all("sg_dd (pid 737)" in each for each in found)
+    told = objections(own=own(IOS + 100_000, (IOS + 100_000) * 4096), opened=(SG,))
+    assert ["sg_dd (pid 737)" in objection for objection in told] == [True, True]
 
 
 def test_without_the_kernels_count_only_bytes_are_compared() -> None:
@@ -69,7 +68,7 @@ def test_without_the_kernels_count_only_bytes_are_compared() -> None:
     assert objections(counted=None, own=own(4 * IOS, IOS * 5000), opened=())
 
 
-def test_an_open_node_counts_unless_the_drive_shows_that_nothing_was_done() -> None:
+def test_open_node_counts_unless_the_drive_counts_nothing() -> None:
     assert len(objections(own=None, opened=(SG,))) == 1
     assert objections(own=own(IOS, IOS * 4096), opened=(SG,)) == []
     # A drive whose count lags shows nothing.
@@ -81,6 +80,6 @@ def test_an_open_node_counts_unless_the_drive_shows_that_nothing_was_done() -> N
 
 def test_a_self_test_is_an_objection_with_the_cure() -> None:
     (sentence,) = objections(self_test="an extended self-test (40 % left)")
-    assert "S0 runs an extended self-test (40 % left)" in sentence
+    assert "extended self-test (40" in sentence
     assert "smartctl -X" in sentence
     assert objections(self_test="") == []

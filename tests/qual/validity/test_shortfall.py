@@ -45,7 +45,7 @@ def test_interrupts_that_few_cpus_serve() -> None:
     assert (host.interrupt_cpus, host.interrupts_busy) == ("3-4", 0.97)
 
 
-def test_interrupts_that_most_cpus_serve_are_no_bound_of_their_own() -> None:
+def test_interrupts_spread_over_cpus_are_no_bound() -> None:
     host = evidence(drive("S0", "0-1"), drive("S1", "2-3"), busy=(0.1, 0.2, 0.1, 0.97)).host
     assert (host.interrupt_cpus, host.interrupts_busy) == ("", None)
 

@@ -39,7 +39,7 @@ def answer(found: SideBySide) -> tuple[Culprit, tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("others", [1, 2, 3, 7, 23])
-def test_one_drive_far_behind_its_siblings_is_named_with_the_reason(others: int) -> None:
+def test_drive_far_behind_its_siblings_is_named(others: int) -> None:
     cause = attribute(drives(0.6, *[1.02] * others))
     assert (cause.culprit, cause.drives) == (Culprit.DRIVE, ("S0",))
     assert "59 %" in cause.evidence
@@ -58,7 +58,7 @@ def test_a_drive_within_the_scatter_of_its_lot_is_not_named() -> None:
     assert answer(drives(0.93, 1.01, 1.06, 1.12, 1.17, 1.04, 1.09, 1.2)) == (Culprit.PRODUCT, ())
 
 
-def test_half_of_the_drives_are_named_only_if_they_are_as_slow_alone() -> None:
+def test_half_of_the_drives_are_named_only_if_slow_alone() -> None:
     half = drives(*[0.8] * 4, *[1.02] * 4)
     assert answer(half) == (Culprit.UNKNOWN, ())
     assert answer(replace(half, together=lambda serial: 0.99)) == (Culprit.DRIVES, ("S0", "S1", "S2", "S3"))
@@ -71,7 +71,7 @@ def test_all_drives_that_are_faster_alone_are_slowed_by_a_path() -> None:
     assert answer(replace(drives(*[0.8] * 4), together=lambda serial: 0.75))[0] is Culprit.PATH
 
 
-def test_a_path_is_proven_by_the_same_load_and_names_only_drives_that_keep_the_promise_alone() -> None:
+def test_path_is_proven_by_the_same_load() -> None:
     slowed = replace(drives(*[0.8] * 4), together=lambda serial: 0.75)
     assert not attribute(slowed).is_proven
     known = {"S0": 0.75, "S1": 0.75, "S2": 0.99, "S3": 0.75}
@@ -107,7 +107,7 @@ def test_what_exactly_the_slow_half_shares_decides(kind: tuple[TraitKind, str], 
     ("values", "culprit"),
     [("1000", Culprit.PATH), ("1001", Culprit.DRIVE), ("1234", Culprit.DRIVE)],
 )
-def test_one_drive_at_a_place_of_its_own_is_not_named_where_the_others_share_one(values: str, culprit: Culprit) -> None:
+def test_drive_at_a_place_of_its_own_is_not_named(values: str, culprit: Culprit) -> None:
     assert answer(drives(0.8, 1.02, 1.02, 1.02, values=values)) == (culprit, ("S0",))
 
 
@@ -117,7 +117,7 @@ def test_a_busy_host_is_the_cause_of_what_most_drives_show_only() -> None:
     assert answer(replace(drives(0.8, 1.02, 1.02, 1.02), host=host)) == (Culprit.DRIVE, ("S0",))
 
 
-def test_a_promise_that_compares_drives_is_broken_by_those_behind() -> None:
+def test_comparison_is_broken_by_the_drives_behind() -> None:
     spread = replace(drives(300, 300, 204, 300), behind=0.85, compares=True)
     assert answer(spread) == (Culprit.DRIVE, ("S2",))
     # One drive is faster than all others: none is behind.

@@ -36,7 +36,7 @@ def test_iops_that_are_missing() -> None:
     assert point.latency is None
 
 
-def test_a_mean_latency_of_one_kind_follows_from_iops_and_that_of_a_mix_does_not() -> None:
+def test_mean_latency_follows_from_iops_unless_mixed() -> None:
     pure = measured(800)
     mean_ns = pure.latency.mean_ns
     point = broken_point.of_verdict(judged(Claim.READ_MEAN_LATENCY, pure, mean_ns / 1.25), pure)
@@ -51,7 +51,7 @@ def test_a_mean_latency_of_one_kind_follows_from_iops_and_that_of_a_mix_does_not
 
 
 @pytest.mark.parametrize("claim", [Claim.P99_LATENCY, Claim.MAX_LATENCY])
-def test_a_limit_in_per_cent_of_another_measurement_is_one_in_nanoseconds(claim: Claim) -> None:
+def test_limit_relative_to_another_run_is_in_nanoseconds(claim: Claim) -> None:
     what = measured(800)
     estimate = replace(estimators.estimate(claim, what), value=125.0, low=120.0, high=130.0, unit=Unit.PERCENT)
     limit = Limit(claim.direction, 100.0, Unit.PERCENT, "test")
@@ -74,7 +74,7 @@ def test_the_depth_at_which_iops_stop_growing() -> None:
     assert point.needed_iops == pytest.approx(1.1 * 1_900)
 
 
-def test_the_deepest_queue_of_a_gain_and_the_depth_with_the_fewest_iops() -> None:
+def test_broken_gain_is_at_the_deepest_queue() -> None:
     curve = depths(1_000, 1_900, 2_000, 1_500)
     gain = broken_point.of_verdict(judged(Claim.QD_GAIN, curve, 3.0), curve)
     assert gain
@@ -122,7 +122,7 @@ def test_what_is_above_the_drives_cannot_make_them_fall(claim: Claim) -> None:
     assert broken_point.of_verdict(judged(claim, saturation, 1.1), saturation) is None
 
 
-def test_a_saturation_has_no_prediction_and_a_rebuild_is_its_load() -> None:
+def test_saturation_has_no_prediction_and_a_rebuild_is_its_load() -> None:
     saturation = Saturation(strategies.run([1_000] * 30, workload=WRITE, rounds=30), 1 << 30, gate_capacities=0.0)
     point = broken_point.of_verdict(judged(Claim.FRESH_IOPS, saturation, 2_000), saturation)
     assert point

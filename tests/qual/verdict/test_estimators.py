@@ -46,20 +46,11 @@ def lawful(geometry: str, share: float = 1.0, workload: Workload = WRITE) -> Mea
     return measured([round(rate * factor) for factor in (0.99, 1.01, 1.0, 1.01, 0.99)], geometry, workload)
 
 
-def sweep_of(*arrays: Measured) -> Sweep:
-    return Sweep(arrays)
-
-
 def curve(measurements: Iterable[Measured]) -> Curve:
     return Curve(tuple(measurements))
 
 
-def holds(estimate: Estimate, value: float) -> bool:
-    return estimate.low <= value <= estimate.high
-
-
 MIX = Workload("randrw", "4k", 8, 50)
-SPREAD = Claim.LATENCY_SPREAD_BETWEEN_WIDTHS
 REBUILD = Rebuild(
     Geometry.parse("raid5x4-1rebuilding"), 100.0, 10**10, measured([1_000] * 5, "raid5x4-1rebuilding"), mismatches=0
 )
@@ -82,12 +73,23 @@ EVIDENCE: dict[Scope, list[Judgeable]] = {
     Scope.RUN: [MANY],
     Scope.PREDICTED: [PredictedRun(MANY, Estimate(500_000, 490_000, 510_000, 5, Unit.IOPS), ONE_DRIVE)],
     Scope.MEMBERS: [Measured((side_by_side([[1_000] * 5, [600] * 5, [1_010] * 5]),))],
-    Scope.SWEEP: [sweep_of(lawful("raid5x3"), lawful("raid5x4"))],
+    Scope.SWEEP: [Sweep((lawful("raid5x3"), lawful("raid5x4")))],
     Scope.CURVE: [MIXES, DEPTHS, OFFSETS],
     Scope.SATURATION: [SATURATION],
     Scope.REBUILD: [REBUILD],
 }
-#: A seed's or a hand's figure for each claim on that evidence.
+#: Figures that buckets of latencies or rounded rates blur: 8 outstanding at 400,000 IOPS are 20 µs, by Little's law.
+BLURRED = {
+    **{claim: 20_000 for claim in Claim if claim.label.endswith("latency")},
+    Claim.LATENCY_SPREAD_OVER_TIME: 1,
+    # Writes of a RAID 5 of four do as many IOPS as of three, at four thirds of their depth.
+    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: 4 / 3,
+    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: 4 / 3,
+    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: 1_010 / 600,
+    Claim.SCALING_SLOPE: 1,
+    Claim.SCALING_DEVIATION: 0,
+}
+#: A seed's or a hand's figure for each other claim on that evidence.
 FIGURES = {
     Claim.STEADY_IOPS: 400_000,
     Claim.READ_IOPS: 200_000,
@@ -129,43 +131,35 @@ def fitting(claim: Claim) -> Judgeable:
     return by_claim.get(claim, DEPTHS if claim.scope is Scope.CURVE else EVIDENCE[claim.scope][0])
 
 
-@pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
+EVERY_CLAIM = pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
+
+
+@EVERY_CLAIM
 def test_every_claim_has_one_figure_in_its_own_unit(claim: Claim) -> None:
-    found = estimate(claim, fitting(claim))
-    assert found.unit is claim.unit
-    assert found == estimate(str(claim), fitting(claim))
-    if claim in FIGURES:
-        assert found.value == pytest.approx(FIGURES[claim])
-    elif claim.label.endswith("latency"):
-        # 8 outstanding at 400,000 IOPS are 20 µs, by Little's law, all alike.
-        assert found.value == pytest.approx(20_000, rel=0.01)
+    figure = estimate(claim, fitting(claim))
+    assert figure.unit is claim.unit
+    assert figure == estimate(str(claim), fitting(claim))
+    if claim in BLURRED:
+        assert figure.value == pytest.approx(BLURRED[claim], rel=0.01, abs=0.02)
     else:
-        assert claim in (
-            Claim.LATENCY_SPREAD_OVER_TIME,
-            Claim.LATENCY_SPREAD_BETWEEN_WIDTHS,
-            Claim.LATENCY_SPREAD_BETWEEN_MEMBERS,
-            Claim.LATENCY_GROWTH_BETWEEN_WIDTHS,
-            Claim.SCALING_SLOPE,
-            Claim.SCALING_DEVIATION,
-        )
+        assert figure.value == pytest.approx(FIGURES[claim])
 
 
-@pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
+@EVERY_CLAIM
 def test_every_claim_refuses_what_it_is_not_about(claim: Claim) -> None:
     like = {Scope.RUN: Scope.MEMBERS, Scope.MEMBERS: Scope.RUN}
     for scope, evidence in EVIDENCE.items():
         if scope not in (claim.scope, like.get(claim.scope), Scope.SATURATION if claim in OF_LATENCY else None):
-            for each in evidence:
-                with pytest.raises(NotApplicable, match=f"^{claim.label} is judged on .* not on "):
-                    estimate(claim, each)
-    with pytest.raises(NotApplicable, match="not on a list"):
-        estimate(claim, [MANY])  # type: ignore[arg-type]
-    with pytest.raises(NotApplicable, match="not on a str"):
-        estimate(claim, "raid5x4")  # type: ignore[arg-type]
+            for judgeable in evidence:
+                with pytest.raises(NotApplicable, match=f"^{claim.label} .* not on "):
+                    estimate(claim, judgeable)
+    for other in ([MANY], "raid5x4"):
+        with pytest.raises(NotApplicable, match=type(other).__name__):
+            estimate(claim, other)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("claim", sorted(OF_LATENCY))
-def test_latencies_of_a_saturation_are_those_of_its_response_times(claim: Claim) -> None:
+def test_saturation_has_the_latencies_of_its_response_times(claim: Claim) -> None:
     falling = Saturation(run([2_000] * 20 + [200] * 60, workload=WRITE, rounds=80), 10**7)
     times = falling.response_times()
     try:
@@ -177,10 +171,10 @@ def test_latencies_of_a_saturation_are_those_of_its_response_times(claim: Claim)
         assert estimate(claim, falling) == expected
 
 
-def test_response_times_with_a_gap_or_without_some_latencies_are_not_judged() -> None:
+def test_response_times_with_gaps_are_not_judged() -> None:
     whole = run([200] * 80, workload=WRITE, rounds=80)
     silent = replace(whole, intervals=(*whole.intervals[:70], *whole.intervals[74:]))
-    with pytest.raises(CannotJudge, match=r"not valid: .* without a record"):
+    with pytest.raises(CannotJudge, match="without a record"):
         estimate("p99_latency", Saturation(silent, 10**7))
     lost = replace(whole.intervals[40], write_latency=histogram({1_000_000: 1}))
     with pytest.raises(CannotJudge, match=r"not valid: .* latencies for"):
@@ -200,39 +194,32 @@ def test_reports_of_a_saturation_may_be_as_long_as_its_samples() -> None:
     assert estimate("p99_latency", Saturation(long, 10**7)).value > 0
 
 
-def test_the_refusal_says_what_is_wanted() -> None:
-    with pytest.raises(NotApplicable) as refused:
-        estimate("cliff_after", MANY)
-    assert str(refused.value) == (
-        "drive capacities written before the cliff is judged on a saturation: writes from the purged state until "
-        "settled, not on a Measured"
-    )
-    with pytest.raises(ValueError, match="'speed' is not a valid Claim"):
-        estimate("speed", MANY)
-    with pytest.raises(ValueError, match="is judged on several drives side by side, not on raid5x3"):
-        estimate("member_spread", lawful("raid5x3"))
-    with pytest.raises(
-        ValueError, match="a sweep is one workload on at least 2 widths of one level, each once, not drive"
-    ):
-        estimate("scaling_slope", Sweep(DEPTHS.measurements))
-    with pytest.raises(ValueError, match="a curve is different workloads on one array, not raid5x3"):
-        estimate("qd_knee", curve([lawful("raid5x3"), lawful("raid5x4")]))
-    with pytest.raises(ValueError, match="a curve is different workloads on one array"):
-        estimate("qd_gain", curve([DEPTHS[0], DEPTHS[0]]))
-    narrow, wide = lawful("raid5x3"), lawful("raid5x4")
-    for sweep in ([narrow, narrow, wide], [narrow, lawful("raid6x6")], [narrow]):
-        with pytest.raises(ValueError, match="a sweep is one workload on at least 2 widths of one level"):
-            estimate("latency_growth_between_widths", sweep_of(*sweep))
+NARROW, WIDE = lawful("raid5x3"), lawful("raid5x4")
+WRITES_ONLY, READS_ONLY = NARROW, measured([1_000] * 5)
 
 
-def test_a_direction_that_a_workload_has_not_is_not_judged() -> None:
-    for claim in ("read_iops", "read_mean_latency"):
-        with pytest.raises(ValueError, match="randwrite_4k_qd8 has no reads"):
-            estimate(claim, lawful("raid5x3"))
-    reads = measured([1_000] * 5)
-    for claim in ("write_iops", "write_mean_latency"):
-        with pytest.raises(ValueError, match="randread_4k_qd8 has no writes"):
-            estimate(claim, reads)
+@pytest.mark.parametrize(
+    ("claim", "judged", "words"),
+    [
+        ("cliff_after", MANY, "on a saturation.* not on a Measured"),
+        ("speed", MANY, "'speed' is not a valid Claim"),
+        ("member_spread", NARROW, "side by side, not on raid5x3"),
+        ("latency_spread_between_members", NARROW, "side by side, not on raid5x3"),
+        ("scaling_slope", Sweep(DEPTHS.measurements), "widths of one level.* not drive"),
+        ("qd_knee", curve([NARROW, WIDE]), "on one array, not raid5x3"),
+        ("qd_gain", curve([DEPTHS[0], DEPTHS[0]]), "different workloads"),
+        ("latency_growth_between_widths", Sweep((NARROW, NARROW, WIDE)), "at least 2 widths"),
+        ("latency_growth_between_widths", Sweep((NARROW, lawful("raid6x6"))), "of one level"),
+        ("latency_growth_between_widths", Sweep((NARROW,)), "at least 2 widths"),
+        ("read_iops", WRITES_ONLY, "randwrite_4k_qd8 has no reads"),
+        ("read_mean_latency", WRITES_ONLY, "randwrite_4k_qd8 has no reads"),
+        ("write_iops", READS_ONLY, "randread_4k_qd8 has no writes"),
+        ("write_mean_latency", READS_ONLY, "randread_4k_qd8 has no writes"),
+    ],
+)
+def test_a_refusal_names_what_is_wanted(claim: str, judged: Judgeable, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        estimate(claim, judged)
 
 
 def test_the_directions_of_a_mix_are_told_apart() -> None:
@@ -263,17 +250,17 @@ def test_quantiles_rise_and_each_has_its_own_place() -> None:
         pytest.approx(ns, rel=0.01) for ns in (10**3, 10**3, 10**4, 10**4, 10**5, 10**6, 10**7)
     ]
     few = estimate("p99.999_latency", measured([100_000] * 5))
-    assert few.unbounded == "p99.999 needs 1,000,000 I/Os, there are 500,000"
+    assert "1,000,000 I/Os" in few.unbounded
 
 
 def test_the_slowest_drive_is_named() -> None:
     drives = Measured((side_by_side([[1_000] * 5, [1_010] * 5, [400] * 5, [990] * 5]),))
     assert slowest_member(drives) == "S2"
-    with pytest.raises(ValueError, match="several drives side by side, not on drivex1"):
+    with pytest.raises(ValueError, match="not on drivex1"):
         slowest_member(measured([1_000] * 5))
 
 
-def test_the_drive_with_the_slowest_ios_is_named_for_a_claim_about_them() -> None:
+def test_drive_with_the_slowest_ios_is_named_for_their_claim() -> None:
     # Alike in IOPS, but drive S1 has a stall in every round.
     alike = side_by_side([[1_000] * 5] * 3)
     stalls = tuple(
@@ -285,12 +272,10 @@ def test_the_drive_with_the_slowest_ios_is_named_for_a_claim_about_them() -> Non
     assert estimate(claim, drives).value == pytest.approx(10, rel=0.02)
     assert estimators.alike(claim, drives) == pytest.approx({"S0": 8e6, "S1": 80e6, "S2": 8e6}, rel=0.01)
     assert estimators.alike(Claim.MEMBER_SPREAD, drives) == {"S0": 1_000, "S1": 1_000, "S2": 1_000}
-    with pytest.raises(ValueError, match="latency spread between members is judged on several drives side by side"):
-        estimate(claim, lawful("raid5x3"))
 
 
-@pytest.mark.parametrize("claim", [claim for claim in Claim if claim.scope is not Scope.LOT])
-def test_what_is_stated_is_carried_and_a_surer_interval_is_never_narrower(claim: Claim) -> None:
+@EVERY_CLAIM
+def test_a_surer_interval_is_never_narrower(claim: Claim) -> None:
     plain, surer, among = (estimate(claim, fitting(claim), *given) for given in ((), (0.99,), (0.95, 0.2)))
     assert (plain.confidence, among.confidence) == (0.95, 0.95)
     assert plain.is_reading or surer.confidence == 0.99
@@ -327,7 +312,7 @@ def test_every_claim_has_its_figure_after_visits_too(claim: Claim) -> None:
 
 
 def test_what_may_be_any_of_several_is_surer_than_each_alone() -> None:
-    sweep = sweep_of(lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6))
+    sweep = Sweep((lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6)))
     points = of_scaling(sweep).points
     assert all(point.ceiling > point.efficiency.high * 1.001 for point in points[1:])
     rates = [[990, 1_010, 1_000, 1_005, 995], [600, 610, 605, 615, 600], [1_010, 990, 1_000, 1_000, 1_000]]
@@ -338,8 +323,8 @@ def test_what_may_be_any_of_several_is_surer_than_each_alone() -> None:
 
 def test_repeats_that_disagree_make_scaling_less_sure() -> None:
     def sweep(apart: int) -> Sweep:
-        return sweep_of(
-            *(
+        return Sweep(
+            tuple(
                 Measured(tuple(run([rate + sign * apart] * 5, geometry=geometry) for sign in (-1, 1)))
                 for geometry, rate in (("raid0x2", 20_000), ("raid0x4", 40_000))
             )
@@ -358,7 +343,7 @@ def test_cells_of_visits_are_no_repeats() -> None:
     rates = (19_000, 21_000, 20_500, 19_500)
     cells = Measured(tuple(run([rate] * 5, geometry="raid0x2", rounds=1) for rate in rates), visited(scatter=0.04))
     fixed = Measured((run([40_000] * 5, geometry="raid0x4"),))
-    found = of_scaling(sweep_of(cells, fixed)).points[1].iops
+    found = of_scaling(Sweep((cells, fixed))).points[1].iops
     assert found.high / found.value < 1.01
 
 
@@ -367,7 +352,7 @@ def test_the_place_of_a_series_figure_is_told() -> None:
     assert [each.qd_per_drive for each in found_in("qd_gain", DEPTHS).at] == [1, 8]
 
 
-def test_the_knee_of_an_array_counts_all_its_members_and_of_drives_side_by_side_one() -> None:
+def test_knee_counts_members_of_arrays_but_one_drive_alone() -> None:
     rates = ((1, 1_000), (4, 3_000), (8, 3_100))
     array = curve(measured([rate] * 5, "raid0x4", WRITE.at(depth)) for depth, rate in rates)
     assert estimate("qd_knee", array).value == 16
@@ -375,33 +360,26 @@ def test_the_knee_of_an_array_counts_all_its_members_and_of_drives_side_by_side_
     assert estimate("qd_knee", drives).value == 4
 
 
-def test_latency_grows_where_a_wide_array_falls_behind() -> None:
-    growth = estimate(
-        "latency_growth_between_widths", sweep_of(lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2"))
-    )
-    assert holds(growth, 2.0)
-    even = estimate("latency_growth_between_widths", sweep_of(lawful("raid0x8"), lawful("raid0x2")))
-    assert holds(even, 1.0)
-    better = estimate("latency_growth_between_widths", sweep_of(lawful("raid0x8"), lawful("raid0x2", 0.5)))
-    assert holds(better, 0.5)
+@pytest.mark.parametrize(
+    ("shares", "growth", "spread"), [((0.5, 1, 1), 2.0, 2.0), ((1, 0.3, 1), 1.0, 1.0), ((1, 1, 0.5), 0.5, 2.0)]
+)
+def test_latency_is_compared_of_the_narrowest_and_the_widest(
+    shares: tuple[float, ...], growth: float, spread: float
+) -> None:
+    """At the same depth per drive, an array that does its share has the same latency whatever its width."""
+    sweep = Sweep(tuple(map(lawful, ("raid0x8", "raid0x4", "raid0x2"), shares)))
+    grown = estimate("latency_growth_between_widths", sweep)
+    assert grown.low <= growth <= grown.high
+    assert estimate("latency_spread_between_widths", sweep).value == pytest.approx(spread, rel=0.05)
 
 
-def test_whole_stripes_are_not_held_to_the_law_of_small_writes() -> None:
-    stripes = Workload("write", "128k", 8)
-    with pytest.raises(ValueError, match="no cost model for write_128k_qd8 on raid5"):
-        of_scaling(sweep_of(lawful("raid5x3", workload=stripes), lawful("raid5x4", workload=stripes)))
-    assert (
-        of_scaling(sweep_of(lawful("raid10x4", workload=stripes), lawful("raid10x6", workload=stripes))).slope.value
-        > 0.99
-    )
+def test_whole_stripes_have_a_law_only_without_parity() -> None:
+    def sweep(*geometries: str) -> Sweep:
+        return Sweep(tuple(lawful(geometry, workload=Workload("write", "128k", 8)) for geometry in geometries))
 
-
-@given(st.lists(st.integers(500, 50_000), min_size=5, max_size=5))
-def test_iops_are_the_mean_of_the_rounds(rates: list[int]) -> None:
-    estimate = iops(measured(rates))
-    assert estimate.value == pytest.approx(sum(rates) / 5)
-    assert holds(estimate, estimate.value)
-    assert estimate.n == 5
+    with pytest.raises(ValueError, match="no cost model"):
+        of_scaling(sweep("raid5x3", "raid5x4"))
+    assert of_scaling(sweep("raid10x4", "raid10x6")).slope.value > 0.99
 
 
 def test_repeats_make_the_figure_narrower() -> None:
@@ -413,47 +391,12 @@ def test_repeats_make_the_figure_narrower() -> None:
     assert three.value == pytest.approx(one.value)
 
 
-def test_the_p99_is_a_latency_of_the_run() -> None:
-    even = measured([1000] * 5)
-    p99 = estimate(Claim.P99_LATENCY, even)
-    assert p99.value == pytest.approx(even.latency.max_ns, rel=0.01)  # all I/Os of this run are equally slow
-    # One drive at a depth of 8 and 1000 IOPS: 8 ms, by Little's law.
-    assert p99.value == pytest.approx(8e6, rel=0.01)
-
-
-def test_the_spread_over_time_is_one_where_nothing_changes() -> None:
-    assert estimate(Claim.LATENCY_SPREAD_OVER_TIME, measured([1000] * 5)).value == 1
-    stalled = estimate(Claim.LATENCY_SPREAD_OVER_TIME, measured([1000, 1000, 250, 1000, 1000]))
-    assert stalled.value == pytest.approx(4, rel=0.02)
-
-
-def test_an_array_that_keeps_the_law_scales_linearly() -> None:
-    sweep = sweep_of(*(lawful(f"raid5x{width}") for width in (3, 4, 6, 8)))
-    assert holds(estimate(Claim.SCALING_SLOPE, sweep), 1.0)
-    assert abs(estimate(Claim.SCALING_DEVIATION, sweep).value) < 1
-
-
-def test_a_wide_array_that_falls_behind_is_found() -> None:
-    sweep = sweep_of(lawful("raid5x3"), lawful("raid5x4"), lawful("raid5x8", share=0.6))
-    assert estimate(Claim.SCALING_SLOPE, sweep).high < 0.9
-    assert estimate(Claim.SCALING_DEVIATION, sweep).value > 5
-    assert str(of_scaling(sweep).worst) == "raid5x8"
-
-
 @given(st.permutations([3, 4, 6]))
 def test_the_order_of_a_sweep_does_not_matter(widths: list[int]) -> None:
     sweep = [lawful(f"raid5x{width}", share=1 - width / 50) for width in widths]
     ordered = sorted(sweep, key=lambda each: each.geometry)
     for claim in OF_SWEEP:
-        assert estimate(claim, sweep_of(*sweep)) == estimate(claim, sweep_of(*ordered))
-
-
-def test_the_spread_between_widths_compares_the_narrowest_and_the_widest() -> None:
-    # At the same depth per drive, an array that does its share has the same latency whatever its width.
-    even = estimate(SPREAD, sweep_of(lawful("raid0x2"), lawful("raid0x4"), lawful("raid0x8")))
-    assert even.value == pytest.approx(1, abs=0.03)
-    slow = estimate(SPREAD, sweep_of(lawful("raid0x8", 0.5), lawful("raid0x4"), lawful("raid0x2")))
-    assert slow.value == pytest.approx(2, rel=0.05)
+        assert estimate(claim, Sweep(tuple(sweep))) == estimate(claim, Sweep(tuple(ordered)))
 
 
 def test_a_run_without_io_has_no_latency_to_judge() -> None:

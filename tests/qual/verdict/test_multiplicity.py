@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 import math
-import random
 
 import pytest
 
-from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
-from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, student_t
-from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import SHARES, Widening, at, of, rescaled
 
@@ -20,7 +16,7 @@ def of_rounds(share: float) -> Estimate:
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1, 0.03, 1e-3, 3e-4, 1e-4])
-def test_between_what_is_known_it_is_as_wide_as_if_it_was_reckoned(share: float) -> None:
+def test_interpolated_width_is_near_the_computed_one(share: float) -> None:
     found, true = at(of_rounds(1.0), of(of_rounds), share), of_rounds(share)
     assert 0.98 < (found.high - found.value) / (true.high - true.value) < 1.15
 
@@ -60,33 +56,6 @@ def test_of_a_normal_figure_it_is_hardly_narrower(share: float) -> None:
     assert 0.987 < (found.high - found.value) / (true.high - true.value) < 1.01
 
 
-def rounds() -> list[LatencyHistogram]:
-    """Five rounds of so many I/Os that their number says nothing."""
-    draw = random.Random(3)  # noqa: S311
-    found = []
-    for _ in range(5):
-        centre = draw.gauss(1e6, 2e4)
-        counts: dict[int, int] = {}
-        for _ in range(4000):
-            ns = bucket_of(max(1, int(draw.gauss(centre, 1e5))))
-            value = (ns.low_ns + ns.high_ns) // 2
-            counts[value] = counts.get(value, 0) + 1
-        found.append(LatencyHistogram.from_bins(counts))
-    return found
-
-
-def test_of_a_latency_it_grows_by_its_rounds_and_not_by_its_ios() -> None:
-    seen = rounds()
-
-    def again(share: float) -> Estimate:
-        return latency.mean_latency(seen, Basis(ConfidenceLevel(share=share)))
-
-    found = at(again(1.0), of(again), 0.01)
-    grown = math.log(found.high / found.value) / math.log(again(1.0).high / found.value)
-    assert again(1.0).n == 20_000
-    assert grown == pytest.approx(student_t(1 - 0.0005, 4) / student_t(0.95, 4), rel=0.05)
-
-
 def test_what_was_recorded_without_is_of_the_fewest_rounds() -> None:
     """As of a drive whose interval grows in an unknown proportion; its n may be I/Os."""
     old = Estimate(1e6, 0.99e6, 1.01e6, 10**7, Unit.NANOSECONDS)
@@ -96,7 +65,7 @@ def test_what_was_recorded_without_is_of_the_fewest_rounds() -> None:
     assert at(of_two, (), 0.1).high > 1000 * 1.01**9
 
 
-def test_what_was_recorded_without_a_width_is_not_known_among_others() -> None:
+def test_without_a_width_nothing_is_known_among_others() -> None:
     cut = Estimate(1.0, 1.0, 1.5, 5, Unit.RATIO)
     assert at(cut, (), 1.0) == cut
     assert (at(cut, (), 0.1).low, at(cut, (), 0.1).high > 1.5) == (0, True)
@@ -108,7 +77,7 @@ def test_a_reading_stays_as_it_is() -> None:
     assert at(reading, (), 1e-3) == reading
 
 
-def test_where_there_is_too_little_for_so_sure_an_interval_it_has_no_ends() -> None:
+def test_too_little_evidence_leaves_both_ends_open() -> None:
     def again(share: float) -> Estimate:
         if share < 0.05:
             raise TooFew("too few")

@@ -12,7 +12,7 @@ from support.builders import strategies
 
 from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, mean_of_rounds, student_t
+from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew, mean_of_rounds, student_t
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, NONE, Widening
@@ -78,7 +78,7 @@ def test_neighbouring_buckets_show_no_difference() -> None:
     assert found.high / found.value == pytest.approx((1 - 1 / 128) ** -2)
 
 
-def test_what_is_by_chance_is_combined_beside_what_buckets_leave_open() -> None:
+def test_chance_is_combined_beside_what_buckets_leave_open() -> None:
     found = ratio(latency(1e6, 0.9e6, 1.1e6), latency(1e6, 0.9e6, 1.1e6))
     read = -math.log(1 - 1 / 128)
     wide = math.hypot(math.log(1.1) - read, -math.log(0.9) - read) + 2 * read
@@ -86,7 +86,7 @@ def test_what_is_by_chance_is_combined_beside_what_buckets_leave_open() -> None:
     assert math.log(found.high) > math.hypot(math.log(1.1), math.log(0.9))
 
 
-def test_equal_widths_are_as_one_that_is_wider_by_the_root_of_two() -> None:
+def test_equal_widths_combine_by_the_root_of_two() -> None:
     found = ratio(Estimate(100, 100 / 1.1, 110, 9, Unit.IOPS), Estimate(50, 50 / 1.1, 55, 9, Unit.IOPS))
     assert found.value == 2
     assert math.log(found.high / 2) == pytest.approx(math.sqrt(2) * math.log(1.1))
@@ -110,7 +110,7 @@ def test_an_open_end_leaves_the_ratio_open() -> None:
 def test_what_has_no_ratio_says_so() -> None:
     with pytest.raises(TooFew, match="have no ratio"):
         ratio(iops(0, 0), iops(1, 0))
-    with pytest.raises(ValueError, match="no ratio in ratio of an estimate in IOPS to one in ns"):
+    with pytest.raises(ValueError, match="estimate in IOPS"):
         ratio(iops(1, 0), replace(iops(1, 0), unit=Unit.NANOSECONDS))
     assert ratio(iops(99, 1), iops(100, 1), unit=Unit.PERCENT).value == pytest.approx(99)
 
@@ -125,13 +125,13 @@ def test_of_the_same_drives_only_their_change_counts() -> None:
     apart = ratio(typical(new.values(), Unit.IOPS), typical(old.values(), Unit.IOPS))
     assert apart.value == pytest.approx(found.value)
     assert apart.high / apart.low > 10
-    with pytest.raises(TooFew, match="at least 2 drives, there are 1"):
+    with pytest.raises(TooFew, match="least 2 drives,"):
         paired({"a": 1.0, "x": 1.0}, old)
     with pytest.raises(TooFew, match="1 were given"):
         typical([5.0], Unit.IOPS)
 
 
-def test_drives_that_agree_by_rounding_are_no_surer_than_their_rounds() -> None:
+def test_agreement_by_rounding_is_no_surer_than_the_rounds() -> None:
     old = {"a": 300.0, "b": 300.0, "c": 300.0, "d": 300.0}
     new = dict.fromkeys(old, 300.2)
     assert paired(new, old).low > 1
@@ -189,7 +189,7 @@ def test_which_side_is_better_is_the_claims_to_say() -> None:
     ]  # fmt: skip
 
 
-def test_a_difference_has_to_stand_up_to_the_number_of_comparisons() -> None:
+def test_difference_stands_up_to_the_number_of_comparisons() -> None:
     one = changes(ratios(0.988), [Direction.AT_LEAST], BONFERRONI)[0]
     assert one.shown is ChangeKind.WORSE
     assert one.p_value is not None
@@ -206,22 +206,3 @@ def test_readings_are_told_apart_and_not_counted() -> None:
     assert {each.shown for each in found[:99]} == {ChangeKind.WORSE_READ}
     assert found[-1].shown is ChangeKind.WORSE
     assert found[0].p_value is None
-
-
-def test_false_differences_among_many_are_as_rare_as_of_one() -> None:
-    draw = random.Random(5)  # noqa: S311
-    families = wrong = 0
-    for _ in range(60):
-        found = []
-        for _ in range(20):
-            new, old = ([draw.gauss(100, 2) for _ in range(5)] for _ in range(2))
-            found.append(partial(ratio_of_rounds, new, old))
-        told = changes(found, [Direction.AT_LEAST] * 20, BONFERRONI)
-        families += 1
-        wrong += any(each.shown in (ChangeKind.BETTER, ChangeKind.WORSE) for each in told)
-    assert wrong / families <= 0.1
-
-
-def ratio_of_rounds(new: list[float], old: list[float], share: float) -> Estimate:
-    at = ConfidenceLevel(share=share)
-    return ratio(mean_of_rounds(new, Unit.IOPS, at), mean_of_rounds(old, Unit.IOPS, at))

@@ -67,11 +67,11 @@ def test_too_few_rounds_have_no_window() -> None:
     assert states(LOOP, rounds_of([1_000] * 4), RULE) == ()
     short = result([1_000] * 4)
     assert not short.reached
-    with pytest.raises(TooFew, match="iops needs 5 rounds, there are 4"):
+    with pytest.raises(TooFew, match="needs 5 rounds,"):
         _ = short.window
 
 
-@given(st.lists(st.integers(500, 2_000), min_size=5, max_size=25))
+@given(st.lists(st.integers(500, 2_000), min_size=5, max_size=12))
 def test_reached_agrees_with_what_was_decided_after_each_round(writes: list[int]) -> None:
     found = result(writes)
     ends = [end for end in range(len(writes) + 1) if settled(LOOP, found.rounds[:end], RULE)]
@@ -86,7 +86,7 @@ def test_what_is_judged_are_the_rounds_of_the_window() -> None:
     assert measured.round_iops() == (1_000, 1_020, 980, 1_010, 990)
     assert measured.workload == WRITE
     assert found.measured(MIX).iops == 500
-    with pytest.raises(ValueError, match="randwrite_4k_qd1 is not among the workloads of iops"):
+    with pytest.raises(ValueError, match="randwrite_4k_qd1 is not"):
         found.measured(WRITE.at(1))
 
 
@@ -123,20 +123,19 @@ def test_of_drives_side_by_side_each_has_to_be_steady() -> None:
     assert [each.iops for each in uneven.measured(WRITE).members()] == [5_000, 140]
 
 
-def test_latency_can_be_tracked_and_a_round_without_io_is_not_steady() -> None:
+def test_latency_is_tracked_and_no_io_is_not_steady() -> None:
     loop = replace(LOOP, tracked=(Tracked(WRITE, "mean_latency"),))
     (found,) = states(loop, rounds_of([1_000] * 5), RULE)
     assert found.average == pytest.approx(8e6, rel=0.01)
     assert settled(loop, rounds_of([0] * 5), RULE) is None
 
 
-def test_a_loop_is_read_back_from_its_record() -> None:
-    record = plain(LOOP)
-    assert from_plain(Rounds, json.loads(json.dumps(record))) == LOOP
-    with pytest.raises(ValueError, match="this is no Rounds"):
-        from_plain(Rounds, {**record, "tracked": [{"claim": "steady_iops"}]})
-    with pytest.raises(ValueError, match="needs workloads"):
-        from_plain(Rounds, {**record, "workloads": []})
+@pytest.mark.parametrize(
+    ("change", "why"), [({"tracked": [{"claim": "steady_iops"}]}, "is no Rounds"), ({"workloads": []}, "workloads")]
+)
+def test_a_damaged_record_is_no_loop(change: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        from_plain(Rounds, {**plain(LOOP), **change})
 
 
 def test_a_round_runs_its_pre_write_first_and_for_longer() -> None:
@@ -144,33 +143,11 @@ def test_a_round_runs_its_pre_write_first_and_for_longer() -> None:
     found = replace(LOOP, pre_write=WRITE, pre_write_cells=5)
     assert found.processes == ((WRITE, 5), *LOOP.processes)
     assert (LOOP.cells, found.cells) == (3, 8)
-    assert from_plain(Rounds, json.loads(json.dumps(plain(found)))) == found
-
-
-@pytest.mark.parametrize(("pre_write", "cells"), [(WRITE, 0), (None, 5), (READ, 5), (WRITE, -1)])
-def test_a_pre_write_that_writes_nothing_is_refused(pre_write: Workload | None, cells: int) -> None:
-    with pytest.raises(ValueError, match=r"iops .*writ"):
-        replace(LOOP, pre_write=pre_write, pre_write_cells=cells)
-
-
-def test_a_loop_that_cannot_be_run_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match="p99_latency cannot be tracked from round to round; choose one of steady_iops,"
-    ):
-        Tracked(WRITE, "p99_latency")
-    with pytest.raises(ValueError, match="needs workloads, each of them once"):
-        replace(LOOP, workloads=(READ, WRITE, WRITE))
-    with pytest.raises(ValueError, match="needs workloads, each of them once"):
-        replace(LOOP, workloads=())
-    with pytest.raises(ValueError, match="needs something to be tracked, of workloads of its own"):
-        replace(LOOP, workloads=(READ, MIX))
-    with pytest.raises(ValueError, match="needs something to be tracked"):
-        replace(LOOP, tracked=())
 
 
 def test_rounds_of_another_loop_are_refused() -> None:
     rounds = rounds_of([1_000] * 5)
-    with pytest.raises(ValueError, match="has other workloads than the loop, or another order"):
+    with pytest.raises(ValueError, match="other workloads than"):
         RoundsResult(Geometry.parse("drivex1"), LOOP, (*rounds, rounds[0][::-1]))
 
 
@@ -198,9 +175,7 @@ def test_stimuli_alone_need_no_steady_state() -> None:
     ("after", "seconds"),
     [([50, 70, 91, 99, 100, 100], 3), ([180, 150, 109, 101, 100, 100], 3), ([100] * 6, 1), ([50] * 6, None)],
 )
-def test_a_stimulus_recovers_when_it_is_near_the_level_of_the_earlier_one(
-    after: Sequence[int], seconds: float | None
-) -> None:
+def test_stimulus_recovers_near_the_level_of_the_earlier_one(after: Sequence[int], seconds: float | None) -> None:
     (found,) = crossed(after).recoveries()
     assert (found.workload, found.earlier, found.level) == (AFTER, BEFORE, 100 * 2**20)
     assert found.seconds == seconds
@@ -222,7 +197,7 @@ def test_a_stimulus_may_recover_to_the_level_of_the_rounds() -> None:
 def test_a_stimulus_that_did_not_run_has_no_figure() -> None:
     loop = replace(LOOP, after=(Stimulus(STREAM, 3, 3),))
     found = RoundsResult(Geometry.parse("drivex1"), loop, rounds_of([1000, 2000] * 6), RULE)
-    with pytest.raises(TooFew, match="no steady state in 12 rounds"):
+    with pytest.raises(TooFew, match="in 12 rounds"):
         found.measured(STREAM)
 
 
@@ -230,19 +205,6 @@ def test_parts_are_pooled_in_batches_of_equal_length() -> None:
     loop = replace(CROSS, after=(Stimulus(WRITE, 60, 60),))
     found = RoundsResult(Geometry.parse("drivex1"), loop, (), RULE, ((run([900] * 60, workload=WRITE, rounds=60),),))
     assert len(found.measured(WRITE).round_iops()) == 20
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"after": ()}, "needs workloads"),
-        ({"after": (Stimulus(WRITE, 1, 1), Stimulus(WRITE, 2, 2))}, "each of them once"),
-        ({"tracked": (Tracked(WRITE, "steady_iops"),)}, "needs something to be tracked"),
-    ],
-)
-def test_stimuli_that_make_no_sense_are_refused(more: dict[str, Any], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        replace(CROSS, **more)
 
 
 def test_a_process_with_pauses_has_room_for_a_burst() -> None:
@@ -256,5 +218,33 @@ def test_other_stimuli_than_those_of_the_loop_are_no_result() -> None:
         replace(crossed([100] * 6), after=((run([900], workload=WRITE, rounds=1),),))
 
 
-def test_a_loop_with_stimuli_survives_its_record() -> None:
-    assert from_plain(Rounds, json.loads(json.dumps(plain(CROSS)))) == CROSS
+@pytest.mark.parametrize("loop", [LOOP, replace(LOOP, pre_write=WRITE, pre_write_cells=5), CROSS], ids=range(3))
+def test_a_loop_is_read_back_from_its_record(loop: Rounds) -> None:
+    assert from_plain(Rounds, json.loads(json.dumps(plain(loop)))) == loop
+
+
+@pytest.mark.parametrize(
+    ("loop", "change", "why"),
+    [
+        (LOOP, {"workloads": (READ, WRITE, WRITE)}, "needs workloads, each of them once"),
+        (LOOP, {"workloads": ()}, "needs workloads, each of them once"),
+        (LOOP, {"workloads": (READ, MIX)}, "to be tracked, of workloads of its own"),
+        (LOOP, {"tracked": ()}, "needs something to be tracked"),
+        (LOOP, {"pre_write": WRITE, "pre_write_cells": 0}, "iops .*writ"),
+        (LOOP, {"pre_write": None, "pre_write_cells": 5}, "iops .*writ"),
+        (LOOP, {"pre_write": READ, "pre_write_cells": 5}, "iops .*writ"),
+        (LOOP, {"pre_write": WRITE, "pre_write_cells": -1}, "iops .*writ"),
+        (CROSS, {"after": ()}, "needs workloads"),
+        (CROSS, {"after": (Stimulus(WRITE, 1, 1), Stimulus(WRITE, 2, 2))}, "each of them once"),
+        (CROSS, {"tracked": (Tracked(WRITE, "steady_iops"),)}, "needs something to be tracked"),
+    ],
+    ids=range(11),
+)
+def test_a_loop_that_makes_no_sense_is_refused(loop: Rounds, change: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        replace(loop, **change)
+
+
+def test_a_percentile_cannot_be_tracked() -> None:
+    with pytest.raises(ValueError, match="p99_latency"):
+        Tracked(WRITE, "p99_latency")

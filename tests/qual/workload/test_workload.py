@@ -69,7 +69,7 @@ def test_every_dimension_is_in_the_id_and_read_back_from_it(workload: Workload, 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Workload)])
 def test_every_field_must_be_in_a_record(name: str) -> None:
-    with pytest.raises(ValueError, match="this is no Workload"):
+    with pytest.raises(ValueError, match="is no Workload"):
         from_plain(Workload, {each: value for each, value in plain(EVERYTHING).items() if each != name})
 
 
@@ -88,7 +88,7 @@ def test_every_field_must_be_in_a_record(name: str) -> None:
     ],
 )
 def test_a_record_with_another_type_in_it_is_none(name: str, value: object) -> None:
-    with pytest.raises(ValueError, match="this is no Workload"):
+    with pytest.raises(ValueError, match="is no Workload"):
         from_plain(Workload, {**plain(EVERYTHING), name: value})
 
 
@@ -128,7 +128,7 @@ def test_a_mix_of_sizes_may_be_aligned_on_sectors() -> None:
     assert (str(mix), mix.align_bytes, mix.is_usual) == ("web_align512_qd8", 512, False)
     wrong_ones: tuple[dict[str, Any], ...] = ({"align": "1k"}, {"align": "512", "bs": "4k"})
     for wrong in wrong_ones:
-        with pytest.raises(ValueError, match="divides the smallest size"):
+        with pytest.raises(ValueError, match="divides the smallest"):
             replace(mix, **wrong)
 
 
@@ -152,7 +152,7 @@ def test_pattern_is_what_a_drive_is_conditioned_for(workload: str, pattern: str)
 
 
 @pytest.mark.parametrize("rest", ["_zipf120_qd8", "_reg10_qd8", "_zipf120_reg10_qd1"])
-def test_skewed_reads_change_nothing_on_a_drive_so_their_pattern_is_that_of_uniform_ones(rest: str) -> None:
+def test_skewed_reads_have_the_pattern_of_uniform_ones(rest: str) -> None:
     reads = Workload.parse(f"randread_4k{rest}")
     assert reads.pattern == "random"
     assert not reads.is_skewed

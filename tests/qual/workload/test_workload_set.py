@@ -32,7 +32,7 @@ def test_any_share_of_reads_is_random_io(reads: int, bs: str, depth: int, thread
 
 
 @given(strategies.workloads | strategies.unusual_workloads)
-def test_a_depth_series_differs_in_depth_alone_and_is_named_after_its_ends(workload: Workload) -> None:
+def test_depth_series_differs_in_depth_alone(workload: Workload) -> None:
     series = depths(workload, (1, 4, 16))
     assert [each.qd_per_drive for each in series.workloads] == [1, 4, 16]
     assert {replace(each, qd_per_drive=7) for each in series.workloads} == {replace(workload, qd_per_drive=7)}
@@ -56,7 +56,7 @@ def test_mixes_are_named_after_what_they_share(workload: Workload, name: str) ->
     assert shared == {(workload.bs, workload.qd_per_drive, workload.offset, workload.threads)}
 
 
-def test_an_unaligned_pair_is_the_same_workload_twice_but_for_the_offset() -> None:
+def test_unaligned_pair_differs_in_the_offset_alone() -> None:
     series = unaligned(READ, "512")
     aligned, shifted = series.workloads
     assert str(series) == "randread_4k_qd1_vs_off512"

@@ -90,6 +90,11 @@ def estimates(draw: st.DrawFn, unit: Unit = Unit.IOPS) -> Estimate:
     return Estimate(value, low, high, draw(st.integers(2, 10**6)), unit)
 
 
+def about(iops: float, percent: float = 0.0) -> Estimate:
+    """IOPS of five rounds that are known to so many per cent."""
+    return Estimate(iops, iops * (1 - percent / 100), iops * (1 + percent / 100), 5, Unit.IOPS)
+
+
 def histogram(bins: Mapping[int, int]) -> LatencyHistogram:
     """From true latencies: each goes where fio would count it."""
     return LatencyHistogram.merged(LatencyHistogram.from_bins({fio_bucket(ns): n}) for ns, n in bins.items())
