@@ -137,7 +137,7 @@ def test_failed_drive_fails_the_health_promise_too(inner: Inner, monkeypatch: py
 def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.MonkeyPatch, health: bool) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
     run(inner, '"raid5", widths=[4]', health=health)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
 
 
@@ -147,7 +147,7 @@ def test_heat_is_shown_and_decides_nothing(inner: Inner, monkeypatch: pytest.Mon
     result.assert_outcomes(passed=3)
     (record,) = inner.records("drive_worsened")
     assert record["defects"] == []
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert RunView.read(folder).verdict.fitness is Fitness.FIT
 
 
@@ -175,7 +175,7 @@ def test_health_that_is_not_read_is_not_judged_and_stops_nothing(inner: Inner, g
     case = inner.cases()["test_health"]
     assert case.outcome == "skipped"
     assert len(inner.records("health")) == 2 * (4 - drives)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     verdict = RunView.read(folder).verdict
     assert verdict.counts.unread == drives
     assert any("was not read and is not judged" in each for each in verdict.remarks)
@@ -205,7 +205,7 @@ def test_a_counter_decides_by_the_limit_of_the_spec(
     (record,) = inner.records("drive_worsened")
     assert len(record["findings"]) == 1
     assert bool(record["defects"]) is fails
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert RunView.read(folder).verdict.fitness is (Fitness.NOT_FIT if fails else Fitness.FIT)
 
 

@@ -33,7 +33,7 @@ def test_a_site_can_add_facts(inner: Inner) -> None:
     )
     inner.pytester.makepyfile("def test_it(): pass")
     inner.run("--ssd-devices=lab:3")
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert '"slot_map": "2 slots"' in (folder / "manifest.json").read_text()
 
 

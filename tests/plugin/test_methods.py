@@ -225,7 +225,7 @@ def test_all_failed_drives_are_named_in_every_report(inner: Inner, acme: str, mo
     assert told in case.message
     assert case.properties["ssd.drives_failed"] == "SSDQ0001 SSDQ0003"
     assert told in result.stdout.str()
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     for name in ("report.html", "summary.md"):
         assert told in (folder / name).read_text()
     (record,) = inner.records("verdict")

@@ -166,17 +166,27 @@ def lose(run: PassedRun, monkeypatch: pytest.MonkeyPatch, at: int, *args: str) -
     return run.folder()
 
 
-def test_a_run_may_be_lost_at_any_moment(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And has in the end measured and judged what one would that was not, and nothing twice."""
+def kind_of(ran: dict[str, Any]) -> tuple[str, str]:
+    """What a process of fio does, without the number of its round; and the state of the array if it is not whole."""
+    return ran["fio"].partition("-")[0], ran["geometry"].partition("-")[2]
+
+
+@pytest.mark.parametrize("of_kind", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["kind", "process"])
+def test_lost_run_ends_like_whole_one(run: PassedRun, monkeypatch: pytest.MonkeyPatch, *, of_kind: bool) -> None:
+    """Lose the machine at a process of fio, and resume: all is measured and judged, nothing twice.
+
+    At the last process of each kind, which has most behind it; at every process in the night.
+    """
     first = run()
     whole, cases = run.folder(), run.inner.outcomes()
     measured, judged = whole.measured, whole.judged
     assert {kind for kind, _, _ in measured} == set(MEASUREMENTS)
     assert set(measured.values()) == {1}
-    processes = len(whole.records("ran"))
+    processes = list(enumerate(map(kind_of, whole.records("ran")), start=1))
+    last = {kind: number for number, kind in processes}
     shutil.rmtree(run.root)
-    assert processes == 19
-    for number in range(1, processes + 1):
+    assert (len(processes), len(last)) == (19, 6)
+    for number in sorted(last.values()) if of_kind else range(1, len(processes) + 1):
         lose(run, monkeypatch, number)
         result = run("--ssd-resume=last")
         folder = run.folder()

@@ -37,7 +37,7 @@ def test_same_error_twice_ends_the_run(
     assert AGAIN in errors[-1]
     assert "simulated_rig.py" not in "".join(errors)  # the place is in the package
     result.stdout.fnmatch_lines([f"!*Interrupted: {AGAIN}*"])
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert (folder / "SHA256SUMS").read_bytes() == checksums.text(folder)
     assert [record["exit_status"] for record in inner.records("run_ended")] == [pytest.ExitCode.INTERRUPTED]
 

@@ -21,7 +21,7 @@ def test_all_tests_of_a_bay_go_to_one_worker_and_the_verdicts_are_the_same(inner
     args = "--ssd-devices=lab:4", suite, "-k", "qd8"
     first = inner.run(*args)
     alone = {name: (case.outcome, case.message) for name, case in inner.cases().items()}
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     folder.rename(inner.pytester.path / "first")
     second = inner.run(*args, "-n", "2", "--dist", mode)
     assert second.ret == first.ret

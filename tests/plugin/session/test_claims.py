@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import xml.etree.ElementTree as ET
 from functools import partial
 from pathlib import Path
@@ -88,13 +87,8 @@ def told(result: pytest.RunResult) -> str:
     return " ".join(line.strip() for line in result.outlines)
 
 
-def folder(rig: Inner) -> Path:
-    (found,) = (rig.pytester.path / "ssdqual-runs").iterdir()
-    return found
-
-
 def family(rig: Inner) -> dict[str, Any]:
-    manifest: dict[str, Any] = json.loads((folder(rig) / "manifest.json").read_text())
+    manifest: dict[str, Any] = rig.manifest()
     found: dict[str, Any] = manifest["family"]
     return found
 
@@ -252,7 +246,7 @@ def test_where_nothing_is_judged_nothing_is_told(rig: Inner) -> None:
     result = rig.run(*ARGS, "-k", "test_measured")
     assert "family-wise" not in told(result)
     assert [each["count"] for each in rig.records("claims_planned")] == [1]
-    manifest = json.loads((folder(rig) / "manifest.json").read_text())
+    manifest = rig.manifest()
     assert manifest["family"] is None
 
 

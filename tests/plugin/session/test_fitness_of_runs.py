@@ -172,7 +172,7 @@ def test_the_coverage_of_bays_is_the_sum(inner: Inner, workers: str) -> None:
     write(inner)
     two = (DUT, "--ssd-devices=root@dut2:/dev/nvme*", "-n", workers, "-k", "p99 or iops and dut1")
     assert inner.run(*two, *COMMON).ret == OK
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     found = together(FleetView.read(folder))
     assert found.headline == "Passed for 3 of 8 tests, 6 of 8 drives, not for acceptance"
     properties = inner.suite_properties()

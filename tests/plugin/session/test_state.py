@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -84,8 +83,8 @@ def test_without_a_figure_what_needs_one_is_skipped(inner: Inner, monkeypatch: p
 
 def test_the_run_folder_is_whole(inner: Inner, promises: str) -> None:
     inner.run("--ssd-devices=lab:3", promises)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    manifest = json.loads((folder / "manifest.json").read_text())
+    folder = inner.folder()
+    manifest = inner.manifest()
     assert manifest["exit_status"] == 1
     assert manifest["ended"] >= manifest["started"]
     assert [kind for kind in ("run_started", "measured", "verdict", "run_ended") if not inner.records(kind)] == []
