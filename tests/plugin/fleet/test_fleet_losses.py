@@ -263,15 +263,13 @@ def test_a_verdict_that_could_not_be_kept_is_not_green(inner: Inner, promises: s
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_run_of_several_bays_needs_no_terminal(inner: Inner, promises: str) -> None:
-    assert inner.run(*TWO, promises, *FEW, "-n", "2", "-p", "no:terminal").ret == 0
-    assert statuses(inner) == {"dut1": 0, "dut2": 0}
-
-
-def test_the_job_is_told_of_a_run_without_a_page(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_several_bays_needs_neither_terminal_nor_page(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     step = inner.pytester.path / "step.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
-    inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-page=no")
+    assert inner.run(*TWO, promises, *FEW, "-n", "2", "-p", "no:terminal", "--ssd-page=no").ret == 0
+    assert statuses(inner) == {"dut1": 0, "dut2": 0}
     assert "dut2" in step.read_text()
     assert not (inner.folder() / "report.html").exists()
 

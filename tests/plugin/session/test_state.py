@@ -28,10 +28,9 @@ at_most = "1 ms"
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_every_error_of_a_spec_with_its_path(inner: Inner, workers: tuple[str, ...]) -> None:
+def test_every_error_of_a_spec_with_its_path(inner: Inner) -> None:
     (inner.pytester.path / "acme.toml").write_text(NONSENSE)
-    said = inner.refused("--ssd-devices=lab:3", "--ssd-spec=acme.toml", *workers).splitlines()
+    said = inner.refused("--ssd-devices=lab:3", "--ssd-spec=acme.toml").splitlines()
     assert said[0].startswith("--ssd-spec: acme.toml: ")
     assert [line.removeprefix("--ssd-spec: ").split(": ")[1] for line in said] == [
         "product.colour", "promise[0].at_least", "promise[1].claim",

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -38,6 +40,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.run_folder import manifest
 from pytest_ssdqual.rig.drives import health, inspection, locking, survey, write_cache, write_counters
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
@@ -78,6 +81,8 @@ SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json")
 REAL_BODY = integrity.body_of
 REAL_RUN, REAL_FILL = fixed_time.run, array_lifecycle.fill_up
 REAL_CEILING = ceiling.measure
+#: Versions of installed distributions, which each session asks for several times: a twelfth of a short one's time.
+VERSION = cache(version)
 FETCHES = (process.FETCH, process.FETCH_REST, process.READ_NEW)
 LSBLK_BYTES = 480_103_981_056
 
@@ -629,6 +634,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     # No simulated session must survive a power cut, and waiting for the disk took half of the time of each.
     patch.setattr(os, "fsync", lambda descriptor: None)
+    patch.setattr(manifest, "version", VERSION)
     patch.setattr(local, "connect", connect_local)
     patch.setattr(ssh, "connect", connect_ssh)
     patch.setattr(lab, "start", start)
