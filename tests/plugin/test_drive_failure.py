@@ -98,12 +98,8 @@ def test_reset_of_the_adapter_that_takes_all_drives_stays_an_error(
 def test_other_arrays_are_measured_without_the_failed_drive(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Narrow arrays consist of the first drives."""
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0004")
-    run(inner, '"raid5"').assert_outcomes(passed=2, failed=1, errors=1)
-
-
-def test_failed_drive_makes_the_product_unfit(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0004")
     result = run(inner, '"raid5"')
+    result.assert_outcomes(passed=2, failed=1, errors=1)
     assert [line for line in result.outlines if line.startswith("FAILED ") and "SSDQ0004" in line]
     (worsened,) = inner.records("drive_worsened")
     assert "SSDQ0004" in str(worsened["findings"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +17,6 @@ PERMITTED = ("-o", "ssd_require_verdicts=false")
 UNIT = {"test_unit": "def test_unit(): pass"}
 
 
-def suite_properties(inner: Inner) -> dict[str, str]:
-    root = ET.parse(inner.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
-    return {each.get("name", ""): each.get("value", "") for each in root.findall("testsuite/properties/property")}
-
-
 @BOTH
 def test_gate_closes_without_drives(inner: Inner, promises: str, workers: tuple[str, ...]) -> None:
     inner.pytester.makepyfile(**UNIT)
@@ -35,7 +29,8 @@ def test_gate_closes_without_drives(inner: Inner, promises: str, workers: tuple[
     result.stdout.fnmatch_lines(["ssdqual: exit status 5 *ssd_require_verdicts = false*"])
     case = inner.all_cases()["nothing was judged"]
     assert (case.outcome, "--ssd-devices" in case.message) == ("error", True)
-    assert (suite_properties(inner)["ssd.judged"], suite_properties(inner)["ssd.hardware_tests"]) == ("0", "2")
+    properties = inner.suite_properties()
+    assert (properties["ssd.judged"], properties["ssd.hardware_tests"]) == ("0", "2")
 
 
 def test_gate_is_switched_off_by_the_ini_value(inner: Inner, promises: str) -> None:

@@ -280,7 +280,7 @@ def test_whole_run_prints_no_ci_commands(
         "-rA",
         f"--tb={style}",
     )
-    result = inner.run(*args, "-o", "ssd_page=true", "test_drives.py")
+    result = inner.run(*args, "test_drives.py")
     assert result.parseoutcomes() == {"failed": 2, "errors": 1}
     text = result.stdout.str() + result.stderr.str()
     assert r"\x23#vso[task.complete result=Succeeded;]" in text

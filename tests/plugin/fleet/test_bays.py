@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -64,9 +63,7 @@ def test_every_bay_goes_through_the_whole_suite(inner: Inner, promises: str, alo
     found = fleet.read(inner.folder())
     assert [bay.name for bay in found.bays] == ["dut1", "dut2"]
     assert (found.exit_status, bool(found.ended)) == (1, True)
-    suite = ET.parse(inner.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
-    names = {each.get("name") for each in suite.iter("property")}
-    assert {"ssd.dut1.machine", "ssd.dut2.machine"} <= names
+    assert {"ssd.dut1.machine", "ssd.dut2.machine"} <= inner.suite_properties().keys()
     assert sorted(path.name for path in inner.pytester.path.glob("*.prom")) == ["ssd-dut1.prom", "ssd-dut2.prom"]
     assert '{machine="root@dut2",bay="dut2",' in (inner.pytester.path / "ssd-dut2.prom").read_text()
 
