@@ -69,11 +69,11 @@ def test_a_slow_drive_fails_what_it_touches(inner: Inner, monkeypatch: pytest.Mo
 
 def test_a_rig_that_breaks_is_an_error_and_the_rest_goes_on(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_BROKEN", "raid5x4")
-    inner.run("--ssd-devices=lab:5", inner.suite("raid5"), "-k", "randwrite_4k_qd8")
+    inner.run("--ssd-devices=lab:5", inner.suite("raid5"), "-k", "randwrite_4k_qd8 or randread_4k_qd8")
     # Slope and deviation need all widths, the spread between widths the narrowest and the widest only.
     outcomes = inner.outcomes()
     broken = {name for name in outcomes if "[raid5x4-" in name or ("[raid5-" in name and "maximum_latency" not in name)}
-    assert (len(outcomes), len(broken)) == (11, 4)
+    assert (len(outcomes), len(broken)) == (22, 8)
     assert outcomes == {name: "error" if name in broken else "passed" for name in outcomes}
     messages = {case.message for case in inner.cases().values() if case.outcome == "error"}
     assert messages == {

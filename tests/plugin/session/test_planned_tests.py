@@ -15,6 +15,8 @@ from pytest_ssdqual.report.run_folder.reader import RunReader
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 OK, FAILED, INCOMPLETE = (pytest.ExitCode[name] for name in ("OK", "TESTS_FAILED", "NO_TESTS_COLLECTED"))
 DRIVES, QUICK = "--ssd-devices=root@dut1:/dev/nvme*", "--ssd-protocol=quick"
 SUITE = """
