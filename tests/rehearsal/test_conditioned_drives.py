@@ -93,6 +93,10 @@ def test_arrays_of_every_level_are_assembled_of_drives_that_were_conditioned_onc
 
 
 def test_array_is_assembled_of_drives_that_were_conditioned(server: Server, begin: Start) -> None:
+    # Two visits of a busy computer may differ too much for a verdict; then there is a third one.
+    protocol = begin.place / "visits.toml"
+    protocol.write_text(begin.protocol.read_text().replace("cells = [1, 1]", "cells = [1, 1, 1]"))
+    begin.protocol = protocol
     run = begin(drives(3), *ONE, *LENIENTLY).finish()
     assert run.status == 0, run.output
     folder = run.folder
@@ -105,7 +109,7 @@ def test_array_is_assembled_of_drives_that_were_conditioned(server: Server, begi
     assert {(array.facts["geometry"], array.facts["of_drives"], array.facts["consistency"]) for array in arrays} == {
         ("raid5x3", "drivex3", "assumed")
     }
-    assert visits_of(folder) == VISITS
+    assert visits_of(folder)[:2] == VISITS
     assert server.left() == []
 
 
