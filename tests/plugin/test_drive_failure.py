@@ -98,12 +98,8 @@ def test_reset_of_the_adapter_that_takes_all_drives_stays_an_error(
 def test_other_arrays_are_measured_without_the_failed_drive(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Narrow arrays consist of the first drives."""
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0004")
-    run(inner, '"raid5"').assert_outcomes(passed=2, failed=1, errors=1)
-
-
-def test_failed_drive_makes_the_product_unfit(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0004")
     result = run(inner, '"raid5"')
+    result.assert_outcomes(passed=2, failed=1, errors=1)
     assert [line for line in result.outlines if line.startswith("FAILED ") and "SSDQ0004" in line]
     (worsened,) = inner.records("drive_worsened")
     assert "SSDQ0004" in str(worsened["findings"])
@@ -137,7 +133,7 @@ def test_failed_drive_fails_the_health_promise_too(inner: Inner, monkeypatch: py
 def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.MonkeyPatch, health: bool) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
     run(inner, '"raid5", widths=[4]', health=health)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
 
 
@@ -147,7 +143,7 @@ def test_heat_is_shown_and_decides_nothing(inner: Inner, monkeypatch: pytest.Mon
     result.assert_outcomes(passed=3)
     (record,) = inner.records("drive_worsened")
     assert record["defects"] == []
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert RunView.read(folder).verdict.fitness is Fitness.FIT
 
 
@@ -175,7 +171,7 @@ def test_health_that_is_not_read_is_not_judged_and_stops_nothing(inner: Inner, g
     case = inner.cases()["test_health"]
     assert case.outcome == "skipped"
     assert len(inner.records("health")) == 2 * (4 - drives)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     verdict = RunView.read(folder).verdict
     assert verdict.counts.unread == drives
     assert any("was not read and is not judged" in each for each in verdict.remarks)
@@ -205,7 +201,7 @@ def test_a_counter_decides_by_the_limit_of_the_spec(
     (record,) = inner.records("drive_worsened")
     assert len(record["findings"]) == 1
     assert bool(record["defects"]) is fails
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert RunView.read(folder).verdict.fitness is (Fitness.NOT_FIT if fails else Fitness.FIT)
 
 

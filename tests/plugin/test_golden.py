@@ -133,7 +133,7 @@ def test_wording_of_a_fleet(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "argv", ["pytest"])  # is on the page
     few = ("-k", "scaling or observed and x3", "-o", "ssd_page=true")
     result = inner.run(DEVICES, second, QUICK, "--ssd-spec=acme.toml", "-n", "1", *few)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     place = inner.pytester.path
     golden.check("fleet.txt", golden.steady(result.stdout.str().partition("= storage qualification of")[2], place))
     golden.check("fleet_page.txt", golden.steady(golden.page_text((folder / "report.html").read_text()), place))
@@ -153,7 +153,7 @@ def test_wording_of_causes(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Non
     inner.run(
         DEVICES, second, QUICK, "--ssd-spec=acme.toml", "-n", "1", "-o", "ssd_page=true", "-o", "ssd_members=true"
     )
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     place = inner.pytester.path
     why = golden.page_text((folder / "report.html").read_text()).rpartition("\nWhy\n")[2].partition("\nWhat differs")[0]
     golden.check("causes.txt", golden.steady(f"{(folder / 'summary.md').read_text()}\n{why}\n", place))

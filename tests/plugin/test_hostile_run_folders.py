@@ -36,8 +36,7 @@ from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 def folder(inner: Inner, promises: str) -> Path:
     """What a real run of the plugin leaves, on a rig that was never there."""
     inner.run("--ssd-devices=lab:3", promises, "-k", "iops and randread")
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    return folder
+    return inner.folder()
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:

@@ -225,7 +225,7 @@ def test_all_failed_drives_are_named_in_every_report(inner: Inner, acme: str, mo
     assert told in case.message
     assert case.properties["ssd.drives_failed"] == "SSDQ0001 SSDQ0003"
     assert told in result.stdout.str()
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     for name in ("report.html", "summary.md"):
         assert told in (folder / name).read_text()
     (record,) = inner.records("verdict")
@@ -361,9 +361,8 @@ def test_methods_run_on_what_the_user_names(inner: Inner, acme: str) -> None:
     assert ids(inner.run(*args, "-o", "ssd_arrays=raid1"))[0] == "test_loop[raid1x4-rounds]"
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_arrays_that_make_no_sense_are_a_usage_error(inner: Inner, acme: str, workers: tuple[str, ...]) -> None:
-    said = inner.refused("--ssd-devices=lab:4", acme, "--ssd-arrays=drive,raid7", *workers)
+def test_arrays_that_make_no_sense_are_a_usage_error(inner: Inner, acme: str) -> None:
+    said = inner.refused("--ssd-devices=lab:4", acme, "--ssd-arrays=drive,raid7")
     assert said.startswith("--ssd-arrays=drive,raid7: 'raid7' is not an array; write one of drive, raid0,")
     assert inner.refused("--ssd-devices=lab:4", acme, "--ssd-arrays=,").endswith("write e.g. drive,raid5x4,raid0")
     assert "--ssd-arrays needs drives: " in inner.refused("--ssd-arrays=drive")

@@ -253,11 +253,15 @@ def test_a_plugin_that_repeats_tests_in_its_own_way_makes_errors(inner: Inner, m
     assert "has run in this session" in error["message"]
 
 
-LIMITS = [("--timeout=60",), ("-o", "timeout=60")]
-
-
-@pytest.mark.parametrize("args", LIMITS, ids=["option", "ini"])
-@pytest.mark.parametrize("workers", [(), ("-n", "1", "-p", "xdist.plugin")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    ("args", "workers"),
+    [
+        (("--timeout=60",), ()),
+        (("-o", "timeout=60"), ()),
+        (("--timeout=60",), ("-n", "1", "-p", "xdist.plugin")),
+    ],
+    ids=["option", "ini", "xdist"],
+)
 def test_a_time_limit_below_the_longest_step_is_refused(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], workers: tuple[str, ...]
 ) -> None:

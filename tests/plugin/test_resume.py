@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
+from support.fakes.inner_session import TESTS
 
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.lock import FolderLock
@@ -125,11 +126,11 @@ class PassedRun:
         options = ("--ssd-spec=acme.toml", "--ssd-protocol=quick", "-o", "ssd_measure_unpromised=true")
         return self.inner.run(f"--ssd-devices={devices}", *options, *args)
 
-    def interrupted(self, monkeypatch: pytest.MonkeyPatch, at: int) -> LostRun:
+    def interrupted(self, monkeypatch: pytest.MonkeyPatch, at: int, *more: str) -> LostRun:
         """With Ctrl-C at fio's process of this number; and what drives have been through is kept from then on."""
         monkeypatch.setenv("SIMULATED_MEDIA", "media.json")
         monkeypatch.setenv("SIMULATED_INTERRUPTED_AT", str(at))
-        args = ("--ssd-devices=/dev/nvme*", "--ssd-spec=acme.toml", "--ssd-protocol=quick", *PART)
+        args = ("--ssd-devices=/dev/nvme*", "--ssd-spec=acme.toml", "--ssd-protocol=quick", *PART, *more)
         result = self.inner.pytester.runpytest_subprocess("-p", "support.simulator.simulated_rig", *args)
         assert result.ret == pytest.ExitCode.INTERRUPTED, result.outlines
         monkeypatch.delenv("SIMULATED_INTERRUPTED_AT")
@@ -166,17 +167,27 @@ def lose(run: PassedRun, monkeypatch: pytest.MonkeyPatch, at: int, *args: str) -
     return run.folder()
 
 
-def test_a_run_may_be_lost_at_any_moment(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And has in the end measured and judged what one would that was not, and nothing twice."""
+def kind_of(ran: dict[str, Any]) -> tuple[str, str]:
+    """What a process of fio does, without the number of its round; and the state of the array if it is not whole."""
+    return ran["fio"].partition("-")[0], ran["geometry"].partition("-")[2]
+
+
+@pytest.mark.parametrize("of_kind", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["kind", "process"])
+def test_lost_run_ends_like_whole_one(run: PassedRun, monkeypatch: pytest.MonkeyPatch, *, of_kind: bool) -> None:
+    """Lose the machine at a process of fio, and resume: all is measured and judged, nothing twice.
+
+    At the last process of each kind, which has most behind it; at every process in the night.
+    """
     first = run()
     whole, cases = run.folder(), run.inner.outcomes()
     measured, judged = whole.measured, whole.judged
     assert {kind for kind, _, _ in measured} == set(MEASUREMENTS)
     assert set(measured.values()) == {1}
-    processes = len(whole.records("ran"))
+    processes = list(enumerate(map(kind_of, whole.records("ran")), start=1))
+    last = {kind: number for number, kind in processes}
     shutil.rmtree(run.root)
-    assert processes == 19
-    for number in range(1, processes + 1):
+    assert (len(processes), len(last)) == (19, 6)
+    for number in sorted(last.values()) if of_kind else range(1, len(processes) + 1):
         lose(run, monkeypatch, number)
         result = run("--ssd-resume=last")
         folder = run.folder()
@@ -295,6 +306,20 @@ def test_conditioning_is_kept_after_ctrl_c(run: PassedRun, monkeypatch: pytest.M
     assert (kept["geometry"], confirmed["confirmed"]) == ("raid5x3", True)
     assert [each["geometry"] for each in after if each["kind"] == "purging"] == ["raid5x4"]
     assert [each["geometry"] for each in after if each["kind"] == "conditioned"] == ["raid5x4"]
+    assert set(folder.measured.values()) == {1}
+
+
+def test_conditioned_drives_are_kept_after_ctrl_c(run: PassedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The array that was visited is assembled of them again; cells that it had are not measured again."""
+    drives = f"--ssd-protocol={TESTS / 'rehearsal' / 'drives.toml'}"
+    folder = run.interrupted(monkeypatch, 5, drives)
+    before = [(cell["geometry"], cell["workload"], cell["visit"]) for cell in folder.records("cell")]
+    run("--ssd-resume=last", *PART, drives).assert_outcomes(passed=4)
+    for kind in ("purging", "filled", "conditioned", "conditioning_kept"):
+        assert len(folder.records(kind)) == 1, kind
+    cells = [(cell["geometry"], cell["workload"], cell["visit"]) for cell in folder.records("cell")]
+    assert before
+    assert len(cells) == len(set(cells)) == 2 * 2 * 2
     assert set(folder.measured.values()) == {1}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,12 +76,12 @@ def pytest_configure(config):
 
 
 def assert_whole(inner: Inner, status: int) -> None:
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     checked = subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=folder, check=False)
     assert checked.returncode == 0
     sums = (folder / "SHA256SUMS").read_text()
     assert {"summary.md", "manifest.json"} <= {line.split("  ")[1] for line in sums.splitlines()}
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = inner.manifest()
     assert manifest["ended"]
     assert manifest["exit_status"] == status
     assert [record["exit_status"] for record in inner.records("run_ended")] == [status]
@@ -109,8 +108,11 @@ def test_failing_plugin_loses_nothing(inner: Inner, promises: str, source: str) 
     assert_whole(inner, pytest.ExitCode.TESTS_FAILED)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
-@pytest.mark.parametrize("source", [PLAIN.replace("HOW", ""), OUTERMOST], ids=["plain", "outermost"])
+@pytest.mark.parametrize(
+    ("source", "workers"),
+    [(PLAIN.replace("HOW", ""), ()), (OUTERMOST, ()), (OUTERMOST, ("-n", "1"))],
+    ids=["plain", "outermost", "outermost-xdist"],
+)
 def test_failing_plugin_makes_the_run_fail(inner: Inner, promises: str, source: str, workers: tuple[str, ...]) -> None:
     inner.pytester.makeconftest(on_the_controller(source))
     result = run(inner, "--ssd-devices=lab:4", promises, "-k", "iops and randread and x4", *workers)
@@ -154,7 +156,7 @@ def test_failing_plugin_with_several_bays(inner: Inner, promises: str) -> None:
     two = ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme*")
     args = (*two, promises, "--ssd-protocol=quick", "-n", "2", "-k", "iops and randread and x4", "-o", "ssd_page=true")
     assert run(inner, *args).ret == pytest.ExitCode.TESTS_FAILED
-    (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == pytest.ExitCode.TESTS_FAILED
+    fleet = inner.folder()
+    assert inner.fleet()["exit_status"] == pytest.ExitCode.TESTS_FAILED
     for name in ("report.html", "summary.md", "bays/dut1/report.html", "bays/dut2/SHA256SUMS"):
         assert Path(fleet, name).is_file()

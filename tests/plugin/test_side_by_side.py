@@ -134,7 +134,7 @@ def test_failed_drive_is_one_failure_and_the_others_are_judged(
         assert "1 of 4 drives is left out: SSDQ0002" in uneven.message
     (left_out,) = inner.records("drives_left_out")
     assert left_out["failed"] == ["SSDQ0002"]
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
 
 

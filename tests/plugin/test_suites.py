@@ -26,6 +26,20 @@ FASTER = ",".join(f"SSDQ{number:04}=1.1" for number in range(1, DRIVES + 1))
 MEASUREMENTS = ("measured", "saturation", "loop", "rebuild")
 
 
+#: A conftest that keeps the first test of each function and level.
+FEW = """
+    import pytest
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(items):
+        firsts = {}
+        for item in items:
+            function, _, parameters = item.nodeid.partition("[")
+            firsts.setdefault((function, parameters.partition("x")[0]), item)
+        items[:] = firsts.values()
+"""
+
+
 @pytest.fixture
 def rig(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Inner:
     monkeypatch.setenv("SIMULATED_SLOW", FASTER)
@@ -98,13 +112,6 @@ def require_sound(rig: Inner, result: pytest.RunResult) -> None:
     failed = [line for line in result.outlines if line.startswith("FAILED")]
     assert {line.split("::")[1].split("[")[0] for line in failed} == {"test_fresh_over_settled_iops"}
     assert outcomes(rig)["error"] == 0
-    # Chunks are of 64 KiB here, and of 256 in the paper's protocol: at four depths three mixes with writes have no law
-    # on parity, and four beside a pair, which has no stripes; slope and deviation of each.
-    lawless = [each.get("name", "") for each in cases(rig) if "chunks of 128 KiB or more" in message(each)]
-    assert len(lawless) == (3 + 4) * 4 * 2
-    assert all(
-        re.search(r"(_grow_with_every_\w+|_short_of_the_line)\[raid(5|10)-rand\w+_128k_", each) for each in lawless
-    )
     names = ("kind", "geometry", "workload", "loop")
     measured = [tuple(record.get(name) for name in names) for record in rig.records(*MEASUREMENTS)]
     assert len(measured) == len(set(measured))
@@ -112,17 +119,30 @@ def require_sound(rig: Inner, result: pytest.RunResult) -> None:
     assert (done(rig, "array_created"), done(rig, "conditioned")) == least(rig)
 
 
-def test_all_of_it_on_four_drives(rig: Inner) -> None:
+def require_lawless(rig: Inner) -> None:
+    """Require that mixes whose I/Os exceed a chunk are skipped where no law says what they cost."""
+    # Chunks are of 64 KiB here, and of 256 in the paper's protocol: at four depths three mixes with writes have no law
+    # on parity, and four beside a pair, which has no stripes; slope and deviation of each.
+    lawless = [each.get("name", "") for each in cases(rig) if "chunks of 128 KiB or more" in message(each)]
+    assert len(lawless) == (3 + 4) * 4 * 2
+    assert all(
+        re.search(r"(_grow_with_every_\w+|_short_of_the_line)\[raid(5|10)-rand\w+_128k_", each) for each in lawless
+    )
+
+
+def test_one_of_each_on_four_drives(rig: Inner) -> None:
+    rig.pytester.makeconftest(FEW)
     # Nothing here reads the page.
     require_sound(rig, run(rig, "-o", "ssd_page=false", drives=4))
-    assert outcomes(rig)["passed"] > 1000
-    assert len(rig.records(*MEASUREMENTS)) > 700
+    assert outcomes(rig)["passed"] > 250
+    assert len(rig.records(*MEASUREMENTS)) > 150
 
 
 @pytest.mark.nightly
 def test_all_of_it(rig: Inner) -> None:
     result = run(rig)
     require_sound(rig, result)
+    require_lawless(rig)
     found = outcomes(rig)
     assert found["passed"] > 2000
     assert len(rig.records(*MEASUREMENTS)) > 1500
@@ -152,7 +172,8 @@ def test_all_of_it(rig: Inner) -> None:
 
 
 def test_sweeps_alone_build_no_more(rig: Inner) -> None:
-    run(rig, "-k", "scaling or growth or widest")
+    # Some suites have widths for more drives only.
+    run(rig, "-k", "scaling or growth or widest", "-o", "ssd_require_verdicts=false", drives=4)
     assert outcomes(rig)["error"] == outcomes(rig)["failure"] == 0
     assert (done(rig, "array_created"), done(rig, "conditioned")) == least(rig)
     assert set(done(rig, "array_created").values()) == {1}

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-BOTH = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 AGAIN = "the same unforeseen error came again, so nothing more is built or measured: IndexError: "
 
 
@@ -22,13 +21,14 @@ def builds(inner: Inner) -> Counter[object]:
     return Counter(record["geometry"] for record in inner.records("array_created"))
 
 
-@BOTH
-@pytest.mark.parametrize("where", ["fill", "run"])
+@pytest.mark.parametrize(
+    ("where", "workers"), [("fill", ()), ("run", ()), ("run", ("-n", "1"))], ids=["fill", "run", "run-xdist"]
+)
 def test_same_error_twice_ends_the_run(
     inner: Inner, monkeypatch: pytest.MonkeyPatch, where: str, workers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("SIMULATED_MISTAKES", where)
-    result = inner.run("--ssd-devices=lab:6", inner.suite("raid5"), "-k", "qd8 or capacity", *workers)
+    result = inner.run("--ssd-devices=lab:6", inner.suite("raid5"), "-k", "randwrite_4k_qd8 or capacity", *workers)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert sum(builds(inner).values()) <= 2
     assert len(inner.records("array_stopped")) == sum(builds(inner).values())
@@ -37,16 +37,15 @@ def test_same_error_twice_ends_the_run(
     assert AGAIN in errors[-1]
     assert "simulated_rig.py" not in "".join(errors)  # the place is in the package
     result.stdout.fnmatch_lines([f"!*Interrupted: {AGAIN}*"])
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert (folder / "SHA256SUMS").read_bytes() == checksums.text(folder)
     assert [record["exit_status"] for record in inner.records("run_ended")] == [pytest.ExitCode.INTERRUPTED]
 
 
-@BOTH
-def test_single_error_is_remembered(inner: Inner, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]) -> None:
+def test_single_error_is_remembered(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MISTAKES", "fill:raid5x4")
-    result = inner.run("--ssd-devices=lab:5", inner.suite("raid5"), "-k", "qd8", *workers)
-    result.assert_outcomes(passed=28, errors=8 + 8)
+    result = inner.run("--ssd-devices=lab:5", inner.suite("raid5"), "-k", "randwrite_4k_qd8")
+    result.assert_outcomes(passed=7, errors=2 + 2)
     assert builds(inner) == {"raid5x3": 1, "raid5x4": 1, "raid5x5": 1}
     assert len(inner.records("array_stopped")) == 3
     told = [case for case in inner.cases().values() if case.outcome == "error"]
@@ -57,7 +56,8 @@ def test_single_error_is_remembered(inner: Inner, monkeypatch: pytest.MonkeyPatc
 
 def test_failed_measurement_builds_nothing_again(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_MISTAKES", "run:raid5x4:randread_4k_qd8")
-    result = inner.run("--ssd-devices=lab:5", inner.suite("raid5"))
+    few = ("-k", "randread_4k_qd8 or randwrite_4k_qd8")
+    result = inner.run("--ssd-devices=lab:5", inner.suite("raid5"), *few)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert builds(inner) == {"raid5x3": 1, "raid5x4": 1, "raid5x5": 1}
     failed = {name for name, outcome in inner.outcomes().items() if outcome != "passed"}

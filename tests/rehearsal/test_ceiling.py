@@ -48,7 +48,7 @@ def setup(lab: Lab) -> Iterator[Setup]:
         pytest.param("raid0x4", marks=pytest.mark.nightly),
         "raid5x4",
         pytest.param("raid6x4-1failed", marks=pytest.mark.nightly),
-        "raid10x4",
+        pytest.param("raid10x4", marks=pytest.mark.nightly),
     ],
 )
 def test_the_ceiling_of_every_level_is_known_and_nothing_is_left(setup: Setup, name: str) -> None:

@@ -27,7 +27,7 @@ from pytest_ssdqual.rig.measure.session import Setup
 
 pytestmark = pytest.mark.lab
 
-WHOLE, DEGRADED = Geometry.parse("raid5x4"), Geometry.parse("raid5x4-1failed")
+WHOLE, DEGRADED = Geometry.parse("raid5x3"), Geometry.parse("raid5x3-1failed")
 READ, WRITE = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
 LOAD = Workload("randrw", "4k", 1, read_percent=70)
 #: Of each drive.
@@ -87,7 +87,7 @@ def again(setup: Setup, array: Array) -> Array:
 @pytest.fixture(scope="module")
 def story(lab: Lab) -> Iterator[Story]:
     with bench(lab) as here:
-        held, found = HeldDrives(here.machine, here.drives), Story()
+        held, found = HeldDrives(here.machine, here.drives[: WHOLE.width]), Story()
         setup = Setup(here.machine, held, PROTOCOL, Book(), "lab", lambda what, seconds: None)
         array = array_lifecycle.build(setup, WHOLE, FRESH)
         try:

@@ -131,11 +131,7 @@ def test_a_hypervisors_drives_run_without_health_and_are_named_once(
     assert "errors" not in result.parseoutcomes()
     assert len(inner.records("verdict")) == 1
     assert result.stdout.str().count("4 drives of a hypervisor (QEMU HARDDISK) have no health") == 1
-    assert {
-        drive["smart_type"]
-        for bay in json.loads((inner.folder() / "manifest.json").read_text())["bays"]
-        for drive in bay["drives"]
-    } == {"none"}
+    assert {drive["smart_type"] for bay in inner.manifest()["bays"] for drive in bay["drives"]} == {"none"}
     assert "4 drives was not read" in (inner.folder() / "summary.md").read_text()
 
 
@@ -215,8 +211,7 @@ def test_sources_that_were_not_checked_are_on_record(
     few = "--ssd-protocol=quick", "-k", "randread_4k_qd8 and steady", "--ssd-unchecked=exports"
     inner.run("--ssd-devices=/dev/nvme*", promises, *few, "drive")
     assert inner.suite_properties()["ssd.unchecked"] == "exports"
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = inner.manifest()
     assert "--ssd-unchecked=exports: not checked: no configfs" in manifest["remarks"]
 
 
@@ -332,9 +327,9 @@ def test_who_stops_the_waiting_is_told_what_came_of_it(inner: Inner, bays: tuple
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert [line for line in result.errlines if line] == [f"Exit: {STOPPED}"]
     assert not (inner.pytester.path / "junit.xml").exists()
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     if "-n" in bays:
-        assert json.loads((folder / "fleet.json").read_text())["exit_status"] == pytest.ExitCode.INTERRUPTED
+        assert inner.fleet()["exit_status"] == pytest.ExitCode.INTERRUPTED
     else:
         assert "the run was stopped before it had begun" in (folder / "records.jsonl").read_text()
         assert (folder / "SHA256SUMS").is_file()

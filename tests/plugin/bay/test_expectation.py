@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
@@ -134,7 +133,7 @@ def test_expectation_is_reported_everywhere(inner: Inner, promises: str, args: t
     result.stdout.fnmatch_lines([f"ssdqual: 4 × QEMU NVMe Ctrl on *, {phrase}, protocol quick *"])
     is_given = phrase != NONE
     assert ("--ssd-expect=4 would detect a missing one" in result.stdout.str()) is not is_given
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     for name in ("report.html", "summary.md"):
         text = (folder / name).read_text()
         # A pass without a number must not alarm: only the test setup has the phrase.
@@ -144,7 +143,7 @@ def test_expectation_is_reported_everywhere(inner: Inner, promises: str, args: t
     assert '<property name="ssd.drives_found" value="4" />' in junit
     number = "4" if is_given else "none"
     assert f'<property name="ssd.drives_expected" value="{number}" />' in junit
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = inner.manifest()
     assert bool(manifest["expected"]) is (number == "4")
 
 

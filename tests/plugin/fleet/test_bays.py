@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,16 +28,6 @@ QUICK = "--ssd-protocol=quick"
 TWO = ("--ssd-devices=root@dut1:/dev/nvme*", "--ssd-devices=root@dut2:/dev/nvme*")
 
 
-def folder_of(inner: Inner) -> Path:
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    return folder
-
-
-def records(inner: Inner, bay: str, *kinds: str) -> list[dict[str, object]]:
-    lines = (folder_of(inner) / "bays" / bay / "records.jsonl").read_text().splitlines()
-    return [record for record in map(json.loads, lines) if record["kind"] in kinds]
-
-
 def of_bay(inner: Inner, bay: str) -> dict[str, str]:
     """Outcomes of its tests, by their ids without it."""
     return {name.replace(f"{bay}-", ""): case for name, case in inner.outcomes().items() if f"[{bay}" in name}
@@ -56,7 +44,7 @@ def alone(inner: Inner, promises: str) -> dict[str, str]:
 
 def test_every_bay_goes_through_the_whole_suite(inner: Inner, promises: str, alone: dict[str, str]) -> None:
     inner.pytester.makepyfile(test_other="def test_of_another_kind(): pass")
-    result = inner.run(*TWO, promises, QUICK, "-n", "auto")
+    result = inner.run(*TWO, promises, QUICK, "-n", "auto", "--ssd-openmetrics=ssd.prom")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([
         "ssdqual: 2 bays, 8 drives, protocol *", "ssdqual: dut1: 4 × * on root@dut1, *", "ssdqual: dut2: 4 × *",
@@ -64,28 +52,20 @@ def test_every_bay_goes_through_the_whole_suite(inner: Inner, promises: str, alo
     ])  # fmt: skip
     for bay in ("dut1", "dut2"):
         assert of_bay(inner, bay) == {**alone, "test_of_another_kind[dut2]".replace("dut2", bay): "passed"}
-        (ran,) = {record["writer"] for record in records(inner, bay, "measured")}
+        (ran,) = {record["writer"] for record in inner.records("measured", bay=bay)}
         assert str(ran).startswith("gw")
-        assert [record["geometry"] for record in records(inner, bay, "array_created")] == ["raid5x3", "raid5x4"]
-        assert {record["writer"] for record in records(inner, bay, "verdict", "run_started", "run_ended")} == {"main"}
-        assert (folder_of(inner) / "bays" / bay / "SHA256SUMS").is_file()
+        assert [record["geometry"] for record in inner.records("array_created", bay=bay)] == ["raid5x3", "raid5x4"]
+        by_controller = inner.records("verdict", "run_started", "run_ended", bay=bay)
+        assert {record["writer"] for record in by_controller} == {"main"}
+        assert (inner.folder() / "bays" / bay / "SHA256SUMS").is_file()
     case = inner.cases()["test_iops[dut2-raid5x3-randread_4k_qd8]"]
     assert case.properties["ssd.bay"] == "dut2"
-    found = fleet.read(folder_of(inner))
+    found = fleet.read(inner.folder())
     assert [bay.name for bay in found.bays] == ["dut1", "dut2"]
     assert (found.exit_status, bool(found.ended)) == (1, True)
-    suite = ET.parse(inner.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
-    names = {each.get("name") for each in suite.iter("property")}
-    assert {"ssd.dut1.machine", "ssd.dut2.machine"} <= names
-
-
-def test_more_bays_than_workers(inner: Inner, promises: str) -> None:
-    three = (*TWO, "--ssd-devices=root@dut3:/dev/nvme*")
-    result = inner.run(*three, promises, QUICK, "-n", "1", "-k", "iops and randread")
-    result.assert_outcomes(failed=3, passed=3)
-    result.stdout.fnmatch_lines(["created: 1/1 worker"])
-    writers = [records(inner, bay, "measured")[0]["writer"] for bay in ("dut1", "dut2", "dut3")]
-    assert len(set(writers)) == 3
+    assert {"ssd.dut1.machine", "ssd.dut2.machine"} <= inner.suite_properties().keys()
+    assert sorted(path.name for path in inner.pytester.path.glob("*.prom")) == ["ssd-dut1.prom", "ssd-dut2.prom"]
+    assert '{machine="root@dut2",bay="dut2",' in (inner.pytester.path / "ssd-dut2.prom").read_text()
 
 
 @pytest.mark.parametrize(("last", "where"), [("dut3", "root@dut3:/dev/nvme*"), ("localhost", "/dev/nvme*")])
@@ -110,19 +90,17 @@ def test_the_folder_of_a_bay_is_whole_when_others_still_go_on(
     three = (*TWO, f"--ssd-devices={where}")
     result = inner.run(*three, promises, QUICK, "-n", "1", "-o", "ssd_page=true", "-k", "iops and randread")
     result.assert_outcomes(failed=3, passed=3)
+    # Each bay has a worker of its own, one after the other.
+    result.stdout.fnmatch_lines(["created: 1/1 worker"])
+    assert len({inner.records("measured", bay=bay)[0]["writer"] for bay in ("dut1", "dut2", last)}) == 3
     found = json.loads((inner.pytester.path / "found.json").read_text())
     assert ("report.html" in found["dut1"]) == (last == "dut3")
     assert "SHA256SUMS" not in found[last]
     for bay in ("dut1", "dut2", last):
-        assert [record["exit_status"] for record in records(inner, bay, "run_ended")] == [1]
-        folder = folder_of(inner) / "bays" / bay
+        assert [record["exit_status"] for record in inner.records("run_ended", bay=bay)] == [1]
+        folder = inner.folder() / "bays" / bay
         assert (folder / "report.html").is_file()
         assert (folder / "SHA256SUMS").read_bytes() == checksums.text(folder)
-
-
-def test_no_more_workers_than_bays(inner: Inner, promises: str) -> None:
-    result = inner.run(*TWO, promises, QUICK, "-n", "5", "-k", "iops and randread")
-    result.stdout.fnmatch_lines(["created: 2/2 workers"])
 
 
 def test_a_machine_that_is_lost_errors_its_own_tests(
@@ -139,7 +117,7 @@ def test_a_machine_that_is_lost_errors_its_own_tests(
     assert 'failed on setup with "root@dut2 is lost: no answer"' in errors
     assert errors.count('failed on setup with "not run: root@dut2 is lost: no answer"') == len(errors) - 1
     assert len(errors) >= len(alone) - 2
-    assert all(records(inner, bay, "run_ended") for bay in ("dut1", "dut2"))
+    assert all(inner.records("run_ended", bay=bay) for bay in ("dut1", "dut2"))
 
 
 def test_a_worker_that_is_killed_takes_no_other_bay_with_it_and_nothing_is_run_twice(
@@ -158,7 +136,7 @@ def test_a_worker_that_is_killed_takes_no_other_bay_with_it_and_nothing_is_run_t
         sum("the bay dut1 was given up, because the process of its worker died" in each for each in told)
         == len(told) - 1
     )
-    noted = [record["test"] for record in records(inner, "dut1", "error")]
+    noted = [record["test"] for record in inner.records("error", bay="dut1")]
     assert len(noted) == len(set(noted)) == len(told)
 
 
@@ -170,11 +148,11 @@ def test_what_is_wrong_with_one_refuses_all_before_anything_is_touched(
     told = inner.refused(*TWO, promises, QUICK, "-n", "2")
     assert told.startswith("dut2: another run holds drives on root@dut2: ")
     assert "dut1" not in told
-    assert [record["reasons"] for record in records(inner, "dut1", "run_refused")] == [
+    assert [record["reasons"] for record in inner.records("run_refused", bay="dut1")] == [
         "another bay of the run was refused"
     ]
-    assert "holds drives" in str(records(inner, "dut2", "run_refused")[0]["reasons"])
-    assert fleet.read(folder_of(inner)).exit_status == pytest.ExitCode.USAGE_ERROR
+    assert "holds drives" in str(inner.records("run_refused", bay="dut2")[0]["reasons"])
+    assert fleet.read(inner.folder()).exit_status == pytest.ExitCode.USAGE_ERROR
 
 
 def test_a_machine_that_cannot_be_examined_is_the_reason_of_its_own_bay(
@@ -187,7 +165,7 @@ def test_a_machine_that_cannot_be_examined_is_the_reason_of_its_own_bay(
 
     monkeypatch.setattr(bay_start, "open_bay", opened)
     assert inner.refused(*TWO, promises, QUICK, "-n", "2").startswith("dut2: dut2 answers nothing")
-    reasons = [records(inner, bay, "run_refused")[0]["reasons"] for bay in ("dut1", "dut2")]
+    reasons = [inner.records("run_refused", bay=bay)[0]["reasons"] for bay in ("dut1", "dut2")]
     assert reasons == ["another bay of the run was refused", "dut2 answers nothing"]
 
 
@@ -197,7 +175,7 @@ def test_one_drive_is_not_in_two_bays(inner: Inner, promises: str) -> None:
         "--ssd-devices=root@a1:/dev/nvme*", "--ssd-devices=root@b1:/dev/nvme*", promises, QUICK, "-n", "2"
     )
     assert "SSDQ10001" in told
-    assert records(inner, "a1", "run_started") == []
+    assert inner.records("run_started", bay="a1") == []
 
 
 @pytest.mark.parametrize(
@@ -217,7 +195,7 @@ def test_what_cannot_be_done_with_several(inner: Inner, promises: str, more: tup
 def test_one_of_them_is_an_ordinary_run(inner: Inner, promises: str, alone: dict[str, str]) -> None:
     inner.run(*TWO, promises, QUICK, "--ssd-bay=dut2")
     assert inner.outcomes() == alone
-    assert not fleet.is_fleet(folder_of(inner))
+    assert not fleet.is_fleet(inner.folder())
 
 
 def test_a_fleet_is_resumed(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,33 +203,33 @@ def test_a_fleet_is_resumed(inner: Inner, promises: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("SIMULATED_LOST_AT", "2")
     inner.run(*TWO, promises, QUICK, "-n", "2")
     before = inner.outcomes()
-    measured = {bay: len(records(inner, bay, "measured")) for bay in ("dut1", "dut2")}
+    measured = {bay: len(inner.records("measured", bay=bay)) for bay in ("dut1", "dut2")}
     monkeypatch.setenv("SIMULATED_LOST_AT", "0")
-    of_first = fleet.read(folder_of(inner))
+    of_first = fleet.read(inner.folder())
     assert of_first.ended
     (inner.pytester.path / "junit.xml").unlink()
     with monkeypatch.context() as held:
         held.setenv("SIMULATED_HELD", "1")
         assert "holds drives" in inner.refused(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
-    assert fleet.read(folder_of(inner)) == of_first
+    assert fleet.read(inner.folder()) == of_first
     result = inner.run(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
     result.stdout.fnmatch_lines(["ssdqual: dut1: resuming dut1: * reused"])
     assert of_bay(inner, "dut1") == of_bay(inner, "dut2")
     assert "error" in before.values()
-    assert len(records(inner, "dut1", "measured")) == measured["dut1"]
-    assert len(records(inner, "dut2", "measured")) == measured["dut1"]
-    assert fleet.read(folder_of(inner)).ended
+    assert len(inner.records("measured", bay="dut1")) == measured["dut1"]
+    assert len(inner.records("measured", bay="dut2")) == measured["dut1"]
+    assert fleet.read(inner.folder()).ended
 
 
 def test_what_the_first_failure_stopped_goes_on(inner: Inner, promises: str, alone: dict[str, str]) -> None:
     inner.run(*TWO, promises, QUICK, "-n", "2", "-x")
     assert len(inner.outcomes()) < 2 * len(alone)
     # Which of them fails first is a race, and the other one may not have begun.
-    assert records(inner, "dut1", "measured") or records(inner, "dut2", "measured")
+    assert inner.records("measured", bay="dut1") or inner.records("measured", bay="dut2")
     inner.run(*TWO, promises, QUICK, "-n", "2", "--ssd-resume=last")
     assert of_bay(inner, "dut1") == of_bay(inner, "dut2") == alone
     for bay in ("dut1", "dut2"):
-        found = [(record["geometry"], record["workload"]) for record in records(inner, bay, "measured")]
+        found = [(record["geometry"], record["workload"]) for record in inner.records("measured", bay=bay)]
         assert len(found) == len(set(found)) > 1
 
 
@@ -262,7 +240,8 @@ def test_a_run_of_one_bay_is_not_resumed_with_several(inner: Inner, promises: st
 
 
 def test_a_bay_that_the_run_never_had_is_not_resumed(inner: Inner, promises: str) -> None:
-    inner.run(*TWO, promises, QUICK, "-k", "iops and randread", "-n", "2")
+    result = inner.run(*TWO, promises, QUICK, "-k", "iops and randread", "-n", "5")
+    result.stdout.fnmatch_lines(["created: 2/2 workers"])
     (inner.pytester.path / "junit.xml").unlink()
     third = "--ssd-devices=root@dut3:/dev/nvme*"
     told = inner.refused(TWO[0], third, promises, QUICK, "-n", "2", "--ssd-resume=last")
@@ -311,10 +290,10 @@ def test_bays_that_share_a_switch(
 def test_a_baseline_is_a_fleet_bay_by_bay_or_the_run_of_one_for_all(inner: Inner, promises: str) -> None:
     few = (promises, QUICK, "-k", "iops and randread and x4")
     inner.run(*TWO, *few, "-n", "2")
-    before = folder_of(inner).rename(inner.pytester.path / "before")
+    before = inner.folder().rename(inner.pytester.path / "before")
     inner.run(*TWO, *few, "-n", "2", f"--ssd-baseline={before}")
     for bay in ("dut1", "dut2"):
-        manifest = json.loads((folder_of(inner) / "bays" / bay / "manifest.json").read_text())
+        manifest = inner.manifest(bay)
         assert manifest["baseline"]["run"] == f"before/{bay}"
     (inner.pytester.path / "junit.xml").unlink()
     third = ("--ssd-devices=root@dut3:/dev/nvme*", *TWO)
@@ -324,18 +303,12 @@ def test_a_baseline_is_a_fleet_bay_by_bay_or_the_run_of_one_for_all(inner: Inner
     assert inner.run(*third, *few, "-n", "3", f"--ssd-baseline={alone}").ret == 0
 
 
-def test_each_bay_has_metrics_of_its_own(inner: Inner, promises: str) -> None:
-    inner.run(*TWO, promises, QUICK, "-n", "2", "-k", "iops and randread and x4", "--ssd-openmetrics=ssd.prom")
-    assert sorted(path.name for path in inner.pytester.path.glob("*.prom")) == ["ssd-dut1.prom", "ssd-dut2.prom"]
-    assert '{machine="root@dut2",bay="dut2",' in (inner.pytester.path / "ssd-dut2.prom").read_text()
-
-
 def test_ctrl_c_before_a_resumed_run_leaves_its_bays_sealed(
     inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     args = (*TWO, QUICK, promises, "-n", "1", "-k", "iops and randread")
     inner.run(*args)
-    folder = folder_of(inner)
+    folder = inner.folder()
 
     def stopped(bays: Mapping[str, Sequence[Drive]]) -> Iterable[str]:
         raise KeyboardInterrupt
@@ -345,14 +318,13 @@ def test_ctrl_c_before_a_resumed_run_leaves_its_bays_sealed(
         inner.run(*args, "--ssd-resume=last")
     for bay in fleet.bay_folders(folder):
         assert (bay / checksums.SUMS).is_file()
-        assert len(records(inner, bay.name, "resume_refused")) == 1
+        assert len(inner.records("resume_refused", bay=bay.name)) == 1
 
 
-@pytest.mark.parametrize("bay", ["dut1", "dut2"])
-def test_bays_of_another_version_are_refused_in_a_sentence(inner: Inner, promises: str, bay: str) -> None:
+def test_bays_of_another_version_are_refused_in_a_sentence(inner: Inner, promises: str) -> None:
     args = (*TWO, QUICK, promises, "-n", "1", "-k", "iops and randread")
     inner.run(*args)
-    file = folder_of(inner) / "bays" / bay / "records.jsonl"
+    file = inner.folder() / "bays" / "dut2" / "records.jsonl"
     file.write_text(file.read_text().replace('"schema":2', '"schema":1'))
     result = inner.run(*args, "--ssd-resume=last")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

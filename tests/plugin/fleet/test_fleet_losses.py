@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import threading
 import xml.etree.ElementTree as ET
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,20 +36,10 @@ SERVES = """
 """
 
 
-def folder_of(inner: Inner) -> Path:
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    return folder
-
-
 def statuses(inner: Inner) -> dict[str, int]:
     """Of each bay, as its manifest has it."""
-    found = fleet.bay_folders(folder_of(inner))
-    return {path.name: json.loads((path / "manifest.json").read_text())["exit_status"] for path in found}
-
-
-def records(inner: Inner, bay: str, *kinds: str) -> list[dict[str, object]]:
-    lines = (folder_of(inner) / "bays" / bay / "records.jsonl").read_text().splitlines()
-    return [record for record in map(json.loads, lines) if record["kind"] in kinds]
+    bays = [path.name for path in fleet.bay_folders(inner.folder())]
+    return {bay: inner.manifest(bay)["exit_status"] for bay in bays}
 
 
 def error(inner: Inner, test: str) -> str:
@@ -77,7 +65,7 @@ def test_a_worker_that_is_asked_wrongly_is_an_error_of_its_bay(inner: Inner, pro
                for each in inner.cases().values())  # fmt: skip
     assert inner.outcomes()[TEST.format("dut2")] == "passed"
     assert statuses(inner) == {"dut1": 1, "dut2": 0}
-    assert records(inner, "dut1", "error")
+    assert inner.records("error", bay="dut1")
 
 
 def test_a_bay_for_which_xdist_starts_no_worker_is_an_error(
@@ -132,7 +120,7 @@ def test_what_cannot_be_collected_is_an_error_of_every_bay(inner: Inner, promise
     inner.run(*TWO, promises, *FEW, "-n", "2")
     for bay in ("dut1", "dut2"):
         assert "RuntimeError: not importable" in error(inner, f"collection[{bay}]")
-        assert [record["test"] for record in records(inner, bay, "error")] == [f"test_broken.py::collection[{bay}]"]
+        assert [record["test"] for record in inner.records("error", bay=bay)] == [f"test_broken.py::collection[{bay}]"]
     assert statuses(inner) == {"dut1": 1, "dut2": 1}
 
 
@@ -142,7 +130,7 @@ def test_a_file_that_a_later_session_has_tests_of_is_no_error_any_more(
 ) -> None:
     inner.pytester.makepyfile(test_broken="raise RuntimeError('not importable')")
     inner.run(*TWO, promises, *FEW, "-n", "2", "--continue-on-collection-errors")
-    bays = fleet.bay_folders(folder_of(inner))
+    bays = fleet.bay_folders(inner.folder())
     assert [RunView.read(bay).verdict.counts.errors for bay in bays] == [1, 1]
     broken = inner.pytester.path / "test_broken.py"
     if is_mended:
@@ -160,7 +148,7 @@ def test_a_bay_that_a_later_session_begins_is_not_lost_any_more(
     monkeypatch.setenv("SIMULATED_ONLY", "root@dut1")
     monkeypatch.setenv("SIMULATED_KILLED_AT", "1")
     inner.run(*TWO, promises, *FEW, "-n", "1", "--max-worker-restart=0")
-    dut2 = folder_of(inner) / "bays" / "dut2"
+    dut2 = inner.folder() / "bays" / "dut2"
     assert RunView.read(dut2).verdict.counts.errors == 1
     monkeypatch.delenv("SIMULATED_KILLED_AT")
     assert inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last").ret == 0
@@ -231,8 +219,8 @@ def test_a_bay_that_cannot_be_finished_takes_no_other_with_it(
     assert inner.outcomes() == {TEST.format(bay): "passed" for bay in ("dut1", "dut2", "dut3")}
     assert "the run folder is not complete: RuntimeError: nobody thought of that" in result.outlines
     for bay in ("dut1", "dut2", "dut3"):
-        assert len(records(inner, bay, "run_ended")) == 1
-        assert (folder_of(inner) / "bays" / bay / "SHA256SUMS").is_file()
+        assert len(inner.records("run_ended", bay=bay)) == 1
+        assert (inner.folder() / "bays" / bay / "SHA256SUMS").is_file()
 
 
 def test_a_folder_that_is_gone_keeps_no_other_bay_from_being_finished(inner: Inner, promises: str) -> None:
@@ -248,7 +236,7 @@ def test_a_folder_that_is_gone_keeps_no_other_bay_from_being_finished(inner: Inn
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert inner.outcomes()[TEST.format("dut2")] == "passed"
     assert statuses(inner) == {"dut2": 0}
-    assert (folder_of(inner) / "bays" / "dut2" / "SHA256SUMS").is_file()
+    assert (inner.folder() / "bays" / "dut2" / "SHA256SUMS").is_file()
     result.stdout.fnmatch_lines(["the run folder is not complete: *"])
 
 
@@ -275,17 +263,15 @@ def test_a_verdict_that_could_not_be_kept_is_not_green(inner: Inner, promises: s
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_run_of_several_bays_needs_no_terminal(inner: Inner, promises: str) -> None:
-    assert inner.run(*TWO, promises, *FEW, "-n", "2", "-p", "no:terminal").ret == 0
-    assert statuses(inner) == {"dut1": 0, "dut2": 0}
-
-
-def test_the_job_is_told_of_a_run_without_a_page(inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_several_bays_needs_neither_terminal_nor_page(
+    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     step = inner.pytester.path / "step.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
-    inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-page=no")
+    assert inner.run(*TWO, promises, *FEW, "-n", "2", "-p", "no:terminal", "--ssd-page=no").ret == 0
+    assert statuses(inner) == {"dut1": 0, "dut2": 0}
     assert "dut2" in step.read_text()
-    assert not (folder_of(inner) / "report.html").exists()
+    assert not (inner.folder() / "report.html").exists()
 
 
 def test_labs_are_booted_by_the_thread_that_lives_as_long_as_the_run(
@@ -325,27 +311,27 @@ def test_one_bay_of_a_run_goes_on_by_its_name(inner: Inner, promises: str) -> No
     inner.run(*TWO, promises, *FEW, "-n", "2")
     (inner.pytester.path / "junit.xml").unlink()
     one = (*TWO, promises, *FEW, "--ssd-bay=dut2")
-    name = folder_of(inner).name
+    name = inner.folder().name
     assert "add -n 1" in inner.refused(*one, "--ssd-resume=last")
     told = inner.refused(*one, f"--ssd-resume={name}/bays/dut2")
     assert told.endswith(f"a bay of a run of several: resume it with --ssd-resume={name} --ssd-bay=dut2 -n 1")
     assert inner.run(*one, "-n", "1", "--ssd-resume=last").ret == 0
     assert inner.outcomes() == {TEST.format("dut2"): "passed"}
-    assert len(records(inner, "dut2", "verdict")) == 1
-    assert len(records(inner, "dut2", "run_ended")) == 2
-    assert len(records(inner, "dut1", "run_ended")) == 1
+    assert len(inner.records("verdict", bay="dut2")) == 1
+    assert len(inner.records("run_ended", bay="dut2")) == 2
+    assert len(inner.records("run_ended", bay="dut1")) == 1
 
 
 def test_a_bay_that_was_not_begun_begins_when_the_others_go_on(inner: Inner, promises: str) -> None:
     """As after a crash while the first words of a hundred bays were written."""
     inner.run(*TWO, promises, *FEW, "-n", "2")
-    of_dut2 = folder_of(inner) / "bays" / "dut2"
+    of_dut2 = inner.folder() / "bays" / "dut2"
     (of_dut2 / "records.jsonl").write_text("")
     (of_dut2 / "manifest.json").unlink()
     result = inner.run(*TWO, promises, *FEW, "-n", "2", "--ssd-resume=last")
     assert result.ret == 0
-    assert len(records(inner, "dut1", "run_resumed")) == len(records(inner, "dut2", "run_started")) == 1
-    assert len(records(inner, "dut1", "measured")) == len(records(inner, "dut2", "measured")) == 1
+    assert len(inner.records("run_resumed", bay="dut1")) == len(inner.records("run_started", bay="dut2")) == 1
+    assert len(inner.records("measured", bay="dut1")) == len(inner.records("measured", bay="dut2")) == 1
 
 
 def test_a_run_of_which_nothing_was_begun_is_not_resumed(
@@ -353,7 +339,7 @@ def test_a_run_of_which_nothing_was_begun_is_not_resumed(
 ) -> None:
     monkeypatch.setenv("SIMULATED_HELD", "1")
     inner.refused(*TWO, promises, *FEW, "-n", "2")
-    told = inner.refused(*TWO, promises, *FEW, "-n", "2", f"--ssd-resume={folder_of(inner).name}")
+    told = inner.refused(*TWO, promises, *FEW, "-n", "2", f"--ssd-resume={inner.folder().name}")
     assert told.endswith("has nothing to resume: none of its bays was begun")
 
 
@@ -410,16 +396,16 @@ def test_a_cancelled_job_ends_all_bays_in_order(inner: Inner, promises: str, mon
     finally:
         run.kill()
         run.wait()
-    assert [len(records(inner, bay, "array_stopped")) for bay in ("dut1", "dut2", "dut3")] == [1, 1, 0]
+    assert [len(inner.records("array_stopped", bay=bay)) for bay in ("dut1", "dut2", "dut3")] == [1, 1, 0]
     assert statuses(inner) == {"dut1": 2, "dut2": 2, "dut3": 2}
-    assert fleet.read(folder_of(inner)).exit_status == 2
+    assert fleet.read(inner.folder()).exit_status == 2
     assert inner.outcomes() == {}
     for bay in ("dut1", "dut2", "dut3"):
-        assert (folder_of(inner) / "bays" / bay / "SHA256SUMS").is_file()
+        assert (inner.folder() / "bays" / bay / "SHA256SUMS").is_file()
 
 
 def measures(inner: Inner, bay: str) -> bool:
     try:
-        return bool(records(inner, bay, "measuring"))
+        return bool(inner.records("measuring", bay=bay))
     except (OSError, ValueError):  # there is no folder yet, or a line is being written
         return False

@@ -15,14 +15,14 @@ RESTARTS = """
 
 
 @pytest.mark.parametrize("mode", ["load", "loadgroup"])
-def test_all_tests_of_a_bay_go_to_one_worker_and_the_verdicts_are_the_same(inner: Inner, mode: str) -> None:
+def test_all_tests_of_a_bay_go_to_one_worker_and_the_verdicts_are_the_same(
+    inner: Inner, promises: str, mode: str
+) -> None:
     inner.pytester.makeconftest(RESTARTS)
-    suite = inner.suite("raid5")
-    args = "--ssd-devices=lab:4", suite, "-k", "qd8"
+    args = "--ssd-devices=lab:4", promises
     first = inner.run(*args)
     alone = {name: (case.outcome, case.message) for name, case in inner.cases().items()}
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    folder.rename(inner.pytester.path / "first")
+    inner.folder().rename(inner.pytester.path / "first")
     second = inner.run(*args, "-n", "2", "--dist", mode)
     assert second.ret == first.ret
     assert {name: (case.outcome, case.message) for name, case in inner.cases().items()} == alone

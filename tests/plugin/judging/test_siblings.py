@@ -59,7 +59,7 @@ def cause(case: Case) -> tuple[str, str, list[str]]:
 
 
 def summary(inner: Inner) -> str:
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     return (folder / "summary.md").read_text()
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -437,7 +436,7 @@ def test_a_resumed_run_keeps_its_budget_and_the_time_that_it_spent(
     suite(400, 700, "--ssd-budget=3h")
     suite(400, 700, "--ssd-resume=last")
     assert inner.suite_properties()["ssd.budget_s"] == "10800"
-    assert json.loads((inner.folder() / "manifest.json").read_text())["budget_s"] == 10_800
+    assert inner.manifest()["budget_s"] == 10_800
     first, second = inner.records("budget")
     assert first["seconds"] == second["seconds"] == 3 * 3600
     assert first["spent_s"] == 0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import figure, promise
@@ -47,11 +46,6 @@ def write(inner: Inner, *promises: str, suite: str = SUITE) -> str:
 def needs(claim: str) -> tuple[str, ...]:
     """Ask for verdicts about this claim alone: of the other one, the spec promises what no test here judges."""
     return ("-o", f"ssd_required_claims={claim}")
-
-
-def manifest(inner: Inner) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((inner.folder() / "manifest.json").read_text())
-    return found
 
 
 def refused(inner: Inner, *args: str) -> str:
@@ -156,7 +150,7 @@ def test_a_run_without_a_sheet_says_so_where_it_was_asked_for(inner: Inner, monk
     inner.pytester.makepyfile(test_suite=SUITE)
     result = inner.run(*RUN, "--ssd-spec=default")
     result.stdout.fnmatch_lines(["*no figure of a data sheet is judged for ACME X*"])
-    assert manifest(inner)["without_sheet"] == ["ACME X"]
+    assert inner.manifest()["without_sheet"] == ["ACME X"]
 
 
 @pytest.mark.parametrize("selected", ["p99", "not iops"])
@@ -165,7 +159,7 @@ def test_limits_for_any_drive_need_no_sheet(inner: Inner, monkeypatch: pytest.Mo
     inner.pytester.makepyfile(test_suite=SUITE)
     inner.run(*RUN, "-k", selected)
     assert measured(inner) == ["randwrite_4k_qd8", "randread_4k_qd8"]
-    assert manifest(inner)["without_sheet"] == ["ACME X"]
+    assert inner.manifest()["without_sheet"] == ["ACME X"]
 
 
 @pytest.mark.parametrize("suite", ["efficiency", "inspection", "integrity", "explore"])

@@ -44,11 +44,6 @@ def bodies(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Bodies:
     return bodies
 
 
-def folder(inner: Inner) -> Path:
-    (found,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    return found
-
-
 def test_an_array_that_keeps_its_data_passes(inner: Inner, bodies: Bodies) -> None:
     inner.run(*LAB).assert_outcomes(passed=1, deselected=9)
     (case,) = inner.cases().values()
@@ -58,12 +53,8 @@ def test_an_array_that_keeps_its_data_passes(inner: Inner, bodies: Bodies) -> No
     assert found["sentence"] == "all data of raid5x3 survived 2 histories with 24 steps"
     assert len(inner.records("history")) == 2
     assert bodies.switches != [None], "the lab cuts its own power"
-
-
-def test_every_history_is_in_the_run_folder_as_it_was_drawn(inner: Inner, bodies: Bodies) -> None:
-    inner.run(*LAB)
     for record in inner.records("history"):
-        script = steps.parse((folder(inner) / str(record["script"])).read_text())
+        script = steps.parse((inner.folder() / str(record["script"])).read_text())
         assert len(script.steps) == record["steps_done"] == 12
 
 
@@ -79,7 +70,7 @@ def test_lost_data_fail_the_test_in_one_sentence_with_a_script_that_does_it_agai
         "array: it holds an earlier write: generation 1, expected generation 2, after: write 0 16k; replay it with: "
         "pytest --ssd-devices=lab:4 --ssd-protocol=long.toml --ssd-replay="
     )
-    script = folder(inner) / "integrity" / "raid5x3.history"
+    script = inner.folder() / "integrity" / "raid5x3.history"
     assert script.read_text() == "array raid5x3 bitmap none\nwrite 0 16k\n"
     assert case.properties["ssd.shortest_steps"] == "1"
     built = bodies.made[-1].built

@@ -20,11 +20,6 @@ LAB = "--ssd-devices=lab:3"
 META = ("--ssd-spec=meta/meta.toml", "meta")
 
 
-def folder(inner: Inner) -> Path:
-    (found,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    return found
-
-
 @pytest.fixture
 def step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of a step, in which something else has been said already."""
@@ -44,7 +39,7 @@ def kept(inner: Inner, promises: str) -> tuple[str, ...]:
 def test_the_summary_is_sealed_and_given_to_the_job(inner: Inner, step: Path) -> None:
     inner.suite("meta")
     result = inner.run(LAB, *META, "-n1")
-    path = folder(inner) / "summary.md"
+    path = inner.folder() / "summary.md"
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert read(path.parent)["summary.md"] == digest(path)
     assert path.read_text().startswith("## Failed, not for acceptance: 2 of 4 promises failed; 2 passed.")
@@ -52,23 +47,17 @@ def test_the_summary_is_sealed_and_given_to_the_job(inner: Inner, step: Path) ->
     assert step.read_text() == "# before\n" + path.read_text()
 
 
-def test_without_a_job_nobody_is_told(inner: Inner, promises: str) -> None:
-    inner.run(LAB, promises)
-    assert (folder(inner) / "summary.md").exists()
-
-
 def test_a_run_without_a_test_says_so(inner: Inner, promises: str, step: Path) -> None:
-    result = inner.run(LAB, promises, "-k", "nothing_of_this_name")
+    result = inner.run(LAB, promises, "-k", "nothing_of_this_name", "--ssd-page=yes")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert "No test was run." in (folder(inner) / "summary.md").read_text()
-    assert "No test was run." in step.read_text()
+    for path in (inner.folder() / "summary.md", inner.folder() / "report.html", step):
+        assert "No test was run." in path.read_text()
 
 
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
         (RuntimeError("no"), "summary.md could not be written (RuntimeError: no)"),
-        (OSError(28, "No space left on device"), "summary.md could not be written (No space left on device)"),
         (KeyboardInterrupt(), "summary.md was interrupted while it was written"),
     ],
 )
@@ -89,7 +78,7 @@ def test_a_summary_that_cannot_be_made_is_one_sentence(
     assert result.stdout.str().count("could not be written") + result.stdout.str().count("interrupted") == 1
     assert sentence in result.stdout.str()
     assert step.read_text() == "# before"
-    assert "records.jsonl" in read(folder(inner))
+    assert "records.jsonl" in read(inner.folder())
 
 
 def test_a_job_that_cannot_be_told_is_one_sentence(inner: Inner, kept: tuple[str, ...], step: Path) -> None:
@@ -99,7 +88,7 @@ def test_a_job_that_cannot_be_told_is_one_sentence(inner: Inner, kept: tuple[str
     assert result.ret == pytest.ExitCode.OK
     assert result.stdout.str().count("could not be written") == 1
     result.stdout.fnmatch_lines(["the job summary (GITHUB_STEP_SUMMARY) could not be written *"])
-    assert "summary.md" in read(folder(inner))
+    assert "summary.md" in read(inner.folder())
 
 
 def test_github_shows_nothing_of_what_is_too_long(
@@ -115,7 +104,7 @@ def test_github_shows_nothing_of_what_is_too_long(
 def test_a_file_that_is_not_there_is_made(inner: Inner, kept: tuple[str, ...], step: Path) -> None:
     step.unlink()
     inner.run(*kept)
-    assert step.read_text() == "\n" + (folder(inner) / "summary.md").read_text()
+    assert step.read_text() == "\n" + (inner.folder() / "summary.md").read_text()
 
 
 def test_metrics_are_written_when_the_run_ends(inner: Inner, kept: tuple[str, ...]) -> None:
@@ -127,7 +116,7 @@ def test_metrics_are_written_when_the_run_ends(inner: Inner, kept: tuple[str, ..
     assert 'ssdqual_run_exit_status{machine="lab"} 0' in lines
     assert 'ssdqual_run_claims{machine="lab",outcome="pass"} 1' in lines
     assert lines[-1] == "# EOF"
-    assert path.name not in read(folder(inner))
+    assert path.name not in read(inner.folder())
 
 
 def test_metrics_that_cannot_be_written_are_one_sentence(
@@ -141,7 +130,7 @@ def test_metrics_that_cannot_be_written_are_one_sentence(
     assert result.ret == pytest.ExitCode.OK
     assert result.stdout.str().count("could not be written") == 1
     result.stdout.fnmatch_lines(["--ssd-openmetrics=*ssdqual.prom could not be written (No space left on device)"])
-    assert "summary.md" in read(folder(inner))
+    assert "summary.md" in read(inner.folder())
 
 
 @pytest.mark.parametrize(

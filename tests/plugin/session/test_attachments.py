@@ -73,7 +73,7 @@ def test_a_row_of_pytest_html_has_sentence_figures_and_chart(
     assert '<th scope="row">limit</th><td>≥ 950 IOPS' in table["content"]
     drawing = base64.b64decode(chart["content"].removeprefix("data:image/svg+xml;base64,"))
     assert ET.fromstring(drawing).tag.endswith("svg")  # noqa: S314 (our own)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert re.fullmatch(rf"\.\./ssdqual-runs/{folder.name}/report\.html#why-[\w-]+", link["content"])
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import xml.etree.ElementTree as ET
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,13 +86,8 @@ def told(result: pytest.RunResult) -> str:
     return " ".join(line.strip() for line in result.outlines)
 
 
-def folder(rig: Inner) -> Path:
-    (found,) = (rig.pytester.path / "ssdqual-runs").iterdir()
-    return found
-
-
 def family(rig: Inner) -> dict[str, Any]:
-    manifest: dict[str, Any] = json.loads((folder(rig) / "manifest.json").read_text())
+    manifest: dict[str, Any] = rig.manifest()
     found: dict[str, Any] = manifest["family"]
     return found
 
@@ -114,6 +107,17 @@ def test_how_many_verdicts_are_wrong_by_chance_is_told(rig: Inner) -> None:
     assert [each["drive"] for each in found["failures"]] == [f"SSDQ000{number}" for number in range(1, 5)]
     assert {each["upheld_benjamini_hochberg"] for each in found["failures"]} == {False}
     assert all(0.025 < each["p_value"] < 0.05 for each in found["failures"])
+    properties = rig.suite_properties()
+    assert {name: value for name, value in properties.items() if name.startswith("ssd.family.")} == {
+        "ssd.family.control": "none",
+        "ssd.family.claims_planned": "16",
+        "ssd.family.claims_judged": "16",
+        "ssd.family.expected_false_failures": "0.4",
+        "ssd.family.expected_false_passes": "0.4",
+        "ssd.family.failures": "4",
+        "ssd.family.failures_upheld_benjamini_hochberg": "0",
+        "ssd.family.failures_upheld_benjamini_yekutieli": "0",
+    }
 
 
 def test_a_failure_beyond_doubt_is_upheld(rig: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,26 +170,6 @@ def test_xdists_controller_knows_what_its_worker_has_counted(rig: Inner) -> None
     assert "over 16 planned claims" in told(result)
     assert family(rig)["claims_planned"] == 16
     assert "over 16 claims" in rig.cases()["test_iops[drivex4-randread_4k_qd8]"].message
-
-
-def test_junit_has_the_family_as_properties_of_the_suite(rig: Inner) -> None:
-    rig.run(*ARGS)
-    root = ET.parse(rig.pytester.path / "junit.xml").getroot()  # noqa: S314 (our own)
-    found = {
-        str(each.get("name")): each.get("value")
-        for each in root.iterfind("testsuite/properties/property")
-        if str(each.get("name")).startswith("ssd.family.")
-    }
-    assert found == {
-        "ssd.family.control": "none",
-        "ssd.family.claims_planned": "16",
-        "ssd.family.claims_judged": "16",
-        "ssd.family.expected_false_failures": "0.4",
-        "ssd.family.expected_false_passes": "0.4",
-        "ssd.family.failures": "4",
-        "ssd.family.failures_upheld_benjamini_hochberg": "0",
-        "ssd.family.failures_upheld_benjamini_yekutieli": "0",
-    }
 
 
 def test_measuring_ends_by_the_same_judgement(tmp_path: Path) -> None:
@@ -252,7 +236,7 @@ def test_where_nothing_is_judged_nothing_is_told(rig: Inner) -> None:
     result = rig.run(*ARGS, "-k", "test_measured")
     assert "family-wise" not in told(result)
     assert [each["count"] for each in rig.records("claims_planned")] == [1]
-    manifest = json.loads((folder(rig) / "manifest.json").read_text())
+    manifest = rig.manifest()
     assert manifest["family"] is None
 
 

@@ -62,8 +62,11 @@ HIDDEN = {
 }
 
 
-@pytest.mark.parametrize("body", HIDDEN.values(), ids=HIDDEN)
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    ("body", "workers"),
+    [*((body, ()) for body in HIDDEN.values()), (HIDDEN["judged in a fixture"], ("-n", "1"))],
+    ids=[*HIDDEN, "xdist"],
+)
 def test_a_recorded_failure_is_never_green(inner: Inner, body: str, workers: tuple[str, ...]) -> None:
     result = inner.run("--ssd-devices=lab:3", write(inner, body, BROKEN), *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -235,9 +238,17 @@ def hides(inner: Inner, conftest: str, limit: str = BROKEN, *args: str) -> pytes
     return inner.run("--ssd-devices=lab:3", write(inner, HIDDEN["judged in a fixture"], limit), *args)
 
 
-@pytest.mark.parametrize("how", ["wrapper=True", "wrapper=True, tryfirst=True", "wrapper=True, trylast=True"])
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("limit", [BROKEN, ON_THE_LIMIT], ids=["fails", "undecided"])
+FIRST, LAST = "wrapper=True, tryfirst=True", "wrapper=True, trylast=True"
+
+
+@pytest.mark.parametrize(
+    ("how", "change", "limit"),
+    [
+        *((FIRST, change, limit) for change in CHANGES for limit in (BROKEN, ON_THE_LIMIT)),
+        ("wrapper=True", "passed", BROKEN),
+        (LAST, "passed", BROKEN),
+    ],
+)
 def test_a_hook_cannot_turn_what_failed_into_anything_else(inner: Inner, how: str, change: str, limit: str) -> None:
     conftest = textwrap.dedent(REPORT_HOOK).format(how=how, change=CHANGES[change])
     assert hides(inner, conftest, limit).ret == pytest.ExitCode.TESTS_FAILED
@@ -245,16 +256,19 @@ def test_a_hook_cannot_turn_what_failed_into_anything_else(inner: Inner, how: st
     assert not any(each.get("xfail") for each in inner.records("verdict"))
 
 
+IN_THE_LOG = "pytest_runtest_logreport(self, report)", 'report.outcome, report.longrepr = "passed", None'
+
+
 @pytest.mark.parametrize(
-    ("hook", "body"),
+    ("hook", "body", "workers"),
     [
-        ("pytest_runtest_logreport(self, report)", 'report.outcome, report.longrepr = "passed", None'),
-        ("pytest_sessionfinish(self, session)", "session.exitstatus = 0"),
-        ("pytest_unconfigure(self, config)", 'config.pluginmanager.get_plugin("session").exitstatus = 0'),
+        (*IN_THE_LOG, ()),
+        (*IN_THE_LOG, ("-n", "1")),
+        ("pytest_sessionfinish(self, session)", "session.exitstatus = 0", ()),
+        ("pytest_unconfigure(self, config)", 'config.pluginmanager.get_plugin("session").exitstatus = 0', ()),
     ],
-    ids=["in the log", "at the end", "after the end"],
+    ids=["in the log", "in the log of xdist", "at the end", "after the end"],
 )
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_the_exit_status_agrees_with_the_records(inner: Inner, hook: str, body: str, workers: tuple[str, ...]) -> None:
     conftest = textwrap.dedent(SWALLOWED).format(hook=hook, body=body)
     result = hides(inner, conftest, BROKEN, *workers)

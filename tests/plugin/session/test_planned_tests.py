@@ -15,6 +15,8 @@ from pytest_ssdqual.report.run_folder.reader import RunReader
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 OK, FAILED, INCOMPLETE = (pytest.ExitCode[name] for name in ("OK", "TESTS_FAILED", "NO_TESTS_COLLECTED"))
 DRIVES, QUICK = "--ssd-devices=root@dut1:/dev/nvme*", "--ssd-protocol=quick"
 SUITE = """
@@ -68,24 +70,18 @@ def test_a_lost_run_is_not_green_with_the_tests_that_pass(
     assert result.ret == INCOMPLETE
     assert "planned tests that it never ran: test_promises.py::test_p99" in " ".join(result.stdout.str().split())
     assert inner.all_cases()["not green"].outcome == "error"
-    manifest = json.loads((inner.folder() / "manifest.json").read_text())
+    manifest = inner.manifest()
     assert (manifest["exit_status"], manifest["judged"]["not_run"]) == (INCOMPLETE, 2)
     assert headline(inner.folder()).startswith("## No verdict")
     # With all tests it is what it is, and nothing is missing any more.
     assert inner.run(DRIVES, QUICK, suite, *workers, "--ssd-resume=last").ret == FAILED
-    assert json.loads((inner.folder() / "manifest.json").read_text())["judged"]["not_run"] == 0
+    assert inner.manifest()["judged"]["not_run"] == 0
 
 
 def test_fewer_tests_from_the_beginning_are_a_whole_run(inner: Inner, suite: str) -> None:
     assert inner.run(DRIVES, QUICK, suite, "-k", "iops").ret == OK
     (planned,) = inner.records("tests_planned")
     assert planned["tests"] == [f"test_promises.py::test_iops[raid5x3-rand{kind}_4k_qd8]" for kind in ("write", "read")]
-
-
-def test_tests_that_ran_may_be_left_out_of_a_later_session(inner: Inner, suite: str) -> None:
-    assert inner.run(DRIVES, QUICK, suite).ret == FAILED
-    inner.run(DRIVES, QUICK, suite, "--ssd-resume=last", "-k", "iops")
-    assert json.loads((inner.folder() / "manifest.json").read_text())["judged"]["not_run"] == 0
 
 
 def test_what_failed_in_an_earlier_session_and_is_left_out_is_not_green(inner: Inner, suite: str) -> None:
@@ -98,7 +94,8 @@ def test_what_failed_in_an_earlier_session_and_is_left_out_is_not_green(inner: I
         "tests failed in an earlier session, and this one did not judge that again: test_promises.py::test_p99" in said
     )
     assert inner.all_cases()["not green"].outcome == "error"
-    assert json.loads((inner.folder() / "manifest.json").read_text())["exit_status"] == FAILED
+    manifest = inner.manifest()
+    assert (manifest["exit_status"], manifest["judged"]["not_run"]) == (FAILED, 0)
     # What passed may be left out.
     assert "earlier session" not in inner.run(*args, "-k", "p99").stdout.str()
 
@@ -141,19 +138,16 @@ def test_a_bay_that_failed_counts_when_another_one_is_resumed(
     assert inner.run(*both, "-n", "2").ret == FAILED
     result = inner.run(*both, "-n", "1", "--ssd-resume=last", "--ssd-bay=dut2")
     assert result.ret == FAILED
-    (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == FAILED
+    assert inner.fleet()["exit_status"] == FAILED
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_what_failed_in_an_earlier_session_and_is_skipped_is_not_green(
-    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert inner.run(DRIVES, QUICK, suite, *workers).ret == FAILED
+    assert inner.run(DRIVES, QUICK, suite).ret == FAILED
     monkeypatch.setenv("MAINTENANCE", "1")
-    assert inner.run(DRIVES, QUICK, suite, *workers, "--ssd-resume=last").ret == FAILED
-    manifest = json.loads((inner.folder() / "manifest.json").read_text())
-    assert manifest["exit_status"] == FAILED
+    assert inner.run(DRIVES, QUICK, suite, "--ssd-resume=last").ret == FAILED
+    assert inner.manifest()["exit_status"] == FAILED
     assert headline(inner.folder()).startswith("## Failed")
 
 
@@ -211,14 +205,11 @@ def test_own(ssd_run, subtests):
     assert inner.run(*args, "iops").ret == OK
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
-def test_a_test_of_no_drive_counts_until_it_passes(
-    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
-) -> None:
+def test_a_test_of_no_drive_counts_until_it_passes(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = 'import os\n\ndef test_plain():\n    assert "BROKEN" not in os.environ\n'
     (inner.pytester.path / "test_plain.py").write_text(plain)
     monkeypatch.setenv("BROKEN", "1")
-    args = (DRIVES, QUICK, suite, *workers, "-k")
+    args = (DRIVES, QUICK, suite, "-k")
     assert inner.run(*args, "iops or plain").ret == FAILED
     assert inner.run(*args, "iops", "--ssd-resume=last").ret == FAILED
     monkeypatch.delenv("BROKEN")
@@ -239,21 +230,20 @@ def test_only_the_promise_that_failed_as_expected_is_marked(inner: Inner, suite:
     assert (story.unreadable(), len(story.evidence())) == (0, len(verdicts))
 
 
-@pytest.mark.parametrize("permit", [(), ("-o", "ssd_require_verdicts=false")], ids=["required", "permitted"])
 def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(
-    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, permit: tuple[str, ...]
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = (*two_bays(inner, monkeypatch, failing="dut2"), suite, "-n", "1")
     assert inner.run(*both, "-k", "iops and randread").ret == FAILED
-    more = (*both, "--ssd-resume=last", *permit)
+    more = (*both, "--ssd-resume=last", "-o", "ssd_require_verdicts=false")
     assert inner.run(*more, "-k", "iops and randread and dut1").ret == FAILED
-    (fleet,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    fleet = inner.folder()
     bay = fleet / "bays" / "dut2" / "manifest.json"
     assert json.loads(bay.read_text())["exit_status"] == FAILED
     # As of a session that was killed after that failure.
     bay.write_text(json.dumps({**json.loads(bay.read_text()), "exit_status": None}))
     assert inner.run(*more, "--ssd-bay=dut1", "-k", "iops and randread").ret == FAILED
-    assert json.loads((fleet / "fleet.json").read_text())["exit_status"] == FAILED
+    assert inner.fleet()["exit_status"] == FAILED
 
 
 @pytest.mark.parametrize("source", ["import nothing_of_this_name", "raise KeyboardInterrupt"])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,10 +28,9 @@ at_most = "1 ms"
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_every_error_of_a_spec_with_its_path(inner: Inner, workers: tuple[str, ...]) -> None:
+def test_every_error_of_a_spec_with_its_path(inner: Inner) -> None:
     (inner.pytester.path / "acme.toml").write_text(NONSENSE)
-    said = inner.refused("--ssd-devices=lab:3", "--ssd-spec=acme.toml", *workers).splitlines()
+    said = inner.refused("--ssd-devices=lab:3", "--ssd-spec=acme.toml").splitlines()
     assert said[0].startswith("--ssd-spec: acme.toml: ")
     assert [line.removeprefix("--ssd-spec: ").split(": ")[1] for line in said] == [
         "product.colour", "promise[0].at_least", "promise[1].claim",
@@ -84,8 +82,8 @@ def test_without_a_figure_what_needs_one_is_skipped(inner: Inner, monkeypatch: p
 
 def test_the_run_folder_is_whole(inner: Inner, promises: str) -> None:
     inner.run("--ssd-devices=lab:3", promises)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
-    manifest = json.loads((folder / "manifest.json").read_text())
+    folder = inner.folder()
+    manifest = inner.manifest()
     assert manifest["exit_status"] == 1
     assert manifest["ended"] >= manifest["started"]
     assert [kind for kind in ("run_started", "measured", "verdict", "run_ended") if not inner.records(kind)] == []

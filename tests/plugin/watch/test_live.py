@@ -97,7 +97,7 @@ def test_a_run_is_watched_from_its_beginning_to_its_end(
     require_whole(window, inner, "")
     (ended,) = window.of("ended")
     assert ended["text"].startswith("The run has ended: ")
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert str(folder) in ended["text"]
     assert ended["good"] == (result.ret == 0)
 
@@ -119,7 +119,7 @@ def test_under_xdist_too(
     assert heard.index("strip") < heard.index("verdict")
     # Past pytest's capturing, so it is the outer session's.
     assert re.search(r"^ssdqual: raid5x3: .* left in all \(\d+% done\)$", capfd.readouterr().out, re.MULTILINE)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     assert not list(folder.glob(".live*"))
 
 

@@ -73,7 +73,7 @@ def test_a_run_notifies_its_first_failure_and_its_end_once(
     (inner.pytester.path / "calm").touch()
     notify = f"--ssd-notify={webhook.url}"
     result = inner.run("--ssd-devices=lab:3", promises, *SOME, notify, *workers)
-    (folder,) = (inner.pytester.path / "ssdqual-runs").iterdir()
+    folder = inner.folder()
     ends = [each for each in webhook.bodies if each["what"] == "end"]
     (end,) = ends
     assert end["exit_status"] == result.ret

@@ -62,9 +62,7 @@ def page_text(page: str) -> str:
     for element in ("script", "style", "svg", "head"):
         page = re.sub(rf"<{element}\b.*?</{element}>", "", page, flags=re.DOTALL)
     page = re.sub(r"\s+", " ", page)
-    page = re.sub(
-        r"</?(p|div|section|h\d|tr|table|ul|ol|li|dl|dt|dd|details|summary|nav|main|header|footer)\b[^>]*>", "\n", page
-    )
+    page = re.sub(rf"</?({BLOCKS})\b[^>]*>", "\n", page)
     page = re.sub(r"</t[dh]>", " | ", page)
     lines = (re.sub(r"\s+", " ", line).strip() for line in html.unescape(re.sub(r"<[^>]+>", "", page)).splitlines())
     return "\n".join(filter(None, lines))

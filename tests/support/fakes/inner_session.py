@@ -82,13 +82,25 @@ class Inner:
         (folder,) = (self.pytester.path / "ssdqual-runs").iterdir()
         return folder
 
-    def records(self, *kinds: str) -> list[dict[str, Any]]:
-        """Lines of the only run folder, by kind."""
-        folder = self.folder()
+    def manifest(self, bay: str = "") -> dict[str, Any]:
+        """Manifest of the only run folder, or of one bay there."""
+        manifest: dict[str, Any] = json.loads((self._folder_of(bay) / "manifest.json").read_text())
+        return manifest
+
+    def fleet(self) -> dict[str, Any]:
+        """``fleet.json`` of the only run folder, which several bays share."""
+        fleet: dict[str, Any] = json.loads((self.folder() / "fleet.json").read_text())
+        return fleet
+
+    def records(self, *kinds: str, bay: str = "") -> list[dict[str, Any]]:
+        """Lines of the only run folder, or of one bay there, by kind."""
         marks = [f'"kind":"{kind}"' for kind in kinds]
-        lines = (folder / "records.jsonl").read_text().splitlines()
+        lines = (self._folder_of(bay) / "records.jsonl").read_text().splitlines()
         found = [json.loads(line) for line in lines if any(mark in line for mark in marks)]
         return [line for line in found if line["kind"] in kinds]
+
+    def _folder_of(self, bay: str) -> Path:
+        return self.folder() / "bays" / bay if bay else self.folder()
 
 
 def _case(element: ET.Element) -> Case:

@@ -1,4 +1,4 @@
-"""A TCP relay in front of a port of this computer, so that the way to a machine can be cut or fall silent."""
+"""A TCP relay in front of a port of this computer, so that the way to a machine can be cut."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import selectors
 import socket
 import struct
 import threading
-import time
 from types import TracebackType
 from typing import Self
 
@@ -23,7 +22,8 @@ class Relay:
         self._upstream = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._peers: dict[socket.socket, socket.socket] = {}
-        self._is_open, self._is_cut, self._is_silent = True, False, False
+        self._is_open = True
+        self._is_cut = False
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     @property
@@ -35,13 +35,9 @@ class Relay:
         """Reset every connection, and each that is made from now on."""
         self._is_cut = True
 
-    def fall_silent(self) -> None:
-        """Pass nothing on, and say nothing about it: as if a cable were pulled somewhere on the way."""
-        self._is_silent = True
-
     def heal(self) -> None:
-        """What was held back is passed on, as TCP does it; what was reset stays so."""
-        self._is_cut = self._is_silent = False
+        """Accept connections again; those that were reset stay so."""
+        self._is_cut = False
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -58,9 +54,6 @@ class Relay:
         with selectors.DefaultSelector() as ready:
             ready.register(self._listener, selectors.EVENT_READ)
             while self._is_open:
-                if self._is_silent:
-                    time.sleep(TICK_S)
-                    continue
                 if self._is_cut:
                     self._reset(ready, *self._peers)
                 for key, _ in ready.select(TICK_S):

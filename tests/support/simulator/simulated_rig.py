@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cache
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,6 +44,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.run_folder import manifest
 from pytest_ssdqual.rig.drives import health, inspection, locking, survey, write_cache, write_counters
 from pytest_ssdqual.rig.fio import process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
@@ -83,6 +86,8 @@ REAL_BODY = integrity.body_of
 REAL_RUN, REAL_FILL = fixed_time.run, array_lifecycle.fill_up
 REAL_READ_BACK = read_back.compare
 REAL_CEILING = ceiling.measure
+#: Versions of installed distributions, which each session asks for several times: a twelfth of a short one's time.
+VERSION = cache(version)
 FETCHES = (process.FETCH, process.FETCH_REST, process.READ_NEW)
 LSBLK_BYTES = 480_103_981_056
 
@@ -687,6 +692,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     # No simulated session must survive a power cut, and waiting for the disk took half of the time of each.
     patch.setattr(os, "fsync", lambda descriptor: None)
+    patch.setattr(manifest, "version", VERSION)
     patch.setattr(local, "connect", connect_local)
     patch.setattr(ssh, "connect", connect_ssh)
     patch.setattr(lab, "start", start)
