@@ -16,6 +16,7 @@ from pytest_ssdqual.report.archive.runs import ArchivedRun
 from pytest_ssdqual.report.evidence import inspection
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.view.tables import first_to_last
 
 #: Figures of a part that are its value and its limit, not figures of their own.
 VALUE, LOW, HIGH, LIMIT = "value", "low", "high", "limit"
@@ -119,8 +120,8 @@ def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
         claim=found.claim,
         about=found.about.value,
         group_name=found.group,
-        geometry=_span(found.geometries),
-        workload=_span(found.workloads),
+        geometry=first_to_last(found.geometries),
+        workload=first_to_last(found.workloads),
         part="whole",
         figure=found.claim,
         drive=found.worst,
@@ -181,7 +182,3 @@ def _bare(row: FigureRow) -> FigureRow:
 def unit_of(name: str) -> str:
     """Return the unit at the end of a figure's name; empty for a number without one."""
     return next((unit for suffix, unit in SUFFIXES.items() if name.endswith(suffix)), "")
-
-
-def _span(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]}…{names[-1]}" if names else ""

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.drawing.chart import slug
 from pytest_ssdqual.report.drawing.plot import Chart, Line, Point
@@ -31,7 +30,7 @@ def draw(rows: Sequence[FleetRow], names: Sequence[str]) -> tuple[tuple[Chart, .
     """Return the charts, and a sentence if any are missing. An error in a chart does not cost the page."""
     groups: dict[str, list[FleetRow]] = {}
     for row in rows:
-        groups.setdefault(row.key.key.claim, []).append(row)
+        groups.setdefault(row.key.claim, []).append(row)
     charts: list[Chart] = []
     room = MOST_BYTES
     for claim, group in groups.items():
@@ -71,7 +70,7 @@ def _is_drawable(value: float | None) -> bool:
 
 
 def _chart(key: str, rows: Sequence[FleetRow], of: int, names: Sequence[str]) -> Chart:
-    title = label(rows[0].key.key.claim)
+    title = label(rows[0].key.claim)
     better = "at most" if rows[0].first.direction is Direction.AT_MOST else "at least"
     rest = f" The first {len(rows):,} of {of:,} rows." if of > len(rows) else ""
     who = "" if len(names) <= MOST_NAMED else " From top to bottom in the order in which they were requested."
@@ -98,7 +97,4 @@ def _lines(rows: Sequence[FleetRow], names: Sequence[str]) -> list[Line]:
 
 
 def _numbers(row: FleetRow) -> tuple[str, ...]:
-    spread_of, unit = row.spread(), Unit(row.key.unit)
-    values = (spread_of.least, spread_of.median, spread_of.most) if spread_of else ()
-    texts = [format_value(value, unit) for value in values]
-    return f"{row.array} {row.workload}", row.limit, *(texts or ("", "", ""))
+    return f"{row.array} {row.workload}", row.limit, *row.range

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
@@ -60,19 +61,16 @@ def text(folder: Path) -> str:
 
 def fleet_text(page: FleetPage) -> str:
     """Return the summary of a fleet."""
-    use = page.together.use if not page.together.acceptance else ""
+    use = page.standing.use if not page.standing.acceptance else ""
     rest = f"{_page_or('each folder below bays/', Path(page.folder))} has them"
     return "\n".join(
         [
-            *_verdict(page.together.headline, page.together.sentence, use, map(code, page.together.remarks)),
+            *_verdict(page.standing.headline, page.standing.sentence, use, map(code, page.standing.remarks)),
             *_steps(page.steps),
             *_paragraph(f"- {code(each)}" for each in page.standing_out[:MOST_LISTED]),
-            *_list("Causes", _of_bays(page.causes), OF_BAYS),
-            *_list("Failed promises", _of_bays(page.failed), OF_BAYS),
-            *_list("Tests in error", _of_bays(page.errors), OF_BAYS),
-            *_list("Findings about drives that got worse", _of_bays(page.worsened), OF_BAYS),
+            *chain.from_iterable(_list(title, _of_bays(listed), OF_BAYS) for title, _, listed in page.why),
             *_differences(page),
-            f"- judged: {words(str(page.together.coverage))}",
+            f"- judged: {words(str(page.standing.coverage))}",
             "",
             *_table(page.bays, MOST_BAYS, rest),
             *_table(page.promised, MOST_FIGURES, rest),
@@ -212,7 +210,7 @@ def _cell(column: str, value: Cell) -> str:
         case Finding():
             return value.upper() if value is Finding.FAIL else str(value)
         case MeasuredCell():
-            return f"{words(value.text)} {_cell(column, value.outcome)}"
+            return f"{words(value.text)} {_cell(column, value.look)}"
         case State():
             return value.text
         case PageLink():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
 from pytest_ssdqual.qual.verdict import multiplicity, ratio
@@ -20,6 +21,7 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.run_summary import write_caches
+from pytest_ssdqual.report.view.tables import first_to_last
 
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"
@@ -43,11 +45,15 @@ class FigureKey:
 
     @property
     def geometry(self) -> str:
-        return self.geometries[0] if len(self.geometries) == 1 else f"{self.geometries[0]}…{self.geometries[-1]}"
+        return first_to_last(self.geometries)
 
     @property
     def workload(self) -> str:
-        return self.workloads[0] if len(self.workloads) == 1 else f"{self.workloads[0]}…{self.workloads[-1]}"
+        return first_to_last(self.workloads)
+
+    @property
+    def record(self) -> dict[str, object]:
+        return {**plain(self), "geometry": self.geometry, "workload": self.workload}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +66,10 @@ class ComparedFigure:
     #: Of drives side by side, by serial number.
     drives: Mapping[str, float]
     outcome: str
-    published: float | None
-    test: str
-    #: Of one drive, or of the array: the estimate for shares of its error rate.
+    #: That of the drive that is reported, or of the array.
+    reported: Estimate
+    #: ``reported`` for shares of its error rate.
     wider: tuple[Widening, ...] = ()
-    #: Of drives side by side: that of the drive that is reported, which ``wider`` is of.
-    reported: Estimate | None = None
     #: Of drives side by side: that of each drive whose interval has an end, by serial number.
     alone: Mapping[str, Estimate] = field(default_factory=dict)
     #: What is 100 % of a relative figure; empty for all others.
@@ -81,7 +85,7 @@ class ComparedFigure:
 
     def of_one(self, share: float) -> Estimate:
         """Return the estimate of one of several drives side by side, from its rounds; else as ``at``."""
-        return multiplicity.at(self.reported or self.estimate, self.wider, share)
+        return multiplicity.at(self.reported, self.wider, share)
 
     def of_drive(self, serial: str) -> ComparedFigure:
         """Return the figure of one of several drives; ``KeyError`` without an interval of that drive.
@@ -90,8 +94,8 @@ class ComparedFigure:
         rounds.
         """
         own = self.alone[serial]
-        wider = multiplicity.rescaled(self.reported, self.wider, own) if self.reported else ()
-        return replace(self, estimate=own, drives={}, wider=wider, reported=None, alone={})
+        wider = multiplicity.rescaled(self.reported, self.wider, own)
+        return replace(self, estimate=own, drives={}, wider=wider, reported=own, alone={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,7 @@ class ComparedRun:
         unreadable = story.unreadable()
         for judged in story.evidence():
             try:
-                figures.append((judged.evidence, _figure(judged.evidence, judged.test)))
+                figures.append((judged.evidence, _figure(judged.evidence)))
             except ValueError:
                 unreadable += 1
         first = story.records[0].time if story.records else ""
@@ -187,7 +191,7 @@ def _is_of_drives(evidence: Evidence) -> bool:
     return evidence.about is not About.LOT and evidence.claim in set(Claim)
 
 
-def _figure(evidence: Evidence, test: str) -> ComparedFigure:
+def _figure(evidence: Evidence) -> ComparedFigure:
     """Return a figure; ValueError if its interval does not contain it."""
     drives = _of_drives(evidence) if _is_of_drives(evidence) else {}
     reported = estimate = Estimate(
@@ -205,10 +209,8 @@ def _figure(evidence: Evidence, test: str) -> ComparedFigure:
             estimate = ratio.typical(drives.values(), evidence.unit, ConfidenceLevel(evidence.confidence))
         except TooFew:
             drives = {}
-    published = evidence.published.value if evidence.published else None
     return ComparedFigure(
-        estimate, evidence.direction, drives, evidence.outcome.value, published, test, evidence.wider,
-        reported if drives else None,
+        estimate, evidence.direction, drives, evidence.outcome.value, reported, evidence.wider,
         _alone(evidence, reported) if drives else {}, evidence.percent_of, not _is_of_drives(evidence),
     )  # fmt: skip
 

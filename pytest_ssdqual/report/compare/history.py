@@ -18,7 +18,7 @@ from pytest_ssdqual.qual.detect.trend import Drift, drift
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.compare.circumstances import document, firmware_of, machine_of, model_of, revisions
-from pytest_ssdqual.report.compare.compare import ComparedFigure, ComparedRun, FigureKey
+from pytest_ssdqual.report.compare.compared_run import ComparedFigure, ComparedRun, FigureKey
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.find import folders_below
 from pytest_ssdqual.report.view.tables import label

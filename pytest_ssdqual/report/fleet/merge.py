@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.report.compare.compare import ComparedRun
+from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.page import REPORT

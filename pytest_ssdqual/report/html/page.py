@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,8 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.drawing.palette import style_sheet
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_summary.fitness import LOOKS
-from pytest_ssdqual.report.view.tables import MeasuredCell, PageLink, State, Table
+from pytest_ssdqual.report.view.document import Section
+from pytest_ssdqual.report.view.tables import MeasuredCell, PageLink, State
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -102,17 +102,6 @@ def policy(script: str = "") -> str:
 def own(name: str) -> str:
     """Return the text of one of the package's files."""
     return (FOLDER / name).read_text(encoding="utf-8")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A section of a small page."""
-
-    title: str
-    words: tuple[str, ...] = ()
-    #: An ``<svg>`` element of ``charts.figure``.
-    svg: str = ""
-    table: Table = field(default=Table((), ()))
 
 
 def sheet(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:

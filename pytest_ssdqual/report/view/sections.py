@@ -14,9 +14,14 @@ from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
-from pytest_ssdqual.report.view.grid import COLOUR, MARK, Grid, rows, shown
+from pytest_ssdqual.report.view.grid import grid, shown
 from pytest_ssdqual.report.view.tables import (
+    COLOUR,
     INDENT,
+    MARK,
+    SIGN,
+    Cell,
+    State,
     Table,
     TextLine,
     figure,
@@ -37,8 +42,6 @@ OF_SERIES = ("", "IOPS", "mean latency", "published", "ours", "published", "ours
 OF_SATURATION = ("", "fresh IOPS", "cliff after", "settled IOPS", "from", "written in all")
 #: Threads and depth at the end of an id, which profiles have, too.
 _LOAD = re.compile(r"_(?:t(\d+)x)?qd(\d+)$")
-#: Sign after the figure of a drive that failed or is inconclusive.
-SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖"}
 #: Minimum length of a shortened serial number.
 SHORTEST = 4
 
@@ -48,10 +51,12 @@ def beside(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     found = [each for each in evidence if each.published]
     for claim in dict.fromkeys(each.claim for each in found):
         group = [each for each in found if each.claim == claim]
-        rows = [(name(each), each.measured, str(each.published), times(each.value, each.published)) for each in group]
-        colours = [(COLOUR[each.outcome],) if each.outcome in MARK else () for each in group]
+        rows = [
+            (name(each), State(each.measured, each.outcome), str(each.published), times(each.value, each.published))
+            for each in group
+        ]
         table = Table(("", "measured", "published", "ours/published"), tuple(rows), label(claim))
-        yield from text_table(table, width, colours)
+        yield from text_table(table, width)
         sources = dict.fromkeys(each.published.source for each in group if each.published)
         if len(sources) <= SOURCES:
             yield from (TextLine(f"  published in {source}"[:width]) for source in sources)
@@ -172,14 +177,13 @@ def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[TextLi
     sizes = _in_order((place.row, place.row_order) for place in places)
     mixes = _in_order((place.column, place.column_order) for place in places)
     by_name = {(place.row, place.column): each for place, each in zip(places, cells, strict=True)}
-    rows, colours = [], []
-    for size in sizes:
-        row = [by_name.get((size, mix)) for mix in mixes]
-        rows.append((size, *("" if each is None else shown(each) for each in row)))
-        outcomes = {each.outcome for each in row if each}
-        colours.append(next(((COLOUR[mark],) for mark in MARK if mark in outcomes), ()))
-    table = Table((places[0].head if any(mixes) else "", *mixes), tuple(rows), title)
-    yield from text_table(table, width, colours)
+    rows = tuple((size, *(_state(by_name.get((size, mix))) for mix in mixes)) for size in sizes)
+    table = Table((places[0].head if any(mixes) else "", *mixes), rows, title)
+    yield from text_table(table, width)
+
+
+def _state(each: Evidence | None) -> Cell:
+    return State(shown(each), each.outcome) if each else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +237,7 @@ def conclusions(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
         yield TextLine("")
 
 
-def members(evidence: Sequence[Evidence]) -> Iterator[Grid]:
+def members(evidence: Sequence[Evidence]) -> Iterator[Table]:
     """Yield a grid for each claim about drives that were measured side by side."""
     found = [each for each in sorted(evidence, key=sorting) if any(part.figures for part in each.members)]
     for claim, geometries in dict.fromkeys((each.claim, each.geometries) for each in found):
@@ -241,11 +245,11 @@ def members(evidence: Sequence[Evidence]) -> Iterator[Grid]:
         yield _grid(f"{label(claim)} · {' '.join(geometries)}", group)
 
 
-def _grid(title: str, evidence: Sequence[Evidence]) -> Grid:
+def _grid(title: str, evidence: Sequence[Evidence]) -> Table:
     # A drive of a lot that failed has an outcome and no figure.
     alone = [_alone(each, part) for each in evidence for part in each.members if part.figures]
     short = shortened(list(dict.fromkeys(each.worst for each in alone)))
-    return Grid(title, tuple(short.values()), tuple(rows(alone, lambda each: short[each.worst])), _marked)
+    return grid(title, alone, lambda each: short[each.worst], _marked)
 
 
 def shortened(serials: Sequence[str]) -> dict[str, str]:

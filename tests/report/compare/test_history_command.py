@@ -174,7 +174,7 @@ def test_for_programs(tmp_path: Path) -> None:
     keep(tmp_path, (10.0, 11.0), firmware="=cmd()")
     found = history.read(tmp_path, ANY)
     plain = json.loads(json.dumps(history_output.record(found), allow_nan=False))
-    assert [point["estimate"]["value"] for point in plain["points"]] == [10, 11]
+    assert [point["value"] for point in plain["points"]] == [10, 11]
     assert (plain["trend"], plain["step"], plain["runs_counted"]) == (None, None, 2)
     rows = list(csv.DictReader(io.StringIO(history_output.csv(found))))
     assert [row["firmware"] for row in rows] == ["'=cmd()"] * 2

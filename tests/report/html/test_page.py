@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.report.html import page as pages
-from pytest_ssdqual.report.html.page import Section
+from pytest_ssdqual.report.view.document import Section, sentences
 from pytest_ssdqual.report.view.tables import Table
 
 SVG = '<svg viewBox="0 0 1 1" class="chart"><path d="M0 0"/></svg>'
@@ -15,7 +15,9 @@ SVG = '<svg viewBox="0 0 1 1" class="chart"><path d="M0 0"/></svg>'
 @given(st.text(max_size=30))
 def test_no_text_is_markup(text: str) -> None:
     hostile = f"<script>{text}</script>"
-    page = pages.sheet(hostile, [hostile], [Section(hostile, (hostile,), table=Table((hostile,), ((hostile,),)))])
+    page = pages.sheet(
+        hostile, [hostile], [Section(hostile, sentences(hostile), table=Table((hostile,), ((hostile,),)))]
+    )
     assert "<script" not in page
     assert page.count("&lt;script&gt;") == 8
     assert all(each.isprintable() for line in page.split("\n") for each in line)
