@@ -358,9 +358,8 @@ def history(given: argparse.Namespace) -> None:
     from pytest_ssdqual.report.compare import history as histories
     from pytest_ssdqual.report.compare import history_output as text
 
-    chosen = histories.Choice(given.claim, given.workload, given.geometry, given.model, given.firmware, given.bay)
     try:
-        found = histories.read(given.folder, chosen)
+        found = histories.read(given.folder, vars(given))
     except histories.NoFigure as error:
         raise Refused(str(error)) from error
     if given.json:
@@ -385,7 +384,8 @@ def export(given: argparse.Namespace) -> None:
         raise Refused("export needs --csv FILE, --xlsx FILE or --parquet FILE")
     found = [find_any(name, given.run_dir) for name in given.runs]
     read, skipped = runs.read(bay for each in found for bay in (fleet.bay_folders(each) or [each]))
-    skipped += [f"{each.name}: {each.unreadable:,} verdicts are unreadable" for each in read if each.unreadable]
+    unreadable = {run.name: run.verdict.counts.unreadable for run in read}
+    skipped += [f"{name}: {number:,} verdicts are unreadable" for name, number in unreadable.items() if number]
     for sentence in skipped:
         print(safe_text.line(sentence), file=sys.stderr)
     rows = list(figure_table.rows(read))

@@ -135,7 +135,7 @@ def test_another_protocol_is_refused_unless_it_is_wanted(runs: Path, capsys: Out
     Kept([KeptMeasurement(5)], protocol="other").keep(runs / "20260401T120000Z-bbbb")
     assert "the protocol differs: quick (" in refused(capsys, "compare", "20260301", "20260401")
     assert command.main(["compare", "20260301", "20260401", "--anyway"]) == 0
-    assert "protocol: quick (" in capsys.readouterr().out
+    assert "differs: protocol: quick (" in capsys.readouterr().out
 
 
 def test_a_gate_fails_on_a_figure_that_is_worse(runs: Path, capsys: Out) -> None:

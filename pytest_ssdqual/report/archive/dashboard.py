@@ -1,100 +1,58 @@
-"""View of the dashboard: products, broken promises, margins, drives and runs of many run folders; pure."""
+"""Queries of the dashboard over runs and the rows of their promises: products, margins, causes and drives; pure."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from pytest_ssdqual.qual.spec.claims import Claim
-from pytest_ssdqual.report.archive.runs import ArchivedDrive, ArchivedRun, shown
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.archive.figure_table import FigureRow
+from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.run_summary.run_view import RunDrive, RunView, shown
+from pytest_ssdqual.report.view import subject
+
+#: Model and firmware, as runs have tested them.
+Product = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ModelFirmware:
-    """A model with a revision of its firmware, as runs have tested it."""
-
-    model: str
-    firmware: str
-
-    def __str__(self) -> str:
-        return f"{self.model}, {self.firmware}"
-
-
-@dataclass(frozen=True, slots=True)
-class ProductHistory:
-    """All runs of a product, by their start; at least one."""
-
-    product: ModelFirmware
-    runs: tuple[ArchivedRun, ...]
-
-    def count(self, word: str) -> int:
-        return sum(run.view.verdict.word == word for run in self.runs)
-
-    @property
-    def drives(self) -> int:
-        return len({drive.name for run in self.runs for drive in run.drives})
-
-
-@dataclass(frozen=True, slots=True)
-class MarginPoint:
-    """The verdict of a claim that is closest to its limit, or misses it most, in one run."""
-
-    run: ArchivedRun
-    evidence: Evidence
-
-    @property
-    def percent(self) -> float:
-        return self.evidence.margin_percent if self.evidence.margin_percent is not None else math.inf
+def products(runs: Iterable[RunView]) -> dict[Product, list[RunView]]:
+    """Return the runs of each product, in the order of the products' names."""
+    runs_of: dict[Product, list[RunView]] = {}
+    for run in runs:
+        runs_of.setdefault((run.models, run.firmware), []).append(run)
+    return dict(sorted(runs_of.items()))
 
 
 @dataclass(frozen=True, slots=True)
 class DriveHistory:
     """All runs of one drive, by their start; at least one."""
 
-    serial: str
-    runs: tuple[ArchivedRun, ...]
-    last: ArchivedDrive
+    runs: tuple[RunView, ...]
+    last: RunDrive
     #: Broken promises that it is the attributed cause of.
     blamed: int
 
     @property
     def firmware(self) -> str:
         """Revisions in the order of time: ``A1, B2``."""
-        seen = [drive.firmware for run in self.runs for drive in run.drives if drive.name == self.last.name]
-        return " → ".join(dict.fromkeys(seen))
+        revisions = (drive.firmware for run in self.runs for drive in run.drives if drive.name == self.last.name)
+        return " → ".join(dict.fromkeys(revisions))
 
     def health(self, name: str) -> float | None:
         """Return a figure of its last health reading that has one."""
-        for run in reversed(self.runs):
-            value = run.health.get(self.last.identity, {}).get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                return float(value)
-        return None
+        readings = (subject.number(run.health.get(self.last.identity, {}).get(name)) for run in reversed(self.runs))
+        return next((value for value in readings if value is not None), None)
 
 
-def products(runs: Sequence[ArchivedRun]) -> tuple[ProductHistory, ...]:
-    """Return the products in the order of their names."""
-    found: dict[ModelFirmware, list[ArchivedRun]] = {}
-    for run in runs:
-        found.setdefault(product_of(run), []).append(run)
-    return tuple(ProductHistory(product, tuple(found[product])) for product in sorted(found))
-
-
-def product_of(run: ArchivedRun) -> ModelFirmware:
-    return ModelFirmware(run.models, run.firmware)
-
-
-def drives(runs: Sequence[ArchivedRun]) -> tuple[DriveHistory, ...]:
+def drives(runs: Iterable[RunView]) -> list[DriveHistory]:
     """Return the drives: those that are blamed most first, then the most tested.
 
     Two makers may use the same serial number, so the model is a part of a drive's name.
     """
-    of_drive: dict[tuple[str, str], list[ArchivedRun]] = {}
-    last: dict[tuple[str, str], ArchivedDrive] = {}
+    of_drive: dict[tuple[str, str], list[RunView]] = {}
+    last: dict[tuple[str, str], RunDrive] = {}
     blamed: Counter[tuple[str, str]] = Counter()
     for run in runs:
         causes = [each.cause for each in _broken(run) if each.cause and each.cause.culprit.is_drive]
@@ -103,50 +61,41 @@ def drives(runs: Sequence[ArchivedRun]) -> tuple[DriveHistory, ...]:
             of_drive.setdefault(drive.name, []).append(run)
             last[drive.name] = drive
             blamed[drive.name] += guilty[drive.serial]
-    found = [DriveHistory(name[0], tuple(of_drive[name]), last[name], blamed[name]) for name in of_drive]
-    return tuple(sorted(found, key=lambda each: (-each.blamed, -len(each.runs), each.serial)))
+    histories = [DriveHistory(tuple(tested), last[name], blamed[name]) for name, tested in of_drive.items()]
+    return sorted(histories, key=lambda drive: (-drive.blamed, -len(drive.runs), drive.last.serial))
 
 
-def margins(runs: Sequence[ArchivedRun]) -> dict[str, tuple[MarginPoint, ...]]:
-    """Return the worst margin of each promised claim in each run; claims with the least margin first."""
-    found: dict[str, list[MarginPoint]] = {}
-    for run in runs:
-        worst: dict[str, MarginPoint] = {}
-        for judged in run.view.judged:
-            point = MarginPoint(run, judged.evidence)
-            if judged.evidence.is_promised:
-                known = worst.get(judged.evidence.claim)
-                worst[judged.evidence.claim] = point if known is None else min(known, point, key=_percent)
-        for claim, point in worst.items():
-            found.setdefault(claim, []).append(point)
-    ordered = sorted(found, key=lambda claim: (min(map(_percent, found[claim])), claim))
-    return {claim: tuple(found[claim]) for claim in ordered}
+def margins(promises: Iterable[FigureRow]) -> dict[str, list[FigureRow]]:
+    """Return the worst margin of each claim in each run; claims with the least margin first."""
+    worst: dict[tuple[str, str], FigureRow] = {}
+    for row in promises:
+        known = worst.setdefault((row.claim, row.run), row)
+        if percent(row) < percent(known):
+            worst[row.claim, row.run] = row
+    of_claim: dict[str, list[FigureRow]] = {}
+    for row in worst.values():
+        of_claim.setdefault(row.claim, []).append(row)
+    return dict(sorted(of_claim.items(), key=lambda each: (min(map(percent, each[1])), each[0])))
 
 
-def _percent(point: MarginPoint) -> float:
-    return point.percent
+def percent(row: FigureRow) -> float:
+    return math.inf if row.margin_percent is None else row.margin_percent
 
 
-def outcomes(history: ProductHistory) -> dict[str, Counter[Finding]]:
-    """Return the outcomes of each promised claim, in the order of the claims."""
+def outcomes(promises: Iterable[FigureRow]) -> Mapping[tuple[str, Product], Counter[str]]:
+    """Return the outcomes of each claim of each product, by product and in the order of the claims."""
     known = [claim.value for claim in Claim]
-    found: dict[str, Counter[Finding]] = {}
-    for run in history.runs:
-        for judged in run.view.judged:
-            if judged.evidence.is_promised:
-                found.setdefault(judged.evidence.claim, Counter())[judged.evidence.outcome] += 1
-    return dict(sorted(found.items(), key=lambda each: known.index(each[0]) if each[0] in known else len(known)))
+    counts: dict[tuple[str, Product], Counter[str]] = {}
+    for row in promises:
+        counts.setdefault((row.claim, (row.model, row.firmware)), Counter())[row.verdict] += 1
+    ranks = {claim: known.index(claim) if claim in known else len(known) for claim, _ in counts}
+    return dict(sorted(counts.items(), key=lambda each: (each[0][1], ranks[each[0][0]])))
 
 
-def causes(runs: Iterable[ArchivedRun]) -> Counter[str]:
+def causes(runs: Iterable[RunView]) -> Counter[str]:
     """Return the number of broken promises by their attributed cause."""
     return Counter(each.cause.subject for run in runs for each in _broken(run) if each.cause)
 
 
-def _broken(run: ArchivedRun) -> Iterator[Evidence]:
-    return (each.evidence for each in run.view.judged if each.evidence.is_broken)
-
-
-def period(runs: Sequence[ArchivedRun]) -> tuple[datetime, datetime] | None:
-    """Return the starts of the first and the last run."""
-    return (runs[0].started, runs[-1].started) if runs else None
+def _broken(run: RunView) -> Iterator[Evidence]:
+    return (each.evidence for each in run.judged if each.evidence.is_broken)

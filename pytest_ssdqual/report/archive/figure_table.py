@@ -12,11 +12,11 @@ from datetime import datetime
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.archive.runs import ArchivedRun
 from pytest_ssdqual.report.evidence import inspection
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.tables import first_to_last
+from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.view.tables import span
 
 #: Figures of a part that are its value and its limit, not figures of their own.
 VALUE, LOW, HIGH, LIMIT = "value", "low", "high", "limit"
@@ -84,15 +84,19 @@ class FigureRow:
     #: Purge, fill and conditioning of the drives.
     history: str = ""
 
+    @property
+    def product(self) -> str:
+        return f"{self.model}, {self.firmware}"
+
 
 COLUMNS = tuple(each.name for each in fields(FigureRow))
 
 
-def rows(runs: Iterable[ArchivedRun]) -> Iterator[FigureRow]:
+def rows(runs: Iterable[RunView]) -> Iterator[FigureRow]:
     """Yield the rows of all runs, in their order."""
     for run in runs:
         known = {drive.serial: (drive.model, drive.firmware) for drive in run.drives}
-        for judged in run.view.judged:
+        for judged in run.judged:
             whole = _whole(run, judged)
             yield whole
             yield from _beside(whole, judged.evidence.figures)
@@ -104,24 +108,29 @@ def rows(runs: Iterable[ArchivedRun]) -> Iterator[FigureRow]:
                 yield from _parts(replace(whole, workload=part.name), judged.evidence, part, "point")
 
 
-def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
+def promises(runs: Iterable[RunView]) -> Iterator[FigureRow]:
+    """Yield the row of each promise of all runs, in their order."""
+    return (_whole(run, judged) for run in runs for judged in run.judged if judged.evidence.is_promised)
+
+
+def _whole(run: RunView, judged: Judged) -> FigureRow:
     found = judged.evidence
     return FigureRow(
         run=run.name,
         started=run.started,
-        run_verdict=run.view.verdict.fitness.value,
+        run_verdict=run.verdict.fitness.value,
         machine=run.machine,
         model=run.models,
         firmware=run.firmware,
         protocol=found.protocol,
         acceptance=found.acceptance,
-        spec=run.view.document("spec"),
+        spec=run.document("spec"),
         test=judged.test,
         claim=found.claim,
         about=found.about.value,
         group_name=found.group,
-        geometry=first_to_last(found.geometries),
-        workload=first_to_last(found.workloads),
+        geometry=span(found.geometries),
+        workload=span(found.workloads),
         part="whole",
         figure=found.claim,
         drive=found.worst,
@@ -139,7 +148,7 @@ def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
         cause=found.cause.culprit.value if found.cause else "",
         cause_drives=" ".join(found.cause.drives) if found.cause else "",
         sentence=found.sentence,
-        history=run.view.history,
+        history=run.history,
     )
 
 

@@ -20,9 +20,8 @@ from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_summary.causes import blamed
-from pytest_ssdqual.report.run_summary.errors import ErrorGroup
 from pytest_ssdqual.report.run_summary.next_step import Step
-from pytest_ssdqual.report.run_summary.overview import overview
+from pytest_ssdqual.report.run_summary.overview import lists, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import promises, subject
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
@@ -68,13 +67,15 @@ def fleet_text(page: FleetPage) -> str:
             *_verdict(page.standing.headline, page.standing.sentence, use, map(code, page.standing.remarks)),
             *_steps(page.steps),
             *_paragraph(f"- {code(each)}" for each in page.standing_out[:MOST_LISTED]),
-            *chain.from_iterable(_list(title, _of_bays(listed), OF_BAYS) for title, _, listed in page.why),
+            *chain.from_iterable(
+                _list(title, [f"{bay.text}: {each}" for bay, each in listed], OF_BAYS) for title, _, listed in page.why
+            ),
             *_differences(page),
-            f"- judged: {words(str(page.standing.coverage))}",
+            f"- Judged: {code(str(page.standing.coverage))}",
             "",
             *_table(page.bays, MOST_BAYS, rest),
             *_table(page.promised, MOST_FIGURES, rest),
-            f"- folder: {code(page.folder, 4096)}",
+            f"- Folder: {code(page.folder, 4096)}",
             "",
         ]
     )
@@ -106,15 +107,8 @@ def _head(run: RunView) -> Iterator[str]:
     use = "" if verdict.acceptance else verdict.use
     yield from _verdict(verdict.headline, verdict.sentence, use, map(words, verdict.lines))
     yield from _steps(overview(run).steps)
-    for title, found in (
-        ("Causes", (code(each.headline) for each in run.causes)),
-        ("Failed promises", map(code, run.sentences(Finding.FAIL))),
-        ("Inconclusive", map(code, run.sentences(Finding.INCONCLUSIVE))),
-        ("Bounded by something above the drives", map(code, run.sentences(Finding.BOUNDED))),
-        ("Tests in error", [_trouble(each) for each in run.errors if not each.drives]),
-        ("Findings about drives that got worse", map(code, run.worsened)),
-    ):
-        yield from _list(title, list(found), ALL)
+    for title, _, sentences in lists(run):
+        yield from _list(title, sentences, ALL)
 
 
 def _steps(steps: Iterable[Step]) -> Iterator[str]:
@@ -140,7 +134,7 @@ def _list(title: str, lines: Sequence[str], where: str) -> Iterator[str]:
     """Yield a list with its title and length; ``where`` names the place of all of it."""
     if lines:
         yield f"### {title}: {len(lines):,}\n"
-        shown = [f"- {line}" for line in lines[:MOST_LISTED]]
+        shown = [f"- {code(line)}" for line in lines[:MOST_LISTED]]
         if (left := len(lines) - MOST_LISTED) > 0:
             shown.append(f"- and {left:,} more: {where}")
         yield from _paragraph(shown[:MOST_OPEN])
@@ -153,16 +147,6 @@ def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"<details><summary>{title}</summary>\n"
     yield from lines
     yield "</details>\n"
-
-
-def _trouble(each: ErrorGroup) -> str:
-    first = each.message.strip().partition("\n")[0]
-    more = f" and {len(each.tests) - 1:,} more tests" if len(each.tests) > 1 else ""
-    return f"{code(first)} in {code(each.tests[0])}{more}"
-
-
-def _of_bays(found: Iterable[tuple[PageLink, str]]) -> list[str]:
-    return [code(f"{bay.text}: {sentence}") for bay, sentence in found]
 
 
 def _differences(page: FleetPage) -> Iterator[str]:
@@ -219,18 +203,6 @@ def _cell(column: str, value: Cell) -> str:
 
 
 def _means(run: RunView) -> Iterator[str]:
-    yield f"- judged: {words(str(run.verdict.coverage))}"
-    for name in ("protocol", "spec"):
-        yield f"- {name}: {code(run.document(name))}"
-    yield f"- number of drives: {words(subject.expected(run.manifest) or subject.NOT_EXPECTED)}"
-    if skipped := run.verdict.counts.skipped:
-        yield f"- skipped tests: {skipped:,}, with the reasons in {_page_or(RECORDS, run.folder)}"
-    if run.budget:
-        yield f"- budget: {words(str(run.budget))}"
-    if run.write_caches:
-        yield f"- write caches: {code(run.write_caches)}"
-    if run.history:
-        yield f"- drives before the measurements: {code(run.history)}"
-    yield from (f"- machine: {code(machine)}" for machine in run.machines)
-    yield f"- run folder: {code(str(run.folder), 4096)}"
+    yield from _paragraph(f"- {name}: {code(value)}" for name, value in overview(run).facts)
+    yield f"- Run folder: {code(str(run.folder), 4096)}"
     yield ""

@@ -14,16 +14,14 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.fitness import Fitness
-from pytest_ssdqual.report.run_summary.run_view import KINDS, RunView
+from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import SEVERITY
 
@@ -82,14 +80,13 @@ class MetricsText:
 
 def text(folder: Path) -> str:
     """Return the metrics of a run folder; ``OSError`` without records."""
-    story = RunReader.read(folder, *KINDS, "health")
-    run = RunView.of(story)
+    run = RunView.read(folder)
     bay = {"bay": folder.name} if fleet.fleet_of(folder) else {}
     page = MetricsText({"machine": next(iter(run.machines), ""), **bay})
     _run(page, run)
     for each in _promises(run):
         _promise(page, each)
-    _drives(page, story)
+    _drives(page, run)
     return str(page)
 
 
@@ -155,7 +152,8 @@ def _run(page: MetricsText, run: RunView) -> None:
     status = status if isinstance(status, int) and abs(status) < MOST_STATUS else None
     page.add("run_exit_status", "", "Exit status of pytest.", status)
     for name in ("started", "ended"):
-        page.add(f"run_{name}_timestamp", "seconds", f"When the run {name}.", _seconds(subject.text(manifest, name)))
+        moment = subject.moment(manifest.get(name))
+        page.add(f"run_{name}_timestamp", "seconds", f"When the run {name}.", moment.timestamp() if moment else None)
 
 
 def _promises(run: RunView) -> Iterable[Evidence]:
@@ -189,10 +187,9 @@ def _figures(each: Evidence) -> Iterable[tuple[str, str, float | None]]:
     yield "measured_high", "Upper end of the confidence interval.", each.high
 
 
-def _drives(page: MetricsText, story: RunReader) -> None:
-    health = {str(record.facts.get("drive")): record.facts for record in story.of("health")}
-    worse = {str(record.facts.get("drive")) for record in story.of("drive_worsened")}
-    drives = tuple(subject.manifest_drives(story.manifest))
+def _drives(page: MetricsText, run: RunView) -> None:
+    worse = {each.identity for each in run.changed}
+    drives = tuple(subject.manifest_drives(run.manifest))
     having = Counter(subject.text(drive, "serial") for drive in drives)
     for drive in drives:
         identity, serial = (subject.text(drive, name) for name in ("identity", "serial"))
@@ -200,24 +197,12 @@ def _drives(page: MetricsText, story: RunReader) -> None:
             serial = identity
         named = {name: subject.text(drive, name) for name in ("model", "firmware")}
         page.add("drive", "", "A drive of the run.", 1, serial=serial, **named)
-        page.add("drive_size", "bytes", "Capacity of the drive.", _number(drive.get("size_bytes")), serial=serial)
+        page.add(
+            "drive_size", "bytes", "Capacity of the drive.", subject.number(drive.get("size_bytes")), serial=serial
+        )
         what = "Is 1 if the drive's health worsened during the run by more than its use explains."
         page.add("drive_worsened", "", what, int(identity in worse), serial=serial)
         for name, metric, unit, parts, what in HEALTH:
-            value = _number(health.get(identity, {}).get(name))
+            noted = run.health.get(identity, {}).get(name)
+            value = int(noted) if isinstance(noted, bool) else subject.number(noted)
             page.add(f"drive_{metric}", unit, what, value if value is None else value / parts, serial=serial)
-
-
-def _number(value: object) -> float | None:
-    """Return a number; None for anything else and beyond floating point."""
-    try:
-        return float(value) if isinstance(value, int | float) else None
-    except OverflowError:
-        return None
-
-
-def _seconds(time: str) -> float | None:
-    try:
-        return datetime.fromisoformat(time).timestamp()
-    except (OSError, OverflowError, ValueError):  # of the year 1, in a time zone of its own
-        return None

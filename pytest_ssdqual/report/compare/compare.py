@@ -47,8 +47,7 @@ class Pair:
     @property
     def name(self) -> str:
         """The figure without its claim."""
-        group = f" ({self.key.group})" if self.key.group else ""
-        return f"{self.key.geometry} {self.key.workload}{group}{self.drive and f', {self.drive}'}"
+        return f"{self.key.place}{self.drive and f', {self.drive}'}"
 
 
 @dataclass(frozen=True, slots=True)

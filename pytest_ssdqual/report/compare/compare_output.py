@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict.ratio import ChangeKind
 from pytest_ssdqual.report.charts.ratios import spread
-from pytest_ssdqual.report.compare.circumstances import Circumstance, Weight, firmware_of, model_of
+from pytest_ssdqual.report.compare.circumstances import Weight, firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import Against, Comparison, Pair, whole
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.report.drawing.plot import Chart, Line, Point
@@ -67,11 +67,7 @@ def page(found: Comparison) -> str:
 def sections(found: Comparison, shown: Callable[[Estimate], str], *, every: bool) -> Iterator[Section]:
     """Yield circumstances, then the figures of each run, then how sure all of it is; ``shown`` is a figure's text."""
     yield Section("Runs", sentences(*_runs(found)))
-    differences = sorted(found.differences, key=lambda each: -each.weight)
-    known = tuple(map(_difference, differences))
-    yield Section("What differs", known or sentences("nothing known"))
-    alike = ", ".join(f"{each.name} {each.values[0]}" for each in found.alike)
-    yield Section("What is the same", sentences(alike or "nothing known"))
+    yield Section("Circumstances", tuple(_circumstances(found)))
     for other in found.others:
         yield from _against(other, shown, every=every)
         title = f"{other.run.name} against {found.first.name}"
@@ -89,10 +85,16 @@ def _runs(found: Comparison) -> Iterator[str]:
         yield f"{called}: {run.name}, {when}, {len(run.figures):,} figures{unread}{ended}"
 
 
-def _difference(fact: Circumstance) -> TextLine:
-    markup = {Weight.FORBIDS: ("red", "bold"), Weight.LOUD: ("yellow", "bold")}.get(fact.weight, ())
-    meaning = f"; {fact.meaning}" if fact.meaning else ""
-    return TextLine(f"{fact.name}: {' -> '.join(fact.values)}{meaning}", markup)
+def _circumstances(found: Comparison) -> Iterator[TextLine]:
+    """Yield what differs, the gravest difference first, then what is the same."""
+    if not found.differences:
+        yield TextLine("no known difference of machine, drives, spec, protocol and versions", ("bold",))
+    for fact in sorted(found.differences, key=lambda each: -each.weight):
+        markup = {Weight.FORBIDS: ("red", "bold"), Weight.LOUD: ("yellow", "bold")}.get(fact.weight, ())
+        meaning = f"; {fact.meaning}" if fact.meaning else ""
+        yield TextLine(f"differs: {fact.name}: {' -> '.join(fact.values)}{meaning}", markup)
+    alike = ", ".join(f"{each.name} {each.values[0]}" for each in found.alike)
+    yield TextLine(f"the same: {alike or 'nothing known'}")
 
 
 def _against(other: Against, shown: Callable[[Estimate], str], *, every: bool) -> Iterator[Section]:

@@ -21,7 +21,8 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.run_summary import write_caches
-from pytest_ssdqual.report.view.tables import first_to_last
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.tables import span
 
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"
@@ -45,11 +46,16 @@ class FigureKey:
 
     @property
     def geometry(self) -> str:
-        return first_to_last(self.geometries)
+        return span(self.geometries)
 
     @property
     def workload(self) -> str:
-        return first_to_last(self.workloads)
+        return span(self.workloads)
+
+    @property
+    def place(self) -> str:
+        """The figure without its claim."""
+        return f"{self.geometry} {self.workload}{f' ({self.group})' if self.group else ''}"
 
     @property
     def record(self) -> dict[str, object]:
@@ -122,12 +128,8 @@ class ComparedRun:
 
     @property
     def identity(self) -> str:
-        """Identity of the run, equal for copies; without a manifest the folder.
-
-        Runs of a bay have the same name in every fleet; the start distinguishes them.
-        """
-        run_id = self.manifest.get("run_id")
-        return f"{run_id} {self.manifest.get('started')}" if run_id else str(self.folder.resolve())
+        """Identity of the run, equal for copies."""
+        return subject.identity(self.manifest, self.folder)
 
     @property
     def has_ended(self) -> bool:

@@ -9,14 +9,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.page import REPORT
@@ -25,6 +24,7 @@ from pytest_ssdqual.report.run_folder.checksums import SUMS
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.subject import identity
 from pytest_ssdqual.rig.machine.machine import utc_now
 
 #: Files that ``ssdqual report`` writes again; they may be newer than the seal.
@@ -151,7 +151,6 @@ def _completed_source(
     story = RunReader.read(folder, "run_started")
     bays = subject.tables(story.manifest.get("bays"))
     machine = subject.text(bays[0], "machine") if bays else ""
-    run = ComparedRun(folder.name, folder, story.manifest, "", {}, {}, {}, 0)
     drives = {}
     for drive in subject.manifest_drives(story.manifest):
         name = subject.text(drive, "wwn") or subject.text(drive, "serial") or subject.text(drive, "identity")
@@ -162,7 +161,7 @@ def _completed_source(
     name = asked.name if asked else _name(host if machine in HERE and host else machine or folder.resolve().name)
     name = name or "bay"
     own = FleetBay(name, fleets.folder_of(name), machine, asked.labels if asked else {}, asked.slots if asked else {})
-    return MergedFolder(own, folder, run.identity, files, unnamed, drives, tuple(_spans(story)))
+    return MergedFolder(own, folder, identity(story.manifest, folder), files, unnamed, drives, tuple(_spans(story)))
 
 
 def _spans(story: RunReader) -> Iterator[tuple[datetime, datetime]]:
@@ -172,17 +171,9 @@ def _spans(story: RunReader) -> Iterator[tuple[datetime, datetime]]:
     """
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     sessions = subject.tables(story.manifest.get("sessions")) or [story.manifest]
-    starts = [_time(each.get("started")) for each in sessions]
+    starts = [subject.moment(each.get("started")) for each in sessions]
     for session, start, next_start in zip_longest(sessions, starts, starts[1:]):
-        yield start or first, _time(session.get("ended")) or next_start or last
-
-
-def _time(value: object) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+        yield start or first, subject.moment(session.get("ended")) or next_start or last
 
 
 def _require_apart(sources: Sequence[MergedFolder]) -> None:
@@ -246,8 +237,7 @@ def _renamed(source: MergedFolder, name: str) -> MergedFolder:
         folder = fleets.folder_of(name)
     except ValueError as error:
         raise NotMergeable(f"--names: {error}") from error
-    bay = FleetBay(name, folder, source.asked.machine, source.asked.labels, source.asked.slots, source.asked.refused)
-    return MergedFolder(bay, source.folder, source.identity, source.files, source.unnamed, source.drives, source.spans)
+    return replace(source, asked=replace(source.asked, name=name, folder=folder))
 
 
 def _name(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
@@ -28,8 +28,7 @@ from pytest_ssdqual.report.fleet.view import (
 from pytest_ssdqual.report.html.page import MARKS, REPORT
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.next_step import Step
-from pytest_ssdqual.report.run_summary.overview import overview
-from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.run_summary.overview import lists, overview
 from pytest_ssdqual.report.view import promise_matrix
 from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, Table, bounded
@@ -51,6 +50,9 @@ LEFT_OUT = "the pages of the bays have them"
 MOST_IN_ORDER = 20
 
 
+SentencesOfBays = tuple[str, str, tuple[tuple[PageLink, str], ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class FleetPage:
     """Content of the page of a fleet, before rendering."""
@@ -62,7 +64,7 @@ class FleetPage:
     steps: tuple[Step, ...]
     about: tuple[tuple[str, str], ...]
     #: Title of a list, the mark of its sentences, and each sentence with a link to the page of its bay.
-    why: tuple[tuple[str, str, tuple[tuple[PageLink, str], ...]], ...]
+    why: tuple[SentencesOfBays, ...]
     left_out: int
     #: A circumstance that differs between bays, its values with their bays, and its meaning.
     differences: tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]
@@ -84,15 +86,15 @@ def compose(seen: FleetView) -> FleetPage:
     kept, plain = view.promised(found), view.observed(found)
     names = [bay.name for bay in seen.begun]
     charts, note = bay_charts.draw(kept, names)
-    listed = [(title, mark, *_sentences(seen.bays, of)) for title, mark, of in WHY]
+    why, left_out = _why(seen)
     return FleetPage(
         title=f"{seen.folder.resolve().name}: {len(seen.bays):,} {'bay' if len(seen.bays) == 1 else 'bays'}",
         standing=(of_all := together(seen)),
         counters=tuple(counters(seen)),
         steps=tuple(steps(seen))[:MOST_STEPS],
         about=(("Judged", str(of_all.coverage)), *_about(seen)),
-        why=tuple((title, mark, sentences) for title, mark, sentences, _ in listed),
-        left_out=sum(each[-1] for each in listed),
+        why=why,
+        left_out=left_out,
         differences=tuple(seen.differences()),
         bays=bays(seen),
         matrix=promise_matrix.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
@@ -186,29 +188,16 @@ def _moment(time: str) -> str:
     return time.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
 
 
-def _causes(run: RunView) -> Sequence[str]:
-    return [f"{each.headline} ({each.advice})" if each.advice else each.headline for each in run.causes]
-
-
-def _errors(run: RunView) -> Sequence[str]:
-    return [each.message.strip().partition("\n")[0] for each in run.errors if not each.drives]
-
-
-WHY: tuple[tuple[str, str, Callable[[RunView], Sequence[str]]], ...] = (
-    ("Causes", "→", _causes),
-    ("Failed promises", MARKS[Finding.FAIL], lambda run: run.sentences(Finding.FAIL)),
-    ("Tests in error", "!", _errors),
-    ("Findings about drives that got worse", "!", lambda run: run.worsened),
-)
-
-
-def _sentences(
-    found: Sequence[BayView], of: Callable[[RunView], Sequence[str]]
-) -> tuple[tuple[tuple[PageLink, str], ...], int]:
-    """Return sentences of bays, and the number of those left out."""
-    listed = [(link(bay), of(bay.run)) for bay in found if bay.run]
-    every = [(bay, each) for bay, sentences in listed for each in sentences[:OF_ONE]]
-    return tuple(every[:MOST_SENTENCES]), sum(len(sentences) for _, sentences in listed) - len(every[:MOST_SENTENCES])
+def _why(seen: FleetView) -> tuple[tuple[SentencesOfBays, ...], int]:
+    """Return what speaks against the bays or their runs, and the number of sentences left out."""
+    of_bays = [(link(bay), lists(bay.run)) for bay in seen.bays if bay.run]
+    shown: dict[tuple[str, str], list[tuple[PageLink, str]]] = {}
+    for bay, listed in of_bays:
+        for title, mark, sentences in listed:
+            shown.setdefault((title, mark), []).extend((bay, each) for each in sentences[:OF_ONE])
+    why = tuple((title, mark, tuple(every[:MOST_SENTENCES])) for (title, mark), every in shown.items())
+    count = sum(len(sentences) for _, listed in of_bays for *_, sentences in listed)
+    return why, count - sum(len(sentences) for *_, sentences in why)
 
 
 def figures(caption: str, found: Sequence[FleetRow], names: Sequence[str]) -> Table:

@@ -9,7 +9,7 @@ from pytest_ssdqual.report.fleet import page_content, view
 from pytest_ssdqual.report.fleet.view import MOST_COLUMNS, FleetView, together
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.view.document import Section, sentences, text_lines
-from pytest_ssdqual.report.view.tables import INDENT, Table, TextLine, bounded, paragraph
+from pytest_ssdqual.report.view.tables import INDENT, SIGN, Table, TextLine, bounded, paragraph
 
 #: Maximum number of bays and figures; the page has all.
 MOST_ROWS = 20
@@ -34,7 +34,8 @@ def _sections(seen: FleetView) -> Iterator[Section]:
     yield Section(bays.caption, table=_first(bays.without("Drives", *page_content.labels(seen)).named_by(1)))
     kept, names = view.promised(view.rows(seen)), [bay.name for bay in seen.begun]
     if kept and len(names) > 1:
-        legend = sentences("! fail, ? inconclusive, ‖ bounded") if len(names) <= MOST_COLUMNS else ()
+        has_signs = len(names) <= MOST_COLUMNS and any(row.outcome in SIGN for row in kept)
+        legend = sentences("! fail, ? inconclusive, ‖ bounded") if has_signs else ()
         yield Section("Promises", legend, _first(page_content.figures("", kept, names).named_by(3)))
 
 

@@ -31,7 +31,7 @@ from pytest_ssdqual.report.run_summary.coverage import Coverage
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Counts, Fitness, PageVerdict, word_of
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.tables import SEVERITY, State, label, sorting, span
+from pytest_ssdqual.report.view.tables import SEVERITY, State, label, sorting
 
 #: A figure over all bays.
 FleetFigure = tuple[FigureKey, str, int]
@@ -188,13 +188,11 @@ class FleetRow:
     @property
     def array(self) -> str:
         """Label of the array; drives side by side may have another number in each bay."""
-        names = self.key.geometries
-        return span(names) if names else ""
+        return self.key.geometry
 
     @property
     def workload(self) -> str:
-        names = self.key.workloads
-        return span(names) if names else ""
+        return self.key.workload
 
     @property
     def name(self) -> str:
@@ -283,15 +281,7 @@ def observed(found: Sequence[FleetRow]) -> tuple[FleetRow, ...]:
 
 
 def _order(row: FleetRow) -> tuple[object, ...]:
-    """Return the sort key; records without an array come last."""
-    has_array = bool(row.first.geometries)
-    return (
-        SEVERITY.index(row.outcome),
-        not has_array,
-        sorting(row.first) if has_array else row.key.claim,
-        row.key,
-        row.number,
-    )
+    return SEVERITY.index(row.outcome), sorting(row.first), row.key, row.number
 
 
 def _margin(evidence: Evidence) -> float:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.archive import dashboard
-from pytest_ssdqual.report.archive.dashboard import DriveHistory, ProductHistory
-from pytest_ssdqual.report.archive.runs import ArchivedRun, read
+from pytest_ssdqual.report.archive import dashboard, figure_table
+from pytest_ssdqual.report.archive.dashboard import DriveHistory, Product
+from pytest_ssdqual.report.archive.figure_table import FigureRow
+from pytest_ssdqual.report.archive.runs import read
 from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.drawing.plot import Chart
+from pytest_ssdqual.report.drawing.room import ChartRoom
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.find import folders_below
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, WORDS
-from pytest_ssdqual.report.view.tables import Cell, PageLink, State, Table, bounded, label
+from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, State, Table, bounded, label
 
 #: Maximum numbers of rows, of charts of margins, and of skipped folders.
 MOST_RUNS, MOST_DRIVES, MOST_CLAIMS, MOST_CHARTS, MOST_SKIPPED = 500, 500, 200, 8, 100
@@ -57,15 +60,16 @@ def compose(folder: Path, place: Path) -> DashboardPage:
     """Return the content; ``place`` is the folder of the page, from which it links to runs."""
     runs, skipped = read(folders_below(folder))
     products, drives = dashboard.products(runs), dashboard.drives(runs)
-    verdicts, margins, note = _charts(runs, products)
-    words = Counter(run.view.verdict.word for run in runs)
+    promises = list(figure_table.promises(runs))
+    verdicts, margins, note = _charts(products, dashboard.margins(promises))
+    words = Counter(run.verdict.word for run in runs)
     return DashboardPage(
         title=safe_text.line(folder.resolve().name or "runs"),
         lead=_lead(runs, products, drives),
         counters=(*((f"runs: {word[0].lower()}{word[1:]}", words[word]) for word in WORDS), ("drives", len(drives))),
         verdicts=verdicts,
         products=_products(products),
-        claims=_claims(products),
+        claims=_claims(promises),
         causes=tuple(dashboard.causes(runs).most_common(MOST_CHARTS)),
         margins=margins,
         charts_note=note,
@@ -76,12 +80,11 @@ def compose(folder: Path, place: Path) -> DashboardPage:
     )
 
 
-def _lead(runs: Sequence[ArchivedRun], products: Sequence[ProductHistory], drives: Sequence[DriveHistory]) -> str:
-    between = dashboard.period(runs)
-    if between is None:
+def _lead(runs: Sequence[RunView], products: Collection[Product], drives: Sequence[DriveHistory]) -> str:
+    if not runs:
         return "No readable run was found in this folder."
-    models = len({each.product.model for each in products})
-    first, last = (f"{each:%Y-%m-%d}" for each in between)
+    models = len({model for model, _ in products})
+    first, last = (f"{run.started:%Y-%m-%d}" for run in (runs[0], runs[-1]))
     when = f"on {first}" if first == last else f"from {first} to {last}"
     return (
         f"{_counted(len(runs), 'run')} {when}: {_counted(len(drives), 'drive')} of {_counted(models, 'model')}, with "
@@ -94,68 +97,59 @@ def _counted(count: int, word: str) -> str:
 
 
 def _charts(
-    runs: Sequence[ArchivedRun], products: Sequence[ProductHistory]
+    products: Mapping[Product, Sequence[RunView]], margins: Mapping[str, Sequence[FigureRow]]
 ) -> tuple[Chart | None, tuple[Chart, ...], str]:
     """Return the charts, and a sentence if any are missing. An error in a chart does not cost the page."""
-    found: list[Chart] = []
-    margins = dashboard.margins(runs)
-    try:
+    drawn: list[Chart] = []
+    verdicts, room = None, ChartRoom(MOST_BYTES)
+    with room.guard():
         verdicts = charts_of.verdicts(products) if products else None
-        room = MOST_BYTES - (len(verdicts.svg) if verdicts else 0)
-        for claim, points in list(margins.items())[:MOST_CHARTS]:
-            chart = charts_of.margin(claim, points)
-            room -= len(chart.svg)
-            if room >= 0:
-                found.append(chart)
-    except Exception as error:  # a library draws; the page is worth having without it
-        why = safe_text.line(f"{type(error).__name__}: {error}", 300)
-        return None, tuple(found), f"The charts could not be drawn ({why}); the tables have their numbers."
-    left = len(margins) - len(found)
-    return verdicts, tuple(found), f"{_counted(left, 'claim')} with larger margins have no chart here." if left else ""
+        if verdicts:
+            room.takes(verdicts)
+        for claim, rows in list(margins.items())[:MOST_CHARTS]:
+            chart = charts_of.margin(claim, rows)
+            if room.takes(chart):
+                drawn.append(chart)
+        room.left_out = len(margins) - len(drawn)
+    return verdicts, tuple(drawn), room.note
 
 
-def _products(products: Sequence[ProductHistory]) -> Table:
+def _products(products: Mapping[Product, Sequence[RunView]]) -> Table:
     columns = ("Model", "Firmware", "Runs", "Drives", *WORDS, "Last run", "Last verdict")
-    rows = [tuple(_product(each)) for each in products]
+    rows = [(*product, *_product(runs)) for product, runs in products.items()]
     return bounded(columns, rows, f"Models and firmware: {len(products):,}", MOST_CLAIMS, LEFT_OUT)
 
 
-def _product(history: ProductHistory) -> Iterator[Cell]:
-    yield history.product.model
-    yield history.product.firmware
-    yield f"{len(history.runs):,}"
-    yield f"{history.drives:,}"
-    yield from (f"{history.count(word):,}" for word in WORDS)
-    yield f"{history.runs[-1].started:%Y-%m-%d}"
-    yield _state(history.runs[-1])
+def _product(runs: Sequence[RunView]) -> Iterator[Cell]:
+    words = Counter(run.verdict.word for run in runs)
+    yield f"{len(runs):,}"
+    yield f"{len({drive.name for run in runs for drive in run.drives}):,}"
+    yield from (f"{words[word]:,}" for word in WORDS)
+    yield f"{runs[-1].started:%Y-%m-%d}"
+    yield _state(runs[-1])
 
 
-def _state(run: ArchivedRun) -> State:
-    verdict = run.view.verdict
-    return State(verdict.word, LOOKS[verdict.fitness])
+def _state(run: RunView) -> State:
+    return State(run.verdict.word, LOOKS[run.verdict.fitness])
 
 
-def _claims(products: Sequence[ProductHistory]) -> Table:
+def _claims(promises: Sequence[FigureRow]) -> Table:
     """Return the promised claims of each product, those with fails first."""
-    found = [
-        (history.product, claim, counts)
-        for history in products
-        for claim, counts in dashboard.outcomes(history).items()
-    ]
-    found.sort(key=lambda each: (-each[2][Finding.FAIL], -each[2][Finding.INCONCLUSIVE]))
+    counted = dashboard.outcomes(promises).items()
+    ordered = sorted(counted, key=lambda each: (-each[1][Finding.FAIL], -each[1][Finding.INCONCLUSIVE]))
     rows = [
         (
-            label(claim), product.model, product.firmware, f"{counts[Finding.PASS]:,}",
-            f"{counts[Finding.FAIL]:,}", f"{counts[Finding.INCONCLUSIVE]:,}",
-            next(each for each in (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED, Finding.PASS) if counts[each]),
+            label(claim), *product,
+            *(f"{counts[outcome]:,}" for outcome in (Finding.PASS, Finding.FAIL, Finding.INCONCLUSIVE)),
+            next(outcome for outcome in SEVERITY if counts[outcome]),
         )
-        for product, claim, counts in found
+        for (claim, product), counts in ordered
     ]  # fmt: skip
     columns = ("Claim", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Worst")
     return bounded(columns, rows, f"Promises: {len(rows):,}", MOST_CLAIMS, LEFT_OUT)
 
 
-def _runs(runs: Sequence[ArchivedRun], place: Path) -> Table:
+def _runs(runs: Sequence[RunView], place: Path) -> Table:
     """Return the runs, the newest first."""
     columns = (
         "Run", "Verdict", "Judged", "Started", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Error", "Protocol",
@@ -165,20 +159,20 @@ def _runs(runs: Sequence[ArchivedRun], place: Path) -> Table:
     return bounded(columns, rows, f"Runs: {len(runs):,}", MOST_RUNS, "the folder has them")
 
 
-def _run(run: ArchivedRun, place: Path) -> Iterator[Cell]:
-    counts = run.view.verdict.counts
+def _run(run: RunView, place: Path) -> Iterator[Cell]:
+    counts = run.verdict.counts
     yield _link(run, place)
     yield _state(run)
-    yield str(run.view.verdict.coverage)
+    yield str(run.verdict.coverage)
     yield f"{run.started:%Y-%m-%d %H:%M}"
     yield run.models
     yield run.firmware
     yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
-    yield run.view.document("protocol")
+    yield run.document("protocol")
     yield run.machine
 
 
-def _link(run: ArchivedRun, place: Path) -> PageLink:
+def _link(run: RunView, place: Path) -> PageLink:
     """Return a link to the run's own page, relative to this one; without a target if there is none."""
     target = run.folder / REPORT
     if not target.is_file():
@@ -197,7 +191,7 @@ def _drives(drives: Sequence[DriveHistory], place: Path) -> Table:
 
 def _drive(drive: DriveHistory, place: Path) -> Iterator[Cell]:
     used, written, hours = (drive.health(name) for name in ("percentage_used", "data_written_bytes", "power_on_hours"))
-    yield drive.serial
+    yield drive.last.serial
     yield drive.last.model
     yield drive.firmware
     yield f"{len(drive.runs):,}"

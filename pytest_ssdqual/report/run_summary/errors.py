@@ -56,6 +56,12 @@ class ErrorGroup:
         return UNJUDGED in self.message[:ENOUGH_CHARACTERS] and not self.is_failure
 
     @property
+    def brief(self) -> str:
+        """The first line of the message with its tests."""
+        more = f" and {len(self.tests) - 1:,} more tests" if len(self.tests) > 1 else ""
+        return f"{self.message.strip().partition(chr(10))[0] or 'without a message'} in {self.tests[0]}{more}"
+
+    @property
     def title(self) -> str:
         if self.is_failure:
             return "A test failed for another reason than a promise"

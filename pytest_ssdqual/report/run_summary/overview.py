@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
@@ -171,7 +170,22 @@ def _of_drives(run: RunView) -> Iterator[Reason]:
         yield Reason(sentence, tuple(further))
 
 
+def lists(run: RunView) -> tuple[tuple[str, str, Sequence[str]], ...]:
+    """Return what speaks against the product or the run: the title of a list, the mark of its sentences, and these."""
+    causes = [f"{each.headline} ({each.advice})" if each.advice else each.headline for each in run.causes]
+    return (
+        ("Causes", "→", causes),
+        ("Failed promises", "✗", run.sentences(Finding.FAIL)),
+        ("Inconclusive", "?", run.sentences(Finding.INCONCLUSIVE)),
+        ("Bounded by something above the drives", "‖", run.sentences(Finding.BOUNDED)),
+        ("Tests in error", "!", [each.brief for each in run.errors if not each.drives]),
+        ("Findings about drives that got worse", "!", run.worsened),
+    )
+
+
 def _facts(run: RunView) -> Iterator[tuple[str, str]]:
+    at = f" on {', '.join(filter(None, run.machines))}" if any(run.machines) else ""
+    yield "Drives", f"{subject.kinds(run.manifest)}{at}, {subject.expected(run.manifest) or subject.NOT_EXPECTED}"
     yield "Judged", str(run.verdict.coverage)
     if what := arrays_judged(run.judged):
         yield "Tested", what
@@ -179,14 +193,20 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
         of = " ".join(filter(None, (span(closest.geometries), closest.worst, span(closest.workloads))))
         name = "Farthest beyond its limit" if margin(closest) < 0 else "Least margin"
         yield name, f"{label(closest.claim)} of {of}: {_beside_limit(closest)}"
-    yield "Protocol", run.document("protocol") or "unknown"
-    yield "Spec", run.document("spec") or "unknown"
+    for name in ("protocol", "spec"):
+        yield name.capitalize(), run.document(name) or "unknown"
     if (seconds := run_seconds(run.manifest)) is not None:
         yield "Run time", format_clock(seconds)
-    if run.budget:
-        yield "Budget", str(run.budget)
     if started := subject.text(run.manifest, "started"):
         yield "Started", f"{utc(started)} UTC"
+    skipped = run.verdict.counts.skipped
+    last = {
+        "Skipped tests": f"{skipped:,}" if skipped else "",
+        "Budget": str(run.budget or ""),
+        "Write caches": run.write_caches,
+        "Drives before the measurements": run.history,
+    }
+    yield from ((name, text) for name, text in last.items() if text)
 
 
 def _beside_limit(closest: Evidence) -> str:
@@ -237,11 +257,10 @@ def run_seconds(manifest: Mapping[str, object]) -> float | None:
     """Return the time of all sessions together; None if one has no end."""
     total = 0.0
     for session in subject.tables(manifest.get("sessions")) or [manifest]:
-        try:
-            ends = [datetime.fromisoformat(subject.text(session, name)) for name in ("started", "ended")]
-            total += (ends[1] - ends[0]).total_seconds()
-        except (ValueError, TypeError):
+        started, ended = (subject.moment(session.get(name)) for name in ("started", "ended"))
+        if started is None or ended is None:
             return None
+        total += (ended - started).total_seconds()
     return max(0.0, total)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
 from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
@@ -25,6 +27,8 @@ from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.view import drive_history, subject
 from pytest_ssdqual.rig.drives.topology import NO_SMART
 
+UNKNOWN = "unknown"
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 #: Kinds of the records that tests leave, and of those about drives whose health worsened.
 OF_TESTS, WORSENED = (*JUDGED, ERROR, FAILED, PASSED, SKIPPED), "drive_worsened"
 #: Kinds of records that are read.
@@ -33,6 +37,7 @@ KINDS = (
     RESUMED,
     WORSENED,
     "write_cache",
+    "health",
     *coverage.KINDS,
     *time_budget.KINDS,
     *drive_history.BEFORE,
@@ -49,6 +54,22 @@ class WorsenedDrive:
     findings: tuple[str, ...]
     #: True if the drive failed or reports a new defect.
     is_defective: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunDrive:
+    """A drive of a run, as the manifest has it."""
+
+    serial: str
+    model: str
+    firmware: str
+    #: WWN or serial number, by which records name it.
+    identity: str
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What tells it from the drives of other runs."""
+        return self.serial, self.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +92,8 @@ class RunView:
     write_caches: str = ""
     #: Purge, fill and conditioning of the drives as a phrase; empty if they were not recorded.
     history: str = ""
+    #: Last health reading of each drive, by its identity.
+    health: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> RunView:
@@ -88,16 +111,19 @@ class RunView:
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
         caches = write_caches.states(story)
         history = drive_history.phrase(story)
-        return cls(story.folder, story.manifest, verdict, judged, errors, skips, changed, budget, caches, history)
+        health = {str(each.facts.get("drive")): each.facts for each in story.of("health")}
+        return cls(
+            story.folder, story.manifest, verdict, judged, errors, skips, changed, budget, caches, history, health
+        )
 
     @property
     def worsened(self) -> tuple[str, ...]:
         """A sentence for each change of a drive's health that use does not explain."""
         return tuple(f"{each.name}: {finding}" for each in self.changed for finding in each.findings)
 
-    def sentences(self, outcome: Finding) -> tuple[str, ...]:
-        """Return the sentences of all claims with this outcome."""
-        return tuple(each.evidence.sentence for each in self.judged if each.evidence.outcome is outcome)
+    def sentences(self, outcome: str) -> tuple[str, ...]:
+        """Return the sentences of all claims with this outcome (``Finding``)."""
+        return tuple(each.evidence.sentence for each in self.judged if each.evidence.outcome == outcome)
 
     @property
     def causes(self) -> tuple[CauseGroup, ...]:
@@ -107,6 +133,37 @@ class RunView:
     @property
     def machines(self) -> tuple[str, ...]:
         return tuple(subject.text(bay, "machine") for bay in subject.tables(self.manifest.get("bays")))
+
+    @property
+    def name(self) -> str:
+        """Printable name of the folder; of a bay with that of its fleet."""
+        return fleet.called(self.folder)
+
+    @property
+    def started(self) -> datetime:
+        """Start of the run; ``LONG_AGO`` if it is unknown."""
+        return subject.moment(self.manifest.get("started")) or LONG_AGO
+
+    @property
+    def identity(self) -> str:
+        """Identity of the run, equal for copies."""
+        return subject.identity(self.manifest, self.folder)
+
+    @property
+    def drives(self) -> tuple[RunDrive, ...]:
+        return tuple(map(_drive, subject.manifest_drives(self.manifest)))
+
+    @property
+    def models(self) -> str:
+        return _joined(each.model for each in self.drives)
+
+    @property
+    def firmware(self) -> str:
+        return _joined(each.firmware for each in self.drives)
+
+    @property
+    def machine(self) -> str:
+        return ", ".join(self.machines) or UNKNOWN
 
     def document(self, kind: str, fact: str = "name") -> str:
         """Return the name of the protocol or the spec, or another fact about it; empty if it is unknown."""
@@ -124,3 +181,19 @@ def _worsened(record: Record) -> WorsenedDrive:
         str(facts.get("drive")), str(facts.get("name")), subject.texts(facts.get("findings")),
         bool(facts.get("defects")),
     )  # fmt: skip
+
+
+def _drive(noted: Mapping[str, object]) -> RunDrive:
+    identity = subject.text(noted, "identity")
+    serial = subject.text(noted, "serial") or identity
+    model, firmware = (subject.text(noted, name) for name in ("model", "firmware"))
+    return RunDrive(shown(serial), shown(model), shown(firmware), identity)
+
+
+def shown(name: str) -> str:
+    """Return a name that a drive gave, as it is shown and compared."""
+    return safe_text.line(name, 80) or UNKNOWN
+
+
+def _joined(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names))) or UNKNOWN

@@ -62,7 +62,7 @@ def read(folder: Path) -> tuple[ShownCommand, ...]:
 
 def before(commands: Iterable[ShownCommand], time: str, writer: str, most: int) -> tuple[ShownCommand, ...]:
     """Return the last commands of a writer that ended within ten minutes before ``time``."""
-    moment = _moment(time)
+    moment = subject.moment(time)
     if moment is None:
         return ()
     found = [
@@ -96,7 +96,7 @@ def fio_of(commands: Iterable[ShownCommand], mention: Mention | None) -> str:
     """Return the fio command that wrote a raw file; empty if the transcript does not have it."""
     if mention is None:
         return ""
-    moment, last = _moment(mention.time), ""
+    moment, last = subject.moment(mention.time), ""
     for each in commands:
         if each.fio and each.writer == mention.writer and each.ended and moment:
             last = each.fio if moment - SOON <= each.ended <= moment + CLOCK else last
@@ -106,7 +106,7 @@ def fio_of(commands: Iterable[ShownCommand], mention: Mention | None) -> str:
 def _command(line: Mapping[str, object]) -> ShownCommand:
     argv = [str(each) for each in line["argv"]]  # type: ignore[attr-defined]
     status, seconds = line.get("status"), _seconds(line.get("elapsed_s"))
-    started = _moment(str(line.get("started")))
+    started = subject.moment(line.get("started"))
     return ShownCommand(
         writer=str(line.get("writer", "")),
         ended=started + timedelta(seconds=seconds) if started else None,
@@ -182,14 +182,6 @@ def file_text(folder: Path, name: str) -> str:
     return b"\n".join(safe_files.read_lines(path)).decode(errors="replace")
 
 
-def _moment(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
-
-
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """Lines for a shell; empty if the transcript does not have them."""
@@ -226,13 +218,10 @@ def names(story: RunReader) -> Iterator[tuple[str, str]]:
 
 def array_of(found: Iterable[ShownCommand], mention: Mention, fio: str) -> str:
     """Return the command that created the array which this fio measured; empty if it measured none."""
-    try:
-        moment = datetime.fromisoformat(mention.time)
-    except ValueError:
-        return ""
+    moment = subject.moment(mention.time)
     targets, last = devices_of(fio), ""
     for each in found:
-        if each.created and each.writer == mention.writer and each.ended and moment.tzinfo:
+        if each.created and each.writer == mention.writer and each.ended and moment:
             last = each.created if each.ended <= moment + CLOCK and shlex.split(each.created)[2] in targets else last
     return last
 

@@ -131,7 +131,7 @@ def _row(
     caption = f"{len(ordered):,} of {label(claim)}, {of_level}"
     rows = tuple(single(each)[1:] for each in ordered[:most])
     note = f"{len(ordered) - most:,} more are left out: {RECORDS}." if most and len(ordered) > most else ""
-    return MatrixRow(label(claim), of_level, cells, Table(SINGLE[1:], rows, caption, note))
+    return MatrixRow(label(claim), of_level, cells, Table(SINGLE[1:], rows, caption, note).used())
 
 
 def _order(evidence: Evidence) -> tuple[int, float]:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from types import MappingProxyType
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLog
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.strict_json import LARGEST_FIGURE
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
@@ -23,8 +26,8 @@ from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 #: Maximum number of rows of a table without a natural limit.
 MOST_ROWS = 100
 RECORDS = "records.jsonl has them"
-#: Drives that a sentence names.
-MOST_NAMED = 4
+#: Drives or models that a sentence names, and maximum length of a model.
+MOST_NAMED, MODEL_CHARACTERS = 4, 60
 #: Shown where no number of drives was given.
 NOT_EXPECTED = "not checked, as --ssd-expect was not given"
 #: Column heads of a drive's health by the names in records.
@@ -235,6 +238,23 @@ def manifest_drives(manifest: Mapping[str, object]) -> Iterator[Mapping[str, obj
         yield from tables(bay.get("drives"))
 
 
+def identity(manifest: Mapping[str, object], folder: Path) -> str:
+    """Return the identity of a run, equal for copies; without a manifest the folder.
+
+    Runs of a bay have the same name in every fleet; the start distinguishes them.
+    """
+    run_id = manifest.get("run_id")
+    return f"{run_id} {manifest.get('started')}" if run_id else str(folder.resolve())
+
+
+def kinds(manifest: Mapping[str, object]) -> str:
+    """Return ``8 × INTEL SSDSC2BB480G4``, the drives by their model."""
+    models = Counter(text(drive, "model") or "unknown model" for drive in manifest_drives(manifest))
+    shown = [f"{count} × {safe_text.line(model, MODEL_CHARACTERS)}" for model, count in models.items()]
+    more = sum(list(models.values())[MOST_NAMED:])
+    return " + ".join([*shown[:MOST_NAMED], *([f"{more} of other models"] if more else [])]) or "unknown drives"
+
+
 def table(value: object) -> Mapping[str, object]:
     """Return a JSON object; an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
@@ -253,6 +273,21 @@ def text(record: Mapping[str, object], name: str) -> str:
     """Return a value as text; empty if it is missing or null."""
     found = record.get(name)
     return "" if found is None else str(found)
+
+
+def number(value: object) -> float | None:
+    """Return a finite number; None for anything else, truth values included."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) <= LARGEST_FIGURE else None  # type: ignore[arg-type]
+
+
+def moment(value: object) -> datetime | None:
+    """Return a time of a record (ISO 8601), in UTC if it names no zone; None if it cannot be read."""
+    try:
+        found = datetime.fromisoformat(str(value))
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def capacity(value: object) -> str:

@@ -38,26 +38,21 @@ GAP = "  "
 
 
 def sorting(evidence: Evidence) -> tuple[object, ...]:
-    """Return a sort key: claim in the order of the enum, level, workload, width."""
+    """Return a sort key: claim in the order of the enum, level, workload, width; last without an array."""
     known = [claim.value for claim in Claim]
     rank = known.index(evidence.claim) if evidence.claim in known else len(known)
     geometries = tuple(map(parse_geometry, evidence.geometries))
-    return rank, evidence.claim, geometries[0][:2], order_of(evidence), geometries
+    return not geometries, rank, evidence.claim, [each[:2] for each in geometries[:1]], order_of(evidence), geometries
 
 
 def span(names: Sequence[str]) -> str:
-    """Return the first and the last name: ``raid5x3…x8``, ``randread_4k_qd1…qd32``."""
-    first, last = names[0], names[-1]
+    """Return the first and the last name: ``raid5x3…x8``, ``randread_4k_qd1…qd32``; empty without names."""
+    first, last = names[0] if names else "", names[-1] if names else ""
     if first == last:
         return first
     shared = re.match(r"(raid\d+)x\d+|(.*_)qd\d+", first)
     prefix = (shared[1] or shared[2]) if shared else ""
     return f"{first}…{last.removeprefix(prefix)}"
-
-
-def first_to_last(names: Sequence[str]) -> str:
-    """Return both names in full, as records have them: ``raid5x3…raid5x8``."""
-    return "…".join(dict.fromkeys((*names[:1], *names[-1:])))
 
 
 def label(claim: str) -> str:
@@ -177,6 +172,11 @@ class Table:
         """Return the table with its first columns as one, which names the row."""
         rows = [(" ".join(filter(None, map(str, row[:count]))), *row[count:]) for row in self.rows]
         return replace(self, columns=("", *self.columns[count:]), rows=tuple(rows))
+
+    def used(self) -> Table:
+        """Return the table without columns that are empty in every row."""
+        numbers = range(1, len(self.columns))
+        return self.without(*(self.columns[i] for i in numbers if not any(str(row[i]) for row in self.rows)))
 
     def without(self, *columns: str) -> Table:
         kept = [number for number, name in enumerate(self.columns) if name not in columns]

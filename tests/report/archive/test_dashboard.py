@@ -18,7 +18,7 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
-from pytest_ssdqual.report.archive import dashboard, runs
+from pytest_ssdqual.report.archive import dashboard, figure_table, runs
 from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.html import dashboard_page
 from pytest_ssdqual.report.run_folder.find import folders_below
@@ -47,13 +47,13 @@ def test_products_drives_and_margins_are_those_of_the_runs(archive: Path) -> Non
     assert len(read) == 6
     assert [each.partition(" is skipped")[0] for each in skipped] == ["cut", "foreign"]
     assert [each.started for each in read] == sorted(each.started for each in read)
-    found = {str(each.product): len(each.runs) for each in dashboard.products(read)}
-    assert (found["ACME 9, A1"], found["ACME 9, B2"]) == (4, 1)  # two of them are bays
-    (drive,) = [each for each in dashboard.drives(read) if each.serial == "S1"]
+    found = {product: len(each) for product, each in dashboard.products(read).items()}
+    assert (found["ACME 9", "A1"], found["ACME 9", "B2"]) == (4, 1)  # two of them are bays
+    (drive,) = [each for each in dashboard.drives(read) if each.last.serial == "S1"]
     assert (len(drive.runs), drive.firmware) == (3, "A1 → B2")
-    ((_, points),) = dashboard.margins(read).items()
+    ((_, points),) = dashboard.margins(figure_table.promises(read)).items()
     assert len(points) == 2
-    assert min(point.percent for point in points) < 0 < max(point.percent for point in points)
+    assert min(map(dashboard.percent, points)) < 0 < max(map(dashboard.percent, points))
 
 
 @pytest.mark.parametrize("given_up", [True, False])
@@ -161,7 +161,7 @@ def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tm
             with (folder / "records.jsonl").open("a") as file:
                 file.write(json.dumps({**line, **plain(evidence)}) + "\n")
     found = dashboard.drives(runs.read(folders_below(tmp_path))[0])
-    assert [(each.last.model, each.blamed, len(each.runs)) for each in found if each.serial != "S1"] == [
+    assert [(each.last.model, each.blamed, len(each.runs)) for each in found if each.last.serial != "S1"] == [
         ("ACME 9", 1, 1),
         ("OTHER 1", 0, 1),
     ]
