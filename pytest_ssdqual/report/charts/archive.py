@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.archive.dashboard import Product, percent
 from pytest_ssdqual.report.archive.figure_table import FigureRow
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
 from pytest_ssdqual.report.drawing.plot import Chart, Line, Panel, Point, Style, level
@@ -25,7 +24,7 @@ DOTS: Style = {"linestyle": "", "clip_on": False}
 JOINED: Style = {"linestyle": ":", "linewidth": 0.8, "clip_on": False}
 
 
-def verdicts(products: Mapping[Product, Sequence[RunView]]) -> Chart:
+def verdicts(products: Mapping[tuple[str, str], Sequence[RunView]]) -> Chart:
     """Return the verdict of each run: a row for each product, by the start of the run."""
     shown = list(products.items())[:MOST_PRODUCTS]
     lines = [
@@ -67,11 +66,11 @@ def margin(claim: str, promises: Sequence[FigureRow]) -> Chart:
     for row in promises:
         index = named.index(row.product)
         name = printable(row.product, 40) if index < MOST_SERIES else "other products"
-        y = min(max(percent(row), -MOST_PERCENT), MOST_PERCENT)
+        y = min(max(row.percent, -MOST_PERCENT), MOST_PERCENT)
         groups.setdefault(name, []).append(_point(row.run, row.started, y, row.sentence))
     lines = [Line(group, index, name, JOINED) for index, (name, group) in enumerate(groups.items())]
     rows = tuple(
-        (_started(row.started), row.product, row.run, f"{percent(row):+.1f} %", row.sentence) for row in promises
+        (_started(row.started), row.product, row.run, f"{row.percent:+.1f} %", row.sentence) for row in promises
     )
     panel = Panel(Dates(), Values("margin", Unit.PERCENT, spread), [*lines, level(0.0, "promised")])
     table = Table(("Started", "Model and firmware", "Run", "Margin", "Verdict"), rows)

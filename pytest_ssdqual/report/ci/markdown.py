@@ -20,8 +20,9 @@ from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_summary.causes import blamed
+from pytest_ssdqual.report.run_summary.fitness import PageVerdict
 from pytest_ssdqual.report.run_summary.next_step import Step
-from pytest_ssdqual.report.run_summary.overview import lists, overview
+from pytest_ssdqual.report.run_summary.overview import details, lists, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import promises, subject
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
@@ -46,37 +47,35 @@ FOREIGN = frozenset({"Array", "Workload", "Serial number", "Model", "Firmware", 
 def text(folder: Path) -> str:
     """Return the summary of a run; it states what is left out. ``OSError`` without records."""
     run = RunView.read(folder)
+    drives = subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as)
+    promised = promises.promised(run.judged, MOST_LISTED)
+    first = overview(run)
     return "\n".join(
         [
-            *_head(run),
-            *_table(promises.promised(run.judged, MOST_LISTED), MOST_FIGURES, ALL),
-            *_table(
-                subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as), MOST_DRIVES, ALL
-            ),
-            *_means(run),
+            *_verdict(run.verdict, run.verdict.lines),
+            *_steps(first.steps),
+            *chain.from_iterable(_list(title, sentences, ALL) for title, _, sentences in lists(run)),
+            *_table(promised, MOST_FIGURES, ALL),
+            *_table(drives, MOST_DRIVES, ALL),
+            *_facts((*first.facts, *details(run))),
         ]
     )
 
 
 def fleet_text(page: FleetPage) -> str:
     """Return the summary of a fleet."""
-    use = page.standing.use if not page.standing.acceptance else ""
     rest = f"{_page_or('each folder below bays/', Path(page.folder))} has them"
+    lists_of_bays = ((title, [f"{bay.text}: {each}" for bay, each in listed]) for title, _, listed in page.why)
     return "\n".join(
         [
-            *_verdict(page.standing.headline, page.standing.sentence, use, map(code, page.standing.remarks)),
+            *_verdict(page.standing, page.standing.remarks),
             *_steps(page.steps),
             *_paragraph(f"- {code(each)}" for each in page.standing_out[:MOST_LISTED]),
-            *chain.from_iterable(
-                _list(title, [f"{bay.text}: {each}" for bay, each in listed], OF_BAYS) for title, _, listed in page.why
-            ),
+            *chain.from_iterable(_list(title, sentences, OF_BAYS) for title, sentences in lists_of_bays),
             *_differences(page),
-            f"- Judged: {code(str(page.standing.coverage))}",
-            "",
             *_table(page.bays, MOST_BAYS, rest),
             *_table(page.promised, MOST_FIGURES, rest),
-            f"- Folder: {code(page.folder, 4096)}",
-            "",
+            *_facts((*page.about, ("Folder", page.folder))),
         ]
     )
 
@@ -102,26 +101,21 @@ def words(own: str) -> str:
     return own if OURS.fullmatch(own) else code(own)
 
 
-def _head(run: RunView) -> Iterator[str]:
-    verdict = run.verdict
-    use = "" if verdict.acceptance else verdict.use
-    yield from _verdict(verdict.headline, verdict.sentence, use, map(words, verdict.lines))
-    yield from _steps(overview(run).steps)
-    for title, _, sentences in lists(run):
-        yield from _list(title, sentences, ALL)
-
-
 def _steps(steps: Iterable[Step]) -> Iterator[str]:
     for number, step in enumerate(steps):
         command = f" {code(step.command)}" if step.command else ""
         yield f"{'Then' if number else 'Next step'}: {words(step.text)}{command}\n"
 
 
-def _verdict(headline: str, sentence: str, use: str, remarks: Iterable[str]) -> Iterator[str]:
-    yield f"## {headline}: {words(sentence)}\n"
-    if use:
-        yield f"{words(use)}\n"
-    yield from _paragraph(f"- {each}" for each in remarks)
+def _verdict(verdict: PageVerdict, remarks: Iterable[str]) -> Iterator[str]:
+    yield f"## {verdict.headline}: {words(verdict.sentence)}\n"
+    if not verdict.acceptance:
+        yield f"{words(verdict.use)}\n"
+    yield from _paragraph(f"- {words(each)}" for each in remarks)
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield from _paragraph(f"- {name}: {code(text, 4096)}" for name, text in facts)
 
 
 def _paragraph(lines: Iterable[str]) -> list[str]:
@@ -200,9 +194,3 @@ def _cell(column: str, value: Cell) -> str:
         case PageLink():
             return code(value.text, CELL_CHARACTERS)
     return code(value, CELL_CHARACTERS) if column in FOREIGN and value else words(value)
-
-
-def _means(run: RunView) -> Iterator[str]:
-    yield from _paragraph(f"- {name}: {code(value)}" for name, value in overview(run).facts)
-    yield f"- Run folder: {code(str(run.folder), 4096)}"
-    yield ""

@@ -13,6 +13,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import LARGEST
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
+from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.drives.topology import is_same_firmware
 
 UNKNOWN = "unknown"
@@ -67,9 +68,8 @@ def _protocol(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
 def _drives(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
     drives = [_drives_of(run) for run in runs]
     counted = tuple(str(len(each)) for each in drives)
-    yield Circumstance(
-        "number of drives", counted, Weight.LOUD, "only single drives and arrays that all runs built are comparable"
-    )
+    reason = "only single drives and arrays that all runs built are comparable"
+    yield Circumstance("number of drives", counted, Weight.LOUD, reason)
     yield Circumstance("model", tuple(map(model_of, runs)))
     known = revisions(runs)
     yield Circumstance("firmware", tuple(firmware_of(run, known) for run in runs))
@@ -91,14 +91,15 @@ def _wear(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
         ("endurance used, most", "percentage_used", " %"),
         ("temperature at the start, median", "temperature_c", " °C"),
     ):
-        found = [[_number(each.get(key)) for each in run.health.values()] for run in runs]
-        values = [[value for value in each if value is not None] for each in found]
-        middle = _largest if key == "percentage_used" else median
-        yield Circumstance(name, tuple(f"{middle(each):.4g}{unit}" if each else UNKNOWN for each in values))
+        read = [[subject.number(each.get(key)) for each in run.health.values()] for run in runs]
+        values = [sorted(value for value in each if value is not None) for each in read]
+        middle = [(each[-1] if key == "percentage_used" else median(each)) if each else None for each in values]
+        shown = [UNKNOWN if each is None else f"{each:.4g}{unit}" for each in middle]
+        yield Circumstance(name, tuple(shown))
 
 
 def _machine(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
-    of_each = [_mapping(_bay(run).get("facts")) for run in runs]
+    of_each = [subject.table(_bay(run).get("facts")) for run in runs]
     reason = "another machine has other limits, which may bound figures"
     yield Circumstance("machine", tuple(map(machine_of, runs)), Weight.LOUD, reason)
     loud = {
@@ -120,14 +121,14 @@ def _machine(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
 
 
 def _versions(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
-    of_each = [_mapping(run.manifest.get("versions")) for run in runs]
+    of_each = [subject.table(run.manifest.get("versions")) for run in runs]
     for name in list(dict.fromkeys(str(name) for each in of_each for name in each))[:MOST_FACTS]:
         yield Circumstance(f"version of {safe_text.line(name, 40)}", tuple(_text(each.get(name)) for each in of_each))
 
 
 def machine_of(run: ComparedRun) -> str:
     """Return the machine's id, or its name without one."""
-    found = _mapping(_bay(run).get("facts"))
+    found = subject.table(_bay(run).get("facts"))
     return _text(found.get("machine_id") or found.get("hostname") or _bay(run).get("machine"))
 
 
@@ -138,15 +139,11 @@ def model_of(run: ComparedRun) -> str:
 
 def firmware_of(run: ComparedRun, known: Collection[str] = ()) -> str:
     """Return the firmware; a revision of INQUIRY's length is spelled as the only one of ``known`` that ends with it."""
-    drives = _drives_of(run)
-    wholes = {
-        revision: [each for each in known if len(each) > len(revision) and is_same_firmware(revision, each)]
-        for revision in revisions([run])
-    }
-    spelled = [
-        {"firmware": of_known[0] if len(of_known := wholes[_text(each.get("firmware"))]) == 1 else each.get("firmware")}
-        for each in drives
-    ]
+    spelled = []
+    for drive in _drives_of(run):
+        revision = _text(drive.get("firmware"))
+        wholes = [each for each in known if len(each) > len(revision) and is_same_firmware(revision, each)]
+        spelled.append({"firmware": wholes[0] if len(wholes) == 1 else revision})
     return _counted(spelled, "firmware")
 
 
@@ -157,7 +154,7 @@ def revisions(runs: Iterable[ComparedRun]) -> frozenset[str]:
 
 def document(run: ComparedRun, name: str) -> str:
     """Return name and digest of the spec or the protocol; the digest of the text decides."""
-    found = _mapping(run.manifest.get(name))
+    found = subject.table(run.manifest.get(name))
     text = found.get("text")
     if not isinstance(text, str):
         return UNKNOWN
@@ -165,13 +162,11 @@ def document(run: ComparedRun, name: str) -> str:
 
 
 def _bay(run: ComparedRun) -> Mapping[str, object]:
-    bays = run.manifest.get("bays")
-    return _mapping(bays[0]) if isinstance(bays, list) and bays else {}
+    return next(iter(subject.tables(run.manifest.get("bays"))), {})
 
 
 def _drives_of(run: ComparedRun) -> list[Mapping[str, object]]:
-    found = _bay(run).get("drives")
-    return [_mapping(each) for each in found] if isinstance(found, list) else []
+    return subject.tables(_bay(run).get("drives"))
 
 
 def _counted(drives: Sequence[Mapping[str, object]], key: str) -> str:
@@ -187,10 +182,6 @@ def _sizes(drives: Sequence[Mapping[str, object]]) -> str:
     return ", ".join(f"{size:,} bytes ({format_capacity(size)})" for size in sorted(sizes)) or UNKNOWN
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _text(value: object) -> str:
     return UNKNOWN if value is None or value == "" else safe_text.line(str(value), 120)
 
@@ -199,11 +190,3 @@ def _memory(kib: object) -> str:
     """Return the memory rounded: equal modules differ by some pages, even from boot to boot."""
     text = _text(kib)
     return f"{int(text) / (1 << 20):.3g} GiB" if text.isascii() and text.isdecimal() and len(text) < 20 else text
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _largest(values: Sequence[float]) -> float:
-    return max(values)

@@ -107,8 +107,7 @@ def _against(other: Against, shown: Callable[[Estimate], str], *, every: bool) -
 
 
 def _row(pair: Pair, shown: Callable[[Estimate], str]) -> TableRow:
-    kind = pair.change.shown
-    state = State(kind.value if kind is not ChangeKind.OPEN else "-", LOOKS[kind])
+    state = State(pair.change.shown.value, LOOKS[pair.change.shown])
     return f"{pair.name}{_drives(pair)}", shown(pair.old.estimate), shown(pair.new.estimate), *_change(pair), state
 
 

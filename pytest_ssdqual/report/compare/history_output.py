@@ -136,17 +136,8 @@ def record(found: FigureHistory) -> dict[str, object]:
         "points": [_record(point) for point in found.points],
         "runs_counted": drift.runs,
         "scatter_percent": drift.scatter_percent,
-        "trend": drift.trend and {
-            "p_value": drift.trend.p_value,
-            "percent_per_run": drift.trend.percent,
-            "low_percent": drift.trend.low_percent,
-            "high_percent": drift.trend.high_percent,
-        },
-        "step": drift.step and {
-            "p_value": drift.step.p_value,
-            "first_after": found.series[drift.step.at].run,
-            "ratio": drift.step.ratio,
-        },
+        "trend": plain(drift.trend),
+        "step": drift.step and {**plain(drift.step), "first_after": found.series[drift.step.at].run},
         "sentences": list(sentences(found)),
     }  # fmt: skip
 

@@ -29,8 +29,8 @@ from pytest_ssdqual.report.html.page import MARKS, REPORT
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.next_step import Step
 from pytest_ssdqual.report.run_summary.overview import lists, overview
-from pytest_ssdqual.report.view import promise_matrix
-from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix
+from pytest_ssdqual.report.view import promises
+from pytest_ssdqual.report.view.promises import PromiseMatrix
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, Table, bounded
 
 #: Limits for content of ``fleet.json`` and manifests, which have none of their own.
@@ -97,7 +97,7 @@ def compose(seen: FleetView) -> FleetPage:
         left_out=left_out,
         differences=tuple(seen.differences()),
         bays=bays(seen),
-        matrix=promise_matrix.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
+        matrix=promises.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
         promised=figures(f"Promises: {len(kept):,}", kept, names),
         observed=figures(f"Figures without a promise: {len(plain):,}", plain, names),
         lot=_lot(found),

@@ -18,7 +18,7 @@ from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.overview import drive_marks, error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.promise_matrix import matrix
+from pytest_ssdqual.report.view.promises import matrix
 
 #: Files that can be written again from the evidence, after the checksums were.
 WRITTEN_AGAIN = frozenset({REPORT, markdown.NAME})

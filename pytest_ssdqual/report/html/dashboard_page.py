@@ -4,80 +4,62 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.archive import dashboard, figure_table
-from pytest_ssdqual.report.archive.dashboard import DriveHistory, Product
+from pytest_ssdqual.report.archive import figure_table
 from pytest_ssdqual.report.archive.figure_table import FigureRow
 from pytest_ssdqual.report.archive.runs import read
 from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.drawing.room import ChartRoom
-from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.find import folders_below
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, WORDS
-from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.run_summary.run_view import RunDrive, RunView, shown
+from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, State, Table, bounded, label
 
 #: Maximum numbers of rows, of charts of margins, and of skipped folders.
 MOST_RUNS, MOST_DRIVES, MOST_CLAIMS, MOST_CHARTS, MOST_SKIPPED = 500, 500, 200, 8, 100
 #: Maximum size of all charts.
 MOST_BYTES = 1_800_000
+#: Model and firmware, as runs have tested them.
+Product = tuple[str, str]
 LEFT_OUT = "ssdqual export has all figures"
 
 
-@dataclass(frozen=True, slots=True)
-class DashboardPage:
-    """Content of the page, before rendering."""
-
-    title: str
-    lead: str
-    #: Numbers of runs by what they decided about their products.
-    counters: tuple[tuple[str, int], ...]
-    verdicts: Chart | None
-    products: Table
-    claims: Table
-    causes: tuple[tuple[str, int], ...]
-    margins: tuple[Chart, ...]
-    #: Why charts are missing; empty if none is.
-    charts_note: str
-    runs: Table
-    drive_table: Table
-    skipped: tuple[str, ...]
-    #: Number of further folders that were skipped.
-    more_skipped: int
-
-
-def compose(folder: Path, place: Path) -> DashboardPage:
-    """Return the content; ``place`` is the folder of the page, from which it links to runs."""
+def compose(folder: Path, place: Path) -> dict[str, Any]:
+    """Return the content for the template; ``place`` is the folder of the page, from which it links to runs."""
     runs, skipped = read(folders_below(folder))
-    products, drives = dashboard.products(runs), dashboard.drives(runs)
+    products, drives = products_of(runs), drives_of(runs)
     promises = list(figure_table.promises(runs))
-    verdicts, margins, note = _charts(products, dashboard.margins(promises))
+    verdicts, margins, note = _charts(products, margins_of(promises))
     words = Counter(run.verdict.word for run in runs)
-    return DashboardPage(
-        title=safe_text.line(folder.resolve().name or "runs"),
-        lead=_lead(runs, products, drives),
-        counters=(*((f"runs: {word[0].lower()}{word[1:]}", words[word]) for word in WORDS), ("drives", len(drives))),
-        verdicts=verdicts,
-        products=_products(products),
-        claims=_claims(promises),
-        causes=tuple(dashboard.causes(runs).most_common(MOST_CHARTS)),
-        margins=margins,
-        charts_note=note,
-        runs=_runs(runs, place),
-        drive_table=_drives(drives, place),
-        skipped=tuple(skipped[:MOST_SKIPPED]),
-        more_skipped=max(0, len(skipped) - MOST_SKIPPED),
-    )
+    return {
+        "title": safe_text.line(folder.resolve().name or "runs"),
+        "lead": _lead(runs, products, drives),
+        "counters": (*((f"runs: {word[0].lower()}{word[1:]}", words[word]) for word in WORDS), ("drives", len(drives))),
+        "verdicts": verdicts,
+        "products": _products(products),
+        "claims": _claims(promises),
+        "causes": tuple(causes_of(runs).most_common(MOST_CHARTS)),
+        "margins": margins,
+        "charts_note": note,
+        "runs": _runs(runs, place),
+        "drive_table": _drives(drives, place),
+        "skipped": tuple(skipped[:MOST_SKIPPED]),
+        "more_skipped": max(0, len(skipped) - MOST_SKIPPED),
+    }
 
 
 def _lead(runs: Sequence[RunView], products: Collection[Product], drives: Sequence[DriveHistory]) -> str:
@@ -135,7 +117,7 @@ def _state(run: RunView) -> State:
 
 def _claims(promises: Sequence[FigureRow]) -> Table:
     """Return the promised claims of each product, those with fails first."""
-    counted = dashboard.outcomes(promises).items()
+    counted = outcomes_of(promises).items()
     ordered = sorted(counted, key=lambda each: (-each[1][Finding.FAIL], -each[1][Finding.INCONCLUSIVE]))
     rows = [
         (
@@ -205,6 +187,86 @@ def _drive(drive: DriveHistory, place: Path) -> Iterator[Cell]:
 
 def write(folder: Path, path: Path) -> Path:
     """Write the page with mode 0600, as it has serial numbers; return its path. ``OSError`` without space."""
-    html = pages.render("dashboard.html", "page.css", "fleet.css", "dashboard.css", page=compose(folder, path.parent))
+    html = pages.render("dashboard.html", "page.css", "fleet.css", "dashboard.css", **compose(folder, path.parent))
     safe_files.write_whole(path, html.encode("utf-8", "backslashreplace"))
     return path
+
+
+def products_of(runs: Iterable[RunView]) -> dict[Product, list[RunView]]:
+    """Return the runs of each product, in the order of the products' names."""
+    runs_of: dict[Product, list[RunView]] = {}
+    for run in runs:
+        runs_of.setdefault((run.models, run.firmware), []).append(run)
+    return dict(sorted(runs_of.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class DriveHistory:
+    """All runs of one drive, by their start; at least one."""
+
+    runs: tuple[RunView, ...]
+    last: RunDrive
+    #: Broken promises that it is the attributed cause of.
+    blamed: int
+
+    @property
+    def firmware(self) -> str:
+        """Revisions in the order of time: ``A1, B2``."""
+        revisions = (drive.firmware for run in self.runs for drive in run.drives if drive.name == self.last.name)
+        return " → ".join(dict.fromkeys(revisions))
+
+    def health(self, name: str) -> float | None:
+        """Return a figure of its last health reading that has one."""
+        readings = (subject.number(run.health.get(self.last.identity, {}).get(name)) for run in reversed(self.runs))
+        return next((value for value in readings if value is not None), None)
+
+
+def drives_of(runs: Iterable[RunView]) -> list[DriveHistory]:
+    """Return the drives: those that are blamed most first, then the most tested.
+
+    Two makers may use the same serial number, so the model is a part of a drive's name.
+    """
+    of_drive: dict[tuple[str, str], list[RunView]] = {}
+    last: dict[tuple[str, str], RunDrive] = {}
+    blamed: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        causes = [each.cause for each in _broken(run) if each.cause and each.cause.culprit.is_drive]
+        guilty = Counter(shown(serial) for cause in causes for serial in cause.drives)
+        for drive in run.drives:
+            of_drive.setdefault(drive.name, []).append(run)
+            last[drive.name] = drive
+            blamed[drive.name] += guilty[drive.serial]
+    histories = [DriveHistory(tuple(tested), last[name], blamed[name]) for name, tested in of_drive.items()]
+    return sorted(histories, key=lambda drive: (-drive.blamed, -len(drive.runs), drive.last.serial))
+
+
+def margins_of(promises: Iterable[FigureRow]) -> dict[str, list[FigureRow]]:
+    """Return the worst margin of each claim in each run; claims with the least margin first."""
+    worst: dict[tuple[str, str], FigureRow] = {}
+    for row in promises:
+        known = worst.setdefault((row.claim, row.run), row)
+        if row.percent < known.percent:
+            worst[row.claim, row.run] = row
+    of_claim: dict[str, list[FigureRow]] = {}
+    for row in worst.values():
+        of_claim.setdefault(row.claim, []).append(row)
+    return dict(sorted(of_claim.items(), key=lambda each: (min(row.percent for row in each[1]), each[0])))
+
+
+def outcomes_of(promises: Iterable[FigureRow]) -> Mapping[tuple[str, Product], Counter[str]]:
+    """Return the outcomes of each claim of each product, by product and in the order of the claims."""
+    known = [claim.value for claim in Claim]
+    counts: dict[tuple[str, Product], Counter[str]] = {}
+    for row in promises:
+        counts.setdefault((row.claim, (row.model, row.firmware)), Counter())[row.verdict] += 1
+    ranks = {claim: known.index(claim) if claim in known else len(known) for claim, _ in counts}
+    return dict(sorted(counts.items(), key=lambda each: (each[0][1], ranks[each[0][0]])))
+
+
+def causes_of(runs: Iterable[RunView]) -> Counter[str]:
+    """Return the number of broken promises by their attributed cause."""
+    return Counter(each.cause.subject for run in runs for each in _broken(run) if each.cause)
+
+
+def _broken(run: RunView) -> Iterator[Evidence]:
+    return (each.evidence for each in run.judged if each.evidence.is_broken)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,7 @@ TEXT_CHARACTERS = 4_000
 BRIEF_CHARACTERS = 300
 #: Mark of an outcome, so that colour is not the only difference.
 MARKS = {Finding.PASS: "✓", Finding.FAIL: "✗", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖", Finding.OBSERVED: "·"}
+SIZE = re.compile(r'<svg viewBox="0 0 (?P<width>[\d.]+) (?P<height>[\d.]+)"')
 #: Style of a drawing that is a file, on light and dark background.
 ALONE = (
     ":root{color:#16191d;background:#fff;font-family:system-ui,sans-serif}"
@@ -110,7 +112,11 @@ def sheet(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
 
 
 def svg_file(svg: str) -> str:
-    """Return a drawing as an SVG file with its own colours."""
-    style = f"<style>{style_sheet()}{ALONE}</style>"
+    """Return a drawing as an SVG file with its own colours and size; ``ValueError`` if it is none."""
+    size = SIZE.match(svg)
+    if not size:
+        raise ValueError("this is no drawing")
+    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     head, end, rest = svg.partition(">")
-    return f'{head} xmlns="http://www.w3.org/2000/svg"{end}{style}{rest}\n'
+    style = f"<style>{style_sheet()}{ALONE}</style>"
+    return f'{head} {names} width="{size["width"]}" height="{size["height"]}"{end}{style}{rest}\n'

@@ -19,8 +19,8 @@ from pytest_ssdqual.report.run_summary.causes import blamed
 from pytest_ssdqual.report.run_summary.fitness import lost
 from pytest_ssdqual.report.run_summary.overview import error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import commands, drive_history, promise_matrix, promises, subject
-from pytest_ssdqual.report.view.failures import Context, Failure, failures
+from pytest_ssdqual.report.view import commands, drive_history, promises, subject
+from pytest_ssdqual.report.view.failures import Failure, failures
 from pytest_ssdqual.report.view.sections import CONCLUDED
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def text(story: RunReader) -> str:
     """Return the page of a run; ``OSError`` if the folder cannot be read."""
     run = RunView.of(story)
     ran = commands.read(story.folder) if run.sentences(Finding.FAIL) or run.errors else ()
-    failed = tuple(failures(Context.of(story, run.judged, ran)))
+    failed = tuple(failures(story, run.judged, ran))
     return pages.render(
         "page.html",
         "page.css",
@@ -100,14 +100,14 @@ def text(story: RunReader) -> str:
         remarks=subject.texts(story.manifest.get("remarks")),
         failures=failed,
         errors=[
-            (f"error-{number}", each, commands.before(ran, each.time, each.writer, MOST_COMMANDS))
+            (f"error-{number}", each, commands.before(ran, each.time, each.writer)[-MOST_COMMANDS:])
             for number, each in enumerate(run.errors[:MOST_TROUBLES], 1)
         ],
         left_errors=max(0, len(run.errors) - MOST_TROUBLES),
         drives=subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as),
         means=subject.means(run.manifest, subject.load_of_fio(story), write_caches.rows(story)),
         drawn=draw(story, failed),
-        promised=promise_matrix.matrix(run.judged),
+        promised=promises.matrix(run.judged),
         observed=promises.observed(run.judged),
         skipped=trouble.table(run.skipped),
         family=error_rates(run),

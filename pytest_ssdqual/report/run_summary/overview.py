@@ -185,7 +185,7 @@ def lists(run: RunView) -> tuple[tuple[str, str, Sequence[str]], ...]:
 
 def _facts(run: RunView) -> Iterator[tuple[str, str]]:
     at = f" on {', '.join(filter(None, run.machines))}" if any(run.machines) else ""
-    yield "Drives", f"{subject.kinds(run.manifest)}{at}, {subject.expected(run.manifest) or subject.NOT_EXPECTED}"
+    yield "Drives", ", ".join(filter(None, (f"{subject.kinds(run.manifest)}{at}", subject.expected(run.manifest))))
     yield "Judged", str(run.verdict.coverage)
     if what := arrays_judged(run.judged):
         yield "Tested", what
@@ -199,14 +199,21 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
         yield "Run time", format_clock(seconds)
     if started := subject.text(run.manifest, "started"):
         yield "Started", f"{utc(started)} UTC"
-    skipped = run.verdict.counts.skipped
-    last = {
-        "Skipped tests": f"{skipped:,}" if skipped else "",
-        "Budget": str(run.budget or ""),
-        "Write caches": run.write_caches,
-        "Drives before the measurements": run.history,
-    }
-    yield from ((name, text) for name, text in last.items() if text)
+    if run.budget:
+        yield "Budget", str(run.budget)
+
+
+def details(run: RunView) -> Iterator[tuple[str, str]]:
+    """Yield what a summary has beside the facts of the first screen: name and text."""
+    if not subject.expected(run.manifest):
+        yield "Number of drives", subject.NOT_EXPECTED
+    if skipped := run.verdict.counts.skipped:
+        yield "Skipped tests", f"{skipped:,}, with the reasons in records.jsonl"
+    if run.write_caches:
+        yield "Write caches", run.write_caches
+    if run.history:
+        yield "Drives before the measurements", run.history
+    yield "Run folder", str(run.folder)
 
 
 def _beside_limit(closest: Evidence) -> str:

@@ -71,6 +71,11 @@ def shown(evidence: Evidence) -> str:
     return MARK.get(evidence.outcome) or figure(evidence.value, evidence.unit)
 
 
+def state(each: Evidence | None, show: Callable[[Evidence], str] = shown) -> Cell:
+    """Return the cell of a figure; empty without one."""
+    return State(show(each), each.outcome) if each else ""
+
+
 def grid(
     title: str,
     evidence: Sequence[Evidence],
@@ -97,13 +102,9 @@ def grid(
     for name, number in sorted(placed, key=lambda place: (order[place[0]], place[1])):
         cells = placed[name, number]
         own = "" if of_all or any(limits) else _shared(map(_bound, cells.values()))
-        shown_cells = (_state(cells.get(column), show) for column in columns)
+        shown_cells = (state(cells.get(column), show) for column in columns)
         rows.append((name, *shown_cells, own, _least(cells.values())))
     return Table(("", *columns, "limit", "margin"), tuple(rows), f"{title} · {of_all}" if of_all else title)
-
-
-def _state(each: Evidence | None, show: Callable[[Evidence], str]) -> Cell:
-    return State(show(each), each.outcome) if each else ""
 
 
 def _least(evidence: Iterable[Evidence]) -> str:

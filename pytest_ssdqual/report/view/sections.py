@@ -14,13 +14,12 @@ from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
-from pytest_ssdqual.report.view.grid import grid, shown
+from pytest_ssdqual.report.view.grid import grid, state
 from pytest_ssdqual.report.view.tables import (
     COLOUR,
     INDENT,
     MARK,
     SIGN,
-    Cell,
     State,
     Table,
     TextLine,
@@ -177,13 +176,9 @@ def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[TextLi
     sizes = _in_order((place.row, place.row_order) for place in places)
     mixes = _in_order((place.column, place.column_order) for place in places)
     by_name = {(place.row, place.column): each for place, each in zip(places, cells, strict=True)}
-    rows = tuple((size, *(_state(by_name.get((size, mix))) for mix in mixes)) for size in sizes)
+    rows = tuple((size, *(state(by_name.get((size, mix))) for mix in mixes)) for size in sizes)
     table = Table((places[0].head if any(mixes) else "", *mixes), rows, title)
     yield from text_table(table, width)
-
-
-def _state(each: Evidence | None) -> Cell:
-    return State(shown(each), each.outcome) if each else ""
 
 
 @dataclass(frozen=True, slots=True)

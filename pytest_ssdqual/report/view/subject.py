@@ -61,25 +61,20 @@ def drives(
     ``blamed``: by serial number the failed promises that a drive is the cause of; ``untested`` returns for the identity
     of a drive that it was not tested, or nothing.
     """
-    found = list(manifest_drives(manifest))
-    bays = tables(manifest.get("bays"))
-    sheets = {name: str(sheet) for bay in bays for name, sheet in table(bay.get("sheets")).items()}
-    rows = [
-        (
-            text(drive, "serial") or text(drive, "identity"),
-            text(drive, "model") or "unknown model",
-            text(drive, "firmware") or "unknown",
-            capacity(drive.get("size_bytes")),
-            text(drive, "path"),
-            *([untested(text(drive, "identity")) or sheets.get(text(drive, "identity"), "unknown")] if sheets else []),
-        )
-        for drive in found
-    ]
-    columns = ("Serial number", "Model", "Firmware", "Capacity", "Name", *(["Judged by"] if sheets else []))
-    if not blamed:
-        return Table(columns, tuple(rows), "Drives")
-    marked = tuple((*row, _broken(blamed.get(row[0], 0))) for row in rows)
-    return Table((*columns, "Cause of"), marked, "Drives")
+    sheets = {
+        name: str(sheet) for bay in tables(manifest.get("bays")) for name, sheet in table(bay.get("sheets")).items()
+    }
+    rows: list[TableRow] = []
+    for drive in manifest_drives(manifest):
+        identity = text(drive, "identity")
+        serial = text(drive, "serial") or identity
+        judged_by = untested(identity) or sheets.get(identity, "unknown") if sheets else ""
+        model, firmware = text(drive, "model") or "unknown model", text(drive, "firmware") or "unknown"
+        capacity_text = capacity(drive.get("size_bytes"))
+        cause_of = _broken(blamed.get(serial, 0))
+        rows.append((serial, model, firmware, capacity_text, text(drive, "path"), judged_by, cause_of))
+    columns = ("Serial number", "Model", "Firmware", "Capacity", "Name", "Judged by", "Cause of")
+    return Table(columns, tuple(rows), "Drives").used()
 
 
 def _broken(count: int) -> str:

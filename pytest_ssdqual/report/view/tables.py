@@ -174,14 +174,16 @@ class Table:
         return replace(self, columns=("", *self.columns[count:]), rows=tuple(rows))
 
     def used(self) -> Table:
-        """Return the table without columns that are empty in every row."""
-        numbers = range(1, len(self.columns))
-        return self.without(*(self.columns[i] for i in numbers if not any(str(row[i]) for row in self.rows)))
+        """Return the table without columns that are empty in every row; the first one stays."""
+        rest = range(1, len(self.columns))
+        return self._of([0, *(number for number in rest if any(str(row[number]) for row in self.rows))])
 
     def without(self, *columns: str) -> Table:
-        kept = [number for number, name in enumerate(self.columns) if name not in columns]
-        rows = tuple(tuple(row[number] for number in kept) for row in self.rows)
-        return replace(self, columns=tuple(self.columns[number] for number in kept), rows=rows)
+        return self._of([number for number, name in enumerate(self.columns) if name not in columns])
+
+    def _of(self, numbers: Sequence[int]) -> Table:
+        rows = tuple(tuple(row[number] for number in numbers) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[number] for number in numbers), rows=rows)
 
 
 def bounded(columns: tuple[str, ...], rows: Sequence[TableRow], caption: str, most: int, where: str) -> Table:
@@ -206,9 +208,9 @@ def text_table(table: Table, width: int) -> Iterator[TextLine]:
     A row has the colour of the worst outcome in it. Empty columns are left out. Columns move together if the rows fit
     then. Numbers that do not fit beside the row's name go below it; still longer rows are split into bands.
     """
-    used = [0, *(i for i in range(1, len(table.columns)) if any(str(row[i]) for row in table.rows))]
-    heads = _stacked([table.columns[i] for i in used])
-    rows = [[str(row[i]) for i in used] for row in table.rows]
+    table = table.used()
+    heads = _stacked(table.columns)
+    rows = [[str(cell) for cell in row] for row in table.rows]
     sizes = [max(map(len, column)) for column in zip(*heads, *rows, strict=True)]
     name = len(INDENT) + sizes[0]
     least = name + sum(sizes[1:]) + len(sizes[1:])

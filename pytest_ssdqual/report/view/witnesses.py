@@ -22,11 +22,9 @@ def members(run: Mapping[str, object]) -> Table | None:
     """Return the I/O at each member of an array, as the kernel counted it; None if it is not recorded."""
     seen = _environment(run)
     rows = list(_members(seen)) if seen else []
-    # A column of which nothing is known says nothing.
-    known = [number for number, _ in enumerate(COLUMNS) if number == 0 or any(row[number] for row in rows)]
-    kept = [tuple(row[number] for number in known) for row in rows]
     title = "I/O at each member in the first measurement"
-    return bounded(tuple(COLUMNS[number] for number in known), kept, title, MOST_ROWS, REST) if rows else None
+    # A column of which nothing is known says nothing.
+    return bounded(COLUMNS, rows, title, MOST_ROWS, REST).used() if rows else None
 
 
 def host(run: Mapping[str, object]) -> Table | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,3 +34,6 @@ def test_a_drawing_alone_has_its_colours_with_it() -> None:
     root = ET.fromstring(pages.svg_file(SVG))  # noqa: S314 (our own)
     assert root.tag.endswith("}svg")
     assert "--s1:" in (root[0].text or "")
+    assert (root.get("width"), root.get("height")) == ("1", "1")
+    with pytest.raises(ValueError, match="no drawing"):
+        pages.svg_file("<p>")

@@ -15,7 +15,7 @@ from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.run_page import Drawn, draw
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-from pytest_ssdqual.report.view.failures import Context, failures
+from pytest_ssdqual.report.view.failures import failures
 
 
 def chart(key: str, geometry: str = "raid5", size: int = 10) -> Chart:
@@ -24,7 +24,7 @@ def chart(key: str, geometry: str = "raid5", size: int = 10) -> Chart:
 
 def drawn(folder: Path) -> Drawn:
     story = RunReader.read(folder)
-    return draw(story, list(failures(Context.of(story, story.evidence(), ()))))
+    return draw(story, list(failures(story, story.evidence(), ())))
 
 
 def of(monkeypatch: pytest.MonkeyPatch, every: list[Chart], failed: Chart | None = None) -> None:

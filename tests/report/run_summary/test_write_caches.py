@@ -60,7 +60,7 @@ def test_restoration_is_shown(write_run: WriteRun) -> None:
 def test_certificate_summary_and_comparison_have_the_states(write_run: WriteRun, claimed: Claimed) -> None:
     folder = write_run(judged(claimed(value=1000)), cache("S1"), cache("S2"))
     assert '<th scope="row">Write caches</th><td>off</td>' in html(certificate(folder, {}))
-    assert "- write caches: `off`\n" in markdown.text(folder)
+    assert "- Write caches: `off`\n" in markdown.text(folder)
     assert ComparedRun.read(folder).write_caches == "off"
 
 

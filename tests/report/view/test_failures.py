@@ -20,7 +20,7 @@ from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view import failures as kernel_log
 from pytest_ssdqual.report.view.commands import Repeat
-from pytest_ssdqual.report.view.failures import MOST, Context, Failure, _next_to, _width, failures
+from pytest_ssdqual.report.view.failures import MOST, Failure, _next_to, _width, failures
 
 SEEN = replace(
     strategies.seen_drive("S1", Traffic(661, 1322, 86_638_592, 173_277_184), None), heat=DriveTemperature(50.0)
@@ -33,7 +33,7 @@ def seen(*drives: DriveEnvironment) -> dict[str, Any]:
 
 def all_of(folder: Path) -> list[Failure]:
     story = RunReader.read(folder)
-    return list(failures(Context.of(story, story.evidence(), commands.read(folder))))
+    return list(failures(story, story.evidence(), commands.read(folder)))
 
 
 def test_a_failure_has_what_helps(write_run: WriteRun, claimed: Claimed) -> None:
