@@ -75,7 +75,7 @@ def fleet_text(page: FleetPage) -> str:
             *_differences(page),
             *_table(page.bays, MOST_BAYS, rest),
             *_table(page.promised, MOST_FIGURES, rest),
-            *_facts((*page.about, ("Folder", page.folder))),
+            *_facts((*page.about[:1], ("Folder", page.folder))),
         ]
     )
 

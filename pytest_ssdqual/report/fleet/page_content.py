@@ -26,7 +26,7 @@ from pytest_ssdqual.report.fleet.view import (
     together,
 )
 from pytest_ssdqual.report.html.page import MARKS, REPORT
-from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, NUMBERS, Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.next_step import Step
 from pytest_ssdqual.report.run_summary.overview import lists, overview
 from pytest_ssdqual.report.view import promises
@@ -134,7 +134,7 @@ def bays(seen: FleetView) -> Table:
     """Return a row for each bay; a bay that was not started has no counts."""
     marks = labels(seen)
     columns = (
-        "Bay", "Machine", *map(_brief, marks), "Drives", "Pass", "Fail", "Inconclusive", "Error", "Judged", "Verdict",
+        "Bay", "Machine", *map(_brief, marks), "Drives", *NUMBERS, "Verdict"
     )  # fmt: skip
     shown = list(seen.bays)
     if len(shown) > MOST_IN_ORDER:
@@ -158,12 +158,7 @@ def _bay(bay: BayView, shown: Sequence[str]) -> Iterator[Cell]:
     yield _brief(bay.machine) or "unknown"
     yield from (_brief(bay.labels.get(name, "")) for name in shown)
     yield _brief(bay.drives)
-    if bay.standing:
-        counts = bay.standing.counts
-        yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
-        yield str(bay.standing.coverage)
-    else:
-        yield from ("", "", "", "", "")
+    yield from bay.standing.numbers if bay.standing else ("",) * len(NUMBERS)
     yield bay.state
 
 

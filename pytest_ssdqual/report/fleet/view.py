@@ -28,7 +28,7 @@ from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.coverage import Coverage
-from pytest_ssdqual.report.run_summary.fitness import LOOKS, Counts, Fitness, PageVerdict, word_of
+from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, PageVerdict, word_of
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import SEVERITY, State, label, sorting
@@ -82,7 +82,7 @@ class BayView:
     @property
     def state(self) -> State:
         """The verdict as a word of a table."""
-        return State(self.fitness.value, LOOKS[self.fitness]) if self.fitness else State(NOT_STARTED, Finding.OBSERVED)
+        return self.standing.state if self.standing else State(NOT_STARTED, Finding.OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,10 @@ from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.find import folders_below
-from pytest_ssdqual.report.run_summary.fitness import LOOKS, WORDS
+from pytest_ssdqual.report.run_summary.fitness import NUMBERS, WORDS
 from pytest_ssdqual.report.run_summary.run_view import RunDrive, RunView, shown
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, State, Table, bounded, label
+from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, Table, bounded, label
 
 #: Maximum numbers of rows, of charts of margins, and of skipped folders.
 MOST_RUNS, MOST_DRIVES, MOST_CLAIMS, MOST_CHARTS, MOST_SKIPPED = 500, 500, 200, 8, 100
@@ -108,11 +108,7 @@ def _product(runs: Sequence[RunView]) -> Iterator[Cell]:
     yield f"{len({drive.name for run in runs for drive in run.drives}):,}"
     yield from (f"{words[word]:,}" for word in WORDS)
     yield f"{runs[-1].started:%Y-%m-%d}"
-    yield _state(runs[-1])
-
-
-def _state(run: RunView) -> State:
-    return State(run.verdict.word, LOOKS[run.verdict.fitness])
+    yield runs[-1].verdict.state
 
 
 def _claims(promises: Sequence[FigureRow]) -> Table:
@@ -133,23 +129,18 @@ def _claims(promises: Sequence[FigureRow]) -> Table:
 
 def _runs(runs: Sequence[RunView], place: Path) -> Table:
     """Return the runs, the newest first."""
-    columns = (
-        "Run", "Verdict", "Judged", "Started", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Error", "Protocol",
-        "Machine",
-    )  # fmt: skip
+    columns = ("Run", "Verdict", "Started", "Model", "Firmware", *NUMBERS, "Protocol", "Machine")
     rows = [tuple(_run(run, place)) for run in reversed(runs)]
     return bounded(columns, rows, f"Runs: {len(runs):,}", MOST_RUNS, "the folder has them")
 
 
 def _run(run: RunView, place: Path) -> Iterator[Cell]:
-    counts = run.verdict.counts
     yield _link(run, place)
-    yield _state(run)
-    yield str(run.verdict.coverage)
+    yield run.verdict.state
     yield f"{run.started:%Y-%m-%d %H:%M}"
     yield run.models
     yield run.firmware
-    yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
+    yield from run.verdict.numbers
     yield run.document("protocol")
     yield run.machine
 
@@ -178,7 +169,7 @@ def _drive(drive: DriveHistory, place: Path) -> Iterator[Cell]:
     yield drive.firmware
     yield f"{len(drive.runs):,}"
     yield _link(drive.runs[-1], place)
-    yield _state(drive.runs[-1])
+    yield drive.runs[-1].verdict.state
     yield f"{_counted(drive.blamed, 'broken promise')}" if drive.blamed else ""
     yield "" if used is None else f"{used:g} %"
     yield "" if written is None else format_capacity(int(written))

@@ -19,6 +19,7 @@ from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.coverage import Coverage
 from pytest_ssdqual.report.run_summary.errors import ErrorGroup
 from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.tables import State
 
 #: Exit status of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
 INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
@@ -46,6 +47,8 @@ LOOKS = {
     Fitness.UNDECIDED: Finding.INCONCLUSIVE,
     Fitness.NO_VERDICT: Finding.INCONCLUSIVE,
 }
+#: Columns of a table of runs.
+NUMBERS = ("Pass", "Fail", "Inconclusive", "Error", "Judged")
 #: Words of a run by a protocol that may not decide about a product.
 USE = {Fitness.FIT: "Passed", Fitness.NOT_FIT: "Failed"}
 
@@ -112,6 +115,18 @@ class PageVerdict:
     def lines(self) -> tuple[str, ...]:
         """The remarks, and the repeatability."""
         return (*self.remarks, *filter(None, [self.repeatability]))
+
+    @property
+    def state(self) -> State:
+        """The word with the mark and colour of the fitness."""
+        return State(self.word, LOOKS[self.fitness])
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Cells of the columns ``NUMBERS``."""
+        counts = self.counts
+        by_outcome = (counts.passed, counts.failed, counts.inconclusive, counts.errors)
+        return (*(f"{number:,}" for number in by_outcome), str(self.coverage))
 
     @property
     def properties(self) -> tuple[tuple[str, str], ...]:

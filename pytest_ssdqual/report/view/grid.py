@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
@@ -41,11 +43,11 @@ def grids(evidence: Iterable[Evidence]) -> Iterator[Table]:
         if len(columns) == 1:
             narrow[level, columns[0]] += group
         elif any_shown(group):
-            yield grid(f"{label(claim)} · {level}", sorted(group, key=_widths), _width)
+            yield grid(f"{label(claim)} · {level}", group, _by_width)
     for everything in narrow.values():
         for group in _alike(everything):
             if any_shown(group):
-                yield grid(span(group[0].geometries), group, _headed)
+                yield grid(span(group[0].geometries), group, _by_claim)
 
 
 def _alike(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
@@ -71,40 +73,60 @@ def shown(evidence: Evidence) -> str:
     return MARK.get(evidence.outcome) or figure(evidence.value, evidence.unit)
 
 
-def state(each: Evidence | None, show: Callable[[Evidence], str] = shown) -> Cell:
-    """Return the cell of a figure; empty without one."""
-    return State(show(each), each.outcome) if each else ""
+@dataclass(frozen=True, slots=True)
+class CellPlace:
+    """Row and column of a figure, with the keys by which they are sorted."""
+
+    row: str
+    row_order: Any
+    column: str
+    column_order: Any = ()
+    #: Name of the columns.
+    head: str = ""
+
+
+def by_workload(each: Evidence, column: str, column_order: Sequence[int] = ()) -> CellPlace:
+    return CellPlace(span(each.workloads), order_of(each), column, column_order)
 
 
 def grid(
     title: str,
     evidence: Sequence[Evidence],
-    column_of: Callable[[Evidence], str],
+    place_of: Callable[[Evidence], CellPlace],
     show: Callable[[Evidence], str] = shown,
 ) -> Table:
-    """Return a row for each workload, and a column for each name that ``column_of`` gives.
+    """Return the figures in rows and columns, which ``place_of`` names.
 
     A limit of all cells is in the title, that of whole columns in a first row, any other one at the end of the rows.
-    Claims about the same cell (two machines, two limits) come in rows below each other.
+    Figures of one place (two machines, two limits) come in rows below each other.
     """
+    places = [(each, place_of(each)) for each in evidence]
+    columns = _in_order((place.column, place.column_order) for _, place in places)
     placed: dict[tuple[str, int], dict[str, Evidence]] = {}
     taken: Counter[tuple[str, str]] = Counter()
-    for each in evidence:
-        name, column = span(each.workloads), column_of(each)
-        placed.setdefault((name, taken[name, column]), {})[column] = each
-        taken[name, column] += 1
-    order = {span(each.workloads): order_of(each) for each in evidence}
-    columns = tuple(dict.fromkeys(map(column_of, evidence)))
+    for each, place in places:
+        placed.setdefault((place.row, taken[place.row, place.column]), {})[place.column] = each
+        taken[place.row, place.column] += 1
+    order = {place.row: place.row_order for _, place in places}
     of_all = _shared(each.bound for each in evidence)
-    limits = [_shared(_bound(each) for each in evidence if column_of(each) == column) for column in columns]
+    limits = [_shared(_bound(each) for each, place in places if place.column == column) for column in columns]
     limits = [] if of_all else limits
     rows: list[TableRow] = [("limit", *limits, "", "")] if any(limits) else []
     for name, number in sorted(placed, key=lambda place: (order[place[0]], place[1])):
         cells = placed[name, number]
         own = "" if of_all or any(limits) else _shared(map(_bound, cells.values()))
-        shown_cells = (state(cells.get(column), show) for column in columns)
-        rows.append((name, *shown_cells, own, _least(cells.values())))
-    return Table(("", *columns, "limit", "margin"), tuple(rows), f"{title} · {of_all}" if of_all else title)
+        rows.append((name, *(_state(cells.get(column), show) for column in columns), own, _least(cells.values())))
+    head = places[0][1].head if any(columns) else ""
+    return Table((head, *columns, "limit", "margin"), tuple(rows), f"{title} · {of_all}" if of_all else title)
+
+
+def _in_order(named: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return each name once, in the order of its key."""
+    return list(dict.fromkeys(name for name, _ in sorted(named, key=lambda each: each[1])))
+
+
+def _state(each: Evidence | None, show: Callable[[Evidence], str]) -> Cell:
+    return State(show(each), each.outcome) if each else ""
 
 
 def _least(evidence: Iterable[Evidence]) -> str:
@@ -113,11 +135,15 @@ def _least(evidence: Iterable[Evidence]) -> str:
     return short_margin(min(margins, key=margin)) if margins else ""
 
 
-def _headed(evidence: Evidence) -> str:
-    """Return a claim on two lines of about equal length: ``latency spread`` above ``over time``."""
+def _by_width(evidence: Evidence) -> CellPlace:
+    return by_workload(evidence, _width(evidence), _widths(evidence))
+
+
+def _by_claim(evidence: Evidence) -> CellPlace:
+    """Return the place in the column of its claim, named on two lines of about equal length."""
     words = label(evidence.claim).split()
     cut = min(range(1, len(words)), key=lambda i: max(len(" ".join(words[:i])), len(" ".join(words[i:]))), default=1)
-    return "\n".join(filter(None, (" ".join(words[:cut]), " ".join(words[cut:]))))
+    return by_workload(evidence, "\n".join(filter(None, (" ".join(words[:cut]), " ".join(words[cut:])))))
 
 
 def any_shown(evidence: Iterable[Evidence]) -> bool:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
-from pytest_ssdqual.report.view.grid import grid, state
+from pytest_ssdqual.report.view.grid import CellPlace, by_workload, grid
 from pytest_ssdqual.report.view.tables import (
     COLOUR,
     INDENT,
@@ -163,42 +163,21 @@ def loops(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
         for claim in dict.fromkeys(each.claim for each in of_loop):
             drives = max(len(each.members) for each in of_loop)
             title = f"{label(claim)} · {group} · {' '.join(geometries)}" + (f", worst of {drives}" if drives else "")
-            yield from _table(title, [each for each in of_loop if each.claim == claim], width)
+            yield from text_table(_cells(title, [each for each in of_loop if each.claim == claim]), width)
         for remark in dict.fromkeys(remark for each in of_loop for remark in each.remarks):
             yield from paragraph(remark, width, first=INDENT, rest=INDENT * 2)
         yield TextLine("")
 
 
-def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[TextLine]:
+def _cells(title: str, cells: Sequence[Evidence]) -> Table:
     names = [each.workloads[0] for each in cells]
     is_one_mix = len(names) > 1 and len({_LOAD.sub("", name) for name in names}) == 1
-    places = [(_load_place if is_one_mix else _place)(name) for name in names]
-    sizes = _in_order((place.row, place.row_order) for place in places)
-    mixes = _in_order((place.column, place.column_order) for place in places)
-    by_name = {(place.row, place.column): each for place, each in zip(places, cells, strict=True)}
-    rows = tuple((size, *(state(by_name.get((size, mix))) for mix in mixes)) for size in sizes)
-    table = Table((places[0].head if any(mixes) else "", *mixes), rows, title)
-    yield from text_table(table, width)
-
-
-@dataclass(frozen=True, slots=True)
-class CellPlace:
-    """Position of a cell: size and mix as the test specification writes it (``65/35``: reads/writes), or its load."""
-
-    row: str
-    row_order: float
-    column: str
-    column_order: tuple[bool, float]
-    #: Name of the columns.
-    head: str = "reads/writes"
-
-
-def _in_order(found: Iterable[tuple[str, float | tuple[bool, float]]]) -> list[str]:
-    """Return each name once, in the order of its key."""
-    return list(dict.fromkeys(name for name, _ in sorted(found, key=lambda each: each[1])))
+    place = _load_place if is_one_mix else _place
+    return grid(title, cells, lambda each: place(each.workloads[0]))
 
 
 def _place(name: str) -> CellPlace:
+    """Return size and mix of a cell as the test specification writes it: ``65/35``, reads/writes."""
     try:
         workload = Workload.parse(name)
     except ValueError:  # a profile, whose id has no size and mix
@@ -209,6 +188,7 @@ def _place(name: str) -> CellPlace:
         -workload.block_bytes,
         f"{'' if workload.is_random else 'seq '}{reads}/{100 - reads}",
         (not workload.is_random, -workload.read_fraction),
+        "reads/writes",
     )
 
 
@@ -244,7 +224,7 @@ def _grid(title: str, evidence: Sequence[Evidence]) -> Table:
     # A drive of a lot that failed has an outcome and no figure.
     alone = [_alone(each, part) for each in evidence for part in each.members if part.figures]
     short = shortened(list(dict.fromkeys(each.worst for each in alone)))
-    return grid(title, alone, lambda each: short[each.worst], _marked)
+    return grid(title, alone, lambda each: by_workload(each, short[each.worst]), _marked)
 
 
 def shortened(serials: Sequence[str]) -> dict[str, str]:
