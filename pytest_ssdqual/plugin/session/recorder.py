@@ -30,13 +30,14 @@ from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
+from pytest_ssdqual.report.run_folder.manifest import JudgedTests
 from pytest_ssdqual.report.run_folder.reader import (
+    Judged,
     Record,
     RunReader,
     arrays_left_running,
     caches_at_the_end,
     still_running,
-    subject_of,
     worsened_drives,
 )
 from pytest_ssdqual.report.run_summary import write_caches
@@ -144,7 +145,7 @@ class Recorder:
         #: Evidence with the ids of its tests.
         self.evidence: list[tuple[str, Evidence]] = []
         #: What it is about.
-        self._subjects: set[str] = set()
+        self._subjects: set[tuple[object, ...]] = set()
         #: Ids of tests of which a phase or a subtest failed, and of those with a failed promise that none expects.
         self._failed: dict[str, None] = {}
         self._broken: dict[str, None] = {}
@@ -162,15 +163,17 @@ class Recorder:
         message = ""
         for each in carried_by(report):
             self.evidence.append((report.nodeid, each))
-            record = {"test": report.nodeid, **plain(each)}
-            self._subjects.add(subject_of(record))
-            if each.outcome is Finding.FAIL and getattr(report, IS_EXPECTED, False):
-                record[EXPECTED] = True
-            elif each.outcome is Finding.FAIL:
+            is_expected = each.outcome is Finding.FAIL and getattr(report, IS_EXPECTED, False)
+            record = {"test": report.nodeid, **plain(each), **({EXPECTED: True} if is_expected else {})}
+            judged = Judged(report.nodeid, "", each, is_expected)
+            self._subjects.add(judged.subject)
+            if each.outcome is Finding.FAIL and not is_expected:
                 self._broken[report.nodeid] = None
             resumed = self.run.qualification.resumed
-            if changes := resumed.verdicts.news(record) if resumed else record:
-                self._note(report, "verdict" if each.is_promised else "observation", changes)
+            earlier = resumed.verdicts.superseded(judged) if resumed else ""
+            if earlier is not None:
+                supersedes = {"supersedes": earlier} if earlier else {}
+                self._note(report, "verdict" if each.is_promised else "observation", {**record, **supersedes})
             self._config.hook.pytest_ssdqual_record(record=record)
         if report.outcome == "failed":
             self._failed[report.nodeid] = None
@@ -253,11 +256,10 @@ class Recorder:
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
-        judged = {**gate.of(self._config).to_record(run.name), "not_run": len(not_run)}
+        judged = JudgedTests(**gate.of(self._config).to_record(run.name), not_run=len(not_run))
         self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
         if story and self.run.manifest:
-            manifest = self.run.manifest.closed(utc_now(), status).to_record()
-            self.verdict = RunView.of(replace(story, manifest=manifest)).verdict
+            self.verdict = RunView.of(replace(story, manifest=self.run.manifest.closed(utc_now(), status))).verdict
             self._close_gate_unless_fit(self.verdict)
             self._add(self.verdict.properties)
         if self.tally:

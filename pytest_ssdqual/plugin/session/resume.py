@@ -95,9 +95,8 @@ class ResumedRun:
 
     def continued(self, now: Present) -> Manifest:
         """Return the run's manifest with this session added."""
-        manifest = self.past.manifest
         session = Session(without_secrets(sys.argv), utc_now(), differences=self.past.remarks(now))
-        return replace(manifest, resumed=(*manifest.resumed, session))
+        return self.past.manifest.resumed(session)
 
     def note_begun(self, journal: Journal, now: Present) -> None:
         """Write the first record of this session."""

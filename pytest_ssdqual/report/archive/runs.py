@@ -11,7 +11,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import RunReader, read_records
 from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView
-from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.rig.drives.topology import Drive
 
 UNKNOWN = "unknown"
 #: Kinds of records that a run has once it has done something to drives, or with them.
@@ -52,7 +52,7 @@ class ArchivedRun:
     @property
     def identity(self) -> str:
         """Identity of the run, equal for copies."""
-        return f"{self.view.manifest.get('run_id')} {self.view.manifest.get('started')}"
+        return f"{self.view.manifest.run_id} {self.view.manifest.started}"
 
     @property
     def models(self) -> str:
@@ -86,11 +86,11 @@ def _read(folder: Path) -> ArchivedRun | str:
         story = RunReader.read(folder, *KINDS, "health", "run_refused")
     except OSError as error:
         return safe_text.line(error.strerror or str(error))
-    if not story.manifest:
+    if not story.manifest.is_readable:
         began = "was refused before it began" if story.of("run_refused") else "has no readable manifest.json"
         return f"it {began}"
     try:
-        started = datetime.fromisoformat(str(story.manifest.get("started")))
+        started = datetime.fromisoformat(story.manifest.started)
     except ValueError:
         return "its start is unknown"
     if _never_began(story):
@@ -101,9 +101,9 @@ def _read(folder: Path) -> ArchivedRun | str:
         folder=folder,
         view=view,
         started=started if started.tzinfo else started.replace(tzinfo=UTC),
-        drives=tuple(map(_drive, subject.manifest_drives(story.manifest))),
+        drives=tuple(map(_drive, story.manifest.drives)),
         health={str(each.facts.get("drive")): each.facts for each in story.of("health")},
-        unreadable=story.unreadable(),
+        unreadable=story.unreadable,
     )
 
 
@@ -113,11 +113,9 @@ def _never_began(story: RunReader) -> bool:
     return not any(results) and not any(read_records(story.folder, *WORK))
 
 
-def _drive(noted: Mapping[str, object]) -> ArchivedDrive:
-    serial = subject.text(noted, "serial") or subject.text(noted, "identity")
-    names = (serial, subject.text(noted, "model"), subject.text(noted, "firmware"))
-    serial, model, firmware = map(shown, names)
-    return ArchivedDrive(serial, model, firmware, subject.text(noted, "identity"))
+def _drive(drive: Drive) -> ArchivedDrive:
+    serial, model, firmware = map(shown, (drive.name, drive.model or "", drive.firmware or ""))
+    return ArchivedDrive(serial, model, firmware, drive.identity)
 
 
 def shown(name: str) -> str:

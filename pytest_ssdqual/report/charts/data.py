@@ -90,7 +90,7 @@ class Notes:
     @classmethod
     def of(cls, story: RunReader) -> Notes:
         """Return all measurements and verdicts."""
-        return cls._made(story, readable(story.of(*KINDS), noted), story.evidence())
+        return cls._made(story, readable(story.of(*KINDS), noted), story.judged)
 
     @classmethod
     def about(cls, story: RunReader, judged: Judged) -> Notes:

@@ -224,7 +224,7 @@ def _means(run: RunView) -> Iterator[str]:
     yield f"- judged: {words(str(run.verdict.coverage))}"
     for name in ("protocol", "spec"):
         yield f"- {name}: {code(run.document(name))}"
-    yield f"- number of drives: {words(subject.expected(run.manifest) or subject.NOT_EXPECTED)}"
+    yield f"- number of drives: {words(str(run.manifest.expected or subject.NOT_EXPECTED))}"
     if skipped := run.verdict.counts.skipped:
         yield f"- skipped tests: {skipped:,}, with the reasons in {_page_or(RECORDS, run.folder)}"
     if run.budget:

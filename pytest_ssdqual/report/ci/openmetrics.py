@@ -24,7 +24,6 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.run_view import KINDS, RunView
-from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import SEVERITY
 
 #: Suffix of Prometheus' base unit (prometheus.io/docs/practices/naming), and the divisor to it.
@@ -123,7 +122,7 @@ def escaped(foreign: str) -> str:
 def _run(page: MetricsText, run: RunView) -> None:
     manifest, standing, counts = run.manifest, run.verdict, run.verdict.counts
     names = {each: run.document(each) for each in ("protocol", "spec")}
-    page.add("run", "", "The last run.", 1, run=subject.text(manifest, "run_id"), **names)
+    page.add("run", "", "The last run.", 1, run=manifest.run_id, **names)
     for fitness in Fitness:
         what = "Verdict of the run on the product: 1 for the one that applies."
         page.add("run_verdict", "", what, int(standing.fitness is fitness), verdict=fitness.value)
@@ -151,11 +150,9 @@ def _run(page: MetricsText, run: RunView) -> None:
         culprit = group.culprit.value if group.culprit else "none"
         what = "Broken promises by their attributed cause."
         page.add("run_cause", "", what, len(group.broken), culprit=culprit, drives=" ".join(group.drives))
-    status = manifest.get("exit_status")
-    status = status if isinstance(status, int) and abs(status) < MOST_STATUS else None
-    page.add("run_exit_status", "", "Exit status of pytest.", status)
-    for name in ("started", "ended"):
-        page.add(f"run_{name}_timestamp", "seconds", f"When the run {name}.", _seconds(subject.text(manifest, name)))
+    page.add("run_exit_status", "", "Exit status of pytest.", manifest.exit_status)
+    for name, time in (("started", manifest.started), ("ended", manifest.ended)):
+        page.add(f"run_{name}_timestamp", "seconds", f"When the run {name}.", _seconds(time or ""))
 
 
 def _promises(run: RunView) -> Iterable[Evidence]:
@@ -163,7 +160,7 @@ def _promises(run: RunView) -> Iterable[Evidence]:
     judged = [each.evidence for each in run.judged if each.evidence.is_promised]
     latest: dict[tuple[object, ...], Evidence] = {}
     for each in sorted(judged, key=lambda each: SEVERITY.index(each.outcome)):
-        latest.setdefault((each.claim, each.geometries, each.workloads, each.group), each)
+        latest.setdefault((each.identity, each.group), each)
     return latest.values()
 
 
@@ -192,15 +189,15 @@ def _figures(each: Evidence) -> Iterable[tuple[str, str, float | None]]:
 def _drives(page: MetricsText, story: RunReader) -> None:
     health = {str(record.facts.get("drive")): record.facts for record in story.of("health")}
     worse = {str(record.facts.get("drive")) for record in story.of("drive_worsened")}
-    drives = tuple(subject.manifest_drives(story.manifest))
-    having = Counter(subject.text(drive, "serial") for drive in drives)
-    for drive in drives:
-        identity, serial = (subject.text(drive, name) for name in ("identity", "serial"))
-        if not serial or having[serial] > 1:  # of equal labels only the first drive's samples would stay
-            serial = identity
-        named = {name: subject.text(drive, name) for name in ("model", "firmware")}
-        page.add("drive", "", "A drive of the run.", 1, serial=serial, **named)
-        page.add("drive_size", "bytes", "Capacity of the drive.", _number(drive.get("size_bytes")), serial=serial)
+    having = Counter(drive.name for drive in story.manifest.drives)
+    for drive in story.manifest.drives:
+        identity = drive.identity
+        # Of equal labels only the first drive's samples would stay.
+        serial = drive.name if having[drive.name] == 1 else identity
+        page.add(
+            "drive", "", "A drive of the run.", 1, serial=serial, model=drive.model or "", firmware=drive.firmware or ""
+        )
+        page.add("drive_size", "bytes", "Capacity of the drive.", drive.size_bytes, serial=serial)
         what = "Is 1 if the drive's health worsened during the run by more than its use explains."
         page.add("drive_worsened", "", what, int(identity in worse), serial=serial)
         for name, metric, unit, parts, what in HEALTH:

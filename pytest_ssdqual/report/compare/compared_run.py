@@ -18,6 +18,7 @@ from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.run_summary import write_caches
 
@@ -101,7 +102,7 @@ class ComparedRun:
     #: Its folder's name, as it is printed; of a bay with that of its fleet.
     name: str
     folder: Path
-    manifest: Mapping[str, object]
+    manifest: Manifest
     #: UTC, ISO 8601; when its first record was written, if the manifest does not say.
     started: str
     figures: Mapping[FigureKey, ComparedFigure]
@@ -122,21 +123,21 @@ class ComparedRun:
 
         Runs of a bay have the same name in every fleet; the start distinguishes them.
         """
-        run_id = self.manifest.get("run_id")
-        return f"{run_id} {self.manifest.get('started')}" if run_id else str(self.folder.resolve())
+        run_id = self.manifest.run_id
+        return f"{run_id} {self.manifest.started}" if run_id else str(self.folder.resolve())
 
     @property
     def has_ended(self) -> bool:
         """True if the run was complete: not running, killed or interrupted."""
-        return bool(self.manifest.get("ended")) and self.manifest.get("exit_status") in (0, 1)
+        return bool(self.manifest.ended) and self.manifest.exit_status in (0, 1)
 
     @classmethod
     def read(cls, folder: Path) -> ComparedRun:
         """Read a run folder; ``OSError`` without records."""
         story = RunReader.read(folder, *KINDS)
         figures: list[tuple[Evidence, ComparedFigure]] = []
-        unreadable = story.unreadable()
-        for judged in story.evidence():
+        unreadable = story.unreadable
+        for judged in story.judged:
             try:
                 figures.append((judged.evidence, _figure(judged.evidence, judged.test)))
             except ValueError:
@@ -146,7 +147,7 @@ class ComparedRun:
             name=fleet.called(folder),
             folder=folder,
             manifest=story.manifest,
-            started=safe_text.line(str(story.manifest.get("started") or first)),
+            started=safe_text.line(story.manifest.started or first),
             figures=_by_key(figures),
             asked=_asked(story.of("measured")),
             health=_health(story.of("health")),

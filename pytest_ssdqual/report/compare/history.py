@@ -149,7 +149,7 @@ def _read(folder: Path) -> ComparedRun | str:
         return f"{name} is skipped: {safe_text.line(error.strerror or str(error))}"
     if not run.figures:
         return f"{name} is skipped: it has no readable verdict"
-    if not run.manifest:
+    if not run.manifest.is_readable:
         return f"{name} is skipped: its manifest.json is missing or damaged, so its subject is unknown"
     if _time(run) is None:
         return f"{name} is skipped: its start is unknown"

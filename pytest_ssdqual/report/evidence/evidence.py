@@ -176,6 +176,12 @@ class Evidence:
         object.__setattr__(self, "wider", tuple(map(_recordable, ordered)))
 
     @property
+    def identity(self) -> tuple[object, ...]:
+        """What it is about: a lot has a verdict for each group, but the group of a search is its result."""
+        group = "" if self.about is About.SEARCH else self.group
+        return self.claim, self.geometries, self.workloads, group
+
+    @property
     def is_promised(self) -> bool:
         return self.limit is not None
 

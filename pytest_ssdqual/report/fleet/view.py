@@ -30,7 +30,6 @@ from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.coverage import Coverage
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict, headline, word_of
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import SEVERITY, State, label, sorting, span
 
 #: Circumstances that differ in every fleet.
@@ -122,7 +121,7 @@ class FleetView:
 
     def differences(self) -> tuple[Circumstance, ...]:
         """Circumstances (protocol, spec, versions, machines) that differ between bays."""
-        known = [(bay.name, bay.run.manifest) for bay in self.bays if bay.run and bay.run.manifest]
+        known = [(bay.name, bay.run.manifest) for bay in self.bays if bay.run and bay.run.manifest.is_readable]
         if len(known) < 2:
             return ()
         runs = [ComparedRun(name, self.folder, manifest, "", {}, {}, {}, 0) for name, manifest in known]
@@ -130,7 +129,7 @@ class FleetView:
 
     def who(self, fact: Circumstance) -> Mapping[str, tuple[str, ...]]:
         """Return the bays of each value of a circumstance, the most frequent value first."""
-        names = [bay.name for bay in self.bays if bay.run and bay.run.manifest]
+        names = [bay.name for bay in self.bays if bay.run and bay.run.manifest.is_readable]
         return {
             value: tuple(name for name, its in zip(names, fact.values, strict=True) if its == value)
             for value, _ in Counter(fact.values).most_common()
@@ -163,8 +162,7 @@ def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
 
 def _drives(run: RunView) -> str:
     found = Counter(
-        f"{subject.text(drive, 'model') or 'unknown model'} ({subject.text(drive, 'firmware') or 'firmware unknown'})"
-        for drive in subject.manifest_drives(run.manifest)
+        f"{drive.model or 'unknown model'} ({drive.firmware or 'firmware unknown'})" for drive in run.manifest.drives
     )
     return " + ".join(f"{number} × {kind}" for kind, number in found.items())
 

@@ -201,7 +201,7 @@ def compose(story: RunReader) -> RunPage:
         overview=(first := overview(run)),
         limits=tuple(each for each in run.verdict.lines if each != lost(run.verdict.counts)),
         about=(*_about(run), *first.facts),
-        remarks=subject.texts(story.manifest.get("remarks")),
+        remarks=story.manifest.remarks,
         causes=run.causes,
         failures=failed,
         more_failures=broken[MOST : MOST + MOST_SENTENCES],
@@ -239,7 +239,7 @@ def _errors(groups: Sequence[ErrorGroup], found: Sequence[ShownCommand]) -> list
 
 def _of_what(run: RunView) -> str:
     """Return ``8 × INTEL SSDSC2BB480G4``."""
-    models = [subject.text(drive, "model") or "unknown model" for drive in subject.manifest_drives(run.manifest)]
+    models = [drive.model or "unknown model" for drive in run.manifest.drives]
     kinds = list(dict.fromkeys(models))
     shown = [f"{models.count(kind)} × {safe_text.line(kind, MODEL_CHARACTERS)}" for kind in kinds[:MOST_MODELS]]
     more = sum(models.count(kind) for kind in kinds[MOST_MODELS:])
@@ -249,7 +249,8 @@ def _of_what(run: RunView) -> str:
 def _about(run: RunView) -> Iterator[tuple[str, str]]:
     """Yield the drives of the run with their machines."""
     at = f" on {', '.join(filter(None, run.machines))}" if any(run.machines) else ""
-    yield "Drives", ", ".join(filter(None, [f"{_of_what(run)}{at}", subject.expected(run.manifest)]))
+    expected = run.manifest.expected
+    yield "Drives", f"{_of_what(run)}{at}{f', {expected}' if expected else ''}"
 
 
 def _is_special(each: Judged) -> bool:

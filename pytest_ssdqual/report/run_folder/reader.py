@@ -7,17 +7,18 @@ is refused (``OtherSchema``, an ``OSError``).
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.report.evidence import evidence, health
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
+from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, SCHEMA, OtherSchema, require_schema
+from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest
 
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
@@ -222,22 +223,39 @@ def _parse(line: bytes, file: Path) -> Record | None:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A verdict or an observation as it counts in the end."""
+    """A verdict or an observation of a test."""
 
     #: Id of the test.
     test: str
-    #: UTC, ISO 8601.
+    #: UTC, ISO 8601; empty before it is recorded.
     time: str
     evidence: Evidence
+    #: A failed verdict whose test was expected to fail.
+    is_expected: bool = False
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """What it is about: equal of two if the later one replaces the earlier one."""
+        return self.test, *self.evidence.identity
+
+    @classmethod
+    def of(cls, record: Record) -> Judged | None:
+        """Return the content of a record; None if it is damaged."""
+        test = record.facts.get("test")
+        try:
+            found = evidence.of_facts(record.facts)
+        except ValueError:
+            return None
+        return cls(test, record.time, found, record.facts.get(EXPECTED) is True) if isinstance(test, str) else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunReader:
-    """Manifest and records of a run folder, read once."""
+    """Manifest and records of a run folder, read once. ``cached_property`` needs a ``__dict__``, hence no slots."""
 
     folder: Path
-    #: Empty if it is missing or unreadable.
-    manifest: Mapping[str, object]
+    #: ``UNREADABLE`` if it is missing or damaged.
+    manifest: Manifest
     #: All, in the order in which they were written.
     records: tuple[Record, ...]
 
@@ -250,55 +268,35 @@ class RunReader:
         """Return the records of these kinds, in order."""
         return tuple(record for record in self.records if record.kind in kinds)
 
-    def evidence(self) -> tuple[Judged, ...]:
-        """Return each verdict and observation once, with its last result, in the order of those.
+    @cached_property
+    def judged(self) -> tuple[Judged, ...]:
+        """Each verdict and observation once, with its last result, in the order of those.
 
-        A test that was run again, here or in a resumed session, replaces its earlier verdict. Unreadable evidence
-        (``unreadable``) is left out.
+        A test that was run again, here or in a resumed session, replaces its earlier verdict. Damaged ones
+        (``unreadable``) are left out.
         """
-        return tuple(each for each in map(_judged, self.latest().values()) if each)
+        found: dict[tuple[object, ...], Judged] = {}
+        for each in filter(None, map(Judged.of, self.of(*JUDGED))):
+            found.pop(each.subject, None)
+            found[each.subject] = each
+        return tuple(found.values())
 
-    def latest(self) -> Mapping[str, Record]:
-        """Return the last record of each verdict and observation, by what it is about (``subject_of``)."""
-        found: dict[str, Record] = {}
-        for record in self.of(*JUDGED):
-            about = subject_of(record.facts)
-            found.pop(about, None)
-            found[about] = record
-        return found
+    @cached_property
+    def unreadable(self) -> int:
+        """Number of damaged verdicts and observations."""
+        return sum(Judged.of(record) is None for record in self.of(*JUDGED))
 
     def failed_drives(self) -> Iterator[tuple[str, str]]:
         """Yield the serial number of each drive that failed under the load, and the id of the test that reported it."""
-        for each in self.evidence():
+        for each in self.judged:
             if each.evidence.claim == health.FAILED:
                 yield from ((part.name, each.test) for part in each.evidence.members)
 
-    def unreadable(self) -> int:
-        """Return the number of verdicts that count, but are damaged."""
-        return sum(_judged(record) is None for record in self.latest().values())
 
-
-def subject_of(facts: Mapping[str, object]) -> str:
-    """Return what a verdict's record is about: equal of two records if the later one replaces the earlier one.
-
-    A lot has a verdict for each claim of its drives, which is the group; the group of a search is its result.
-    """
-    group = "" if facts.get("about") == About.SEARCH else facts.get("group", "")
-    return json.dumps([group, *(facts.get(name) for name in ("test", "claim", "geometries", "workloads"))])
-
-
-def _judged(record: Record) -> Judged | None:
+def _manifest(folder: Path) -> Manifest:
     try:
-        found = evidence.of_facts(record.facts)
-    except ValueError:
-        return None
-    return Judged(str(record.facts.get("test", "")), record.time, found)
-
-
-def _manifest(folder: Path) -> Mapping[str, object]:
-    try:
-        found = dict(strict_json.table(strict_json.read_json((folder / MANIFEST).read_bytes())))
+        return Manifest.read(folder)
+    except OtherSchema:
+        raise
     except (OSError, ValueError):
-        return {}
-    require_schema(folder / MANIFEST, found.get("schema", SCHEMA))
-    return found
+        return UNREADABLE

@@ -129,14 +129,14 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
     ends = _ends(story, judged)
     # Reports of tests that need no drives are recorded, too.
     applying = [test for test in planned if not _is_inapplicable(test, ends)]
-    drives = {subject.text(drive, "identity"): drive for drive in subject.manifest_drives(story.manifest)}
+    drives = story.manifest.serials
     loaded, inspected = _drives(story, judged, drives)
     counted = loaded or inspected
     empty = tuple(_hollow(planned, ends))
     promised = {name for record in story.of(PLANNED) for name in subject.texts(record.facts.get("promised"))}
     hollow = tuple(each for each in empty if each.claim in promised)
-    required = story.manifest.get("required_claims")
-    missing = _missing(subject.texts(required), planned, ends) if isinstance(required, list) else hollow
+    required = story.manifest.required_claims
+    missing = hollow if required is None else _missing(required, planned, ends)
     return Coverage(
         tests_judged=sum(test in ends and ends[test].is_decided for test in applying),
         tests=len(applying) + len(left_out.difference(planned)),
@@ -192,11 +192,9 @@ def _end(evidence: Sequence[Evidence], last: Record | None) -> _Test:
     )
 
 
-def _drives(
-    story: RunReader, judged: Sequence[Judged], drives: Mapping[str, Mapping[str, object]]
-) -> tuple[set[str], set[str]]:
+def _drives(story: RunReader, judged: Sequence[Judged], drives: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """Return the identities of the drives that a judged test loaded, and of those that were inspected."""
-    by_name = {subject.text(drive, "serial"): identity for identity, drive in drives.items()}
+    by_name = {serial: identity for identity, serial in drives.items()}
     members: dict[str, set[str]] = {}
     for record in story.of(*OF_MEMBERS):
         listed = subject.texts(record.facts.get("members"))

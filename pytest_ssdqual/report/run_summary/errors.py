@@ -90,7 +90,7 @@ def _open(story: RunReader) -> Iterable[Record]:
     }
     undecided = {
         (each.test, each.evidence.sentence[:ENOUGH_CHARACTERS])
-        for each in story.evidence()
+        for each in story.judged
         if each.evidence.outcome is Finding.INCONCLUSIVE
     }
     for number, record in enumerate(story.records):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
 from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
@@ -23,7 +24,6 @@ from pytest_ssdqual.report.run_summary.errors import (
 from pytest_ssdqual.report.run_summary.fitness import PageVerdict, count, stand
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.view import drive_history, subject
-from pytest_ssdqual.rig.drives.topology import NO_SMART
 
 #: Kinds of the records that tests leave, and of those about drives whose health worsened.
 OF_TESTS, WORSENED = (*JUDGED, ERROR, FAILED, PASSED, SKIPPED), "drive_worsened"
@@ -56,8 +56,7 @@ class RunView:
     """What all surfaces show of a run; it has no records, as a fleet may have thousands of runs."""
 
     folder: Path
-    #: Empty if it is missing or unreadable.
-    manifest: Mapping[str, object]
+    manifest: Manifest
     verdict: PageVerdict
     judged: tuple[Judged, ...]
     errors: tuple[ErrorGroup, ...]
@@ -79,11 +78,11 @@ class RunView:
 
     @classmethod
     def of(cls, story: RunReader) -> RunView:
-        judged, errors, skips = story.evidence(), troubles(story), skipped(story)
+        judged, errors, skips = story.judged, troubles(story), skipped(story)
         changed = changed_drives(story)
         worse = {each.identity for each in changed if each.is_defective}
-        unread = sum(drive.get("smart_type") == NO_SMART for drive in subject.manifest_drives(story.manifest))
-        counts = count(judged, errors, story.unreadable(), sum(map(len, skips.values())), len(worse), unread)
+        unread = sum(not drive.has_health for drive in story.manifest.drives)
+        counts = count(judged, errors, story.unreadable, sum(map(len, skips.values())), len(worse), unread)
         verdict = stand(counts, story.manifest, coverage.coverage(story, judged))
         budget = BudgetUse.of(each for kind in time_budget.KINDS for each in story.of(kind))
         caches = write_caches.states(story)
@@ -106,11 +105,12 @@ class RunView:
 
     @property
     def machines(self) -> tuple[str, ...]:
-        return tuple(subject.text(bay, "machine") for bay in subject.tables(self.manifest.get("bays")))
+        return tuple(bay.machine for bay in self.manifest.bays)
 
-    def document(self, kind: str, fact: str = "name") -> str:
-        """Return the name of the protocol or the spec, or another fact about it; empty if it is unknown."""
-        return subject.text(subject.table(self.manifest.get(kind)), fact)
+    def document(self, kind: str) -> str:
+        """Return the name of the ``protocol`` or the ``spec``; empty if it is unknown."""
+        found = self.manifest.documents.get(kind)
+        return found.name if found else ""
 
 
 def changed_drives(story: RunReader) -> tuple[WorsenedDrive, ...]:

@@ -41,7 +41,7 @@ def _grouped(story: RunReader, key: str, otherwise: str, *, is_always_counted: b
         groups.setdefault(safe_text.line(value), []).append(drive)
     if len(groups) == 1 and not is_always_counted:
         return next(iter(groups))
-    serials = subject.serials(story.manifest)
+    serials = story.manifest.serials
     most = max(map(len, groups.values()), default=0)
     return ", ".join(f"{value} ({_drives(drives, serials, most)})" for value, drives in groups.items())
 

@@ -14,10 +14,9 @@ from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLog
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
-from pytest_ssdqual.rig.drives.topology import NO_SMART
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
 #: Maximum number of rows of a table without a natural limit.
@@ -39,17 +38,8 @@ HEALTH = {
 }
 
 
-def expected(manifest: Mapping[str, object]) -> str:
-    """Return the expected number of drives as a phrase; empty if none was given."""
-    try:
-        noted = manifest.get("expected")
-        return str(from_plain(ExpectedDrives, noted)) if noted else ""
-    except ValueError:
-        return ""
-
-
 def drives(
-    manifest: Mapping[str, object],
+    manifest: Manifest,
     blamed: Mapping[str, int] = MappingProxyType({}),
     untested: Callable[[str], str] = lambda identity: "",
 ) -> Table:
@@ -58,19 +48,17 @@ def drives(
     ``blamed``: by serial number the failed promises that a drive is the cause of; ``untested`` returns for the identity
     of a drive that it was not tested, or nothing.
     """
-    found = list(manifest_drives(manifest))
-    bays = tables(manifest.get("bays"))
-    sheets = {name: str(sheet) for bay in bays for name, sheet in table(bay.get("sheets")).items()}
+    sheets = {name: sheet for bay in manifest.bays for name, sheet in bay.sheets.items()}
     rows = [
         (
-            text(drive, "serial") or text(drive, "identity"),
-            text(drive, "model") or "unknown model",
-            text(drive, "firmware") or "unknown",
-            capacity(drive.get("size_bytes")),
-            text(drive, "path"),
-            *([untested(text(drive, "identity")) or sheets.get(text(drive, "identity"), "unknown")] if sheets else []),
+            drive.name,
+            drive.model or "unknown model",
+            drive.firmware or "unknown",
+            format_capacity(drive.size_bytes),
+            drive.path,
+            *([untested(drive.identity) or sheets.get(drive.identity, "unknown")] if sheets else []),
         )
-        for drive in found
+        for drive in manifest.drives
     ]
     columns = ("Serial number", "Model", "Firmware", "Capacity", "Name", *(["Judged by"] if sheets else []))
     if not blamed:
@@ -83,7 +71,7 @@ def _broken(count: int) -> str:
     return f"{count:,} failed {'promise' if count == 1 else 'promises'}" if count else ""
 
 
-def means(manifest: Mapping[str, object], load: str = "", more: Iterable[TableRow] = ()) -> Table:
+def means(manifest: Manifest, load: str = "", more: Iterable[TableRow] = ()) -> Table:
     """Return machine, protocol, spec, versions, sessions, the load of fio as a phrase, and ``more`` rows after it."""
     return Table(("Item", "Value"), tuple(_means(manifest, load, more)), "Test setup")
 
@@ -97,29 +85,24 @@ def load_of_fio(story: RunReader) -> str:
     return "; ".join(filter(None, (text(record.facts, "sentence"), why)))
 
 
-def _means(manifest: Mapping[str, object], load: str, more: Iterable[TableRow]) -> Iterator[TableRow]:
-    for name in ("protocol", "spec"):
-        document = table(manifest.get(name))
-        if document:
-            yield name, f"{text(document, 'name')} (SHA-256 {text(document, 'sha256')[:16]}…)"
-    for bay in tables(manifest.get("bays")):
-        yield "machine", text(bay, "machine")
-        for name, value in table(bay.get("facts")).items():
-            yield name.replace("_", " "), str(value)
-    yield "number of drives", expected(manifest) or NOT_EXPECTED
+def _means(manifest: Manifest, load: str, more: Iterable[TableRow]) -> Iterator[TableRow]:
+    for name, document in manifest.documents.items():
+        yield name, f"{document.name} (SHA-256 {document.sha256[:16]}…)"
+    for bay in manifest.bays:
+        yield "machine", bay.machine
+        for name, value in bay.facts.items():
+            yield name.replace("_", " "), value
+    yield "number of drives", str(manifest.expected or NOT_EXPECTED)
     if load:
         yield "load of fio", load
     yield from more
-    yield "run", text(manifest, "run_id")
-    sessions = tables(manifest.get("sessions")) or [manifest]
-    for session in sessions:
-        ended = text(session, "ended") or "no normal end"
-        yield "session", f"{text(session, 'started')} to {ended}, exit status {session.get('exit_status')}"
-        yield "command line", " ".join(map(str, texts(session.get("command_line"))))
-        for difference in texts(session.get("differences")):
+    yield "run", manifest.run_id
+    for session in manifest.sessions:
+        yield "session", f"{session.started} to {session.ended or 'no normal end'}, exit status {session.exit_status}"
+        yield "command line", " ".join(session.command_line)
+        for difference in session.differences:
             yield "difference", difference
-    for name, value in table(manifest.get("versions")).items():
-        yield name, str(value)
+    yield from manifest.versions.items()
 
 
 def health(story: RunReader) -> Table:
@@ -129,12 +112,11 @@ def health(story: RunReader) -> Table:
         when = seen.setdefault(str(record.facts.get("drive")), {})
         when["before"] = when.get("before", record)
         when["after"] = record
-    names = serials(story.manifest)
+    names = story.manifest.serials
     rows: list[TableRow] = [
-        (names.get(drive) or drive, *(_change(when, name) for name in HEALTH)) for drive, when in seen.items()
+        (names.get(drive, drive), *(_change(when, name) for name in HEALTH)) for drive, when in seen.items()
     ]
-    unread = [drive for drive in manifest_drives(story.manifest) if drive.get("smart_type") == NO_SMART]
-    rows += [(text(drive, "serial") or text(drive, "identity"), *("not read",) * len(HEALTH)) for drive in unread]
+    rows += [(drive.name, *("not read",) * len(HEALTH)) for drive in story.manifest.drives if not drive.has_health]
     return Table(("Drive", *HEALTH.values()), tuple(rows), "Health of the drives, before → after")
 
 
@@ -199,10 +181,9 @@ def kernel_messages(story: RunReader) -> Table:
     return bounded(columns, rows, f"Kernel messages during the measurements: {len(rows):,}", MOST_ROWS, RECORDS)
 
 
-def documents(manifest: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+def documents(manifest: Manifest) -> tuple[tuple[str, str], ...]:
     """Return titles and texts of the protocol and the spec of the run."""
-    found = ((name, table(manifest.get(name))) for name in ("protocol", "spec"))
-    return tuple((f"The {name} {text(each, 'name')}", text(each, "text")) for name, each in found if each)
+    return tuple((f"The {name} {each.name}", each.text) for name, each in manifest.documents.items())
 
 
 def files(names: Sequence[tuple[str, int]]) -> Table:
@@ -218,21 +199,10 @@ def files(names: Sequence[tuple[str, int]]) -> Table:
     return bounded(("File", "Size"), [*rows, *listed], "Files", 200, "SHA256SUMS in the run folder lists them all")
 
 
-def serials(manifest: Mapping[str, object]) -> dict[str, str]:
-    """Return the serial number of each drive by its identity."""
-    return {text(drive, "identity"): text(drive, "serial") for drive in manifest_drives(manifest)}
-
-
 def named_drives(serial_numbers: Sequence[str]) -> str:
     """Return ``drive S1``, or ``drives S1, S2 and 9 more``."""
     kind = "drive" if len(serial_numbers) == 1 else "drives"
     return f"{kind} {named(serial_numbers, MOST_NAMED)}"
-
-
-def manifest_drives(manifest: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    """Yield the drives of all machines."""
-    for bay in tables(manifest.get("bays")):
-        yield from tables(bay.get("drives"))
 
 
 def table(value: object) -> Mapping[str, object]:

@@ -86,7 +86,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     measured_run = Run(
         workload=workload,
         geometry=array.geometry,
-        members=tuple(drive.serial or drive.identity for drive in array.members),
+        members=tuple(drive.name for drive in array.members),
         intervals=result.intervals,
         ramp_s=window.ramp_s,
         window_s=window_s,

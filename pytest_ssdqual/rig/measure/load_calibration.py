@@ -13,7 +13,6 @@ from itertools import chain
 
 from pytest_ssdqual.qual.spec.protocol_rules import AUTO, LoadRule
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, jobs, process
@@ -51,7 +50,7 @@ def require(setup: Setup) -> None:
 
 def _chosen(setup: Setup) -> DriveLoad:
     protocol, rule = setup.protocol, setup.protocol.load
-    drives = [each for each in setup.held.drives if serial_of(each) not in setup.failures.failed]
+    drives = [each for each in setup.held.drives if each.name not in setup.failures.failed]
     # md hands I/O that would have to wait to a thread of io_uring's, where libaio waits in the job itself.
     array_engine = LIBAIO if rule.engine == AUTO else rule.engine
     cpus = placement.cpus_of_nodes(setup.machine, drives) if rule.numa else {}

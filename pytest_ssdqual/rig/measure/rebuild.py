@@ -202,7 +202,7 @@ def _counted(
     run = Run(
         workload=workload,
         geometry=array.geometry,
-        members=tuple(drive.serial or drive.identity for drive in array.members),
+        members=tuple(drive.name for drive in array.members),
         intervals=result.intervals,
         ramp_s=window.ramp_s,
         window_s=window.window_s,

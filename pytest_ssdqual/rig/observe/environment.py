@@ -218,7 +218,7 @@ def take_reading(
 def self_tests(array: Array, reading: EnvironmentReading) -> dict[str, str]:
     """Return the self-tests that drives run, by serial number."""
     drives = zip(array.members, reading.drives, strict=True)
-    return {drive.serial or drive.identity: seen.self_test for drive, seen in drives if seen.self_test}
+    return {drive.name: seen.self_test for drive, seen in drives if seen.self_test}
 
 
 def with_users(after: EnvironmentReading, array: Array, users: Users) -> EnvironmentReading:
@@ -255,7 +255,7 @@ def between(
         jobs_busy=(result.user_percent + result.system_percent) / 100,
         drives=tuple(
             DriveEnvironment(
-                drive.serial or drive.identity,
+                drive.name,
                 DeviceTraffic(traffic_between(first.counted, last.counted), by_fio),
                 temperature.between(first.warmth, last.warmth, last.alarm_c),
                 _worse(first.link, last.link),

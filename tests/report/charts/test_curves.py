@@ -319,7 +319,7 @@ def test_of_very_many_drives_the_outlier_alone_is_named() -> None:
     verdict = charted.judged(
         Claim.STEADY_IOPS, "drivex100", [Workload("randread", "4k", 8)], 41e3, 60e3, members=members, worst="S057"
     )
-    chart = drives.chart(charted.story(verdict).evidence()[0])
+    chart = drives.chart(charted.story(verdict).judged[0])
     assert chart
     words = ["".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")]
     assert [each for each in words if each.startswith("S0")] == ["S057"]
@@ -351,7 +351,7 @@ def test_what_is_far_from_its_limit_is_dots_on_decades() -> None:
 
 
 def test_temperatures_over_the_run_by_serial_number() -> None:
-    manifest = {"bays": [{"drives": [{"identity": "wwn-1", "serial": "S3X0001"}, "broken"]}, "broken"]}
+    manifest = {"bays": [{"drives": [{"identity": "wwn-1", "serial": "S3X0001"}]}]}
     records = [
         charted.record("health", {"drive": "wwn-1", "when": "before", "temperature_c": 30}, 0),
         charted.record("measured", _seen("S3X0001", 55, 70), 60),

@@ -187,7 +187,7 @@ def test_damaged_records_do_not_raise(verdict: Verdict, passed: Callable[..., Li
     assert verdict({**planned(TESTS), **damage}, passed(OTHER)).coverage.drives == len(DRIVES)
 
 
-@pytest.mark.parametrize("models", [["ACME 9", "ACME 7"], "ACME", 7, [None], {}])
+@pytest.mark.parametrize("models", [["ACME 9", "ACME 7"], []])
 def test_a_run_by_the_default_spec_says_so(verdict: Verdict, passed: Callable[..., Line], models: object) -> None:
     default = {"name": "default", "sha256": "", "text": ""}
     found = verdict(planned({OTHER: [P99]}), passed(OTHER), spec=default, without_sheet=models)

@@ -33,7 +33,7 @@ def seen(*drives: DriveEnvironment) -> dict[str, Any]:
 
 def all_of(folder: Path) -> list[Failure]:
     story = RunReader.read(folder)
-    return list(failures(Context.of(story, story.evidence(), commands.read(folder))))
+    return list(failures(Context.of(story, story.judged, commands.read(folder))))
 
 
 def test_a_failure_has_what_helps(write_run: WriteRun, claimed: Claimed) -> None:

@@ -21,8 +21,10 @@ from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Panel
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part, of_verdict
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view.tables import Table
+from support.builders import manifests
 
 NOWHERE = Path("/nonexistent")
 #: Of a drive behind every measurement here, by mix: what a RAID 5 makes of it is up to ``measured``.
@@ -60,7 +62,7 @@ def record(kind: str, facts: Mapping[str, object], at_s: int = 0) -> Record:
 
 
 def story(*records: Record, manifest: Mapping[str, object] | None = None, folder: Path = NOWHERE) -> RunReader:
-    return RunReader(folder, manifest or {}, records)
+    return RunReader(folder, manifests.manifest(**manifest) if manifest else UNREADABLE, records)
 
 
 def run(array: str, workload: Workload, rounds: Sequence[float], **more: object) -> dict[str, object]:

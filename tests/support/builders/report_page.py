@@ -12,6 +12,7 @@ import pytest
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import Evidence
+from support.builders.manifests import whole
 
 WriteRun = Callable[..., Path]
 Claimed = Callable[..., Evidence]
@@ -61,7 +62,8 @@ def write_run(tmp_path: Path) -> WriteRun:
         folder = tmp_path / "20260101T000000Z-1"
         folder.mkdir(exist_ok=True)
         (folder / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
-        (folder / "manifest.json").write_text(json.dumps({**(MANIFEST if manifest is None else manifest), **changed}))
+        said = {**(MANIFEST if manifest is None else manifest), **changed}
+        (folder / "manifest.json").write_text(json.dumps(whole(said) if said else {}))
         return folder
 
     return tell

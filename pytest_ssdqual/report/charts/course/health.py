@@ -63,10 +63,7 @@ def _degrees(value: object) -> float | None:
 def drives(story: RunReader) -> dict[str, DriveCurve]:
     """Return the drives by name, in order of their first reading."""
     # Measurements name drives by serial number.
-    known = subject.manifest_drives(story.manifest)
-    serials = {
-        str(drive["identity"]): str(drive["serial"]) for drive in known if drive.get("identity") and drive.get("serial")
-    }
+    serials = story.manifest.serials
     curves: dict[str, DriveCurve] = {}
     started: datetime | None = None
     for record in story.records:
