@@ -34,9 +34,10 @@ from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import RECORDS, Journal, JournalError
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import RunReader, left_behind, read_records
+from pytest_ssdqual.report.run_folder.reader import WORSENED, RunReader, left_behind, read_records
+from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.run_summary.errors import PLANNED, RESUMED
-from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, changed_drives
+from pytest_ssdqual.report.run_summary.run_view import OF_TESTS
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.guard import consent, refusals
@@ -269,7 +270,7 @@ def _has_findings(folder: Path) -> bool:
         return False
     except OSError:
         return True
-    return bool(unresolved(story).failed) or any(each.is_defective for each in changed_drives(story))
+    return bool(unresolved(story).failed) or any(each.defects for each in story.contents(WorsenedDrive, WORSENED))
 
 
 def goes_on(settings: Settings) -> bool:

@@ -26,6 +26,7 @@ from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.units import format_duration
@@ -34,6 +35,7 @@ from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
 from pytest_ssdqual.report.run_folder.manifest import JudgedTests, Manifest, keep_health
+from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.rig.campaign.campaign import Campaign
@@ -377,8 +379,8 @@ class BayRun:
                     return  # a lost machine answers nothing; its error is raised already
                 findings = [*findings, str(error)]
             if findings:
-                facts = {"name": drive.describe(), "findings": findings, "defects": defects}
-                self._journal.note("drive_worsened", drive=drive.identity, **facts)
+                worsened = WorsenedDrive(drive.identity, drive.describe(), tuple(findings), tuple(defects))
+                self._journal.note("drive_worsened", **shallow(worsened))
 
     def finish(self, status: int) -> None:
         """Write the last record and the manifest, close what the run opened, and seal the folder.

@@ -70,8 +70,8 @@ class DriveHistory:
     def health(self, name: str) -> float | None:
         """Return a figure of its last health reading that has one."""
         for run in reversed(self.runs):
-            value = run.health.get(self.last.identity, {}).get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            value = getattr(run.health.get(self.last.identity), name, None)
+            if value is not None:
                 return float(value)
         return None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.reader import RunReader, read_records
+from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView
 from pytest_ssdqual.rig.drives.topology import Drive
 
@@ -45,7 +46,7 @@ class ArchivedRun:
     started: datetime
     drives: tuple[ArchivedDrive, ...]
     #: Last health reading of each drive, by its identity.
-    health: Mapping[str, Mapping[str, object]]
+    health: Mapping[str, HealthRecord]
     #: Verdicts that this version cannot read.
     unreadable: int
 
@@ -102,14 +103,14 @@ def _read(folder: Path) -> ArchivedRun | str:
         view=view,
         started=started if started.tzinfo else started.replace(tzinfo=UTC),
         drives=tuple(map(_drive, story.manifest.drives)),
-        health={str(each.facts.get("drive")): each.facts for each in story.of("health")},
+        health={each.drive: each for each in story.contents(HealthRecord, "health")},
         unreadable=story.unreadable,
     )
 
 
 def _never_began(story: RunReader) -> bool:
     """Return True for a bay of a run that ended before the bay's tests began, for example."""
-    results = (each for each in story.of(*OF_TESTS) if each.facts.get("of_session") is not True)
+    results = (each for each in story.of(*OF_TESTS) if not each.is_of_session)
     return not any(results) and not any(read_records(story.folder, *WORK))
 
 

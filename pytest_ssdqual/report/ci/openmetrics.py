@@ -21,7 +21,8 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.reader import RunReader
+from pytest_ssdqual.report.run_folder.reader import WORSENED, RunReader
+from pytest_ssdqual.report.run_folder.records import HealthRecord, WorsenedDrive
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.run_view import KINDS, RunView
 from pytest_ssdqual.report.view.tables import SEVERITY
@@ -49,8 +50,6 @@ HEALTH = (
 )
 #: Maximum length of a label's value; a longer one ends in an ellipsis.
 LABEL_CHARACTERS = 256
-#: Larger than an exit status of any system.
-MOST_STATUS = 2**32
 
 
 @dataclass(slots=True)
@@ -187,8 +186,8 @@ def _figures(each: Evidence) -> Iterable[tuple[str, str, float | None]]:
 
 
 def _drives(page: MetricsText, story: RunReader) -> None:
-    health = {str(record.facts.get("drive")): record.facts for record in story.of("health")}
-    worse = {str(record.facts.get("drive")) for record in story.of("drive_worsened")}
+    health = {reading.drive: reading for reading in story.contents(HealthRecord, "health")}
+    worse = {worsened.drive for worsened in story.contents(WorsenedDrive, WORSENED)}
     having = Counter(drive.name for drive in story.manifest.drives)
     for drive in story.manifest.drives:
         identity = drive.identity
@@ -201,16 +200,8 @@ def _drives(page: MetricsText, story: RunReader) -> None:
         what = "Is 1 if the drive's health worsened during the run by more than its use explains."
         page.add("drive_worsened", "", what, int(identity in worse), serial=serial)
         for name, metric, unit, parts, what in HEALTH:
-            value = _number(health.get(identity, {}).get(name))
+            value = getattr(health.get(identity), name, None)
             page.add(f"drive_{metric}", unit, what, value if value is None else value / parts, serial=serial)
-
-
-def _number(value: object) -> float | None:
-    """Return a number; None for anything else and beyond floating point."""
-    try:
-        return float(value) if isinstance(value, int | float) else None
-    except OverflowError:
-        return None
 
 
 def _seconds(time: str) -> float | None:

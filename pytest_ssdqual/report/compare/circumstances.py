@@ -91,7 +91,7 @@ def _wear(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
         ("endurance used, most", "percentage_used", " %"),
         ("temperature at the start, median", "temperature_c", " °C"),
     ):
-        found = [[_number(each.get(key)) for each in run.health.values()] for run in runs]
+        found = [[getattr(reading, key) for reading in run.health.values()] for run in runs]
         values = [[value for value in each if value is not None] for each in found]
         middle = _largest if key == "percentage_used" else median
         yield Circumstance(name, tuple(f"{middle(each):.4g}{unit}" if each else UNKNOWN for each in values))
@@ -186,10 +186,6 @@ def _memory(kib: object) -> str:
     """Return the memory rounded: equal modules differ by some pages, even from boot to boot."""
     text = _text(kib)
     return f"{int(text) / (1 << 20):.3g} GiB" if text.isascii() and text.isdecimal() and len(text) < 20 else text
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _largest(values: Sequence[float]) -> float:

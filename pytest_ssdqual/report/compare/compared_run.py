@@ -20,7 +20,9 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.run_summary import write_caches
+from pytest_ssdqual.rig.fio.load import LoadRecord
 
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"
@@ -109,7 +111,7 @@ class ComparedRun:
     #: Definitions of workloads, by id, as JSON; what a profile consists of is not in its id.
     asked: Mapping[str, str]
     #: Health figures, by drive: how much the drives had been used when the run began.
-    health: Mapping[str, Mapping[str, object]]
+    health: Mapping[str, HealthRecord]
     #: Verdicts that could not be read.
     unreadable: int
     #: Engine and jobs of fio as a phrase; empty if they were not recorded.
@@ -150,9 +152,9 @@ class ComparedRun:
             started=safe_text.line(story.manifest.started or first),
             figures=_by_key(figures),
             asked=_asked(story.of("measured")),
-            health=_health(story.of("health")),
+            health=_health(story),
             unreadable=unreadable,
-            load=next((str(each.facts.get("sentence") or "") for each in story.of("load")), ""),
+            load=next((each.sentence for each in story.contents(LoadRecord, "load")), ""),
             write_caches=write_caches.states(story),
         )
 
@@ -238,10 +240,10 @@ def _asked(measured: Iterable[Record]) -> dict[str, str]:
     }
 
 
-def _health(noted: Iterable[Record]) -> dict[str, Mapping[str, object]]:
+def _health(story: RunReader) -> dict[str, HealthRecord]:
     """Return the first reading of the drives' health."""
-    found: dict[str, Mapping[str, object]] = {}
-    for record in noted:
-        if record.facts.get("when") == "before":
-            found.setdefault(str(record.facts.get("drive")), record.facts)
+    found: dict[str, HealthRecord] = {}
+    for reading in story.contents(HealthRecord, "health"):
+        if reading.when == "before":
+            found.setdefault(reading.drive, reading)
     return found

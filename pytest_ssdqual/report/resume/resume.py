@@ -201,10 +201,14 @@ class Past:
         return found
 
     @property
+    def story(self) -> RunReader:
+        return RunReader(self.folder, self.manifest, self.records)
+
+    @property
     def failed_in(self) -> dict[str, str]:
         """The ids of the tests that first reported in earlier sessions that a drive failed, by serial number."""
         found: dict[str, str] = {}
-        for serial, test in RunReader(self.folder, self.manifest, self.records).failed_drives():
+        for serial, test in self.story.failed_drives():
             found.setdefault(serial, test)
         return found
 
@@ -236,7 +240,7 @@ class Verdicts:
         passed: dict[str, set[tuple[object, ...]]] = {}
         in_error: set[str] = set()
         for record in records:
-            test = str(record.facts.get("test"))
+            test = record.test
             if record.kind == "run_resumed":
                 in_error.clear()
             elif record.kind in JUDGED and (judged := Judged.of(record)):

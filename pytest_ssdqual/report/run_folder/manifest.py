@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import strict_json
-from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, read_document
+from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.rig.drives.topology import Drive
 
 if TYPE_CHECKING:
@@ -209,6 +210,18 @@ def keep_health(journal: Journal, drive: Drive, health: DriveHealth, when: str) 
     """Store a drive's answer as ``health/<serial>-<when>.json`` and record its figures; ``JournalError``."""
     name = f"{drive.name}-{when}.json"
     raw = journal.keep(name, health.raw_json.encode("utf-8", "backslashreplace"), folder="health")
-    figures = {**plain(health), "media_errors": health.media_errors}
-    del figures["raw_json"]
-    journal.note("health", drive=drive.identity, when=when, raw=raw, **figures)
+    record = HealthRecord(
+        drive=drive.identity,
+        when=when,
+        raw=raw,
+        passed=health.passed,
+        temperature_c=health.temperature_c,
+        percentage_used=health.percentage_used,
+        critical_warning=health.critical_warning,
+        media_counts=health.media_counts,
+        power_on_hours=health.power_on_hours,
+        data_written_bytes=health.data_written_bytes,
+        counters=health.counters,
+        media_errors=health.media_errors,
+    )
+    journal.note("health", **shallow(record))

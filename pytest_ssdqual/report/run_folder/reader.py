@@ -13,15 +13,21 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.records import RecordT, from_plain
 from pytest_ssdqual.report.evidence import evidence, health
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest
+from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 
+#: Fields of every line.
+BESIDE = ("writer", "since_last_s")
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
+#: Kind of the records of drives whose health worsened.
+WORSENED = "drive_worsened"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,20 @@ class Record:
     time: str
     #: All other fields of the line.
     facts: Mapping[str, object]
+
+    @property
+    def test(self) -> str:
+        """Id of its test; empty if it is of none."""
+        return str(self.facts.get("test", ""))
+
+    @property
+    def is_of_session(self) -> bool:
+        """True for an error that is of a session, not of a test."""
+        return self.facts.get("of_session") is True
+
+    def content(self, kind: type[RecordT]) -> RecordT:
+        """Return the record as the dataclass that was written; ``ValueError`` if it is damaged."""
+        return from_plain(kind, {name: value for name, value in self.facts.items() if name not in BESIDE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,51 +162,6 @@ def _ours_below(folder: Path) -> list[Path]:
     return [each for each in sorted(folder.iterdir()) if safe_files.is_ours(each)] if folder.is_dir() else []
 
 
-def worsened_drives(path: Path) -> tuple[str, ...]:
-    """Return what a run did to its drives beyond expected wear, a sentence each."""
-    return tuple(
-        safe_text.line(f"{record.facts.get('name')}: {finding}")
-        for record in read_records(path)
-        if record.kind == "drive_worsened" and isinstance(findings := record.facts.get("findings"), list)
-        for finding in findings
-    )
-
-
-def still_running(path: Path) -> tuple[str, ...]:
-    """Return work that must finish and was running when the last session ended, a sentence each."""
-    found: list[str] = []
-    for record in read_records(path):
-        if record.kind == "run_resumed":
-            found.clear()
-        elif record.kind == "still_running":
-            found.append(safe_text.line(str(record.facts.get("sentence"))))
-    return tuple(found)
-
-
-def arrays_left_running(path: Path) -> tuple[str, ...]:
-    """Return the arrays that could not be stopped until the end, a sentence each."""
-    found: dict[object, str] = {}
-    for record in read_records(path, "array_left", "array_stopped"):
-        uuid, why = str(record.facts.get("uuid")), record.facts.get("why")
-        found.pop(uuid, None)
-        if record.kind == "array_left" and why:
-            device = record.facts.get("device")
-            found[uuid] = safe_text.line(f"{device} still runs, and the next run that tests its drives stops it: {why}")
-    return tuple(found.values())
-
-
-def caches_at_the_end(path: Path) -> tuple[str, ...]:
-    """Return what went wrong with write caches that a run switched, a sentence each."""
-    found: dict[str, str] = {}
-    for record in read_records(path, "write_cache_restored", "write_cache_left"):
-        change = str(record.facts.get("change"))
-        if record.kind == "write_cache_left" or record.facts.get("lost") is True:
-            found[change] = safe_text.line(str(record.facts.get("sentence")))
-        else:
-            found.pop(change, None)
-    return tuple(found.values())
-
-
 def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> ArrayLeftBehind:
     members = facts.get("members")
     return ArrayLeftBehind(
@@ -241,12 +216,11 @@ class Judged:
     @classmethod
     def of(cls, record: Record) -> Judged | None:
         """Return the content of a record; None if it is damaged."""
-        test = record.facts.get("test")
         try:
             found = evidence.of_facts(record.facts)
         except ValueError:
             return None
-        return cls(test, record.time, found, record.facts.get(EXPECTED) is True) if isinstance(test, str) else None
+        return cls(record.test, record.time, found, record.facts.get(EXPECTED) is True)
 
 
 @dataclass(frozen=True)
@@ -268,6 +242,12 @@ class RunReader:
         """Return the records of these kinds, in order."""
         return tuple(record for record in self.records if record.kind in kinds)
 
+    def contents(self, kind: type[RecordT], *kinds: str) -> Iterator[RecordT]:
+        """Yield the records of these kinds as the dataclass that was written; damaged ones are left out."""
+        for record in self.of(*kinds):
+            with contextlib.suppress(ValueError):
+                yield record.content(kind)
+
     @cached_property
     def judged(self) -> tuple[Judged, ...]:
         """Each verdict and observation once, with its last result, in the order of those.
@@ -285,6 +265,42 @@ class RunReader:
     def unreadable(self) -> int:
         """Number of damaged verdicts and observations."""
         return sum(Judged.of(record) is None for record in self.of(*JUDGED))
+
+    def wrongs(self) -> Iterator[str]:
+        """Yield what a run did to its drives beyond expected wear, and what it left, a sentence each."""
+        for worsened in self.contents(WorsenedDrive, WORSENED):
+            yield from worsened.sentences
+        yield from self._still_running()
+        yield from self._arrays_left_running()
+        yield from self._caches_left()
+
+    def _still_running(self) -> list[str]:
+        """Return work that must finish and was running when the last session ended."""
+        found: list[str] = []
+        for record in self.of("run_resumed", "still_running"):
+            if record.kind == "run_resumed":
+                found.clear()
+            else:
+                found.append(str(record.facts.get("sentence")))
+        return found
+
+    def _arrays_left_running(self) -> Iterator[str]:
+        """Yield the arrays that could not be stopped until the end."""
+        last = {str(record.facts.get("uuid")): record for record in self.of("array_left", "array_stopped")}
+        for record in last.values():
+            device, why = (record.facts.get(name) for name in ("device", "why"))
+            if record.kind == "array_left" and why:
+                yield f"{device} still runs, and the next run that tests its drives stops it: {why}"
+
+    def _caches_left(self) -> Iterator[str]:
+        """Yield what went wrong with write caches that the run switched."""
+        for record in self.last_of_caches().values():
+            if record.kind == "write_cache_left" or record.facts.get("lost") is True:
+                yield str(record.facts.get("sentence"))
+
+    def last_of_caches(self) -> dict[str, Record]:
+        """Return the last record of each change of a write cache that ended."""
+        return {str(each.facts.get("change")): each for each in self.of("write_cache_restored", "write_cache_left")}
 
     def failed_drives(self) -> Iterator[tuple[str, str]]:
         """Yield the serial number of each drive that failed under the load, and the id of the test that reported it."""

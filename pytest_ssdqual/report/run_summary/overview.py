@@ -82,7 +82,7 @@ def drive_marks(run: RunView) -> Sequence[DriveMark]:
     serials = [drive.name for drive in drives]
     if len(serials) > 1 and min(guilty.get(serial, 0) for serial in serials) == max(guilty.values(), default=0):
         guilty = {}
-    failed, defective = failed_drives(run), {each.identity for each in run.changed if each.is_defective}
+    failed, defective = failed_drives(run), {each.drive for each in run.changed if each.defects}
     marks = []
     for serial, drive in zip(serials, drives, strict=True):
         health = "failed under load" if serial in failed else ""
@@ -158,7 +158,7 @@ def _of_drives(run: RunView) -> Iterator[Reason]:
     found: dict[str, list[str]] = {}
     for each in run.changed:
         shortened = (finding.replace(each.name, "it") if each.name else finding for finding in each.findings)
-        found.setdefault(serials.get(each.identity) or each.identity, []).extend(shortened)
+        found.setdefault(serials.get(each.drive) or each.drive, []).extend(shortened)
     for serial in failed_drives(run):
         found.setdefault(serial, [f"drive {serial} failed under load"])
     for serial, findings in found.items():

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader
+from pytest_ssdqual.report.run_folder.reader import JUDGED, WORSENED, Judged, RunReader
+from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
 from pytest_ssdqual.report.run_summary.errors import (
@@ -23,10 +24,10 @@ from pytest_ssdqual.report.run_summary.errors import (
 )
 from pytest_ssdqual.report.run_summary.fitness import PageVerdict, count, stand
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
-from pytest_ssdqual.report.view import drive_history, subject
+from pytest_ssdqual.report.view import drive_history
 
-#: Kinds of the records that tests leave, and of those about drives whose health worsened.
-OF_TESTS, WORSENED = (*JUDGED, ERROR, FAILED, PASSED, SKIPPED), "drive_worsened"
+#: Kinds of the records that tests leave.
+OF_TESTS = (*JUDGED, ERROR, FAILED, PASSED, SKIPPED)
 #: Kinds of records that are read.
 KINDS = (
     *OF_TESTS,
@@ -37,18 +38,6 @@ KINDS = (
     *time_budget.KINDS,
     *drive_history.BEFORE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class WorsenedDrive:
-    """A drive whose health changed by more than its use explains."""
-
-    identity: str
-    #: Path, model and serial number.
-    name: str
-    findings: tuple[str, ...]
-    #: True if the drive failed or reports a new defect.
-    is_defective: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +68,8 @@ class RunView:
     @classmethod
     def of(cls, story: RunReader) -> RunView:
         judged, errors, skips = story.judged, troubles(story), skipped(story)
-        changed = changed_drives(story)
-        worse = {each.identity for each in changed if each.is_defective}
+        changed = tuple(story.contents(WorsenedDrive, WORSENED))
+        worse = {each.drive for each in changed if each.defects}
         unread = sum(not drive.has_health for drive in story.manifest.drives)
         counts = count(judged, errors, story.unreadable, sum(map(len, skips.values())), len(worse), unread)
         verdict = stand(counts, story.manifest, coverage.coverage(story, judged))
@@ -92,7 +81,7 @@ class RunView:
     @property
     def worsened(self) -> tuple[str, ...]:
         """A sentence for each change of a drive's health that use does not explain."""
-        return tuple(f"{each.name}: {finding}" for each in self.changed for finding in each.findings)
+        return tuple(sentence for each in self.changed for sentence in each.sentences)
 
     def sentences(self, outcome: Finding) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome."""
@@ -111,16 +100,3 @@ class RunView:
         """Return the name of the ``protocol`` or the ``spec``; empty if it is unknown."""
         found = self.manifest.documents.get(kind)
         return found.name if found else ""
-
-
-def changed_drives(story: RunReader) -> tuple[WorsenedDrive, ...]:
-    """Return what the sessions of a run recorded as worse about its drives."""
-    return tuple(map(_worsened, story.of(WORSENED)))
-
-
-def _worsened(record: Record) -> WorsenedDrive:
-    facts = record.facts
-    return WorsenedDrive(
-        str(facts.get("drive")), str(facts.get("name")), subject.texts(facts.get("findings")),
-        bool(facts.get("defects")),
-    )  # fmt: skip

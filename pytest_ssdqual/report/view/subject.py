@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from pytest_ssdqual.qual import safe_text, strict_json
-from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLog
+from pytest_ssdqual.qual.measured.environment import LEVELS, EnvironmentRecord
 from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
+from pytest_ssdqual.rig.fio.load import LoadRecord
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
 #: Maximum number of rows of a table without a natural limit.
@@ -78,11 +79,8 @@ def means(manifest: Manifest, load: str = "", more: Iterable[TableRow] = ()) -> 
 
 def load_of_fio(story: RunReader) -> str:
     """Return the load of all measurements as a phrase, with its reason; empty if it was not chosen."""
-    record = next(iter(story.of("load")), None)
-    if record is None:
-        return ""
-    why = text(table(record.facts.get("load")), "why")
-    return "; ".join(filter(None, (text(record.facts, "sentence"), why)))
+    found = (filter(None, (each.sentence, each.load.why)) for each in story.contents(LoadRecord, "load"))
+    return "; ".join(next(found, ()))
 
 
 def _means(manifest: Manifest, load: str, more: Iterable[TableRow]) -> Iterator[TableRow]:
@@ -107,14 +105,13 @@ def _means(manifest: Manifest, load: str, more: Iterable[TableRow]) -> Iterator[
 
 def health(story: RunReader) -> Table:
     """Return the health of every drive before and after; a figure that did not change is shown once."""
-    seen: dict[str, dict[str, Record]] = {}
-    for record in story.of("health"):
-        when = seen.setdefault(str(record.facts.get("drive")), {})
-        when["before"] = when.get("before", record)
-        when["after"] = record
+    seen: dict[str, tuple[HealthRecord, HealthRecord]] = {}
+    for reading in story.contents(HealthRecord, "health"):
+        first, _ = seen.get(reading.drive, (reading, reading))
+        seen[reading.drive] = first, reading
     names = story.manifest.serials
     rows: list[TableRow] = [
-        (names.get(drive, drive), *(_change(when, name) for name in HEALTH)) for drive, when in seen.items()
+        (names.get(drive, drive), *(_change(*readings, name) for name in HEALTH)) for drive, readings in seen.items()
     ]
     rows += [(drive.name, *("not read",) * len(HEALTH)) for drive in story.manifest.drives if not drive.has_health]
     return Table(("Drive", *HEALTH.values()), tuple(rows), "Health of the drives, before → after")
@@ -132,12 +129,12 @@ def environment_checks(story: RunReader) -> Table:
     figures: dict[str, list[float]] = {}
     unknown: Counter[str] = Counter()
     objections: Counter[str] = Counter()
-    for record in story.of("environment"):
-        for name, value in table(record.facts.get("checks")).items():
-            if isinstance(value, int | float):
+    for record in story.contents(EnvironmentRecord, "environment"):
+        for name, value in record.checks.items():
+            if value is not None:
                 figures.setdefault(name, []).append(value)
-        unknown.update(texts(record.facts.get("unknown")))
-        objections.update(texts(record.facts.get("objections")))
+        unknown.update(record.unknown)
+        objections.update(record.objections)
     rows: list[TableRow] = [
         (name.replace("_", " "), f"{min(found):,.4g}", f"{max(found):,.4g}", f"{len(found):,}", f"{unknown[name]:,}")
         for name, found in figures.items()
@@ -152,18 +149,12 @@ def environment_checks(story: RunReader) -> Table:
 
 
 def kernel_messages(story: RunReader) -> Table:
-    """Return the kernel's messages during all measurements, the gravest first, equal ones once; damaged records are
-    left out.
-    """
+    """Return the kernel's messages during all measurements, the gravest first, equal ones once."""
     severities: dict[str, int] = {}
     during: dict[str, list[str]] = {}
-    for record in story.of("environment"):
-        try:
-            lines = from_plain(KernelLog, record.facts["kernel"]).lines
-        except (KeyError, TypeError, ValueError, AttributeError):
-            continue
-        where = " ".join(filter(None, (text(record.facts, name) for name in ("geometry", "workload", "fio"))))
-        for line in lines:
+    for record in story.contents(EnvironmentRecord, "environment"):
+        where = " ".join(filter(None, (str(record.geometry), record.workload, record.fio)))
+        for line in record.kernel.lines if record.kernel else ():
             during.setdefault(line.text, []).append(where)
             # Where only dmesg could be read, a message has no severity.
             level = len(LEVELS) if line.level is None else min(line.level, len(LEVELS))
@@ -210,11 +201,6 @@ def table(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def tables(value: object) -> list[Mapping[str, object]]:
-    """Return the JSON objects of a list; other elements are left out."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
-
-
 def texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
@@ -249,14 +235,14 @@ def _array(record: Record) -> TableRow:
     )
 
 
-def _change(when: Mapping[str, Record], name: str) -> str:
-    before, after = (_figure(name, when[each].facts.get(name)) for each in ("before", "after"))
+def _change(first: HealthRecord, last: HealthRecord, name: str) -> str:
+    before, after = (_figure(name, getattr(reading, name)) for reading in (first, last))
     return before if before == after else f"{before} → {after}"
 
 
-def _figure(name: str, value: object) -> str:
+def _figure(name: str, value: int | None) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return capacity(value) if name.endswith("_bytes") else str(value)
+    return format_capacity(value) if name.endswith("_bytes") else str(value)

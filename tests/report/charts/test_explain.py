@@ -86,7 +86,7 @@ def test_a_rebuild_by_the_load_beside_it() -> None:
         "geometry": array,
         "workload": str(READ),
         "asked": plain(READ),
-        "foreground": {"iops": 90.0, "runs": [charted.run(array, READ, [80.0, 90.0, 100.0])]},
+        "foreground": {"iops": 90.0, "runs": [charted.run(array, READ, [80.0, 90.0, 100.0])], "visited": None},
     }
     verdict = charted.judged(Claim.REBUILD_TIME, array, [READ], 270, 200, about=About.REBUILD)
     title, caption = explained(charted.record("rebuild", facts), verdict)

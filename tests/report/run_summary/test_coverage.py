@@ -182,7 +182,7 @@ def test_an_inspected_drive_counts_only_where_nothing_was_measured(
     assert (found.drives_judged, found.untested_as("wS8")) == (3, "only inspected")
 
 
-@pytest.mark.parametrize("damage", [{"claims": 7}, {"claims": [7, [1]]}, {"tests": None}, {"left_out": {}}])
+@pytest.mark.parametrize("damage", [{"claims": 7}, {"claims": [["x"]]}, {"tests": None}, {"left_out": {}}])
 def test_damaged_records_do_not_raise(verdict: Verdict, passed: Callable[..., Line], damage: Line) -> None:
     assert verdict({**planned(TESTS), **damage}, passed(OTHER)).coverage.drives == len(DRIVES)
 

@@ -23,7 +23,7 @@ def test_each_measurement_has_its_own(write_run: WriteRun) -> None:
         around("fio/b", 0),
         around("fio/c", 0, lost=True),
         record("environment", raw="fio/d", kernel=None),
-        record("environment", raw="fio/e"),
+        record("environment", raw="fio/e", kernel=7),
         around("fio/other"),
     )
     known = failures.kernel_logs(RunReader.read(write_run(*records)))
