@@ -193,11 +193,6 @@ def test_a_damaged_folder_tells_less(write_run: WriteRun, claimed: Claimed) -> N
     assert not [name for name, _ in series if "timestamp" in name or "exit_status" in name]
 
 
-def test_a_moment_before_all_others_is_left_out(write_run: WriteRun, claimed: Claimed) -> None:
-    series = read(write_run(judged(claimed()), started="0001-01-01T00:00:00+14:00"))
-    assert not [name for name, _ in series if "started" in name]
-
-
 def test_it_is_written_at_once_for_others_to_read(write_run: WriteRun, claimed: Claimed, tmp_path: Path) -> None:
     folder, path = write_run(judged(claimed())), tmp_path / "m" / "ssdqual.prom"
     path.parent.mkdir()
