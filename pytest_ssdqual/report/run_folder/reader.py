@@ -272,7 +272,7 @@ class RunReader:
             yield from worsened.sentences
         yield from self._still_running()
         yield from self._arrays_left_running()
-        yield from self._caches_left()
+        yield from self.caches_left()
 
     def _still_running(self) -> list[str]:
         """Return work that must finish and was running when the last session ended."""
@@ -292,7 +292,7 @@ class RunReader:
             if record.kind == "array_left" and why:
                 yield f"{device} still runs, and the next run that tests its drives stops it: {why}"
 
-    def _caches_left(self) -> Iterator[str]:
+    def caches_left(self) -> Iterator[str]:
         """Yield what went wrong with write caches that the run switched."""
         for record in self.last_of_caches().values():
             if record.kind == "write_cache_left" or record.facts.get("lost") is True:

@@ -29,9 +29,7 @@ def rows(story: RunReader) -> Iterator[TableRow]:
     if switched:
         rest = "; the next run with these drives restores the remaining ones" if switched - last.keys() else ""
         yield "write caches restored", f"{restored} of {len(switched)} that were switched{rest}"
-    for record in last.values():
-        if record.kind == "write_cache_left" or record.facts.get("lost") is True:
-            yield "write cache", _name(record, "sentence")
+    yield from (("write cache", sentence) for sentence in story.caches_left())
 
 
 def _readings(story: RunReader) -> Iterator[WriteCacheRecord]:
