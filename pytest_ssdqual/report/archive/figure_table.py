@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import inspection
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.run_summary.run_view import RunView, shown
 from pytest_ssdqual.report.view.tables import span
 
 #: Figures of a part that are its value and its limit, not figures of their own.
@@ -101,7 +101,7 @@ COLUMNS = tuple(each.name for each in fields(FigureRow))
 def rows(runs: Iterable[RunView]) -> Iterator[FigureRow]:
     """Yield the rows of all runs, in their order."""
     for run in runs:
-        known = {drive.serial: (drive.model, drive.firmware) for drive in run.drives}
+        known = {drive.serial: (shown(drive.model), shown(drive.firmware)) for drive in run.manifest.drives}
         for judged in run.judged:
             whole = _whole(run, judged)
             yield whole

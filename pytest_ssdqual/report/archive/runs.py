@@ -58,7 +58,7 @@ def once(folders: Iterable[Path], read: Callable[[Path], RunT | None]) -> tuple[
 
 def _read(folder: Path) -> RunView:
     story = RunReader.read(folder, *KINDS, "run_refused")
-    if not story.manifest:
+    if not story.manifest.is_readable:
         began = "was refused before it began" if story.of("run_refused") else "has no readable manifest.json"
         raise Skipped(f"it {began}")
     run = RunView.of(story)
@@ -71,5 +71,5 @@ def _read(folder: Path) -> RunView:
 
 def _never_began(story: RunReader) -> bool:
     """Return True for a bay of a run that ended before the bay's tests began, for example."""
-    results = (each for each in story.of(*OF_TESTS) if each.facts.get("of_session") is not True)
+    results = (each for each in story.of(*OF_TESTS) if not each.is_of_session)
     return not any(results) and not any(read_records(story.folder, *WORK))

@@ -271,7 +271,7 @@ def _cases(bay: BayView) -> dict[str, JUnitCase]:
     for reason, tests in run.skipped.items():
         for test in tests:
             cases.setdefault(test, JUnitCase()).skipped = reason
-    if not run.manifest.get("ended"):
+    if not run.manifest.ended:
         cases[WHOLE] = JUnitCase(errors=[f"{bay.name} has not ended or was killed; how much is missing is unknown"])
     elif run.verdict.fitness is not Fitness.FIT and not any(each.failures or each.errors for each in cases.values()):
         # What no test reports, as the gate does in pytest's own file: an interruption, or a new defect of a drive.

@@ -75,8 +75,6 @@ HELP = {
 #: Maximum length of a label's value; a longer one ends in an ellipsis.
 LABEL_CHARACTERS = 256
 NONE: Mapping[str, str] = MappingProxyType({})
-#: Larger than an exit status of any system.
-MOST_STATUS = 2**32
 
 
 @dataclass(slots=True)
@@ -151,7 +149,7 @@ def escaped(foreign: str) -> str:
 def _run(page: MetricsText, run: RunView) -> None:
     manifest, standing, counts = run.manifest, run.verdict, run.verdict.counts
     names = {each: run.document(each) for each in ("protocol", "spec")}
-    page.add("run", 1, {"run": subject.text(manifest, "run_id"), **names})
+    page.add("run", 1, {"run": manifest.run_id, **names})
     for fitness in Fitness:
         page.add("run_verdict", int(standing.fitness is fitness), {"verdict": fitness.value})
     for name, number in standing.coverage.facts.items():
@@ -170,10 +168,9 @@ def _run(page: MetricsText, run: RunView) -> None:
     for group in run.causes:
         culprit = group.culprit.value if group.culprit else "none"
         page.add("run_cause", len(group.broken), {"culprit": culprit, "drives": " ".join(group.drives)})
-    status = manifest.get("exit_status")
-    page.add("run_exit_status", status if isinstance(status, int) and abs(status) < MOST_STATUS else None)
-    for name in ("started", "ended"):
-        moment = subject.moment(manifest.get(name))
+    page.add("run_exit_status", manifest.exit_status)
+    for name, time in (("started", manifest.started), ("ended", manifest.ended)):
+        moment = subject.moment(time)
         page.add(f"run_{name}_timestamp", moment.timestamp() if moment else None, unit="seconds")
 
 
@@ -196,19 +193,13 @@ def _promises(page: MetricsText, run: RunView) -> None:
 
 
 def _drives(page: MetricsText, run: RunView) -> None:
-    worse = {each.identity for each in run.changed}
-    drives = tuple(subject.manifest_drives(run.manifest))
-    having = Counter(subject.text(drive, "serial") for drive in drives)
-    for drive in drives:
-        identity, serial = (subject.text(drive, name) for name in ("identity", "serial"))
-        if not serial or having[serial] > 1:  # of equal labels only the first drive's samples would stay
-            serial = identity
-        own = {"serial": serial}
-        named = {name: subject.text(drive, name) for name in ("model", "firmware")}
-        page.add("drive", 1, {**own, **named})
-        page.add("drive_size", subject.number(drive.get("size_bytes")), own, "bytes")
-        page.add("drive_worsened", int(identity in worse), own)
+    worse = {each.drive for each in run.changed}
+    having = Counter(drive.name for drive in run.manifest.drives)
+    for drive in run.manifest.drives:
+        # Of equal labels only the first drive's samples would stay.
+        own = {"serial": drive.name if having[drive.name] == 1 else drive.identity}
+        page.add("drive", 1, {**own, "model": drive.model or "", "firmware": drive.firmware or ""})
+        page.add("drive_size", drive.size_bytes, own, "bytes")
+        page.add("drive_worsened", int(drive.identity in worse), own)
         for name, metric, unit, divisor, _ in HEALTH:
-            noted = run.health.get(identity, {}).get(name)
-            value = int(noted) if isinstance(noted, bool) else subject.number(noted)
-            page.add(f"drive_{metric}", value, own, unit, divisor)
+            page.add(f"drive_{metric}", getattr(run.health.get(drive.identity), name, None), own, unit, divisor)

@@ -19,10 +19,13 @@ from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import span
+from pytest_ssdqual.rig.fio.load import LoadRecord
 
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"
@@ -111,14 +114,14 @@ class ComparedRun:
     #: Its folder's name, as it is printed; of a bay with that of its fleet.
     name: str
     folder: Path
-    manifest: Mapping[str, object]
+    manifest: Manifest
     #: UTC, ISO 8601; when its first record was written, if the manifest does not say.
     started: str
     figures: Mapping[FigureKey, ComparedFigure]
     #: Definitions of workloads, by id, as JSON; what a profile consists of is not in its id.
     asked: Mapping[str, str]
     #: Health figures, by drive: how much the drives had been used when the run began.
-    health: Mapping[str, Mapping[str, object]]
+    health: Mapping[str, HealthRecord]
     #: Verdicts that could not be read.
     unreadable: int
     #: Engine and jobs of fio as a phrase; empty if they were not recorded.
@@ -134,15 +137,15 @@ class ComparedRun:
     @property
     def has_ended(self) -> bool:
         """True if the run was complete: not running, killed or interrupted."""
-        return bool(self.manifest.get("ended")) and self.manifest.get("exit_status") in (0, 1)
+        return bool(self.manifest.ended) and self.manifest.exit_status in (0, 1)
 
     @classmethod
     def read(cls, folder: Path) -> ComparedRun:
         """Read a run folder; ``OSError`` without records."""
         story = RunReader.read(folder, *KINDS)
         figures: list[tuple[Evidence, ComparedFigure]] = []
-        unreadable = story.unreadable()
-        for judged in story.evidence():
+        unreadable = story.unreadable
+        for judged in story.judged:
             try:
                 figures.append((judged.evidence, _figure(judged.evidence)))
             except ValueError:
@@ -152,12 +155,12 @@ class ComparedRun:
             name=fleet.called(folder),
             folder=folder,
             manifest=story.manifest,
-            started=safe_text.line(str(story.manifest.get("started") or first)),
+            started=safe_text.line(story.manifest.started or first),
             figures=_by_key(figures),
             asked=_asked(story.of("measured")),
-            health=_health(story.of("health")),
+            health=_health(story),
             unreadable=unreadable,
-            load=next((str(each.facts.get("sentence") or "") for each in story.of("load")), ""),
+            load=next((each.sentence for each in story.contents(LoadRecord, "load")), ""),
             write_caches=write_caches.states(story),
         )
 
@@ -241,10 +244,10 @@ def _asked(measured: Iterable[Record]) -> dict[str, str]:
     }
 
 
-def _health(noted: Iterable[Record]) -> dict[str, Mapping[str, object]]:
+def _health(story: RunReader) -> dict[str, HealthRecord]:
     """Return the first reading of the drives' health."""
-    found: dict[str, Mapping[str, object]] = {}
-    for record in noted:
-        if record.facts.get("when") == "before":
-            found.setdefault(str(record.facts.get("drive")), record.facts)
+    found: dict[str, HealthRecord] = {}
+    for reading in story.contents(HealthRecord, "health"):
+        if reading.when == "before":
+            found.setdefault(reading.drive, reading)
     return found

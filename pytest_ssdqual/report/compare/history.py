@@ -121,7 +121,7 @@ def _read(folder: Path, choice: Choice) -> ComparedRun | None:
     run = ComparedRun.read(folder)
     if not run.figures:
         raise Skipped("it has no readable verdict")
-    if not run.manifest:
+    if not run.manifest.is_readable:
         raise Skipped("its manifest.json is missing or damaged, so its subject is unknown")
     if subject.moment(run.started) is None:
         raise Skipped("its start is unknown")

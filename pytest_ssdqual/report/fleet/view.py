@@ -30,7 +30,6 @@ from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.coverage import Coverage
 from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, PageVerdict, word_of
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import SEVERITY, State, label, sorting
 
 #: A figure over all bays.
@@ -124,7 +123,7 @@ class FleetView:
 
         It has a name, its values with their bays, the most frequent one first, and its meaning.
         """
-        known = [(bay.name, bay.run.manifest) for bay in self.bays if bay.run and bay.run.manifest]
+        known = [(bay.name, bay.run.manifest) for bay in self.bays if bay.run and bay.run.manifest.is_readable]
         runs = [ComparedRun(name, self.folder, manifest, "", {}, {}, {}, 0) for name, manifest in known]
         for fact in facts(runs) if len(runs) > 1 else ():
             if fact.differs and fact.name not in OWN:
@@ -161,8 +160,7 @@ def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
 
 def _drives(run: RunView) -> str:
     found = Counter(
-        f"{subject.text(drive, 'model') or 'unknown model'} ({subject.text(drive, 'firmware') or 'firmware unknown'})"
-        for drive in subject.manifest_drives(run.manifest)
+        f"{drive.model or 'unknown model'} ({drive.firmware or 'firmware unknown'})" for drive in run.manifest.drives
     )
     return " + ".join(f"{number} × {kind}" for kind, number in found.items())
 

@@ -25,9 +25,9 @@ from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.find import folders_below
 from pytest_ssdqual.report.run_summary.fitness import NUMBERS, WORDS
-from pytest_ssdqual.report.run_summary.run_view import RunDrive, RunView, shown
-from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.run_summary.run_view import RunView, shown
 from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, Table, bounded, label
+from pytest_ssdqual.rig.drives.topology import Drive
 
 #: Maximum numbers of rows, of charts of margins, and of skipped folders.
 MOST_RUNS, MOST_DRIVES, MOST_CLAIMS, MOST_CHARTS, MOST_SKIPPED = 500, 500, 200, 8, 100
@@ -105,7 +105,7 @@ def _products(products: Mapping[Product, Sequence[RunView]]) -> Table:
 def _product(runs: Sequence[RunView]) -> Iterator[Cell]:
     words = Counter(run.verdict.word for run in runs)
     yield f"{len(runs):,}"
-    yield f"{len({drive.name for run in runs for drive in run.drives}):,}"
+    yield f"{len({name_of(drive) for run in runs for drive in run.manifest.drives}):,}"
     yield from (f"{words[word]:,}" for word in WORDS)
     yield f"{runs[-1].started:%Y-%m-%d}"
     yield runs[-1].verdict.state
@@ -164,8 +164,8 @@ def _drives(drives: Sequence[DriveHistory], place: Path) -> Table:
 
 def _drive(drive: DriveHistory, place: Path) -> Iterator[Cell]:
     used, written, hours = (drive.health(name) for name in ("percentage_used", "data_written_bytes", "power_on_hours"))
-    yield drive.last.serial
-    yield drive.last.model
+    yield shown(drive.last.name)
+    yield shown(drive.last.model)
     yield drive.firmware
     yield f"{len(drive.runs):,}"
     yield _link(drive.runs[-1], place)
@@ -196,20 +196,30 @@ class DriveHistory:
     """All runs of one drive, by their start; at least one."""
 
     runs: tuple[RunView, ...]
-    last: RunDrive
+    last: Drive
     #: Broken promises that it is the attributed cause of.
     blamed: int
 
     @property
     def firmware(self) -> str:
         """Revisions in the order of time: ``A1, B2``."""
-        revisions = (drive.firmware for run in self.runs for drive in run.drives if drive.name == self.last.name)
+        revisions = (
+            shown(drive.firmware)
+            for run in self.runs
+            for drive in run.manifest.drives
+            if name_of(drive) == name_of(self.last)
+        )
         return " → ".join(dict.fromkeys(revisions))
 
     def health(self, name: str) -> float | None:
         """Return a figure of its last health reading that has one."""
-        readings = (subject.number(run.health.get(self.last.identity, {}).get(name)) for run in reversed(self.runs))
+        readings = (getattr(run.health.get(self.last.identity), name, None) for run in reversed(self.runs))
         return next((value for value in readings if value is not None), None)
+
+
+def name_of(drive: Drive) -> tuple[str, str]:
+    """Return what tells a drive from those of other runs."""
+    return shown(drive.name), shown(drive.model)
 
 
 def drives_of(runs: Iterable[RunView]) -> list[DriveHistory]:
@@ -218,17 +228,17 @@ def drives_of(runs: Iterable[RunView]) -> list[DriveHistory]:
     Two makers may use the same serial number, so the model is a part of a drive's name.
     """
     of_drive: dict[tuple[str, str], list[RunView]] = {}
-    last: dict[tuple[str, str], RunDrive] = {}
+    last: dict[tuple[str, str], Drive] = {}
     blamed: Counter[tuple[str, str]] = Counter()
     for run in runs:
         causes = [each.cause for each in _broken(run) if each.cause and each.cause.culprit.is_drive]
         guilty = Counter(shown(serial) for cause in causes for serial in cause.drives)
-        for drive in run.drives:
-            of_drive.setdefault(drive.name, []).append(run)
-            last[drive.name] = drive
-            blamed[drive.name] += guilty[drive.serial]
+        for drive in run.manifest.drives:
+            of_drive.setdefault(name_of(drive), []).append(run)
+            last[name_of(drive)] = drive
+            blamed[name_of(drive)] += guilty[shown(drive.name)]
     histories = [DriveHistory(tuple(tested), last[name], blamed[name]) for name, tested in of_drive.items()]
-    return sorted(histories, key=lambda drive: (-drive.blamed, -len(drive.runs), drive.last.serial))
+    return sorted(histories, key=lambda drive: (-drive.blamed, -len(drive.runs), drive.last.name))
 
 
 def margins_of(promises: Iterable[FigureRow]) -> dict[str, list[FigureRow]]:

@@ -97,7 +97,7 @@ def text(story: RunReader) -> str:
         # What limits the verdict, without what the causes say.
         limits=tuple(each for each in run.verdict.lines if each != lost(run.verdict.counts)),
         # Remarks of the guard and of resumed sessions.
-        remarks=subject.texts(story.manifest.get("remarks")),
+        remarks=story.manifest.remarks,
         failures=failed,
         errors=[
             (f"error-{number}", each, commands.before(ran, each.time, each.writer)[-MOST_COMMANDS:])

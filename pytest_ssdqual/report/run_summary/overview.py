@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.units import Unit, format_clock
-from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary import next_step
 from pytest_ssdqual.report.run_summary.causes import blamed
@@ -77,18 +77,18 @@ def overview(run: RunView) -> Overview:
 
 def drive_marks(run: RunView) -> Sequence[DriveMark]:
     """Return every drive of the run with the charges against it; what all drives have in common is no mark."""
-    drives = list(subject.manifest_drives(run.manifest))
+    drives = run.manifest.drives
     guilty, alone = blamed(run.causes), _failed_alone(each.evidence for each in run.judged)
-    serials = [subject.text(drive, "serial") or subject.text(drive, "identity") for drive in drives]
+    serials = [drive.name for drive in drives]
     if len(serials) > 1 and min(guilty.get(serial, 0) for serial in serials) == max(guilty.values(), default=0):
         guilty = {}
-    failed, defective = failed_drives(run), {each.identity for each in run.changed if each.is_defective}
+    failed, defective = failed_drives(run), {each.drive for each in run.changed if each.defects}
     marks = []
     for serial, drive in zip(serials, drives, strict=True):
         health = "failed under load" if serial in failed else ""
-        health = health or ("its health worsened" if subject.text(drive, "identity") in defective else "")
+        health = health or ("its health worsened" if drive.identity in defective else "")
         charges = filter(None, (health, _charge(guilty.get(serial, 0), alone.get(serial, 0))))
-        untested = run.verdict.coverage.untested_as(subject.text(drive, "identity"))
+        untested = run.verdict.coverage.untested_as(drive.identity)
         marks.append(DriveMark(serial, tuple(charges), untested, serial in guilty))
     return marks
 
@@ -154,11 +154,11 @@ def _causes(run: RunView) -> Iterator[Reason]:
 
 def _of_drives(run: RunView) -> Iterator[Reason]:
     """Yield each drive that failed or whose health worsened, with what else was found, and the tests that it cost."""
-    serials = subject.serials(run.manifest)
+    serials = run.manifest.serials
     found: dict[str, list[str]] = {}
     for each in run.changed:
         shortened = (finding.replace(each.name, "it") if each.name else finding for finding in each.findings)
-        found.setdefault(serials.get(each.identity) or each.identity, []).extend(shortened)
+        found.setdefault(serials.get(each.drive) or each.drive, []).extend(shortened)
     for serial in failed_drives(run):
         found.setdefault(serial, [f"drive {serial} failed under load"])
     for serial, findings in found.items():
@@ -185,7 +185,7 @@ def lists(run: RunView) -> tuple[tuple[str, str, Sequence[str]], ...]:
 
 def _facts(run: RunView) -> Iterator[tuple[str, str]]:
     at = f" on {', '.join(filter(None, run.machines))}" if any(run.machines) else ""
-    yield "Drives", ", ".join(filter(None, (f"{subject.kinds(run.manifest)}{at}", subject.expected(run.manifest))))
+    yield "Drives", ", ".join(filter(None, (f"{subject.kinds(run.manifest)}{at}", str(run.manifest.expected or ""))))
     yield "Judged", str(run.verdict.coverage)
     if what := arrays_judged(run.judged):
         yield "Tested", what
@@ -197,7 +197,7 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
         yield name.capitalize(), run.document(name) or "unknown"
     if (seconds := run_seconds(run.manifest)) is not None:
         yield "Run time", format_clock(seconds)
-    if started := subject.text(run.manifest, "started"):
+    if started := run.manifest.started:
         yield "Started", f"{utc(started)} UTC"
     if run.budget:
         yield "Budget", str(run.budget)
@@ -205,7 +205,7 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
 
 def details(run: RunView) -> Iterator[tuple[str, str]]:
     """Yield what a summary has beside the facts of the first screen: name and text."""
-    if not subject.expected(run.manifest):
+    if not run.manifest.expected:
         yield "Number of drives", subject.NOT_EXPECTED
     if skipped := run.verdict.counts.skipped:
         yield "Skipped tests", f"{skipped:,}, with the reasons in records.jsonl"
@@ -260,15 +260,15 @@ def least_margin(run: RunView) -> Evidence | None:
     return min(found, key=margin, default=None)
 
 
-def run_seconds(manifest: Mapping[str, object]) -> float | None:
+def run_seconds(manifest: Manifest) -> float | None:
     """Return the time of all sessions together; None if one has no end."""
     total = 0.0
-    for session in subject.tables(manifest.get("sessions")) or [manifest]:
-        started, ended = (subject.moment(session.get(name)) for name in ("started", "ended"))
+    for session in manifest.sessions:
+        started, ended = subject.moment(session.started), subject.moment(session.ended)
         if started is None or ended is None:
             return None
         total += (ended - started).total_seconds()
-    return max(0.0, total)
+    return max(0.0, total) if manifest.sessions else None
 
 
 def utc(started: str) -> str:
@@ -278,15 +278,9 @@ def utc(started: str) -> str:
 
 def error_rates(run: RunView) -> tuple[str, ...]:
     """Return the sentences about all verdicts together; empty for a run that did not end."""
-    noted = subject.table(run.manifest.get("family"))
-    planned, confidence = noted.get("claims_planned"), noted.get("confidence")
-    if not isinstance(planned, int) or planned < 1 or not isinstance(confidence, float) or not 0 < confidence < 1:
+    noted = run.manifest.family
+    if noted is None:
         return ()
-    try:
-        of_all = ErrorControl(planned, subject.text(noted, "control"))
-        found = family.tally(
-            [(each.test, each.evidence) for each in run.judged], of_all, confidence, run.document("protocol")
-        )
-    except ValueError:
-        return ()
+    judged = [(each.test, each.evidence) for each in run.judged]
+    found = family.tally(judged, noted.error_control, noted.confidence, run.document("protocol"))
     return tuple(family.lines(found)) if found else ()

@@ -207,8 +207,8 @@ def of(found: Sequence[ShownCommand], mentioned: Iterable[Mention | None], drive
 
 def names(story: RunReader) -> Iterator[tuple[str, str]]:
     """Yield device name and serial number of every drive of the run. Device names change with every boot."""
-    for drive in subject.manifest_drives(story.manifest):
-        yield subject.text(drive, "path"), subject.text(drive, "serial") or subject.text(drive, "identity")
+    for drive in story.manifest.drives:
+        yield drive.path, drive.name
 
 
 def array_of(found: Iterable[ShownCommand], mention: Mention, fio: str) -> str:

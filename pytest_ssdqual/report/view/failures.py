@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.measured.environment import KernelLog
-from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.measured.environment import EnvironmentRecord, KernelLog, ProcessEnvironment
+from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.report.charts.drives import figure_of
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -60,15 +60,8 @@ class KernelDuring:
 
 
 def kernel_logs(story: RunReader) -> Mapping[str, KernelLog | None]:
-    """Return the kernel log by raw file, None if it could not be read; damaged records are left out."""
-    found: dict[str, KernelLog | None] = {}
-    for record in story.of("environment"):
-        try:
-            raw, noted = str(record.facts["raw"]), record.facts["kernel"]
-            found[raw] = None if noted is None else from_plain(KernelLog, noted)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            continue
-    return found
+    """Return the kernel log by raw file, None if it could not be read."""
+    return {record.raw: record.kernel for record in story.contents(EnvironmentRecord, "environment")}
 
 
 def kernel_during(known: Mapping[str, KernelLog | None], raw: Sequence[str]) -> KernelDuring:
@@ -137,12 +130,9 @@ def _scripts(folder: Path, raw: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield name, commands.file_text(folder, name)
 
 
-def _runs(story: RunReader) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for record in story.of("measured", "explored", "explored_longer", "confirmed"):
-        runs = record.facts.get("runs")
-        for run in runs if isinstance(runs, list) else ():
-            if isinstance(run, dict) and isinstance(run.get("raw"), str):
-                yield run["raw"], run
+def _runs(story: RunReader) -> Iterator[tuple[str, ProcessEnvironment]]:
+    for measured in story.contents(MeasuredRecord, "measured", "explored", "explored_longer", "confirmed"):
+        yield from ((run.raw, run.seen) for run in measured.runs if run.seen)
 
 
 def _figures(evidence: Evidence) -> Table:

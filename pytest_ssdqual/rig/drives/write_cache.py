@@ -48,6 +48,21 @@ class CacheState(StrEnum):
     UNKNOWN = "unknown"
 
 
+@dataclass(frozen=True, slots=True)
+class WriteCacheRecord:
+    """``write_cache``: of one drive, before the first step, and when it had lost the setting."""
+
+    #: Identity of the drive.
+    drive: str
+    #: Path, model and serial number.
+    name: str
+    #: The protocol's rule.
+    wanted: str
+    found: CacheState
+    now: CacheState
+    outcome: str
+
+
 #: Meaning of smartctl's answers: an ATA drive reports whether it has the feature, a SCSI drive did not answer.
 ANSWERS = {
     ("write", "enabled"): CacheState.ON,

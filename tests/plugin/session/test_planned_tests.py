@@ -236,7 +236,7 @@ def test_only_the_promise_that_failed_as_expected_is_marked(inner: Inner, suite:
     verdicts = inner.records("verdict")
     assert {(each["outcome"], each.get("xfail", False)) for each in verdicts} == {("pass", False), ("fail", True)}
     story = RunReader.read(inner.folder())
-    assert (story.unreadable(), len(story.evidence())) == (0, len(verdicts))
+    assert (story.unreadable, len(story.judged)) == (0, len(verdicts))
 
 
 @pytest.mark.parametrize("permit", [(), ("-o", "ssd_require_verdicts=false")], ids=["required", "permitted"])

@@ -90,7 +90,7 @@ def test_the_verdict_comes_first_then_what_is_broken_then_the_table(write_run: W
     assert places == sorted(places)
     assert "| p99 latency | `raid5x4` | `randread_4k_qd8` | 812 µs | 812…812 µs | ≤ 500 µs | -62.4 % | FAIL |\n" in text
     assert "| steady IOPS | `raid5x4` | `randread_4k_qd8` | 9,412 IOPS | 9,412…9,412 IOPS | ≥ 9,000 IOPS |" in text
-    assert "| `S1` | `ACME 1` | `F1` | 480 GB |" in text
+    assert "| `S1` | `ACME 1` | `F1` | 480 GB | `/dev/sdx` |" in text
 
 
 def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun, claimed: Claimed) -> None:

@@ -24,7 +24,7 @@ def chart(key: str, geometry: str = "raid5", size: int = 10) -> Chart:
 
 def drawn(folder: Path) -> Drawn:
     story = RunReader.read(folder)
-    return draw(story, list(failures(story, story.evidence(), ())))
+    return draw(story, list(failures(story, story.judged, ())))
 
 
 def of(monkeypatch: pytest.MonkeyPatch, every: list[Chart], failed: Chart | None = None) -> None:

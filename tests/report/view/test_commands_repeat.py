@@ -75,8 +75,8 @@ def test_without_a_moment_there_is_no_array(write_run: WriteRun, time: str) -> N
 
 
 def test_drives_are_called_by_their_serial_number(write_run: WriteRun) -> None:
-    drives = [{"path": "/dev/sda", "serial": "S1"}, {"path": "/dev/sdb", "identity": "wwn-2"}, 7]
-    story = RunReader.read(write_run(bays=[{"drives": drives}, "none"]))
+    drives = [{"path": "/dev/sda", "serial": "S1"}, {"path": "/dev/sdb", "identity": "wwn-2"}]
+    story = RunReader.read(write_run(bays=[{"drives": drives}]))
     assert dict(commands.names(story)) == {"/dev/sda": "S1", "/dev/sdb": "wwn-2"}
 
 
