@@ -11,7 +11,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import JUDGED, WORSENED, Judged, RunReader
-from pytest_ssdqual.report.run_folder.records import WorsenedDrive
+from pytest_ssdqual.report.run_folder.records import HealthRecord, WorsenedDrive
 from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
 from pytest_ssdqual.report.run_summary.errors import (
