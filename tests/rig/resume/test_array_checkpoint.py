@@ -130,9 +130,9 @@ def test_a_failed_measurement_spends_the_array_if_a_drive_failed(origin: str, is
 
 #: Kinds of records about an array after which it is not what it was.
 ENDING = {
-    "array_created", "array_left", "array_planned", "history", "integrity", "loop", "loop_round", "member_given_back", "pattern_read",
-    "pattern_written", "power_cut", "power_returned", "purging", "re_add_refused", "rebuild", "saturation", "searched",
-    "writing_pattern",
+    "array_created", "array_left", "array_planned", "history", "integrity", "loop", "loop_round", "member_given_back",
+    "pattern_read", "pattern_written", "power_cut", "power_returned", "purging", "re_add_refused", "rebuild",
+    "saturation", "searched", "writing_pattern",
 }  # fmt: skip
 
 
