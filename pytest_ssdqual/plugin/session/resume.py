@@ -20,7 +20,7 @@ from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.manifest import Manifest, Session
-from pytest_ssdqual.rig.drives.write_cache import CacheState, WriteCacheRecord
+from pytest_ssdqual.rig.drives.cache_state import CacheState, WriteCacheRecord
 from pytest_ssdqual.rig.fio.load import DriveLoad, LoadRecord
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import TableRow
-from pytest_ssdqual.rig.drives.write_cache import WriteCacheRecord
+from pytest_ssdqual.rig.drives.cache_state import WriteCacheRecord
 
 #: Kinds of records that this is about.
 KINDS = ("write_cache", "write_cache_planned", "write_cache_restored", "write_cache_left")

@@ -18,8 +18,9 @@ from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND, WriteCacheRule
 from pytest_ssdqual.rig.drives import write_cache
+from pytest_ssdqual.rig.drives.cache_state import CacheState, WriteCacheRecord
 from pytest_ssdqual.rig.drives.topology import Drive, Source
-from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched, WriteCacheRecord
+from pytest_ssdqual.rig.drives.write_cache import Switched
 from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Lease, names_of

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.measured.result_records import (
     SaturationRecord,
 )
 from pytest_ssdqual.report.run_folder.records import HealthRecord, PlannedTests, WorsenedDrive
-from pytest_ssdqual.rig.drives.write_cache import WriteCacheRecord
+from pytest_ssdqual.rig.drives.cache_state import WriteCacheRecord
 from pytest_ssdqual.rig.fio.load import LoadRecord
 
 DOCUMENT = Path(__file__).parents[3] / "docs/run-folder.md"
