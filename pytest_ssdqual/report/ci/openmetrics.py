@@ -88,7 +88,7 @@ class MetricsText:
     def add(
         self, name: str, value: float | None, labels: Mapping[str, str] = NONE, unit: str = "", divisor: float = 1
     ) -> None:
-        """Add a sample; unknown and unbounded values are dropped, and of equal labels the first one stays."""
+        """Add a sample, 1 or 0 of a truth value; unknown and unbounded ones are dropped, of equal labels the first stays."""
         if value is None or not math.isfinite(value):
             return
         what = HELP[name]
@@ -97,7 +97,7 @@ class MetricsText:
         head = f"# TYPE {name} gauge\n{base}# HELP {name} {what}\n"
         given = ",".join(f'{key}="{escaped(text)}"' for key, text in {**self.where, **labels}.items())
         self._families.setdefault(head, {}).setdefault(
-            f"{name}{{{given}}}", repr(value if divisor == 1 else value / divisor)
+            f"{name}{{{given}}}", repr(+value if divisor == 1 else value / divisor)
         )
 
     def __str__(self) -> str:
