@@ -88,7 +88,7 @@ class MetricsText:
     def add(
         self, name: str, value: float | None, labels: Mapping[str, str] = NONE, unit: str = "", divisor: float = 1
     ) -> None:
-        """Add a sample, 1 or 0 of a truth value; unknown and unbounded ones are dropped, of equal labels the first stays."""
+        """Add a sample, 1 or 0 for a truth value; unknown and unbounded ones, and more of equal labels, are dropped."""
         if value is None or not math.isfinite(value):
             return
         what = HELP[name]
