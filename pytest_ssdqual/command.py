@@ -26,7 +26,8 @@ from pytest_ssdqual.report.run_folder.find import LAST, NoSuchRun, find, find_an
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, JournalError
 
 if TYPE_CHECKING:
-    from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison
+    from pytest_ssdqual.report.compare.compare import Comparison
+    from pytest_ssdqual.report.compare.compared_run import ComparedRun
     from pytest_ssdqual.report.view.tables import TextLine
 
 RUNS = "ssdqual-runs"
@@ -287,13 +288,14 @@ def compare(given: argparse.Namespace) -> int:
     """``ssdqual compare RUN RUN…``; return the exit status, which is in ``given.status`` before anything is printed."""
     from pytest_ssdqual.report.compare import compare as comparison
     from pytest_ssdqual.report.compare import compare_output
+    from pytest_ssdqual.report.compare.compared_run import ComparedRun
 
     if len(given.runs) < 2:
         raise Refused("compare needs at least two runs; the others are compared with the first")
     if not 0 <= given.run_to_run <= 100:
         raise Refused(f"--run-to-run={given.run_to_run:g} is not a standard deviation in per cent: give e.g. 1.5")
     folders = [find(name, given.run_dir) for name in given.runs]
-    runs = [comparison.ComparedRun.read(folder) for folder in folders]
+    runs = [ComparedRun.read(folder) for folder in folders]
     _require_different(runs)
     try:
         found = comparison.compare(runs, anyway=given.anyway, run_to_run_percent=given.run_to_run)
@@ -356,9 +358,8 @@ def history(given: argparse.Namespace) -> None:
     from pytest_ssdqual.report.compare import history as histories
     from pytest_ssdqual.report.compare import history_output as text
 
-    chosen = histories.Choice(given.claim, given.workload, given.geometry, given.model, given.firmware, given.bay)
     try:
-        found = histories.read(given.folder, chosen)
+        found = histories.read(given.folder, vars(given))
     except histories.NoFigure as error:
         raise Refused(str(error)) from error
     if given.json:
@@ -383,7 +384,8 @@ def export(given: argparse.Namespace) -> None:
         raise Refused("export needs --csv FILE, --xlsx FILE or --parquet FILE")
     found = [find_any(name, given.run_dir) for name in given.runs]
     read, skipped = runs.read(bay for each in found for bay in (fleet.bay_folders(each) or [each]))
-    skipped += [f"{each.name}: {each.unreadable:,} verdicts are unreadable" for each in read if each.unreadable]
+    unreadable = {run.name: run.verdict.counts.unreadable for run in read}
+    skipped += [f"{name}: {number:,} verdicts are unreadable" for name, number in unreadable.items() if number]
     for sentence in skipped:
         print(safe_text.line(sentence), file=sys.stderr)
     rows = list(figure_table.rows(read))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,7 @@ class Gate:
         is_incomplete = bool(found) or (bay in self._bays and bool(self.nothing_judged(bay)))
         return int(pytest.ExitCode.NO_TESTS_COLLECTED if is_incomplete and self._is_required else pytest.ExitCode.OK)
 
-    def to_record(self, bay: str) -> dict[str, object]:
+    def to_record(self, bay: str) -> dict[str, Any]:
         """Return the counts of a bay for its manifest."""
         tests = self.tests(bay)
         return {

@@ -20,6 +20,7 @@ from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.names import nearest
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import ErrorDetails, SchemaValidator
     from pydantic_core.core_schema import CoreSchema
@@ -50,6 +51,12 @@ def plain(value: Any) -> Any:  # noqa: ANN401  JSON data has no better type
     if isinstance(value, list | tuple | frozenset):
         return [plain(each) for each in value]
     return str(value) if isinstance(value, PurePath | AsText) else value
+
+
+def shallow(record: DataclassInstance) -> dict[str, object]:
+    """Return the fields of a record for the journal, which makes their values plain."""
+    found = {each.name: getattr(record, each.name) for each in fields(record)}
+    return {name: str(value) if isinstance(value, AsText) else value for name, value in found.items()}
 
 
 def from_plain(kind: type[RecordT], data: object) -> RecordT:

@@ -27,7 +27,7 @@ from pytest_ssdqual.report.resume.rebuild_measurements import MOST_UNPACKED_TIME
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
 from pytest_ssdqual.report.run_folder.journal import OtherSchema, read_checkpoint
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import left_behind, read_records, worsened_drives
+from pytest_ssdqual.report.run_folder.reader import RunReader, left_behind, read_records
 from pytest_ssdqual.rig.drives.write_counters import Written
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -46,7 +46,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
 def read_all(folder: Path) -> None:
     """Everything that a resumed session reads of a folder."""
     past = survives(lambda: Past.read(folder), NotResumable)
-    survives(lambda: worsened_drives(folder), OtherSchema)  # the schema may be what was damaged
+    survives(lambda: list(RunReader.read(folder).wrongs()), OtherSchema)  # the schema may be what was damaged
     left_behind(folder.parent)
     if not isinstance(past, Past):
         return

@@ -130,7 +130,7 @@ def test_raw_output_is_there_and_gives_the_same_figures(run: Finished) -> None:
 def test_the_manifest_says_what_was_tested_with_what(run: Finished) -> None:
     manifest = run.folder.manifest()
     assert (manifest["exit_status"], manifest["acceptance"]) == (0, False)
-    assert {"python", "pytest", "pytest-ssdqual"} <= set(manifest["versions"])
+    assert {"python", "pytest", "pytest-ssdqual"} <= set(manifest["sessions"][0]["versions"])
     (bay,) = manifest["bays"]
     assert {"kernel", "fio", "mdadm", "smartctl", "nvme", "boot_id"} <= set(bay["facts"])
     assert [drive["serial"] for drive in bay["drives"]] == list(SERIALS)

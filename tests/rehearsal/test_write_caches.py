@@ -12,8 +12,9 @@ from support.lab.bare_drives import Bench, bench
 from support.lab.rehearsed import BRIEF, SERIALS, Lab, Server, Start, drives
 
 from pytest_ssdqual.rig.drives import write_cache
+from pytest_ssdqual.rig.drives.cache_state import CacheState
 from pytest_ssdqual.rig.drives.survey import survey
-from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched
+from pytest_ssdqual.rig.drives.write_cache import Switched
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 

@@ -16,7 +16,6 @@ import pytest
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, matches
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.guard import refusals
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def refused_array(run: Qualification) -> str:
     drives = run.bay.drives
     if sizes := refusals.unequal(drives):
         return f"these drives cannot form one array: {'; '.join(sizes)}"
-    own = [run.spec.of(serial_of(drive)) for drive in drives]
+    own = [run.spec.of(drive.name) for drive in drives]
     mixed = run.settings.mixed or any(spec.inspection.mixed for spec in own)
     if run.settings.devices.lab is not None or mixed or len({spec.key for spec in own}) < 2:
         return ""
@@ -71,14 +70,14 @@ def _unlike(run: Qualification) -> list[str]:
         return list(unlike(run.bay.drives))
     groups: dict[str, list[Drive]] = {}
     for drive in run.bay.drives:
-        groups.setdefault(run.spec.of(serial_of(drive)).key, []).append(drive)
+        groups.setdefault(run.spec.of(drive.name).key, []).append(drive)
     return [sentence for drives in groups.values() for sentence in unlike(drives)]
 
 
 def unfit(spec: Spec, drives: Sequence[Drive]) -> Iterator[str]:
     """Yield each drive whose model or capacity is not the spec's; a spec without models is for any."""
     for drive in drives:
-        product = spec.of(serial_of(drive)).product
+        product = spec.of(drive.name).product
         models, capacity = product.models, product.capacity_bytes
         if models and not matches(drive.model or "", models):
             yield f"{drive.describe()} is none of its models ({', '.join(models)})"

@@ -17,7 +17,6 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.spec.combined import combine
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.spec import Spec
-from pytest_ssdqual.rig.drives.failed import serial_of
 
 if TYPE_CHECKING:
     from pytest_ssdqual.plugin.bay.bay import Bay
@@ -65,9 +64,7 @@ def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_se
     chosen = [_chosen(loaded, drive) for drive in bay.drives]
     if not is_of_several and (idle := [spec.key for spec in loaded if spec not in chosen and chosen]):
         raise pytest.UsageError(f"--ssd-spec: none of the drives is one of {' or '.join(idle)}; leave it out")
-    own = {
-        serial_of(drive): _of_class(spec, drive, is_lab=is_lab) for drive, spec in zip(bay.drives, chosen, strict=True)
-    }
+    own = {drive.name: _of_class(spec, drive, is_lab=is_lab) for drive, spec in zip(bay.drives, chosen, strict=True)}
     try:
         return Sheets(combine(own) if own else loaded[0], tuple(sources))
     except ValueError as error:

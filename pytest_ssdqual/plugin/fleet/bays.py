@@ -28,14 +28,16 @@ from pytest_ssdqual.plugin.session.resume import budget_s
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.session.stop import end_in_order
 from pytest_ssdqual.plugin.watch.terminal import columns
-from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.fleet import folder as folders
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
-from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, Journal, JournalError
-from pytest_ssdqual.report.run_folder.reader import RunReader, left_behind, read_records
+from pytest_ssdqual.report.run_folder.journal import RECORDS, Journal, JournalError
+from pytest_ssdqual.report.run_folder.manifest import Manifest
+from pytest_ssdqual.report.run_folder.reader import WORSENED, RunReader, left_behind, read_records
+from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.run_summary.errors import PLANNED, RESUMED
-from pytest_ssdqual.report.run_summary.run_view import OF_TESTS, WORSENED, changed_drives
+from pytest_ssdqual.report.run_summary.run_view import OF_TESTS
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.rig.guard import consent, refusals
@@ -252,11 +254,9 @@ class FleetRun:
 def _exit_status(folder: Path) -> int | None:
     """Return the exit status of a bay; None if it has none that can be read."""
     try:
-        manifest = strict_json.read_json((folder / MANIFEST).read_bytes())
+        return Manifest.read(folder).exit_status
     except (OSError, ValueError):
         return None
-    status = manifest.get("exit_status") if isinstance(manifest, dict) else None
-    return status if isinstance(status, int) else None
 
 
 def _has_findings(folder: Path) -> bool:
@@ -270,7 +270,7 @@ def _has_findings(folder: Path) -> bool:
         return False
     except OSError:
         return True
-    return bool(unresolved(story).failed) or any(each.is_defective for each in changed_drives(story))
+    return bool(unresolved(story).failed) or any(each.defects for each in story.contents(WorsenedDrive, WORSENED))
 
 
 def goes_on(settings: Settings) -> bool:

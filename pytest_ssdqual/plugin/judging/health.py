@@ -46,13 +46,15 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
     setup, run = campaign.setup, request.config.stash[QUALIFICATION]
     drives = setup.held.drives
     found = DrivesHealth(failed.findings(setup.machine, drives, setup.failures))
-    unread = [name for name in map(failed.serial_of, drives) if name not in found.findings]
+    unread = [drive.name for drive in drives if drive.name not in found.findings]
     if found and unread:
         others = f"; {found!r}" if found.findings else ""
         applicability.skip(
             f"the health of {len(unread)} of {len(drives)} drives is not read, see --ssd-smart-type{others}"
         )
-    repaired = [(serial, each) for serial in map(failed.serial_of, drives) for each in setup.failures.repairs(serial)]
+    repaired = [
+        (serial, each) for serial in (drive.name for drive in drives) for each in setup.failures.repairs(serial)
+    ]
     evidence = health.of_drives(
         str(Geometry(RaidLevel.DRIVE, len(found.findings))), found.findings, repr(found),
         spec=run.spec.key, protocol=run.protocol.name, acceptance=run.acceptance,

@@ -20,7 +20,6 @@ from pytest_ssdqual.qual.names import choice
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.rig.drives import inspection as reader
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import RigError
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def inspect(run: BayRun) -> InspectedBay:
     raw = []
     for drive in found.bay.drives:
         record, answer = read[drive.path]
-        name = f"{drive.serial or drive.identity}-inspection.json"
+        name = f"{drive.name}-inspection.json"
         raw.append(journal.keep(name, answer.encode("utf-8", "backslashreplace"), folder="health"))
         journal.note("inspected", drive=drive.identity, found=plain(record), raw=raw[-1])
     return InspectedBay(tuple(read[drive.path][0] for drive in found.bay.drives), tuple(raw))
@@ -78,7 +77,7 @@ class Inspection:
         groups: dict[str, list[InspectionRecord]] = {}
         limits: dict[str, InspectionTable] = {}
         for drive, record in zip(self._found.bay.drives, self.drives, strict=True):
-            own = spec.of(serial_of(drive))
+            own = spec.of(drive.name)
             limits[own.key] = own.inspection
             groups.setdefault(own.key, []).append(record)
         judged = [inspection.judge(check, records, limits[key]) for key, records in groups.items()]

@@ -22,7 +22,7 @@ from pytest_ssdqual.qual.verdict import verdict as verdicts
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignStep, StepKind
-from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL, DriveFailures, serial_of
+from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL, DriveFailures
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
@@ -41,7 +41,7 @@ def find(
     present = _present(judged)
     found = []
     for place, drive in enumerate(drives[: geometry.width]):
-        serial = serial_of(drive)
+        serial = drive.name
         if serial in present:
             continue
         failed = failures.failed.get(serial)

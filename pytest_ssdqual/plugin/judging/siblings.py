@@ -27,7 +27,6 @@ from pytest_ssdqual.qual.validity.side_by_side import DriveFigure, SideBySide, T
 from pytest_ssdqual.qual.verdict import estimators
 from pytest_ssdqual.qual.verdict.verdict import Outcome, Verdict
 from pytest_ssdqual.rig.campaign.campaign import Campaign
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard import shared_paths
 from pytest_ssdqual.rig.machine.machine import RigError
@@ -82,7 +81,7 @@ class Siblings:
 
     def _traits(self, serials: Sequence[str], run: Run | None) -> dict[str, frozenset[Trait]]:
         campaign = self.campaign()
-        drives = {serial_of(drive): drive for drive in campaign.setup.held.drives}
+        drives = {drive.name: drive for drive in campaign.setup.held.drives}
         if self._hang_on is None:
             self._hang_on = _paths(campaign, list(drives.values()))
         seen = {each.name: each for each in run.seen.drives} if run and run.seen else {}
@@ -204,7 +203,7 @@ def _paths(campaign: Campaign, drives: Sequence[Drive]) -> dict[str, frozenset[T
         return {}
     users = Counter(thing for path in paths for thing in set(path.on))
     return {
-        serial_of(path.drive): frozenset(
+        path.drive.name: frozenset(
             Trait(TraitKind.SHARED, thing.kind, thing.name)
             for thing in path.on
             if users[thing] > 1 or thing.kind != shared_paths.ROOT_PORT

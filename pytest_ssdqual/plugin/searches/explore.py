@@ -23,8 +23,10 @@ from pytest_ssdqual.qual.explore import dimensions
 from pytest_ssdqual.qual.explore import search as searches
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
 from pytest_ssdqual.qual.explore.search import Probed, ProbedFigures, Suspect, WorkloadSearch
+from pytest_ssdqual.qual.explore.search_record import ProbeRecord, SearchRecord, SuspectRecord
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.claims import OF_COUNTERS, Claim, Limit
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -439,42 +441,20 @@ class Explore:
         return (JobTarget("/dev/md100", size - begin, begin),)
 
     def _note(self, found: WorkloadSearch, seed: str, files: dict[Workload, str], known: Sequence[Workload]) -> None:
-        self._journal.note(
-            "searched",
-            geometry=str(found.geometry),
+        record = SearchRecord(
+            geometry=found.geometry,
             plain=str(found.space.plain),
-            space={each.name: list(each.values) for each in found.space.dimensions},
+            space={each.name: tuple(each.values) for each in found.space.dimensions},
             seed=seed,
-            began_with=[str(each) for each in known],
+            began_with=tuple(map(str, known)),
             seconds=found.seconds,
             budget_s=found.budget.seconds,
             confirming_s=found.confirming_s,
-            probed=[
-                {
-                    "workload": str(each.workload),
-                    "look": each.look.value,
-                    "seconds": each.seconds,
-                    "verdict": "" if each.worst_verdict is None else repr(each.worst_verdict),
-                    "trouble": list(each.trouble),
-                    "unseen": list(each.unseen),
-                }
-                for each in found.probed
-            ],
-            suspects=[
-                {
-                    "workload": str(each.workload),
-                    "claim": each.seen.claim.value,
-                    "drive": each.seen.subject.drive,
-                    "is_simplest": each.is_simplest,
-                    "confirmed": each.is_confirmed,
-                    "cleared": each.is_cleared,
-                    "verdict": each.trouble if each.verdict is None else repr(each.verdict),
-                    "job_file": files.get(each.workload, ""),
-                }
-                for each in found.suspects
-            ],
+            probed=tuple(map(_probe, found.probed)),
+            suspects=tuple(_suspect(each, files.get(each.workload, "")) for each in found.suspects),
             sentence=found.sentence(),
         )
+        self._journal.note("searched", **shallow(record))
 
     def _store_findings(self, found: WorkloadSearch, known: Sequence[Workload]) -> list[str]:
         """Store the findings for later runs; return a remark if that fails."""
@@ -489,3 +469,21 @@ class Explore:
         except OSError as error:
             return [f"the findings could not be stored for the next search: {error}"]
         return []
+
+
+def _probe(probed: Probed) -> ProbeRecord:
+    verdict = "" if probed.worst_verdict is None else repr(probed.worst_verdict)
+    return ProbeRecord(str(probed.workload), probed.look, probed.seconds, verdict, probed.trouble, probed.unseen)
+
+
+def _suspect(suspect: Suspect, job_file: str) -> SuspectRecord:
+    return SuspectRecord(
+        workload=str(suspect.workload),
+        claim=suspect.seen.claim.value,
+        drive=suspect.seen.subject.drive,
+        is_simplest=suspect.is_simplest,
+        confirmed=suspect.is_confirmed,
+        cleared=suspect.is_cleared,
+        verdict=suspect.trouble if suspect.verdict is None else repr(suspect.verdict),
+        job_file=job_file,
+    )

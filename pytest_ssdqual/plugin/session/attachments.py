@@ -26,7 +26,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.ci import fragments
 from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, carried_by
-from pytest_ssdqual.report.html.page import REPORT
+from pytest_ssdqual.report.html.page import REPORT, svg_file
 from pytest_ssdqual.report.terminal import summary
 
 #: Attribute of a report: errors while attaching. Plain text, so that xdist carries it.
@@ -139,7 +139,7 @@ def _to_html(test: AttachedTest, link: str) -> None:
 
     found = [extras.html(fragments.tables(test.evidence))]
     for chart in test.charts:
-        image = base64.b64encode(fragments.picture(chart).encode()).decode()
+        image = base64.b64encode(svg_file(chart.svg).encode()).decode()
         found.append(extras.svg(image, name=safe_text.line(chart.title)))
     if link:
         anchor = f"#{test.charts[0].key}" if test.charts else ""
@@ -163,7 +163,7 @@ def _to_allure(test: AttachedTest) -> None:
     records = json.dumps(plain(test.evidence), indent=2, ensure_ascii=False)
     allure.attach(safe_text.json_text(records), "evidence", kind.JSON)
     for chart in test.charts:
-        allure.attach(fragments.picture(chart), safe_text.line(chart.title), kind.SVG)
+        allure.attach(svg_file(chart.svg), safe_text.line(chart.title), kind.SVG)
     if raw := list(dict.fromkeys(safe_text.line(name) for each in test.evidence for name in each.raw)):
         allure.attach("\n".join(raw), "raw files in the run folder", kind.TEXT)
 

@@ -27,7 +27,7 @@ from pytest_ssdqual.report.run_folder.reader import (
     LeftBehind,
     left_behind,
 )
-from pytest_ssdqual.rig.drives.write_cache import CacheState
+from pytest_ssdqual.rig.drives.cache_state import CacheState
 from pytest_ssdqual.rig.guard import cache_changes
 from pytest_ssdqual.rig.guard.cache_changes import CacheChange
 from pytest_ssdqual.rig.machine.channel import Channel

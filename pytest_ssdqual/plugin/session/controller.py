@@ -41,7 +41,6 @@ from pytest_ssdqual.report.evidence.evidence import carried_by
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.report.terminal.plan import comparison_lines, plan_lines
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.interrupts import put_off
 from pytest_ssdqual.rig.machine.machine import SENTENCE_CHARACTERS
 
@@ -178,7 +177,7 @@ def _require_limits(run: Qualification, items: Sequence[pytest.Item]) -> None:
     without_plan = next((each for each in of_lots if not each.get_closest_marker("skip")), None)
     if without_plan and (why := lot.without_plan(run.spec)):
         raise pytest.UsageError(f"{without_plan.nodeid}: {why}")
-    own = [run.spec.of(serial_of(drive)) for drive in run.bay.drives]
+    own = [run.spec.of(drive.name) for drive in run.bay.drives]
     default = {spec.drive_class: spec for spec in own if spec.key == specs.DEFAULT}
     hardware = [item for item in items if marks.needs_drives(item) and not item.get_closest_marker("skip")]
     sheets.require(run, unpromised.of_a_sheet(items, tuple(default.values())), len(hardware))

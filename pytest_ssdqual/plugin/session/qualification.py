@@ -21,15 +21,8 @@ from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.report.compare.baseline import Baseline
 from pytest_ssdqual.report.resume.resume import Present
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.manifest import (
-    BayEntry,
-    Document,
-    ExpectedDrives,
-    Manifest,
-    describe,
-)
+from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, ExpectedDrives, Manifest, Session, describe
 from pytest_ssdqual.report.terminal.summary import Header
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import utc_now
 from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults
 
@@ -111,7 +104,7 @@ class Qualification:
     @property
     def sheets(self) -> Mapping[str, str]:
         """Key of each drive's sheet, with the class of the drive, by the drive's identity."""
-        own = {drive.identity: self.spec.of(serial_of(drive)) for drive in self.bay.drives}
+        own = {drive.identity: self.spec.of(drive.name) for drive in self.bay.drives}
         return {
             identity: f"{spec.key} ({spec.drive_class.label})" if spec.drive_class else spec.key
             for identity, spec in own.items()
@@ -120,7 +113,7 @@ class Qualification:
     @property
     def without_sheet(self) -> tuple[str, ...]:
         """Models of the drives that are judged by the promises for any drive, each once."""
-        own = ((drive, self.spec.of(serial_of(drive))) for drive in self.bay.drives)
+        own = ((drive, self.spec.of(drive.name)) for drive in self.bay.drives)
         return tuple(dict.fromkeys(drive.model or "unknown" for drive, spec in own if spec.key == specs.DEFAULT))
 
     @property
@@ -135,14 +128,15 @@ class Qualification:
         """Return the manifest of a run that begins; ``extra`` are facts of the hook ``pytest_ssdqual_facts``."""
         bay = self.bay
         spec, protocol = self.documents
+        started = utc_now()
         return Manifest(
             run_id=journal.path.name,
-            command_line=without_secrets(sys.argv),
-            started=utc_now(),
+            started=started,
             spec=spec,
             protocol=protocol,
             acceptance=self.acceptance,
             bays=(BayEntry(bay.machine, {**bay.facts, **extra}, tuple(bay.drives), self.sheets),),
+            sessions=(Session(without_secrets(sys.argv), started),),
             remarks=bay.remarks,
             baseline=self.baseline.to_record() if self.baseline else None,
             expected=self.expected,

@@ -6,7 +6,7 @@ resumed run are corrected for all of them, and a run that has not judged all of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -21,7 +21,7 @@ from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.state import BayRun
 from pytest_ssdqual.plugin.watch.terminal import columns
 from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.qual.spec.claims import Claim, Scope
 from pytest_ssdqual.qual.spec.combined import CombinedSpec
 from pytest_ssdqual.qual.spec.spec import Spec
@@ -30,20 +30,14 @@ from pytest_ssdqual.report.ci import junit
 from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding, carried_by
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
-from pytest_ssdqual.report.run_folder.reader import (
-    Record,
-    RunReader,
-    arrays_left_running,
-    caches_at_the_end,
-    still_running,
-    subject_of,
-    worsened_drives,
-)
+from pytest_ssdqual.report.run_folder.manifest import JudgedTests
+from pytest_ssdqual.report.run_folder.reader import WORSENED, Judged, Record, RunReader
+from pytest_ssdqual.report.run_folder.records import PlannedTests, WorsenedDrive
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.coverage import GROUPS, INAPPLICABLE
 from pytest_ssdqual.report.run_summary.errors import PASSED, PLANNED
 from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
-from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView, WorsenedDrive, changed_drives
+from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
@@ -94,10 +88,9 @@ def plan(run: Qualification, items: Iterable[pytest.Item]) -> int:
     return found
 
 
-def tests_in(records: Iterable[Record]) -> dict[str, None]:
+def tests_in(story: RunReader) -> dict[str, None]:
     """Return the ids of the planned hardware tests of all sessions, in their order."""
-    lists = (record.facts.get("tests") for record in records if record.kind == PLANNED)
-    return {str(test): None for each in lists if isinstance(each, list) for test in each}
+    return {test: None for planned in story.contents(PlannedTests, PLANNED) for test in planned.tests}
 
 
 def plan_tests(run: Qualification, items: Iterable[pytest.Item], collected: Iterable[pytest.Item]) -> None:
@@ -105,7 +98,7 @@ def plan_tests(run: Qualification, items: Iterable[pytest.Item], collected: Iter
 
     Of those that were ``collected`` and will not run, only those that apply to these drives are recorded.
     """
-    before = tests_in(run.resumed.past.records) if run.resumed else {}
+    before = tests_in(run.resumed.past.story) if run.resumed else {}
     new = [item for item in items if marks.needs_drives(item) and item.nodeid not in before]
     kept = {item.nodeid for item in items}
     left_out = [
@@ -114,18 +107,17 @@ def plan_tests(run: Qualification, items: Iterable[pytest.Item], collected: Iter
         if item.nodeid not in kept and item.nodeid not in before and applicability.applies(item, run.bay.drives)
     ]
     if run.journal and (new or left_out):
-        claims = list(map(_claims, new))
-        run.journal.note(
-            PLANNED, tests=[item.nodeid for item in new], claims=claims, left_out=left_out,
-            promised=[each for each in sorted(set(chain(*claims))) if _is_promised(each, run.spec)],
-        )  # fmt: skip
+        claims = tuple(map(_claims, new))
+        promised = (each for each in sorted(set(chain(*claims))) if _is_promised(each, run.spec))
+        planned = PlannedTests(tuple(item.nodeid for item in new), claims, tuple(left_out), tuple(promised))
+        run.journal.note(PLANNED, **shallow(planned))
 
 
-def _claims(item: pytest.Item) -> list[str]:
+def _claims(item: pytest.Item) -> tuple[str, ...]:
     """Return what a test declares to judge: claims, or the name of its kind of test."""
     claims = marks.own_claims(item) or marks.promised(item)
     fixtures = getattr(item, "fixturenames", ())
-    return sorted(claims) or [name for name, fixture in GROUPS.items() if fixture in fixtures]
+    return tuple(sorted(claims) or [name for name, fixture in GROUPS.items() if fixture in fixtures])
 
 
 def _is_promised(claim: str, spec: Spec) -> bool:
@@ -144,7 +136,7 @@ class Recorder:
         #: Evidence with the ids of its tests.
         self.evidence: list[tuple[str, Evidence]] = []
         #: What it is about.
-        self._subjects: set[str] = set()
+        self._subjects: set[tuple[object, ...]] = set()
         #: Ids of tests of which a phase or a subtest failed, and of those with a failed promise that none expects.
         self._failed: dict[str, None] = {}
         self._broken: dict[str, None] = {}
@@ -162,15 +154,17 @@ class Recorder:
         message = ""
         for each in carried_by(report):
             self.evidence.append((report.nodeid, each))
-            record = {"test": report.nodeid, **plain(each)}
-            self._subjects.add(subject_of(record))
-            if each.outcome is Finding.FAIL and getattr(report, IS_EXPECTED, False):
-                record[EXPECTED] = True
-            elif each.outcome is Finding.FAIL:
+            is_expected = each.outcome is Finding.FAIL and getattr(report, IS_EXPECTED, False)
+            record = {"test": report.nodeid, **plain(each), **({EXPECTED: True} if is_expected else {})}
+            judged = Judged(report.nodeid, "", each, is_expected)
+            self._subjects.add(judged.subject)
+            if each.outcome is Finding.FAIL and not is_expected:
                 self._broken[report.nodeid] = None
             resumed = self.run.qualification.resumed
-            if changes := resumed.verdicts.news(record) if resumed else record:
-                self._note(report, "verdict" if each.is_promised else "observation", changes)
+            earlier = resumed.verdicts.superseded(judged) if resumed else ""
+            if earlier is not None:
+                supersedes = {"supersedes": earlier} if earlier else {}
+                self._note(report, "verdict" if each.is_promised else "observation", {**record, **supersedes})
             self._config.hook.pytest_ssdqual_record(record=record)
         if report.outcome == "failed":
             self._failed[report.nodeid] = None
@@ -244,30 +238,30 @@ class Recorder:
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
                 story = RunReader.read(self._journal.path, CLAIMS, *KINDS, *write_caches.KINDS, *STOPPED, ATTRIBUTED)
-                planned, not_run = planned_in(story.records), self._not_run(story.records)
-                changed = changed_drives(story)
-                self._close_gate(not_run, [each for each in changed if each.is_defective])
+                planned, not_run = planned_in(story.records), self._not_run(story)
+                changed = tuple(story.contents(WorsenedDrive, WORSENED))
+                self._close_gate(not_run, [each for each in changed if each.defects])
                 self._close_gate_for_degraded(story)
-                self._add([("health_findings", "; ".join(_findings(changed)))] if changed else ())
+                findings = "; ".join(sentence for each in changed for sentence in each.sentences)
+                self._add([("health_findings", findings)] if changed else ())
                 self._close_gate_for_earlier(story)
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
-        judged = {**gate.of(self._config).to_record(run.name), "not_run": len(not_run)}
+        judged = JudgedTests(**gate.of(self._config).to_record(run.name), not_run=len(not_run))
         self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
         if story and self.run.manifest:
-            manifest = self.run.manifest.closed(utc_now(), status).to_record()
-            self.verdict = RunView.of(replace(story, manifest=manifest)).verdict
+            self.verdict = RunView.of(replace(story, manifest=self.run.manifest.closed(utc_now(), status))).verdict
             self._close_gate_unless_fit(self.verdict)
             self._add(self.verdict.properties)
         if self.tally:
             self._add(properties(self.tally))
 
-    def _not_run(self, records: Sequence[Record]) -> tuple[str, ...]:
+    def _not_run(self, story: RunReader) -> tuple[str, ...]:
         """Return the planned tests of all sessions that have no result in any."""
-        done = {record.facts.get("test") for record in records if record.kind in OF_TESTS}
+        done = {record.test for record in story.of(*OF_TESTS)}
         done |= gate.of(self._config).tests(self.run.qualification.name).ran
-        return tuple(each for each in tests_in(records) if each not in done)
+        return tuple(each for each in tests_in(story) if each not in done)
 
     def _close_gate(self, not_run: Sequence[str], defective: Sequence[WorsenedDrive]) -> None:
         """Let the run not end with status 0 for what none of its tests reports."""
@@ -374,8 +368,7 @@ class Recorder:
             verdict=self.verdict,
         )
         with suppress(OSError):
-            wrong = worsened_drives, still_running, arrays_left_running, caches_at_the_end
-            for sentence in (each for read in wrong for each in read(folder)) if folder else ():
+            for sentence in RunReader.read(folder).wrongs() if folder else ():
                 summary.write_line(reporter, sentence, red=True)
         if run.page:
             summary.write_line(reporter, f"{run.page}", yellow=bool(run.page.failed))
@@ -383,10 +376,6 @@ class Recorder:
             summary.write_line(reporter, complaint, yellow=True)
         if self.incomplete:
             summary.write_line(reporter, f"the run folder is not complete: {self.incomplete}", red=True)
-
-
-def _findings(drives: Iterable[WorsenedDrive]) -> Iterator[str]:
-    return (f"{drive.name}: {finding}" for drive in drives for finding in drive.findings)
 
 
 def _kind(report: pytest.TestReport) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.qual.notification import without_secrets
-from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
@@ -22,8 +20,8 @@ from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.manifest import Manifest, Session
-from pytest_ssdqual.rig.drives.write_cache import CacheState
-from pytest_ssdqual.rig.fio.load import DriveLoad
+from pytest_ssdqual.rig.drives.cache_state import CacheState, WriteCacheRecord
+from pytest_ssdqual.rig.fio.load import DriveLoad, LoadRecord
 from pytest_ssdqual.rig.machine.machine import RigError, utc_now
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -53,23 +51,13 @@ class ResumedRun:
     @property
     def load(self) -> DriveLoad | None:
         """Load of fio in the past run, which this session continues with; None if it was not chosen yet."""
-        for record in reversed(self.past.records):
-            if record.kind == "load":
-                try:
-                    return from_plain(DriveLoad, record.facts["load"])
-                except (KeyError, ValueError):
-                    return None
-        return None
+        found = tuple(self.past.story.contents(LoadRecord, "load"))
+        return found[-1].load if found else None
 
     @property
     def write_caches(self) -> dict[str, CacheState]:
         """States of the drives' write caches in the last session that measured, by the drives' identities."""
-        found: dict[str, CacheState] = {}
-        for record in self.past.records:
-            if record.kind == "write_cache":
-                with suppress(ValueError):
-                    found[str(record.facts.get("drive"))] = CacheState(str(record.facts.get("now")))
-        return found
+        return {each.drive: each.now for each in self.past.story.contents(WriteCacheRecord, "write_cache")}
 
     def note_in(self, journal: Journal) -> None:
         """Record damaged measurements in ``journal`` from now on."""
@@ -95,9 +83,8 @@ class ResumedRun:
 
     def continued(self, now: Present) -> Manifest:
         """Return the run's manifest with this session added."""
-        manifest = self.past.manifest
         session = Session(without_secrets(sys.argv), utc_now(), differences=self.past.remarks(now))
-        return replace(manifest, resumed=(*manifest.resumed, session))
+        return self.past.manifest.resumed(session)
 
     def note_begun(self, journal: Journal, now: Present) -> None:
         """Write the first record of this session."""

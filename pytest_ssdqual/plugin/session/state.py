@@ -26,20 +26,23 @@ from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.artefacts import PageResult
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import unless_lost
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.qual.spec.protocol import Protocol
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
+from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
-from pytest_ssdqual.report.run_folder.manifest import Manifest, keep_health
+from pytest_ssdqual.report.run_folder.manifest import JudgedTests, Manifest, keep_health
+from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.terminal.plan import PrintedPlan
 from pytest_ssdqual.report.terminal.progress import PLAIN_PERIOD_S
 from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.drives import health
-from pytest_ssdqual.rig.drives.failed import DriveFailures, serial_of
+from pytest_ssdqual.rig.drives.failed import DriveFailures
 from pytest_ssdqual.rig.guard.cache_changes import WriteCaches
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Note, Terms
@@ -234,7 +237,7 @@ class BayRun:
             self._chain = Chain(self.qualification.spec, attributor, Siblings(lambda: attributor.campaign()))
         return self._chain
 
-    def note_judged(self, family: Mapping[str, object] | None, judged: Mapping[str, object]) -> None:
+    def note_judged(self, family: FamilyRecord | None, judged: JudgedTests) -> None:
         """Add the tally of the claims and the counts of the tests to the manifest."""
         if self.manifest:
             family = family or self.manifest.family
@@ -358,9 +361,9 @@ class BayRun:
         if channel.unfinished():
             return
         for drive in self.qualification.bay.drives:
-            failed, before = failures.failed.get(serial_of(drive)), failures.before.get(drive.path)
+            failed, before = failures.failed.get(drive.name), failures.before.get(drive.path)
             findings = defects = [failed.sentence] if failed else []
-            repaired = failures.repairs(serial_of(drive))
+            repaired = failures.repairs(drive.name)
             findings = [*findings, *(sentence for sentence, _ in repaired)]
             defects = [*defects, *(sentence for sentence, is_defect in repaired if is_defect)]
             try:
@@ -376,8 +379,8 @@ class BayRun:
                     return  # a lost machine answers nothing; its error is raised already
                 findings = [*findings, str(error)]
             if findings:
-                facts = {"name": drive.describe(), "findings": findings, "defects": defects}
-                self._journal.note("drive_worsened", drive=drive.identity, **facts)
+                worsened = WorsenedDrive(drive.identity, drive.describe(), tuple(findings), tuple(defects))
+                self._journal.note("drive_worsened", **shallow(worsened))
 
     def finish(self, status: int) -> None:
         """Write the last record and the manifest, close what the run opened, and seal the folder.

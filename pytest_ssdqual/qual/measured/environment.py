@@ -7,8 +7,10 @@ is one reading of the environment; there is one just before the process and one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from pytest_ssdqual.qual.raid.geometry import Geometry
 
 #: Names of the severities from warning upwards, by number (syslog(3)).
 LEVELS = "emergency", "alert", "critical", "error", "warning"
@@ -278,6 +280,26 @@ class KernelLog:
     more: int
     #: True if the ring buffer lost messages of that time before it was read: some may be missing.
     lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRecord:
+    """``environment``: checks and kernel messages of one fio process, whether it is judged or not."""
+
+    geometry: Geometry
+    #: Id of the workload; empty of a fill.
+    workload: str
+    #: Purpose of the process.
+    fio: str
+    #: Its output in the run folder; empty if it left none.
+    raw: str
+    #: The worst figure of each check; None if it is unknown.
+    checks: Mapping[str, float | None]
+    #: Names of the checks that could not be made.
+    unknown: tuple[str, ...]
+    objections: tuple[str, ...]
+    #: None if the log could not be read.
+    kernel: KernelLog | None
 
 
 @dataclass(frozen=True, slots=True)

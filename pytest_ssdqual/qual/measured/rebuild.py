@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured
@@ -74,6 +74,21 @@ class Rebuild:
     def counterpart(self, find: Find) -> Rebuild:
         return find(self)
 
+    def summary(self) -> dict[str, Any]:
+        """Return what the journal holds of it, in base units."""
+        return {
+            "geometry": self.geometry,
+            "workload": str(self.foreground.workload),
+            "seconds": self.seconds,
+            "resolution_s": self.resolution_s,
+            "bytes_per_member": self.bytes_per_member,
+            "rate_bytes_per_s": self.rate_bytes_per_s,
+            "mismatches": self.mismatches,
+            "damage": self.damage,
+            "intact": bool(self.intact),
+            "foreground": self.foreground.summary(),
+        }
+
     @property
     def rate_bytes_per_s(self) -> float:
         """Bytes per second of each replaced member."""
@@ -96,18 +111,3 @@ class Rebuild:
         high = self.bytes_per_member / time.low if time.low else math.inf
         low = self.bytes_per_member / time.high
         return Estimate(self.rate_bytes_per_s, low, high, 1, Unit.BYTES_PER_SECOND, is_reading=True)
-
-    def summary(self) -> dict[str, object]:
-        """Plain data in base units, for the run record."""
-        return {
-            "geometry": str(self.geometry),
-            "workload": str(self.foreground.workload),
-            "seconds": self.seconds,
-            "resolution_s": self.resolution_s,
-            "bytes_per_member": self.bytes_per_member,
-            "rate_bytes_per_s": self.rate_bytes_per_s,
-            "mismatches": self.mismatches,
-            "damage": self.damage,
-            "intact": bool(self.intact),
-            "foreground": self.foreground.summary(),
-        }

@@ -57,6 +57,16 @@ class RunRecord:
     spell_length_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class RunsRecord:
+    """What the journal holds of runs that are judged together."""
+
+    iops: float
+    runs: tuple[RunRecord, ...]
+    #: If the runs are the cells of visits.
+    visited: Visited | None
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Run:
     """One fio process: one workload on one array, from its start, ramp included.
@@ -379,7 +389,6 @@ class Measured:
     def spell_s(self) -> float:
         return self.runs[0].spell_s
 
-    def summary(self) -> dict[str, object]:
+    def summary(self) -> RunsRecord:
         """Return what the journal holds."""
-        found: dict[str, object] = {"iops": self.iops, "runs": [run.record() for run in self.runs]}
-        return found | ({"visited": self.visited} if self.visited else {})
+        return RunsRecord(self.iops, tuple(run.record() for run in self.runs), self.visited)

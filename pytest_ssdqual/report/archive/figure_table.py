@@ -6,16 +6,18 @@ A verdict has a row for its figure (``part`` is ``whole``), one for each of its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.archive.runs import ArchivedRun
 from pytest_ssdqual.report.evidence import inspection
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.run_summary.run_view import RunView, shown
+from pytest_ssdqual.report.view.tables import span
 
 #: Figures of a part that are its value and its limit, not figures of their own.
 VALUE, LOW, HIGH, LIMIT = "value", "low", "high", "limit"
@@ -83,15 +85,24 @@ class FigureRow:
     #: Purge, fill and conditioning of the drives.
     history: str = ""
 
+    @property
+    def percent(self) -> float:
+        """The margin for comparison; infinite if it is unknown."""
+        return math.inf if self.margin_percent is None else self.margin_percent
+
+    @property
+    def product(self) -> str:
+        return f"{self.model}, {self.firmware}"
+
 
 COLUMNS = tuple(each.name for each in fields(FigureRow))
 
 
-def rows(runs: Iterable[ArchivedRun]) -> Iterator[FigureRow]:
+def rows(runs: Iterable[RunView]) -> Iterator[FigureRow]:
     """Yield the rows of all runs, in their order."""
     for run in runs:
-        known = {drive.serial: (drive.model, drive.firmware) for drive in run.drives}
-        for judged in run.view.judged:
+        known = {drive.serial: (shown(drive.model), shown(drive.firmware)) for drive in run.manifest.drives}
+        for judged in run.judged:
             whole = _whole(run, judged)
             yield whole
             yield from _beside(whole, judged.evidence.figures)
@@ -103,24 +114,29 @@ def rows(runs: Iterable[ArchivedRun]) -> Iterator[FigureRow]:
                 yield from _parts(replace(whole, workload=part.name), judged.evidence, part, "point")
 
 
-def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
+def promises(runs: Iterable[RunView]) -> Iterator[FigureRow]:
+    """Yield the row of each promise of all runs, in their order."""
+    return (_whole(run, judged) for run in runs for judged in run.judged if judged.evidence.is_promised)
+
+
+def _whole(run: RunView, judged: Judged) -> FigureRow:
     found = judged.evidence
     return FigureRow(
         run=run.name,
         started=run.started,
-        run_verdict=run.view.verdict.fitness.value,
+        run_verdict=run.verdict.fitness.value,
         machine=run.machine,
         model=run.models,
         firmware=run.firmware,
         protocol=found.protocol,
         acceptance=found.acceptance,
-        spec=run.view.document("spec"),
+        spec=run.document("spec"),
         test=judged.test,
         claim=found.claim,
         about=found.about.value,
         group_name=found.group,
-        geometry=_span(found.geometries),
-        workload=_span(found.workloads),
+        geometry=span(found.geometries),
+        workload=span(found.workloads),
         part="whole",
         figure=found.claim,
         drive=found.worst,
@@ -138,7 +154,7 @@ def _whole(run: ArchivedRun, judged: Judged) -> FigureRow:
         cause=found.cause.culprit.value if found.cause else "",
         cause_drives=" ".join(found.cause.drives) if found.cause else "",
         sentence=found.sentence,
-        history=run.view.history,
+        history=run.history,
     )
 
 
@@ -181,7 +197,3 @@ def _bare(row: FigureRow) -> FigureRow:
 def unit_of(name: str) -> str:
     """Return the unit at the end of a figure's name; empty for a number without one."""
     return next((unit for suffix, unit in SUFFIXES.items() if name.endswith(suffix)), "")
-
-
-def _span(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]}…{names[-1]}" if names else ""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.archive.dashboard import MarginPoint, ProductHistory, product_of
-from pytest_ssdqual.report.archive.runs import ArchivedRun
+from pytest_ssdqual.report.archive.figure_table import FigureRow
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
 from pytest_ssdqual.report.drawing.plot import Chart, Line, Panel, Point, Style, level
 from pytest_ssdqual.report.drawing.scales import Dates, Rows, Values, day, spread
 from pytest_ssdqual.report.run_summary.fitness import WORDS
-from pytest_ssdqual.report.view.tables import Table, label, short_margin
+from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.view.tables import Table, label
 
 #: Rows of the chart of verdicts, and products with a series of their own.
 MOST_PRODUCTS, MOST_SERIES = 24, 7
@@ -23,16 +24,16 @@ DOTS: Style = {"linestyle": "", "clip_on": False}
 JOINED: Style = {"linestyle": ":", "linewidth": 0.8, "clip_on": False}
 
 
-def verdicts(products: Sequence[ProductHistory]) -> Chart:
+def verdicts(products: Mapping[tuple[str, str], Sequence[RunView]]) -> Chart:
     """Return the verdict of each run: a row for each product, by the start of the run."""
-    shown = products[:MOST_PRODUCTS]
+    shown = list(products.items())[:MOST_PRODUCTS]
     lines = [
         Line(
             [
-                _point(run, row, f"{run.view.verdict.word}. {run.view.verdict.sentence}")
-                for row, history in enumerate(shown)
-                for run in history.runs
-                if run.view.verdict.word == word
+                _point(run.name, run.started, row, f"{run.verdict.word}. {run.verdict.sentence}")
+                for row, (_, runs) in enumerate(shown)
+                for run in runs
+                if run.verdict.word == word
             ],
             index,
             word[0].lower() + word[1:],
@@ -43,50 +44,43 @@ def verdicts(products: Sequence[ProductHistory]) -> Chart:
     rest = f" The first {len(shown)} of {len(products):,} products." if len(products) > len(shown) else ""
     caption = f"Each mark is a run, in the row of its model and firmware.{rest}"
     rows = tuple(
-        (_started(run), str(history.product), run.name, run.view.verdict.word)
-        for history in products
-        for run in history.runs
+        (_started(run.started), ", ".join(product), run.name, run.verdict.word)
+        for product, runs in products.items()
+        for run in runs
     )
-    panel = Panel(Dates(), Rows([printable(str(history.product), 26) for history in shown], room_in=2.15), lines)
-    table = Table(("Started", "ModelFirmware", "Run", "Verdict"), rows)
+    panel = Panel(Dates(), Rows([printable(", ".join(product), 26) for product, _ in shown], room_in=2.15), lines)
+    table = Table(("Started", "Model and firmware", "Run", "Verdict"), rows)
     height_in = max(1.5, 0.75 + 0.36 * len(shown))
     return Chart("verdicts", "Verdicts over time", caption, panel, table, height_in=height_in)
 
 
-def margin(claim: str, points: Sequence[MarginPoint]) -> Chart:
+def margin(claim: str, promises: Sequence[FigureRow]) -> Chart:
     """Return the worst margin of a claim in each run, a series for each product."""
-    named = list(dict.fromkeys(product_of(point.run) for point in points))
+    named = list(dict.fromkeys(row.product for row in promises))
     rest = f" Products beyond the first {MOST_SERIES} share a mark." if len(named) > MOST_SERIES else ""
     caption = (
         "Of each run the verdict that is closest to its limit, or misses it most: distance of the figure from the "
         f"limit in per cent, below zero on the bad side; beyond ±{MOST_PERCENT:g} % at the edge.{rest}"
     )
     groups: dict[str, list[Point]] = {}
-    for point in points:
-        index = named.index(product_of(point.run))
-        name = printable(str(named[index]), 40) if index < MOST_SERIES else "other products"
-        y = min(max(point.percent, -MOST_PERCENT), MOST_PERCENT)
-        groups.setdefault(name, []).append(_point(point.run, y, point.evidence.sentence))
+    for row in promises:
+        index = named.index(row.product)
+        name = printable(row.product, 40) if index < MOST_SERIES else "other products"
+        y = min(max(row.percent, -MOST_PERCENT), MOST_PERCENT)
+        groups.setdefault(name, []).append(_point(row.run, row.started, y, row.sentence))
     lines = [Line(group, index, name, JOINED) for index, (name, group) in enumerate(groups.items())]
     rows = tuple(
-        (
-            _started(point.run),
-            str(product_of(point.run)),
-            point.run.name,
-            short_margin(point.evidence),
-            point.evidence.sentence,
-        )
-        for point in points
+        (_started(row.started), row.product, row.run, f"{row.percent:+.1f} %", row.sentence) for row in promises
     )
     panel = Panel(Dates(), Values("margin", Unit.PERCENT, spread), [*lines, level(0.0, "promised")])
-    table = Table(("Started", "ModelFirmware", "Run", "Margin", "Verdict"), rows)
+    table = Table(("Started", "Model and firmware", "Run", "Margin", "Verdict"), rows)
     title = sentence(label(claim)).rstrip(".")
     return Chart(slug("margin", claim), title, caption, panel, table, height_in=2.7)
 
 
-def _started(run: ArchivedRun) -> str:
-    return f"{run.started:%Y-%m-%d %H:%M}"
+def _started(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M}"
 
 
-def _point(run: ArchivedRun, y: float, words: str) -> Point:
-    return Point(day(run.started), y, words=f"{run.name}: {words}")
+def _point(run: str, started: datetime, y: float, words: str) -> Point:
+    return Point(day(started), y, words=f"{run}: {words}")

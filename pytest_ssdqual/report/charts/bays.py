@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.drawing.chart import slug
 from pytest_ssdqual.report.drawing.plot import Chart, Line, Point
+from pytest_ssdqual.report.drawing.room import ChartRoom
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet.view import FleetRow
 from pytest_ssdqual.report.view.tables import Table, label
@@ -31,23 +31,18 @@ def draw(rows: Sequence[FleetRow], names: Sequence[str]) -> tuple[tuple[Chart, .
     """Return the charts, and a sentence if any are missing. An error in a chart does not cost the page."""
     groups: dict[str, list[FleetRow]] = {}
     for row in rows:
-        groups.setdefault(row.key.key.claim, []).append(row)
+        groups.setdefault(row.key.claim, []).append(row)
+    drawable = {claim: [row for row in group if _dots(row, names, 0)] for claim, group in groups.items()}
+    drawable = {claim: group for claim, group in drawable.items() if group}
     charts: list[Chart] = []
-    room = MOST_BYTES
-    for claim, group in groups.items():
-        drawable = [row for row in group if _dots(row, names, 0)]
-        if not drawable:
-            continue
-        try:
-            chart = _chart(slug("fleet", str(len(charts)), claim), drawable[:MOST_ROWS], len(group), names)
-            room -= len(chart.svg.encode())
-        except Exception as error:  # a library draws; the page is worth having without it
-            why = safe_text.line(f"{type(error).__name__}: {error}", 300)
-            return tuple(charts), f"The charts could not be drawn ({why}); the tables have their numbers."
-        if len(charts) == MOST_CHARTS or room < 0:
-            return tuple(charts), "More charts are left out, to keep this page small; the tables have their numbers."
-        charts.append(chart)
-    return tuple(charts), ""
+    room = ChartRoom(MOST_BYTES)
+    with room.guard():
+        for number, (claim, drawn) in enumerate(list(drawable.items())[:MOST_CHARTS]):
+            chart = _chart(slug("fleet", str(number), claim), drawn[:MOST_ROWS], len(groups[claim]), names)
+            if room.takes(chart):
+                charts.append(chart)
+        room.left_out += max(0, len(drawable) - MOST_CHARTS)
+    return tuple(charts), room.note
 
 
 def _dots(row: FleetRow, names: Sequence[str], at: int) -> dict[str, Point]:
@@ -71,7 +66,7 @@ def _is_drawable(value: float | None) -> bool:
 
 
 def _chart(key: str, rows: Sequence[FleetRow], of: int, names: Sequence[str]) -> Chart:
-    title = label(rows[0].key.key.claim)
+    title = label(rows[0].key.claim)
     better = "at most" if rows[0].first.direction is Direction.AT_MOST else "at least"
     rest = f" The first {len(rows):,} of {of:,} rows." if of > len(rows) else ""
     who = "" if len(names) <= MOST_NAMED else " From top to bottom in the order in which they were requested."
@@ -98,7 +93,4 @@ def _lines(rows: Sequence[FleetRow], names: Sequence[str]) -> list[Line]:
 
 
 def _numbers(row: FleetRow) -> tuple[str, ...]:
-    spread_of, unit = row.spread(), Unit(row.key.unit)
-    values = (spread_of.least, spread_of.median, spread_of.most) if spread_of else ()
-    texts = [format_value(value, unit) for value in values]
-    return f"{row.array} {row.workload}", row.limit, *(texts or ("", "", ""))
+    return f"{row.array} {row.workload}", row.limit, *row.range

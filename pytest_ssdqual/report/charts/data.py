@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.measured.result_records import MeasuredRecord, RebuildRecord, SaturationRecord
 from pytest_ssdqual.qual.measured.run import Run, RunRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
 from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.stats.estimate import TooFew
 from pytest_ssdqual.qual.stats.intervals import Basis
 from pytest_ssdqual.qual.units import Unit, format_range
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.drawing.chart import Pair
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.resume.rebuild_measurements import BUILDERS, Shelf
-from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
+from pytest_ssdqual.report.resume import rebuild_measurements
+from pytest_ssdqual.report.resume.rebuild_measurements import DAMAGED, Shelf
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
 #: Kinds of records that sum up a measurement; a rebuild's is that of the load beside it.
 KINDS = ("measured", "rebuild")
 
-#: What reading a damaged record raises.
-DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
 T = TypeVar("T")
+RecordT = TypeVar("RecordT")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,18 +90,14 @@ class Notes:
     @classmethod
     def of(cls, story: RunReader) -> Notes:
         """Return all measurements and verdicts."""
-        return cls._made(story, readable(story.of(*KINDS), noted), story.evidence())
+        return cls._made(story, _recorded(story), story.judged)
 
     @classmethod
     def about(cls, story: RunReader, judged: Judged) -> Notes:
         """Return those of one verdict only, as a page of many failures needs them for each."""
         arrays, workloads = judged.evidence.geometries, judged.evidence.workloads
-        records = [
-            each
-            for each in story.of(*KINDS)
-            if each.facts.get("geometry") in arrays and each.facts.get("workload") in workloads
-        ]
-        return cls._made(story, readable(records, noted), (judged,))
+        noted = (each for each in _recorded(story) if str(each.geometry) in arrays and str(each.workload) in workloads)
+        return cls._made(story, noted, (judged,))
 
     @classmethod
     def _made(cls, story: RunReader, noted: Iterable[NotedMeasurement], judged: tuple[Judged, ...]) -> Notes:
@@ -166,8 +162,8 @@ def mix_name(workload: Workload) -> str:
     return "reads" if share == 100 else "writes" if share == 0 else f"{share} % reads"
 
 
-def readable(records: Iterable[Record], read: Callable[[Record], T]) -> Iterator[T]:
-    """Yield what is read from each record; damaged ones are left out."""
+def readable(records: Iterable[RecordT], read: Callable[[RecordT], T]) -> Iterator[T]:
+    """Yield what is computed from each record; odd ones, such as without a round, are left out."""
     for record in records:
         try:
             yield read(record)
@@ -190,17 +186,19 @@ def interval_words(ends: tuple[float, float] | None) -> str:
     return format_range(*ends, Unit.IOPS) if ends else ""
 
 
-def noted(record: Record) -> NotedMeasurement:
-    """Return the measurement of a ``measured`` or ``rebuild`` record; ``KeyError``, ``TypeError`` or ``ValueError``."""
-    facts: Mapping[str, Any] = {**record.facts, **strict_json.table(record.facts.get("foreground", {}))}
-    workload = from_plain(Workload, facts["asked"])
-    runs = tuple(from_plain(RunRecord, each) for each in strict_json.array(facts["runs"]))
-    if not runs:
-        raise ValueError("nothing was measured")
-    geometry, visited = Geometry.parse(str(facts["geometry"])), facts.get("visited")
-    return NotedMeasurement(
-        geometry, workload, strict_json.number(facts["iops"]), runs, from_plain(Visited, visited) if visited else None
-    )
+def _recorded(story: RunReader) -> Iterator[NotedMeasurement]:
+    """Yield the measurements of a run, in order; damaged ones are left out."""
+    for record in story.of(*KINDS):
+        with contextlib.suppress(ValueError):
+            noted: RebuildRecord | MeasuredRecord
+            if record.kind == "rebuild":
+                noted = record.content(RebuildRecord)
+                runs = noted.foreground
+            else:
+                noted = record.content(MeasuredRecord)
+                runs = noted.summary
+            if runs.runs:
+                yield NotedMeasurement(noted.geometry, noted.asked, runs.iops, runs.runs, runs.visited)
 
 
 #: Packed; a minute of one drive is 0.1 MB, a day of 24 drives gigabytes, and a page does not wait for that.
@@ -229,15 +227,13 @@ def _fits(shelf: Shelf, raw: str) -> bool:
     return True
 
 
-def saturation_of(folder: Path, facts: Mapping[str, Any]) -> Saturation | None:
-    """Return a ``saturation`` record with every member's curve; None as ``runs_of``."""
-    _, build = BUILDERS["saturation"]
+def saturation_of(folder: Path, noted: SaturationRecord) -> Saturation | None:
+    """Return a recorded saturation with every member's curve; None as ``runs_of``."""
     shelf = Shelf(folder)
     try:
-        found = build(facts, shelf) if _fits(shelf, str(facts["run"]["raw"])) else None
+        return rebuild_measurements.saturation(noted, shelf) if _fits(shelf, noted.run.raw) else None
     except DAMAGED:
         return None
-    return found if isinstance(found, Saturation) else None
 
 
 def series(run: Run, figure: Callable[[Interval], float | None]) -> list[Pair]:

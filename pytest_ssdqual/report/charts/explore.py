@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.explore.dimensions import Space
+from pytest_ssdqual.qual.explore.search_record import SearchRecord, SuspectRecord
 from pytest_ssdqual.qual.units import Unit, format_duration
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes
@@ -17,7 +18,6 @@ from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Poin
 from pytest_ssdqual.report.drawing.scales import Seconds, Values
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import Table
 
 if TYPE_CHECKING:
@@ -67,20 +67,19 @@ def of_search(story: RunReader, judged: Judged) -> Searched | None:
     points = judged.evidence.points
     if not points:
         return None
-    facts = _record(story, judged)
-    looks = {str(each.get("workload")): each for each in subject.tables(facts.get("probed"))}
-    known = set(subject.texts(facts.get("began_with")))
+    found = _record(story, judged)
+    probes = {probe.workload: probe for probe in found.probed} if found else {}
+    known = found.began_with if found else ()
     ends = accumulate(max(point.figures.get("seconds") or 0.0, 0.0) for point in points)
-    order = _Order.of(str(facts.get("plain", "")))
+    order = _Order.of(found.plain if found else "")
     tried = []
     for point, at_s in zip(points, ends, strict=True):
-        look = looks.get(point.name, {})
-        trouble = subject.texts(look.get("trouble"))
-        sentence = str(look.get("verdict") or "; ".join(trouble))
+        probe = probes.get(point.name)
+        sentence = (probe.verdict or "; ".join(probe.trouble)) if probe else ""
         step = order.step(point.name, is_known=point.name in known, is_broken=point.outcome is Finding.FAIL)
         margin, departures = point.figures.get("margin_percent"), order.departures(point.name)
         tried.append(Tried(point.name, at_s, margin, point.outcome, step, departures, sentence))
-    return Searched(judged, tuple(tried), dict(_suspects(facts)))
+    return Searched(judged, tuple(tried), dict(map(_outcome, found.suspects if found else ())))
 
 
 @dataclass(slots=True)
@@ -118,20 +117,20 @@ class _Order:
         return (SHORTER if is_broken else TRIED) if is_simpler else DRAWN
 
 
-def _record(story: RunReader, judged: Judged) -> Mapping[str, Any]:
-    """Return the last ``searched`` record with the same workloads; empty if there is none."""
+def _record(story: RunReader, judged: Judged) -> SearchRecord | None:
+    """Return the last search with the same workloads."""
     names = [point.name for point in judged.evidence.points]
-    for record in reversed(story.of("searched")):
-        probed = [str(each.get("workload")) for each in subject.tables(record.facts.get("probed"))]
-        if record.facts.get("geometry") in judged.evidence.geometries and probed == names:
-            return record.facts
-    return {}
+    found = None
+    for search in story.contents(SearchRecord, "searched"):
+        if str(search.geometry) in judged.evidence.geometries and [each.workload for each in search.probed] == names:
+            found = search
+    return found
 
 
-def _suspects(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for suspect in subject.tables(facts.get("suspects")):
-        outcome = next((name for name in ("confirmed", "cleared") if suspect.get(name) is True), "inconclusive")
-        yield str(suspect.get("workload")), outcome
+def _outcome(suspect: SuspectRecord) -> tuple[str, str]:
+    if suspect.confirmed:
+        return suspect.workload, "confirmed"
+    return suspect.workload, "cleared" if suspect.cleared else "inconclusive"
 
 
 #: Probes in one picture; of more, the passes with the largest margins are left out.

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain, islice, zip_longest
 from typing import TypeVar
 
+from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import drives, explore
 from pytest_ssdqual.report.charts.course import (
@@ -19,7 +20,7 @@ from pytest_ssdqual.report.charts.course import (
     steady_state,
     stimuli,
 )
-from pytest_ssdqual.report.charts.data import DAMAGED, Notes, mix_name
+from pytest_ssdqual.report.charts.data import Notes, mix_name
 from pytest_ssdqual.report.charts.performance import (
     block_size_and_mix,
     demand,
@@ -33,6 +34,7 @@ from pytest_ssdqual.report.charts.performance.width import DrawnSweep
 from pytest_ssdqual.report.drawing.chart import sentence
 from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
+from pytest_ssdqual.report.resume.rebuild_measurements import DAMAGED
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
 T = TypeVar("T")
@@ -102,8 +104,8 @@ def _tails(notes: Notes, sweeps: Sequence[DrawnSweep]) -> Chart | None:
 
 
 def _curves(notes: Notes) -> Iterator[Chart | None]:
-    loops = notes.story.of("loop")
-    for strip in islice(saturation.strips(notes.story.of("saturation")), MOST_STRIPS):
+    loops = tuple(notes.story.contents(LoopRecord, "loop"))
+    for strip in islice(saturation.strips(notes.story), MOST_STRIPS):
         yield saturation.chart(notes, strip)
         yield response_times.course(notes, strip)
         yield response_times.chart(notes, strip)
@@ -155,7 +157,7 @@ def _is_of_members(evidence: Evidence) -> bool:
 
 
 def _settling(notes: Notes) -> Iterator[Chart]:
-    loops = notes.story.of("loop")
+    loops = tuple(notes.story.contents(LoopRecord, "loop"))
     yield from map(steady_state.chart, sorted(steady_state.looped(loops), key=_unsteady)[:MOST_LOOPS])
     yield from map(steady_state.convergence, islice(steady_state.convergences(loops), MOST_CONVERGENCES))
     conditioned = sorted(steady_state.conditioned(notes.story.of("conditioned")), key=_unsteady)
@@ -242,7 +244,7 @@ def _series(notes: Notes, judged: Judged) -> Chart | None:
 
 def _saturation(notes: Notes, judged: Judged) -> Chart | None:
     place = judged.evidence.geometries[0], judged.evidence.workloads[0]
-    strips = saturation.strips(notes.story.of("saturation"))
+    strips = saturation.strips(notes.story)
     found = next((each for each in strips if (str(each.geometry), str(each.workload)) == place), None)
     if found is None:
         return None
@@ -252,14 +254,14 @@ def _saturation(notes: Notes, judged: Judged) -> Chart | None:
 
 def _loop(notes: Notes, judged: Judged) -> Chart | None:
     evidence = judged.evidence
-    for record in notes.story.of("loop"):
-        if (record.facts.get("geometry"), record.facts.get("loop")) != (evidence.geometries[0], evidence.group):
+    for noted in notes.story.contents(LoopRecord, "loop"):
+        if (str(noted.geometry), noted.loop) != (evidence.geometries[0], evidence.group):
             continue
-        course = next(stimuli.courses([record]), None)
+        course = next(stimuli.courses([noted]), None)
         if course and evidence.workloads[0] in {str(each.workload) for each in course.stimuli}:
             return stimuli.chart(course)
         try:
-            return steady_state.chart(steady_state.of_loop(record.facts, evidence.workloads[0], evidence.claim))
+            return steady_state.chart(steady_state.of_loop(noted, evidence.workloads[0], evidence.claim))
         except DAMAGED:
             return None
     return None

@@ -6,22 +6,17 @@ Every text is made printable and escaped. A picture must be shown by ``<img>``, 
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.ci.junit import rows
-from pytest_ssdqual.report.drawing.palette import LIGHT, PAPER_LIGHT
 from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 
 #: Maximum length of a cell; a test of a whole rack names all its raw files.
 CELL_CHARACTERS = 4_000
-#: Colour and font of a picture's text; it cannot use those of a page.
-INK, FONT = "#1b1f24", "system-ui, sans-serif"
-_SIZE = re.compile(r'<svg viewBox="0 0 (?P<width>[\d.]+) (?P<height>[\d.]+)"')
 #: Outcomes with a chart. A chart costs a quarter of a second and 10 kB, and a suite has hundreds of passes.
 EXPLAINED = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED)
 
@@ -55,18 +50,6 @@ def explained(folder: Path, test: str, evidence: Sequence[Evidence]) -> list[Cha
     found = (chart_of(story, Judged(test, "", each)) for each in wanted)
     # Each is drawn here, where an error of a library that draws costs the charts and nothing else.
     return list({chart.key: chart for chart in found if chart and chart.svg}.values())
-
-
-def picture(chart: Chart) -> str:
-    """Return a chart as an SVG file on white paper; ``ValueError`` for anything else."""
-    size = _SIZE.match(chart.svg)
-    if not size:
-        raise ValueError(f"{chart.key} is no drawing")
-    colours = "".join(f"--{name}:{value};" for name, value in LIGHT.items())
-    style = f"color:{INK};background:{PAPER_LIGHT};font-family:{FONT};{colours}"
-    place = f'width="{size["width"]}" height="{size["height"]}" style="{style}"'
-    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-    return f"<svg {names} {place}{chart.svg.removeprefix('<svg')}"
 
 
 def _shown(text: str) -> str:

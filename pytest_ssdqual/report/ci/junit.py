@@ -42,6 +42,13 @@ VALUE_CHARACTERS = 100_000
 #: Name of the testcase for a bay that was not started, did not end, or is not fit for a reason that no test reports.
 WHOLE = "whole run"
 MESSAGE_CHARACTERS = 2_000
+#: Counts of a ``<testsuite>`` and what they count.
+COUNTED = {
+    "tests": "testcase",
+    "failures": "testcase/failure",
+    "errors": "testcase/error",
+    "skipped": "testcase/skipped",
+}
 
 
 def properties(evidence: Sequence[Evidence], first: int = 1) -> list[tuple[str, str]]:
@@ -235,23 +242,12 @@ def text(folder: Path) -> bytes:
     """Return the JUnit file of a fleet; ``OSError`` if a run folder cannot be read."""
     root = ElementTree.Element("testsuites", name="pytest tests")
     for bay in FleetView.read(folder).bays:
-        cases = _cases(bay)
-        counted = {
-            "tests": len(cases),
-            "failures": sum(bool(each.failures) for each in cases.values()),
-            "errors": sum(bool(each.errors and not each.failures) for each in cases.values()),
-            "skipped": sum(bool(each.skipped) for each in cases.values()),
-        }
-        suite = ElementTree.SubElement(
-            root,
-            "testsuite",
-            {"name": _shown(bay.name), "hostname": _shown(bay.machine)},
-        )
-        suite.attrib.update({name: str(number) for name, number in counted.items()})
+        suite = ElementTree.SubElement(root, "testsuite", name=_shown(bay.name), hostname=_shown(bay.machine))
         if bay.standing:
             _add_properties(suite, ((f"ssd.{bay.name}.{name}", value) for name, value in bay.standing.properties))
-        for test, case in cases.items():
+        for test, case in _cases(bay).items():
             _written(suite, bay.name, test, case)
+        suite.attrib |= {name: str(len(suite.findall(path))) for name, path in COUNTED.items()}
     ElementTree.indent(root)
     written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
@@ -275,7 +271,7 @@ def _cases(bay: BayView) -> dict[str, JUnitCase]:
     for reason, tests in run.skipped.items():
         for test in tests:
             cases.setdefault(test, JUnitCase()).skipped = reason
-    if not run.manifest.get("ended"):
+    if not run.manifest.ended:
         cases[WHOLE] = JUnitCase(errors=[f"{bay.name} has not ended or was killed; how much is missing is unknown"])
     elif run.verdict.fitness is not Fitness.FIT and not any(each.failures or each.errors for each in cases.values()):
         # What no test reports, as the gate does in pytest's own file: an interruption, or a new defect of a drive.

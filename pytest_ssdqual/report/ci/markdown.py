@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
@@ -19,9 +20,9 @@ from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_summary.causes import blamed
-from pytest_ssdqual.report.run_summary.errors import ErrorGroup
+from pytest_ssdqual.report.run_summary.fitness import PageVerdict
 from pytest_ssdqual.report.run_summary.next_step import Step
-from pytest_ssdqual.report.run_summary.overview import overview
+from pytest_ssdqual.report.run_summary.overview import details, lists, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import promises, subject
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
@@ -46,38 +47,35 @@ FOREIGN = frozenset({"Array", "Workload", "Serial number", "Model", "Firmware", 
 def text(folder: Path) -> str:
     """Return the summary of a run; it states what is left out. ``OSError`` without records."""
     run = RunView.read(folder)
+    drives = subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as)
+    promised = promises.promised(run.judged, MOST_LISTED)
+    first = overview(run)
     return "\n".join(
         [
-            *_head(run),
-            *_table(promises.promised(run.judged, MOST_LISTED), MOST_FIGURES, ALL),
-            *_table(
-                subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as), MOST_DRIVES, ALL
-            ),
-            *_means(run),
+            *_verdict(run.verdict, run.verdict.lines),
+            *_steps(first.steps),
+            *chain.from_iterable(_list(title, sentences, ALL) for title, _, sentences in lists(run)),
+            *_table(promised, MOST_FIGURES, ALL),
+            *_table(drives, MOST_DRIVES, ALL),
+            *_facts((*first.facts, *details(run))),
         ]
     )
 
 
 def fleet_text(page: FleetPage) -> str:
     """Return the summary of a fleet."""
-    use = page.together.use if not page.together.acceptance else ""
     rest = f"{_page_or('each folder below bays/', Path(page.folder))} has them"
+    lists_of_bays = ((title, [f"{bay.text}: {each}" for bay, each in listed]) for title, _, listed in page.why)
     return "\n".join(
         [
-            *_verdict(page.together.headline, page.together.sentence, use, map(code, page.together.remarks)),
+            *_verdict(page.standing, page.standing.remarks),
             *_steps(page.steps),
             *_paragraph(f"- {code(each)}" for each in page.standing_out[:MOST_LISTED]),
-            *_list("Causes", _of_bays(page.causes), OF_BAYS),
-            *_list("Failed promises", _of_bays(page.failed), OF_BAYS),
-            *_list("Tests in error", _of_bays(page.errors), OF_BAYS),
-            *_list("Findings about drives that got worse", _of_bays(page.worsened), OF_BAYS),
+            *chain.from_iterable(_list(title, sentences, OF_BAYS) for title, sentences in lists_of_bays),
             *_differences(page),
-            f"- judged: {words(str(page.together.coverage))}",
-            "",
             *_table(page.bays, MOST_BAYS, rest),
             *_table(page.promised, MOST_FIGURES, rest),
-            f"- folder: {code(page.folder, 4096)}",
-            "",
+            *_facts((*page.about[:1], ("Folder", page.folder))),
         ]
     )
 
@@ -103,33 +101,21 @@ def words(own: str) -> str:
     return own if OURS.fullmatch(own) else code(own)
 
 
-def _head(run: RunView) -> Iterator[str]:
-    verdict = run.verdict
-    use = "" if verdict.acceptance else verdict.use
-    yield from _verdict(verdict.headline, verdict.sentence, use, map(words, verdict.lines))
-    yield from _steps(overview(run).steps)
-    for title, found in (
-        ("Causes", (code(each.headline) for each in run.causes)),
-        ("Failed promises", map(code, run.sentences(Finding.FAIL))),
-        ("Inconclusive", map(code, run.sentences(Finding.INCONCLUSIVE))),
-        ("Bounded by something above the drives", map(code, run.sentences(Finding.BOUNDED))),
-        ("Tests in error", [_trouble(each) for each in run.errors if not each.drives]),
-        ("Findings about drives that got worse", map(code, run.worsened)),
-    ):
-        yield from _list(title, list(found), ALL)
-
-
 def _steps(steps: Iterable[Step]) -> Iterator[str]:
     for number, step in enumerate(steps):
         command = f" {code(step.command)}" if step.command else ""
         yield f"{'Then' if number else 'Next step'}: {words(step.text)}{command}\n"
 
 
-def _verdict(headline: str, sentence: str, use: str, remarks: Iterable[str]) -> Iterator[str]:
-    yield f"## {headline}: {words(sentence)}\n"
-    if use:
-        yield f"{words(use)}\n"
-    yield from _paragraph(f"- {each}" for each in remarks)
+def _verdict(verdict: PageVerdict, remarks: Iterable[str]) -> Iterator[str]:
+    yield f"## {verdict.headline}: {words(verdict.sentence)}\n"
+    if not verdict.acceptance:
+        yield f"{words(verdict.use)}\n"
+    yield from _paragraph(f"- {words(each)}" for each in remarks)
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield from _paragraph(f"- {name}: {code(text, 4096)}" for name, text in facts)
 
 
 def _paragraph(lines: Iterable[str]) -> list[str]:
@@ -142,7 +128,7 @@ def _list(title: str, lines: Sequence[str], where: str) -> Iterator[str]:
     """Yield a list with its title and length; ``where`` names the place of all of it."""
     if lines:
         yield f"### {title}: {len(lines):,}\n"
-        shown = [f"- {line}" for line in lines[:MOST_LISTED]]
+        shown = [f"- {code(line)}" for line in lines[:MOST_LISTED]]
         if (left := len(lines) - MOST_LISTED) > 0:
             shown.append(f"- and {left:,} more: {where}")
         yield from _paragraph(shown[:MOST_OPEN])
@@ -155,16 +141,6 @@ def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"<details><summary>{title}</summary>\n"
     yield from lines
     yield "</details>\n"
-
-
-def _trouble(each: ErrorGroup) -> str:
-    first = each.message.strip().partition("\n")[0]
-    more = f" and {len(each.tests) - 1:,} more tests" if len(each.tests) > 1 else ""
-    return f"{code(first)} in {code(each.tests[0])}{more}"
-
-
-def _of_bays(found: Iterable[tuple[PageLink, str]]) -> list[str]:
-    return [code(f"{bay.text}: {sentence}") for bay, sentence in found]
 
 
 def _differences(page: FleetPage) -> Iterator[str]:
@@ -212,27 +188,9 @@ def _cell(column: str, value: Cell) -> str:
         case Finding():
             return value.upper() if value is Finding.FAIL else str(value)
         case MeasuredCell():
-            return f"{words(value.text)} {_cell(column, value.outcome)}"
+            return f"{words(value.text)} {_cell(column, value.look)}"
         case State():
             return value.text
         case PageLink():
             return code(value.text, CELL_CHARACTERS)
     return code(value, CELL_CHARACTERS) if column in FOREIGN and value else words(value)
-
-
-def _means(run: RunView) -> Iterator[str]:
-    yield f"- judged: {words(str(run.verdict.coverage))}"
-    for name in ("protocol", "spec"):
-        yield f"- {name}: {code(run.document(name))}"
-    yield f"- number of drives: {words(subject.expected(run.manifest) or subject.NOT_EXPECTED)}"
-    if skipped := run.verdict.counts.skipped:
-        yield f"- skipped tests: {skipped:,}, with the reasons in {_page_or(RECORDS, run.folder)}"
-    if run.budget:
-        yield f"- budget: {words(str(run.budget))}"
-    if run.write_caches:
-        yield f"- write caches: {code(run.write_caches)}"
-    if run.history:
-        yield f"- drives before the measurements: {code(run.history)}"
-    yield from (f"- machine: {code(machine)}" for machine in run.machines)
-    yield f"- run folder: {code(str(run.folder), 4096)}"
-    yield ""

@@ -12,18 +12,18 @@ import contextlib
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.archive import figure_table
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleet
-from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.fitness import Fitness
-from pytest_ssdqual.report.run_summary.run_view import KINDS, RunView
+from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import SEVERITY
 
@@ -48,10 +48,33 @@ HEALTH = (
     ("power_on_hours", "power_on", "seconds", 1 / 3600, "Power-on time of the drive."),
     ("data_written_bytes", "written", "bytes", 1, "Bytes written to the drive over its life."),
 )
+#: Help of each metric.
+HELP = {
+    "run": "The last run.",
+    "run_verdict": "Verdict of the run on the product: 1 for the one that applies.",
+    "run_tests": "Number of tests of the run: those that were judged, and all.",
+    "run_drives": "Number of drives of the run: those that were judged, and all.",
+    "run_acceptance": "Is 1 if the protocol may decide about a product.",
+    "run_claims": "Claims of the run.",
+    "run_tests_in_error": "Tests that ended in an error or failed for another reason than a promise.",
+    "run_cause": "Broken promises by their attributed cause.",
+    "run_exit_status": "Exit status of pytest.",
+    "run_started_timestamp": "When the run started.",
+    "run_ended_timestamp": "When the run ended.",
+    "verdict": "A promise and its outcome.",
+    "measured": "Measured figure of a promise.",
+    "measured_low": "Lower end of the confidence interval.",
+    "measured_high": "Upper end of the confidence interval.",
+    "limit": "Limit of a promise.",
+    "margin": "Distance of the measured figure from the limit, relative to the limit; negative on the bad side.",
+    "drive": "A drive of the run.",
+    "drive_size": "Capacity of the drive.",
+    "drive_worsened": "Is 1 if the drive's health worsened during the run by more than its use explains.",
+    **{f"drive_{metric}": what for _, metric, _, _, what in HEALTH},
+}
 #: Maximum length of a label's value; a longer one ends in an ellipsis.
 LABEL_CHARACTERS = 256
-#: Larger than an exit status of any system.
-MOST_STATUS = 2**32
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -62,15 +85,20 @@ class MetricsText:
     where: Mapping[str, str]
     _families: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def add(self, name: str, unit: str, what: str, value: float | None, **labels: str) -> None:
-        """Add a sample; unknown and unbounded values are dropped, and of equal labels the first one stays."""
+    def add(
+        self, name: str, value: float | None, labels: Mapping[str, str] = NONE, unit: str = "", divisor: float = 1
+    ) -> None:
+        """Add a sample, 1 or 0 for a truth value; unknown and unbounded ones, and more of equal labels, are dropped."""
         if value is None or not math.isfinite(value):
             return
+        what = HELP[name]
         name = f"ssdqual_{name}_{unit}" if unit else f"ssdqual_{name}"
         base = f"# UNIT {name} {unit}\n" if unit else ""
         head = f"# TYPE {name} gauge\n{base}# HELP {name} {what}\n"
         given = ",".join(f'{key}="{escaped(text)}"' for key, text in {**self.where, **labels}.items())
-        self._families.setdefault(head, {}).setdefault(f"{name}{{{given}}}", repr(value))
+        self._families.setdefault(head, {}).setdefault(
+            f"{name}{{{given}}}", repr(+value if divisor == 1 else value / divisor)
+        )
 
     def __str__(self) -> str:
         lines = (
@@ -82,14 +110,12 @@ class MetricsText:
 
 def text(folder: Path) -> str:
     """Return the metrics of a run folder; ``OSError`` without records."""
-    story = RunReader.read(folder, *KINDS, "health")
-    run = RunView.of(story)
+    run = RunView.read(folder)
     bay = {"bay": folder.name} if fleet.fleet_of(folder) else {}
     page = MetricsText({"machine": next(iter(run.machines), ""), **bay})
     _run(page, run)
-    for each in _promises(run):
-        _promise(page, each)
-    _drives(page, story)
+    _promises(page, run)
+    _drives(page, run)
     return str(page)
 
 
@@ -123,16 +149,13 @@ def escaped(foreign: str) -> str:
 def _run(page: MetricsText, run: RunView) -> None:
     manifest, standing, counts = run.manifest, run.verdict, run.verdict.counts
     names = {each: run.document(each) for each in ("protocol", "spec")}
-    page.add("run", "", "The last run.", 1, run=subject.text(manifest, "run_id"), **names)
+    page.add("run", 1, {"run": manifest.run_id, **names})
     for fitness in Fitness:
-        what = "Verdict of the run on the product: 1 for the one that applies."
-        page.add("run_verdict", "", what, int(standing.fitness is fitness), verdict=fitness.value)
+        page.add("run_verdict", int(standing.fitness is fitness), {"verdict": fitness.value})
     for name, number in standing.coverage.facts.items():
         what, _, which = name.partition("_")
-        page.add(
-            f"run_{what}", "", f"Number of {what} of the run: those that were judged, and all.", number, which=which
-        )
-    page.add("run_acceptance", "", "Is 1 if the protocol may decide about a product.", int(standing.acceptance))
+        page.add(f"run_{what}", number, {"which": which})
+    page.add("run_acceptance", int(standing.acceptance))
     for name, number in (
         ("pass", counts.passed),
         ("fail", counts.failed),
@@ -140,84 +163,43 @@ def _run(page: MetricsText, run: RunView) -> None:
         ("bounded", counts.bounded),
         ("observed", counts.observed),
     ):
-        page.add("run_claims", "", "Claims of the run.", number, outcome=name)
-    page.add(
-        "run_tests_in_error",
-        "",
-        "Tests that ended in an error or failed for another reason than a promise.",
-        counts.errors,
-    )
+        page.add("run_claims", number, {"outcome": name})
+    page.add("run_tests_in_error", counts.errors)
     for group in run.causes:
         culprit = group.culprit.value if group.culprit else "none"
-        what = "Broken promises by their attributed cause."
-        page.add("run_cause", "", what, len(group.broken), culprit=culprit, drives=" ".join(group.drives))
-    status = manifest.get("exit_status")
-    status = status if isinstance(status, int) and abs(status) < MOST_STATUS else None
-    page.add("run_exit_status", "", "Exit status of pytest.", status)
-    for name in ("started", "ended"):
-        page.add(f"run_{name}_timestamp", "seconds", f"When the run {name}.", _seconds(subject.text(manifest, name)))
+        page.add("run_cause", len(group.broken), {"culprit": culprit, "drives": " ".join(group.drives)})
+    page.add("run_exit_status", manifest.exit_status)
+    for name, time in (("started", manifest.started), ("ended", manifest.ended)):
+        moment = subject.moment(time)
+        page.add(f"run_{name}_timestamp", moment.timestamp() if moment else None, unit="seconds")
 
 
-def _promises(run: RunView) -> Iterable[Evidence]:
-    """Return each promise once; of two tests with the same promise the worse verdict counts."""
-    judged = [each.evidence for each in run.judged if each.evidence.is_promised]
-    latest: dict[tuple[object, ...], Evidence] = {}
-    for each in sorted(judged, key=lambda each: SEVERITY.index(each.outcome)):
-        latest.setdefault((each.claim, each.geometries, each.workloads, each.group), each)
-    return latest.values()
+def _promises(page: MetricsText, run: RunView) -> None:
+    """Add each promise once; of two tests with the same promise the worse verdict counts."""
+    judged: set[tuple[str, ...]] = set()
+    for row in sorted(figure_table.promises([run]), key=lambda row: SEVERITY.index(Finding(row.verdict))):
+        labels = {"claim": row.claim, "array": row.geometry, "workload": row.workload}
+        labels |= {"group": row.group_name} if row.group_name else {}
+        if (promise := tuple(labels.values())) in judged:
+            continue
+        judged.add(promise)
+        unit, divisor = BASE[Unit(row.unit)]
+        page.add("verdict", 1, {**labels, "outcome": row.verdict})
+        page.add("measured", row.value, labels, unit, divisor)
+        page.add("measured_low", row.low, labels, unit, divisor)
+        page.add("measured_high", row.high, labels, unit, divisor)
+        page.add("limit", row.limit_value, {**labels, "bound": row.direction}, unit, divisor)
+        page.add("margin", row.margin_percent, labels, "ratio", 100)
 
 
-def _promise(page: MetricsText, each: Evidence) -> None:
-    labels = {"claim": each.claim, "array": " ".join(each.geometries), "workload": " ".join(each.workloads)}
-    if each.group:
-        labels["group"] = each.group
-    unit, parts = BASE[each.unit]
-    page.add("verdict", "", "A promise and its outcome.", 1, **labels, outcome=each.outcome.value)
-    for name, what, number in _figures(each):
-        page.add(name, unit, what, number if number is None else number / parts, **labels)
-    limit, margin = each.limit, each.margin_percent
-    bound = None if limit is None else limit / parts
-    page.add("limit", unit, "Limit of a promise.", bound, **labels, bound=each.direction.value)
-    what = "Distance of the measured figure from the limit, relative to the limit; negative on the bad side."
-    page.add("margin", "ratio", what, None if margin is None else margin / 100, **labels)
-
-
-def _figures(each: Evidence) -> Iterable[tuple[str, str, float | None]]:
-    """Yield name, description and value of a figure and its interval."""
-    yield "measured", "Measured figure of a promise.", each.value
-    yield "measured_low", "Lower end of the confidence interval.", each.low
-    yield "measured_high", "Upper end of the confidence interval.", each.high
-
-
-def _drives(page: MetricsText, story: RunReader) -> None:
-    health = {str(record.facts.get("drive")): record.facts for record in story.of("health")}
-    worse = {str(record.facts.get("drive")) for record in story.of("drive_worsened")}
-    drives = tuple(subject.manifest_drives(story.manifest))
-    having = Counter(subject.text(drive, "serial") for drive in drives)
-    for drive in drives:
-        identity, serial = (subject.text(drive, name) for name in ("identity", "serial"))
-        if not serial or having[serial] > 1:  # of equal labels only the first drive's samples would stay
-            serial = identity
-        named = {name: subject.text(drive, name) for name in ("model", "firmware")}
-        page.add("drive", "", "A drive of the run.", 1, serial=serial, **named)
-        page.add("drive_size", "bytes", "Capacity of the drive.", _number(drive.get("size_bytes")), serial=serial)
-        what = "Is 1 if the drive's health worsened during the run by more than its use explains."
-        page.add("drive_worsened", "", what, int(identity in worse), serial=serial)
-        for name, metric, unit, parts, what in HEALTH:
-            value = _number(health.get(identity, {}).get(name))
-            page.add(f"drive_{metric}", unit, what, value if value is None else value / parts, serial=serial)
-
-
-def _number(value: object) -> float | None:
-    """Return a number; None for anything else and beyond floating point."""
-    try:
-        return float(value) if isinstance(value, int | float) else None
-    except OverflowError:
-        return None
-
-
-def _seconds(time: str) -> float | None:
-    try:
-        return datetime.fromisoformat(time).timestamp()
-    except (OSError, OverflowError, ValueError):  # of the year 1, in a time zone of its own
-        return None
+def _drives(page: MetricsText, run: RunView) -> None:
+    worse = {each.drive for each in run.changed}
+    having = Counter(drive.name for drive in run.manifest.drives)
+    for drive in run.manifest.drives:
+        # Of equal labels only the first drive's samples would stay.
+        own = {"serial": drive.name if having[drive.name] == 1 else drive.identity}
+        page.add("drive", 1, {**own, "model": drive.model or "", "firmware": drive.firmware or ""})
+        page.add("drive_size", drive.size_bytes, own, "bytes")
+        page.add("drive_worsened", int(drive.identity in worse), own)
+        for name, metric, unit, divisor, _ in HEALTH:
+            page.add(f"drive_{metric}", getattr(run.health.get(drive.identity), name, None), own, unit, divisor)

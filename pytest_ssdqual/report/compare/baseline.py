@@ -13,7 +13,6 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
-from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured.judgeable import J
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.stats.estimate import CannotJudge
@@ -22,7 +21,7 @@ from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.resume.resume import FIXED, NOTED, Present
 from pytest_ssdqual.report.run_folder import checksums, safe_files
-from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
+from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest
 from pytest_ssdqual.report.run_folder.reader import read_records
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
@@ -60,7 +59,7 @@ class Baseline:
             safe_files.require_ours(folder)
             records = tuple(read_records(folder))
             digest = hashlib.sha256((folder / RECORDS).read_bytes()).hexdigest()
-            manifest = Manifest.from_record(strict_json.read_json((folder / MANIFEST).read_bytes()))
+            manifest = Manifest.read(folder)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise NoBaseline(f"{folder} cannot be a baseline: {why}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from enum import IntEnum
 from statistics import median
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.strict_json import LARGEST
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.rig.drives.topology import is_same_firmware
@@ -65,18 +63,19 @@ def _protocol(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
 
 
 def _drives(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
-    drives = [_drives_of(run) for run in runs]
+    drives = [run.manifest.drives for run in runs]
     counted = tuple(str(len(each)) for each in drives)
-    yield Circumstance(
-        "number of drives", counted, Weight.LOUD, "only single drives and arrays that all runs built are comparable"
-    )
+    reason = "only single drives and arrays that all runs built are comparable"
+    yield Circumstance("number of drives", counted, Weight.LOUD, reason)
     yield Circumstance("model", tuple(map(model_of, runs)))
     known = revisions(runs)
     yield Circumstance("firmware", tuple(firmware_of(run, known) for run in runs))
-    sizes = tuple(_sizes(each) for each in drives)
+    sizes = tuple(map(_sizes, runs))
     yield Circumstance("size", sizes, Weight.LOUD, "a larger or less filled drive has more spare blocks")
-    yield Circumstance("logical block", tuple(_counted(each, "logical_block_bytes") for each in drives), Weight.LOUD)
-    names = [frozenset(str(drive.get("identity")) for drive in each) for each in drives]
+    yield Circumstance(
+        "logical block", tuple(_counted(drive.logical_block_bytes for drive in each) for each in drives), Weight.LOUD
+    )
+    names = [frozenset(drive.identity for drive in each) for each in drives]
     first = names[0]
     same = tuple(
         "the first run's" if not index else f"{len(first & each)} of the first run's, {len(each - first)} others"
@@ -91,14 +90,15 @@ def _wear(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
         ("endurance used, most", "percentage_used", " %"),
         ("temperature at the start, median", "temperature_c", " °C"),
     ):
-        found = [[_number(each.get(key)) for each in run.health.values()] for run in runs]
-        values = [[value for value in each if value is not None] for each in found]
-        middle = _largest if key == "percentage_used" else median
-        yield Circumstance(name, tuple(f"{middle(each):.4g}{unit}" if each else UNKNOWN for each in values))
+        read = [[getattr(reading, key) for reading in run.health.values()] for run in runs]
+        values = [sorted(value for value in each if value is not None) for each in read]
+        middle = [(each[-1] if key == "percentage_used" else median(each)) if each else None for each in values]
+        shown = [UNKNOWN if each is None else f"{each:.4g}{unit}" for each in middle]
+        yield Circumstance(name, tuple(shown))
 
 
 def _machine(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
-    of_each = [_mapping(_bay(run).get("facts")) for run in runs]
+    of_each = [_facts_of(run) for run in runs]
     reason = "another machine has other limits, which may bound figures"
     yield Circumstance("machine", tuple(map(machine_of, runs)), Weight.LOUD, reason)
     loud = {
@@ -120,75 +120,58 @@ def _machine(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
 
 
 def _versions(runs: Sequence[ComparedRun]) -> Iterable[Circumstance]:
-    of_each = [_mapping(run.manifest.get("versions")) for run in runs]
+    of_each = [run.manifest.versions for run in runs]
     for name in list(dict.fromkeys(str(name) for each in of_each for name in each))[:MOST_FACTS]:
         yield Circumstance(f"version of {safe_text.line(name, 40)}", tuple(_text(each.get(name)) for each in of_each))
 
 
 def machine_of(run: ComparedRun) -> str:
     """Return the machine's id, or its name without one."""
-    found = _mapping(_bay(run).get("facts"))
-    return _text(found.get("machine_id") or found.get("hostname") or _bay(run).get("machine"))
+    found = _facts_of(run)
+    return _text(found.get("machine_id") or found.get("hostname") or "".join(bay.machine for bay in run.manifest.bays))
 
 
 def model_of(run: ComparedRun) -> str:
     """Return the model as the drives report it; several models joined."""
-    return _counted(_drives_of(run), "model")
+    return _counted(drive.model for drive in run.manifest.drives)
 
 
 def firmware_of(run: ComparedRun, known: Collection[str] = ()) -> str:
     """Return the firmware; a revision of INQUIRY's length is spelled as the only one of ``known`` that ends with it."""
-    drives = _drives_of(run)
-    wholes = {
-        revision: [each for each in known if len(each) > len(revision) and is_same_firmware(revision, each)]
-        for revision in revisions([run])
-    }
-    spelled = [
-        {"firmware": of_known[0] if len(of_known := wholes[_text(each.get("firmware"))]) == 1 else each.get("firmware")}
-        for each in drives
-    ]
-    return _counted(spelled, "firmware")
+    spelled = []
+    for drive in run.manifest.drives:
+        revision = _text(drive.firmware)
+        wholes = [each for each in known if len(each) > len(revision) and is_same_firmware(revision, each)]
+        spelled.append(wholes[0] if len(wholes) == 1 else revision)
+    return _counted(spelled)
 
 
 def revisions(runs: Iterable[ComparedRun]) -> frozenset[str]:
     """Return the firmware revisions of all drives of the runs."""
-    return frozenset(_text(drive.get("firmware")) for run in runs for drive in _drives_of(run))
+    return frozenset(_text(drive.firmware) for run in runs for drive in run.manifest.drives)
 
 
 def document(run: ComparedRun, name: str) -> str:
     """Return name and digest of the spec or the protocol; the digest of the text decides."""
-    found = _mapping(run.manifest.get(name))
-    text = found.get("text")
-    if not isinstance(text, str):
-        return UNKNOWN
-    return f"{_text(found.get('name'))} ({hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]})"
+    found = run.manifest.documents.get(name)
+    return f"{_text(found.name)} ({found.sha256[:12]})" if found else UNKNOWN
 
 
-def _bay(run: ComparedRun) -> Mapping[str, object]:
-    bays = run.manifest.get("bays")
-    return _mapping(bays[0]) if isinstance(bays, list) and bays else {}
+def _facts_of(run: ComparedRun) -> Mapping[str, str]:
+    return run.manifest.bays[0].facts if run.manifest.bays else {}
 
 
-def _drives_of(run: ComparedRun) -> list[Mapping[str, object]]:
-    found = _bay(run).get("drives")
-    return [_mapping(each) for each in found] if isinstance(found, list) else []
-
-
-def _counted(drives: Sequence[Mapping[str, object]], key: str) -> str:
+def _counted(values: Iterable[object]) -> str:
     """Return ``SSDSC2BB480G4``, or several values, each with its number."""
-    found = Counter(_text(each.get(key)) for each in drives)
+    found = Counter(map(_text, values))
     if len(found) <= 1:
         return next(iter(found), UNKNOWN)
     return ", ".join(f"{count}x {value}" for value, count in found.most_common())
 
 
-def _sizes(drives: Sequence[Mapping[str, object]]) -> str:
-    sizes = {size for each in drives if isinstance(size := each.get("size_bytes"), int) and 0 <= size <= LARGEST}
+def _sizes(run: ComparedRun) -> str:
+    sizes = {drive.size_bytes for drive in run.manifest.drives}
     return ", ".join(f"{size:,} bytes ({format_capacity(size)})" for size in sorted(sizes)) or UNKNOWN
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _text(value: object) -> str:
@@ -199,11 +182,3 @@ def _memory(kib: object) -> str:
     """Return the memory rounded: equal modules differ by some pages, even from boot to boot."""
     text = _text(kib)
     return f"{int(text) / (1 << 20):.3g} GiB" if text.isascii() and text.isdecimal() and len(text) < 20 else text
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _largest(values: Sequence[float]) -> float:
-    return max(values)

@@ -5,7 +5,8 @@ A comparison reports that figures differ, by how much, and with which confidence
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,20 +19,6 @@ from pytest_ssdqual.qual.verdict.ratio import Change
 from pytest_ssdqual.report.compare.circumstances import Circumstance, Weight, facts
 from pytest_ssdqual.report.compare.compared_run import ComparedFigure, ComparedRun, FigureKey
 from pytest_ssdqual.report.evidence.evidence import Finding
-
-__all__ = [
-    "Circumstance",
-    "ComparedFigure",
-    "ComparedRun",
-    "Comparison",
-    "FigureKey",
-    "NotComparable",
-    "Pair",
-    "Weight",
-    "compare",
-    "facts",
-    "whole",
-]
 
 #: Variance of a change of the same drives, in units of the variance of one run.
 OF_BOTH = 2**0.5
@@ -46,14 +33,21 @@ class Pair:
     """A figure of the first run and of another run."""
 
     key: FigureKey
-    direction: Direction
     old: ComparedFigure
     new: ComparedFigure
     change: Change
-    #: Number of drives compared with themselves; 0 if the figures are compared as they are.
-    paired: int = 0
     #: Serial number, if it is the figure of one of several drives side by side.
     drive: str = ""
+
+    @property
+    def paired(self) -> int:
+        """Number of drives compared with themselves: all, or none if the figures are compared as they are."""
+        return _paired(self.old, self.new)
+
+    @property
+    def name(self) -> str:
+        """The figure without its claim."""
+        return f"{self.key.place}{self.drive and f', {self.drive}'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +110,25 @@ def compare(
     if forbidden and not anyway:
         raise NotComparable("\n".join(forbidden))
     first, *others = runs
-    drafts = [_Draft.of(first, other, run_to_run_percent) for other in others]
+    drafts = [_common(first, other, run_to_run_percent) for other in others]
+    figures = [each for compared, _ in drafts for each in compared]
     changes = comparison.changes(
-        [ratio for draft in drafts for ratio in draft.ratios],
-        [figures.old.direction for draft in drafts for figures in draft.compared],
+        [partial(_ratio, each.old, each.new, run_to_run_percent) for each in figures],
+        [each.old.direction for each in figures],
         control,
     )
-    judged_figures, at = [], 0
-    for draft in drafts:
-        judged_figures.append(draft.judged(first, changes[at : at + len(draft.compared)]))
-        at += len(draft.compared)
+    remaining = iter(changes)
+    against = tuple(
+        _against(
+            first,
+            other,
+            tuple(Pair(each.key, each.old, each.new, next(remaining), each.drive) for each in compared),
+            left_out,
+        )
+        for other, (compared, left_out) in zip(others, drafts, strict=True)
+    )
     judged = sum(not each.ratio.is_reading for each in changes)
-    return Comparison(first, tuple(judged_figures), found, judged, run_to_run_percent)
+    return Comparison(first, against, found, judged, run_to_run_percent)
 
 
 def _forbids(fact: Circumstance, runs: Sequence[ComparedRun]) -> str:
@@ -150,65 +151,51 @@ class _Figures:
             yield _Figures(self.key, self.old.of_drive(serial), self.new.of_drive(serial), serial)
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """Ratios of one run to the first, before error control over all of them."""
-
-    run: ComparedRun
-    compared: tuple[_Figures, ...]
-    ratios: tuple[Callable[[float], Estimate], ...]
-    left_out: Mapping[str, int]
-
-    @classmethod
-    def of(cls, first: ComparedRun, run: ComparedRun, run_to_run_percent: float) -> _Draft:
-        wholes = [
-            _Figures(key, first.figures[key], run.figures[key])
-            for key in sorted(first.figures.keys() & run.figures.keys())
-        ]
-        compared, ratios, left_out = [], [], dict[str, int]()
-        for figures in (one for whole in wholes for one in (whole, *whole.each_drive())):
-            why = _why_not(figures, first, run)
-            again = partial(_ratio, figures.old, figures.new, run_to_run_percent)
-            try:
-                again(1.0)
-            except ValueError as error:
-                # A figure of zero has no ratio.
-                why = why or ("one of the figures is not positive" if isinstance(error, TooFew) else str(error))
-            if why:
-                left_out[why] = left_out.get(why, 0) + 1
-                continue
+def _common(
+    first: ComparedRun, run: ComparedRun, run_to_run_percent: float
+) -> tuple[list[_Figures], Mapping[str, int]]:
+    """Return the figures of both runs that have a ratio, and the number of the others by reason."""
+    wholes = [
+        _Figures(key, first.figures[key], run.figures[key]) for key in sorted(first.figures.keys() & run.figures.keys())
+    ]
+    compared, left_out = [], Counter[str]()
+    for figures in (one for whole in wholes for one in (whole, *whole.each_drive())):
+        why = _why_not(figures, first, run)
+        try:
+            _ratio(figures.old, figures.new, run_to_run_percent, 1.0)
+        except TooFew:  # a figure of zero has no ratio
+            why = why or "one of the figures is not positive"
+        except ValueError as error:
+            why = why or str(error)
+        if why:
+            left_out[why] += 1
+        else:
             compared.append(figures)
-            ratios.append(again)
-        return cls(run, tuple(compared), tuple(ratios), left_out)
-
-    def judged(self, first: ComparedRun, changes: Sequence[Change]) -> Against:
-        pairs = tuple(
-            Pair(each.key, each.old.direction, each.old, each.new, change, _pairs(each.old, each.new), each.drive)
-            for each, change in zip(self.compared, changes, strict=True)
-        )
-        p_values = [each.p_value for each in changes if each.p_value is not None]
-        level = 1 - min((each.ratio.confidence for each in changes), default=1.0)
-        judged = sum(not each.ratio.is_reading for each in changes)
-        compared = {each.key for each in self.compared if not each.drive}
-        counted = [(old, new) for key, old in first.figures.items() if (new := self.run.figures.get(key))]
-        decided = [(old.outcome, new.outcome) for old, new in counted if _is_decided(old, new)]
-        return Against(
-            run=self.run,
-            pairs=pairs,
-            left_out=self.left_out,
-            only_old=len(first.figures.keys() - self.run.figures.keys()),
-            only_new=len(self.run.figures.keys() - first.figures.keys()),
-            undecided=sum(
-                _is_undecided(old, self.run.figures.get(key), key in compared) for key, old in first.figures.items()
-            ),
-            upheld=sum(benjamini_yekutieli(p_values, level, judged)) if p_values else 0,
-            decided=len(decided),
-            rejected=decided.count((Finding.PASS, Finding.FAIL)),
-        )
+    return compared, left_out
 
 
-def _pairs(old: ComparedFigure, new: ComparedFigure) -> int:
-    """Return the number of drives that are compared with themselves: all, or none."""
+def _against(first: ComparedRun, run: ComparedRun, pairs: tuple[Pair, ...], left_out: Mapping[str, int]) -> Against:
+    changes = [pair.change for pair in pairs]
+    p_values = [each.p_value for each in changes if each.p_value is not None]
+    level = 1 - min((each.ratio.confidence for each in changes), default=1.0)
+    judged = sum(not each.ratio.is_reading for each in changes)
+    compared = {pair.key for pair in pairs if not pair.drive}
+    counted = [(old, new) for key, old in first.figures.items() if (new := run.figures.get(key))]
+    decided = [(old.outcome, new.outcome) for old, new in counted if _is_decided(old, new)]
+    return Against(
+        run=run,
+        pairs=pairs,
+        left_out=left_out,
+        only_old=len(first.figures.keys() - run.figures.keys()),
+        only_new=len(run.figures.keys() - first.figures.keys()),
+        undecided=sum(_is_undecided(old, run.figures.get(key), key in compared) for key, old in first.figures.items()),
+        upheld=sum(benjamini_yekutieli(p_values, level, judged)) if p_values else 0,
+        decided=len(decided),
+        rejected=decided.count((Finding.PASS, Finding.FAIL)),
+    )
+
+
+def _paired(old: ComparedFigure, new: ComparedFigure) -> int:
     return len(old.drives) if old.drives.keys() == new.drives.keys() else 0
 
 
@@ -237,7 +224,7 @@ def _ratio(old: ComparedFigure, new: ComparedFigure, run_to_run_percent: float, 
 
     With the same drives in both runs, the spread between drives is no uncertainty of their change.
     """
-    if _pairs(old, new):
+    if _paired(old, new):
         sure = ConfidenceLevel(min(old.estimate.confidence, new.estimate.confidence), share)
         one = comparison.ratio(new.of_one(share), old.of_one(share))
         found = comparison.paired(new.drives, old.drives, sure, one)

@@ -12,14 +12,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew
 from pytest_ssdqual.qual.verdict import multiplicity, ratio
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.run_summary import write_caches
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.tables import span
+from pytest_ssdqual.rig.fio.load import LoadRecord
 
 #: Several drives side by side, however many: of a lot it is the drive that is compared.
 DRIVES = "drive"
@@ -43,11 +49,20 @@ class FigureKey:
 
     @property
     def geometry(self) -> str:
-        return self.geometries[0] if len(self.geometries) == 1 else f"{self.geometries[0]}…{self.geometries[-1]}"
+        return span(self.geometries)
 
     @property
     def workload(self) -> str:
-        return self.workloads[0] if len(self.workloads) == 1 else f"{self.workloads[0]}…{self.workloads[-1]}"
+        return span(self.workloads)
+
+    @property
+    def place(self) -> str:
+        """The figure without its claim."""
+        return f"{self.geometry} {self.workload}{f' ({self.group})' if self.group else ''}"
+
+    @property
+    def record(self) -> dict[str, object]:
+        return {**plain(self), "geometry": self.geometry, "workload": self.workload}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +75,10 @@ class ComparedFigure:
     #: Of drives side by side, by serial number.
     drives: Mapping[str, float]
     outcome: str
-    published: float | None
-    test: str
-    #: Of one drive, or of the array: the estimate for shares of its error rate.
+    #: That of the drive that is reported, or of the array.
+    reported: Estimate
+    #: ``reported`` for shares of its error rate.
     wider: tuple[Widening, ...] = ()
-    #: Of drives side by side: that of the drive that is reported, which ``wider`` is of.
-    reported: Estimate | None = None
     #: Of drives side by side: that of each drive whose interval has an end, by serial number.
     alone: Mapping[str, Estimate] = field(default_factory=dict)
     #: What is 100 % of a relative figure; empty for all others.
@@ -81,7 +94,7 @@ class ComparedFigure:
 
     def of_one(self, share: float) -> Estimate:
         """Return the estimate of one of several drives side by side, from its rounds; else as ``at``."""
-        return multiplicity.at(self.reported or self.estimate, self.wider, share)
+        return multiplicity.at(self.reported, self.wider, share)
 
     def of_drive(self, serial: str) -> ComparedFigure:
         """Return the figure of one of several drives; ``KeyError`` without an interval of that drive.
@@ -90,8 +103,8 @@ class ComparedFigure:
         rounds.
         """
         own = self.alone[serial]
-        wider = multiplicity.rescaled(self.reported, self.wider, own) if self.reported else ()
-        return replace(self, estimate=own, drives={}, wider=wider, reported=None, alone={})
+        wider = multiplicity.rescaled(self.reported, self.wider, own)
+        return replace(self, estimate=own, drives={}, wider=wider, reported=own, alone={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +114,14 @@ class ComparedRun:
     #: Its folder's name, as it is printed; of a bay with that of its fleet.
     name: str
     folder: Path
-    manifest: Mapping[str, object]
+    manifest: Manifest
     #: UTC, ISO 8601; when its first record was written, if the manifest does not say.
     started: str
     figures: Mapping[FigureKey, ComparedFigure]
     #: Definitions of workloads, by id, as JSON; what a profile consists of is not in its id.
     asked: Mapping[str, str]
     #: Health figures, by drive: how much the drives had been used when the run began.
-    health: Mapping[str, Mapping[str, object]]
+    health: Mapping[str, HealthRecord]
     #: Verdicts that could not be read.
     unreadable: int
     #: Engine and jobs of fio as a phrase; empty if they were not recorded.
@@ -118,27 +131,23 @@ class ComparedRun:
 
     @property
     def identity(self) -> str:
-        """Identity of the run, equal for copies; without a manifest the folder.
-
-        Runs of a bay have the same name in every fleet; the start distinguishes them.
-        """
-        run_id = self.manifest.get("run_id")
-        return f"{run_id} {self.manifest.get('started')}" if run_id else str(self.folder.resolve())
+        """Identity of the run, equal for copies."""
+        return subject.identity(self.manifest, self.folder)
 
     @property
     def has_ended(self) -> bool:
         """True if the run was complete: not running, killed or interrupted."""
-        return bool(self.manifest.get("ended")) and self.manifest.get("exit_status") in (0, 1)
+        return bool(self.manifest.ended) and self.manifest.exit_status in (0, 1)
 
     @classmethod
     def read(cls, folder: Path) -> ComparedRun:
         """Read a run folder; ``OSError`` without records."""
         story = RunReader.read(folder, *KINDS)
         figures: list[tuple[Evidence, ComparedFigure]] = []
-        unreadable = story.unreadable()
-        for judged in story.evidence():
+        unreadable = story.unreadable
+        for judged in story.judged:
             try:
-                figures.append((judged.evidence, _figure(judged.evidence, judged.test)))
+                figures.append((judged.evidence, _figure(judged.evidence)))
             except ValueError:
                 unreadable += 1
         first = story.records[0].time if story.records else ""
@@ -146,12 +155,12 @@ class ComparedRun:
             name=fleet.called(folder),
             folder=folder,
             manifest=story.manifest,
-            started=safe_text.line(str(story.manifest.get("started") or first)),
+            started=safe_text.line(story.manifest.started or first),
             figures=_by_key(figures),
             asked=_asked(story.of("measured")),
-            health=_health(story.of("health")),
+            health=_health(story),
             unreadable=unreadable,
-            load=next((str(each.facts.get("sentence") or "") for each in story.of("load")), ""),
+            load=next((each.sentence for each in story.contents(LoadRecord, "load")), ""),
             write_caches=write_caches.states(story),
         )
 
@@ -187,7 +196,7 @@ def _is_of_drives(evidence: Evidence) -> bool:
     return evidence.about is not About.LOT and evidence.claim in set(Claim)
 
 
-def _figure(evidence: Evidence, test: str) -> ComparedFigure:
+def _figure(evidence: Evidence) -> ComparedFigure:
     """Return a figure; ValueError if its interval does not contain it."""
     drives = _of_drives(evidence) if _is_of_drives(evidence) else {}
     reported = estimate = Estimate(
@@ -205,10 +214,8 @@ def _figure(evidence: Evidence, test: str) -> ComparedFigure:
             estimate = ratio.typical(drives.values(), evidence.unit, ConfidenceLevel(evidence.confidence))
         except TooFew:
             drives = {}
-    published = evidence.published.value if evidence.published else None
     return ComparedFigure(
-        estimate, evidence.direction, drives, evidence.outcome.value, published, test, evidence.wider,
-        reported if drives else None,
+        estimate, evidence.direction, drives, evidence.outcome.value, reported, evidence.wider,
         _alone(evidence, reported) if drives else {}, evidence.percent_of, not _is_of_drives(evidence),
     )  # fmt: skip
 
@@ -237,10 +244,10 @@ def _asked(measured: Iterable[Record]) -> dict[str, str]:
     }
 
 
-def _health(noted: Iterable[Record]) -> dict[str, Mapping[str, object]]:
+def _health(story: RunReader) -> dict[str, HealthRecord]:
     """Return the first reading of the drives' health."""
-    found: dict[str, Mapping[str, object]] = {}
-    for record in noted:
-        if record.facts.get("when") == "before":
-            found.setdefault(str(record.facts.get("drive")), record.facts)
+    found: dict[str, HealthRecord] = {}
+    for reading in story.contents(HealthRecord, "health"):
+        if reading.when == "before":
+            found.setdefault(reading.drive, reading)
     return found

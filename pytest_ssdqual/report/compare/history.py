@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect.trend import Drift, drift
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.report.archive.runs import Skipped, once
 from pytest_ssdqual.report.compare.circumstances import document, firmware_of, machine_of, model_of, revisions
-from pytest_ssdqual.report.compare.compare import ComparedFigure, ComparedRun, FigureKey
+from pytest_ssdqual.report.compare.compared_run import ComparedFigure, ComparedRun, FigureKey
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.find import folders_below
+from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import label
 
 #: Maximum number of figures named in a message.
@@ -31,25 +32,14 @@ class NoFigure(ValueError):
     """No figure or more than one matches the selection; the message lists them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Selection of a figure by globs; None matches any."""
+#: Globs of a figure and of runs by name (``claim``, ``workload``, ``geometry``, ``model``, ``firmware``, ``bay``); None
+#: matches any. Several workloads or arrays have the name that tables use.
+Choice = Mapping[str, str | None]
 
-    claim: str | None = None
-    workload: str | None = None
-    geometry: str | None = None
-    model: str | None = None
-    firmware: str | None = None
-    bay: str | None = None
 
-    def fits(self, key: FigureKey) -> bool:
-        """Return True if the figure is selected; several workloads or arrays have the name that tables use."""
-        pairs = ((key.claim, self.claim), (key.workload, self.workload), (key.geometry, self.geometry))
-        return all(_fits(*each) for each in pairs)
-
-    def fits_run(self, run: ComparedRun) -> bool:
-        pairs = ((model_of(run), self.model), (firmware_of(run), self.firmware), (_bay_of(run), self.bay))
-        return all(_fits(*each) for each in pairs)
+def _fits(choice: Choice, **facts: str) -> bool:
+    globs = {name: choice.get(name) for name in facts}
+    return all(glob is None or fnmatchcase(facts[name], glob) for name, glob in globs.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +82,7 @@ class FigureHistory:
     @property
     def name(self) -> str:
         """Name for headings."""
-        group = f" ({self.key.group})" if self.key.group else ""
-        return f"{label(self.key.claim)} of {self.key.geometry} {self.key.workload}{group}"
+        return f"{label(self.key.claim)} of {self.key.place}"
 
     @property
     def series(self) -> tuple[HistoryPoint, ...]:
@@ -105,7 +94,7 @@ def read(folder: Path, choice: Choice) -> FigureHistory:
     """Read all runs below ``folder``; ``NoFigure`` if not exactly one figure matches, ``OSError`` without a folder."""
     if not folder.is_dir():
         raise NotADirectoryError(20, "not a folder of runs", str(folder))
-    runs, passed_over = _runs(folder, choice)
+    runs, passed_over = once(folders_below(folder), lambda each: _read(each, choice))
     if not runs:
         raise NoFigure(_without_runs(folder, passed_over))
     key = _chosen(runs, choice)
@@ -127,53 +116,35 @@ def _without_runs(folder: Path, passed_over: Sequence[str]) -> str:
     return f"{folder} has no run folder in it: name the folder that holds run folders"
 
 
-def _runs(folder: Path, choice: Choice) -> tuple[list[ComparedRun], list[str]]:
-    """Return each matching run once, and the reasons why others are skipped: a merged fleet has copies of runs."""
-    runs: dict[str, ComparedRun] = {}
-    passed_over = []
-    for path in folders_below(folder):
-        found = _read(path)
-        if isinstance(found, str):
-            passed_over.append(found)
-        elif choice.fits_run(found) and (twin := runs.setdefault(found.identity, found)) is not found:
-            passed_over.append(f"{found.name} is skipped: it is the same run as {twin.name}")
-    return list(runs.values()), passed_over
-
-
-def _read(folder: Path) -> ComparedRun | str:
-    """Return the run, or the reason why it is skipped."""
-    name = fleet.called(folder)
-    try:
-        run = ComparedRun.read(folder)
-    except OSError as error:
-        return f"{name} is skipped: {safe_text.line(error.strerror or str(error))}"
+def _read(folder: Path, choice: Choice) -> ComparedRun | None:
+    """Return the run; None if it was not chosen."""
+    run = ComparedRun.read(folder)
     if not run.figures:
-        return f"{name} is skipped: it has no readable verdict"
-    if not run.manifest:
-        return f"{name} is skipped: its manifest.json is missing or damaged, so its subject is unknown"
-    if _time(run) is None:
-        return f"{name} is skipped: its start is unknown"
-    return run
+        raise Skipped("it has no readable verdict")
+    if not run.manifest.is_readable:
+        raise Skipped("its manifest.json is missing or damaged, so its subject is unknown")
+    if subject.moment(run.started) is None:
+        raise Skipped("its start is unknown")
+    is_chosen = _fits(choice, model=model_of(run), firmware=firmware_of(run), bay=_bay_of(run))
+    return run if is_chosen else None
 
 
 def _chosen(runs: Sequence[ComparedRun], choice: Choice) -> FigureKey:
-    found = Counter(key for run in runs for key in run.figures if choice.fits(key))
+    keys = Counter(key for run in runs for key in run.figures)
+    facts = {key: {"claim": key.claim, "workload": key.workload, "geometry": key.geometry} for key in keys}
+    found = Counter({key: count for key, count in keys.items() if _fits(choice, **facts[key])})
     if len(found) == 1:
         return next(iter(found))
     if not found:
         raise NoFigure(f"none of {len(runs)} matching runs has such a figure")
-    figures = named([_named(key) for key, _ in found.most_common()], NAMED)
+    figures = named([f"{key.claim} of {key.place}" for key, _ in found.most_common()], NAMED)
     raise NoFigure(f"{len(found):,} figures match: {figures}; select one with --claim, --workload and --geometry")
-
-
-def _named(key: FigureKey) -> str:
-    return f"{key.claim} of {key.geometry} {key.workload}{f' ({key.group})' if key.group else ''}"
 
 
 def _points(runs: Sequence[ComparedRun], key: FigureKey) -> Iterator[HistoryPoint]:
     known = revisions(runs)
     for run in runs:
-        time, figure = _time(run), run.figures.get(key)
+        time, figure = subject.moment(run.started), run.figures.get(key)
         if time and figure:
             facts = (model_of(run), firmware_of(run, known), document(run, "protocol"), machine_of(run))
             asked = {each: run.asked[each] for each in key.workloads if each in run.asked}
@@ -196,19 +167,7 @@ def _apart(point: HistoryPoint, last: HistoryPoint) -> str:
     return "" if point.figure.estimate.value > 0 else "not above zero, so without a ratio"
 
 
-def _time(run: ComparedRun) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(run.started)
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _bay_of(run: ComparedRun) -> str:
     """Return the name of the bay; empty for a run of one machine."""
     folder = run.folder.resolve()
     return folder.name if fleet.fleet_of(folder.parent) else ""
-
-
-def _fits(text: str, glob: str | None) -> bool:
-    return glob is None or fnmatchcase(text, glob)

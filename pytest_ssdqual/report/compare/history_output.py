@@ -8,23 +8,20 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pytest_ssdqual.qual.detect.trend import FEWEST, FEWEST_FOR_STEP, LevelStep, Trend
-from pytest_ssdqual.qual.stats.estimate import Estimate
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
-from pytest_ssdqual.report.compare.compare_output import estimate_record
 from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, upright
 from pytest_ssdqual.report.drawing.scales import Dates, Values, day, spread
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
-from pytest_ssdqual.report.html.page import Section
-from pytest_ssdqual.report.view.csv_table import csv_text
-from pytest_ssdqual.report.view.tables import Table, TextLine, label, paragraph, text_table
+from pytest_ssdqual.report.view import document
+from pytest_ssdqual.report.view.csv_table import csv_of_records
+from pytest_ssdqual.report.view.document import Section, text_lines
+from pytest_ssdqual.report.view.tables import State, Table, TableRow, TextLine, label
 
-HEAD = ("", "figure", "interval", "firmware", "")
-COLUMNS = (
-    "run", "started", "model", "firmware", "protocol", "machine", "claim", "geometry", "workload", "unit", "value",
-    "low", "high", "confidence", "n", "counts", "outcome",
-)  # fmt: skip
+HEAD = ("", "figure", "interval", "firmware", "remark")
 #: What an axis counts in, and its name.
 SCALES = {
     Unit.NANOSECONDS: (1e3, "µs"),
@@ -37,15 +34,14 @@ SCALES = {
 
 def table(found: FigureHistory, width: int = 80) -> list[TextLine]:
     """Return the figure of each run, changes between runs, and the result."""
-    runs = Table(HEAD, tuple(row(point) for point in found.points), found.name)
-    colours = [() if point.counts else ("yellow",) for point in found.points]
-    lines = list(text_table(runs, width, colours))
-    for sentence in sentences(found):
-        lines += paragraph(sentence, width)
-    return lines
+    return list(text_lines([_runs(found), Section("Result", document.sentences(*sentences(found)))], width))
 
 
-def row(point: HistoryPoint) -> tuple[str, ...]:
+def _runs(found: FigureHistory) -> Section:
+    return Section(found.name, table=Table(HEAD, tuple(map(_row, found.points))))
+
+
+def _row(point: HistoryPoint) -> TableRow:
     """Return ``2026-03-01 12:00 <run>`` and the figure."""
     estimate = point.figure.estimate
     drives = f", {len(point.figure.drives)} drives" if point.figure.drives else ""
@@ -54,7 +50,7 @@ def row(point: HistoryPoint) -> tuple[str, ...]:
         format_value(estimate.value, estimate.unit),
         format_range(estimate.low, estimate.high, estimate.unit),
         point.firmware,
-        point.apart,
+        State(point.apart, Finding.INCONCLUSIVE) if point.apart else "",
     )
 
 
@@ -133,75 +129,49 @@ def _changes(series: Sequence[HistoryPoint]) -> Iterator[str]:
 
 def record(found: FigureHistory) -> dict[str, object]:
     """Plain JSON data."""
-    drift, key = found.drift, found.key
+    drift = found.drift
     return {
         "schema": 1,
-        "claim": key.claim,
-        "geometries": list(key.geometries),
-        "workloads": list(key.workloads),
-        "about": key.about,
-        "group": key.group,
-        "points": [
-            {
-                "run": point.run,
-                "started": point.time.isoformat(),
-                "model": point.model,
-                "firmware": point.firmware,
-                "protocol": point.protocol,
-                "machine": point.machine,
-                "counts": point.counts,
-                "outcome": point.figure.outcome,
-                "drives": len(point.figure.drives),
-                "estimate": estimate_record(point.figure.estimate),
-            }
-            for point in found.points
-        ],
+        **found.key.record,
+        "points": [_record(point) for point in found.points],
         "runs_counted": drift.runs,
         "scatter_percent": drift.scatter_percent,
-        "trend": drift.trend and {
-            "p_value": drift.trend.p_value,
-            "percent_per_run": drift.trend.percent,
-            "low_percent": drift.trend.low_percent,
-            "high_percent": drift.trend.high_percent,
-        },
-        "step": drift.step and {
-            "p_value": drift.step.p_value,
-            "first_after": found.series[drift.step.at].run,
-            "ratio": drift.step.ratio,
-        },
+        "trend": plain(drift.trend),
+        "step": drift.step and {**plain(drift.step), "first_after": found.series[drift.step.at].run},
         "sentences": list(sentences(found)),
     }  # fmt: skip
 
 
+def _record(point: HistoryPoint) -> dict[str, object]:
+    return {
+        "run": point.run,
+        "started": point.time.isoformat(),
+        "model": point.model,
+        "firmware": point.firmware,
+        "protocol": point.protocol,
+        "machine": point.machine,
+        "counts": point.counts,
+        "outcome": point.figure.outcome,
+        "drives": len(point.figure.drives),
+        **plain(point.figure.estimate),
+    }
+
+
 def csv(found: FigureHistory) -> str:
     """Return a row for each run."""
-    return csv_text(COLUMNS, [_cells(found, point, point.figure.estimate) for point in found.points])
-
-
-def _cells(found: FigureHistory, point: HistoryPoint, estimate: Estimate) -> tuple[object, ...]:
-    key = found.key
-    return (
-        point.run, point.time.isoformat(), point.model, point.firmware, point.protocol, point.machine, key.claim,
-        key.geometry, key.workload, estimate.unit.value, estimate.value, estimate.low, estimate.high,
-        estimate.confidence, estimate.n, point.counts, point.figure.outcome,
-    )  # fmt: skip
+    return csv_of_records({**_record(point), **found.key.record} for point in found.points)
 
 
 def svg(found: FigureHistory) -> str:
     """Return the chart as an SVG file."""
-    return pages.svg_file(_Chart(found))
+    return pages.svg_file(_chart(found))
 
 
 def page(found: FigureHistory) -> str:
     """Return a self-contained page: result, chart, table."""
-    rows = tuple(row(point) for point in found.points)
     lines = tuple(f"{each}." for each in sentences(found))
-    head = ("run", *HEAD[1:-1], "remark")
-    sections = [
-        Section("Over time", (caption(found),), svg=_Chart(found)),
-        Section("Runs", table=Table(head, rows)),
-    ]
-    return pages.sheet(f"History: {found.name}", lines, sections)
+    chart = Section("Over time", document.sentences(caption(found)), svg=_chart(found))
+    return pages.sheet(f"History: {found.name}", lines, [chart, _runs(found)])
 
 
 def caption(found: FigureHistory) -> str:
@@ -210,7 +180,7 @@ def caption(found: FigureHistory) -> str:
     return f"The figure of each run with its interval, by firmware.{others}"
 
 
-def _Chart(found: FigureHistory) -> str:
+def _chart(found: FigureHistory) -> str:
     factor, unit = SCALES.get(found.unit, (1.0, found.unit.value))
     marks = list[AnyMark]()
     groups = dict.fromkeys((point.firmware, point.counts) for point in found.points)

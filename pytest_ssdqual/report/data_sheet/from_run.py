@@ -7,7 +7,7 @@ array. Of drives side by side it is the typical drive's (geometric mean), since 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
@@ -18,7 +18,6 @@ from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, QUANTITIES
 from pytest_ssdqual.qual.units import Unit, format_range
 from pytest_ssdqual.report.compare.compared_run import DRIVES, ComparedFigure, ComparedRun, FigureKey
-from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.rig.drives.topology import Drive
 
 #: Significant digits of a written figure: an interval of a measurement is seldom narrower than 0.1 %.
@@ -50,10 +49,9 @@ def text(run: ComparedRun) -> str:
 
 def _reference(run: ComparedRun) -> Drive:
     """Return one of the drives, all of which are of one model and size."""
-    try:
-        drives = [drive for bay in Manifest.from_record(run.manifest).bays for drive in bay.drives]
-    except ValueError as error:
-        raise NoSheet(f"the manifest of {run.name} cannot be read: {error}") from error
+    drives = run.manifest.drives
+    if not run.manifest.is_readable:
+        raise NoSheet(f"the manifest of {run.name} is missing or damaged")
     kinds = {(drive.model, drive.size_bytes) for drive in drives}
     if len(kinds) != 1:
         found = ", ".join(sorted(f"{model} of {size:,} bytes" for model, size in kinds)) or "none"
@@ -65,11 +63,10 @@ def _reference(run: ComparedRun) -> Drive:
 
 def _head(run: ComparedRun, drive: Drive, figures: int) -> Iterator[str]:
     model = safe_text.line((drive.model or "").strip())
-    protocol = run.manifest.get("protocol")
-    used = safe_text.line(str(protocol.get("name"))) if isinstance(protocol, Mapping) else "unknown"
+    used = safe_text.line(run.manifest.protocol.name)
     yield f"# Measured, not published: {figures} figures of the run {safe_text.line(run.name)}, protocol {used}."
     yield "# 90 % of each is promised (latencies 111 %), by the promises at the end and by default; write your own."
-    if not run.manifest.get("acceptance"):
+    if not run.manifest.acceptance:
         yield "# The protocol is not for acceptance, so each figure is marked approximate."
     if not run.has_ended:
         yield "# The run did not end by itself: figures of tests that it did not reach are missing."
@@ -133,7 +130,7 @@ def _figure(run: ComparedRun, key: FigureKey, figure: ComparedFigure, array: Geo
         yield f"array = {_quoted(str(array))}"
     yield f"workload = {_quoted(key.workload)}"
     yield f"{_key(claim)} = {_value(estimate.value, estimate.unit)}"
-    if not run.manifest.get("acceptance"):
+    if not run.manifest.acceptance:
         yield "approximate = true"
     yield f"source = {_quoted(safe_text.line(f'run {run.name}{several}, {interval}'))}"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -176,6 +176,12 @@ class Evidence:
         object.__setattr__(self, "wider", tuple(map(_recordable, ordered)))
 
     @property
+    def identity(self) -> tuple[object, ...]:
+        """What it is about: a lot has a verdict for each group, but the group of a search is its result."""
+        group = "" if self.about is About.SEARCH else self.group
+        return self.claim, self.geometries, self.workloads, group
+
+    @property
     def is_promised(self) -> bool:
         return self.limit is not None
 
@@ -252,32 +258,16 @@ def of_verdict(
     raw: Iterable[str] = (),
 ) -> Evidence:
     """Return the evidence of a verdict."""
-    low, high = (finite(end) for end in (verdict.estimate.low, verdict.estimate.high))
-    return Evidence(
-        claim=verdict.claim.value,
-        geometries=tuple(map(str, verdict.subject.geometries)),
-        workloads=tuple(map(str, verdict.subject.workloads)),
-        value=verdict.estimate.value,
-        low=low,
-        high=high,
-        n=verdict.estimate.n,
-        unit=verdict.estimate.unit,
-        limit=verdict.limit.bound,
-        direction=verdict.limit.direction,
-        source=verdict.limit.source,
-        outcome=Finding(verdict.outcome.value),
-        margin_percent=verdict.margin_percent,
-        sentence=repr(verdict),
-        protocol=protocol,
-        acceptance=acceptance,
-        figures=figures,
-        raw=tuple(raw),
-        confidence=verdict.estimate.confidence,
-        is_reading=verdict.estimate.is_reading,
-        basis=verdict.estimate.basis,
-        cause=verdict.cause,
+    limit = verdict.limit
+    observed = of_observation(
+        verdict.claim, verdict.subject, verdict.estimate, protocol=protocol, acceptance=acceptance,
         wider=multiplicity.of(verdict.again) if verdict.again else (),
-    )
+    )  # fmt: skip
+    return replace(
+        observed, limit=limit.bound, direction=limit.direction, source=limit.source,
+        outcome=Finding(verdict.outcome.value), margin_percent=verdict.margin_percent, sentence=repr(verdict),
+        figures=figures, raw=tuple(raw), cause=verdict.cause,
+    )  # fmt: skip
 
 
 def of_observation(
@@ -295,8 +285,8 @@ def of_observation(
         geometries=tuple(map(str, subject.geometries)),
         workloads=tuple(map(str, subject.workloads)),
         value=estimate.value,
-        low=finite(estimate.low),
-        high=finite(estimate.high),
+        low=estimate.low,
+        high=estimate.high,
         n=estimate.n,
         unit=estimate.unit,
         limit=None,

@@ -32,6 +32,41 @@ class FailedClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureRecord:
+    """A failed claim in the manifest, with the results of both procedures."""
+
+    test: str
+    claim: str
+    drive: str
+    p_value: float
+    upheld_benjamini_hochberg: bool
+    upheld_benjamini_yekutieli: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRecord:
+    """The tally of a run in its manifest."""
+
+    control: str
+    claims_planned: int
+    confidence: float
+    claims_judged: int
+    readings: int
+    expected_false_failures: float
+    expected_false_passes: float
+    failures: tuple[FailureRecord, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"a confidence is between 0 and 1, not {self.confidence:g}")
+        self.error_control  # noqa: B018 (refuses what is no family)
+
+    @property
+    def error_control(self) -> ErrorControl:
+        return ErrorControl(self.claims_planned, self.control)
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimTally:
     """Verdicts of a run. Readings are facts about the run without a statistical error, and are not counted."""
 
@@ -66,29 +101,22 @@ class ClaimTally:
         """Result of Benjamini & Yekutieli's procedure, which is valid for dependent claims, too."""
         return multiplicity.benjamini_yekutieli([each.p_value for each in self.failures], self.level, self.judged)
 
-    def to_record(self) -> dict[str, object]:
-        """Plain JSON data, for the manifest."""
+    def to_record(self) -> FamilyRecord:
+        """Return the entry of the manifest."""
         tests = zip(self.failures, self.upheld, self.upheld_however_dependent, strict=True)
-        return {
-            "control": self.family.control,
-            "claims_planned": self.family.claims,
-            "confidence": self.confidence,
-            "claims_judged": self.judged,
-            "readings": self.readings,
-            "expected_false_failures": self.false_failures,
-            "expected_false_passes": self.false_passes,
-            "failures": [
-                {
-                    "test": each.test,
-                    "claim": each.claim,
-                    "drive": each.drive,
-                    "p_value": each.p_value,
-                    "upheld_benjamini_hochberg": hochberg,
-                    "upheld_benjamini_yekutieli": yekutieli,
-                }
+        return FamilyRecord(
+            control=self.family.control,
+            claims_planned=self.family.claims,
+            confidence=self.confidence,
+            claims_judged=self.judged,
+            readings=self.readings,
+            expected_false_failures=self.false_failures,
+            expected_false_passes=self.false_passes,
+            failures=tuple(
+                FailureRecord(each.test, each.claim, each.drive, each.p_value, hochberg, yekutieli)
                 for each, hochberg, yekutieli in tests
-            ],
-        }
+            ),
+        )
 
 
 def tally(
@@ -98,7 +126,7 @@ def tally(
 
     Each drive that was judged counts. Of a test that was run again the last result counts.
     """
-    last = {_subject(test, each): (test, each) for test, each in found if each.is_promised}
+    last = {(test, each.identity): (test, each) for test, each in found if each.is_promised}
     tests = list(last.values())
     judged = sum(_claims(each) for _, each in tests if not each.is_reading)
     readings = sum(_claims(each) for _, each in tests if each.is_reading)
@@ -163,11 +191,6 @@ def _upheld(found: ClaimTally) -> str:
     )
     dropped = [str(each) for each, upheld in zip(found.failures, found.upheld, strict=True) if not upheld]
     return f"{upheld}; not upheld: {named(dropped, NAMED)}" if dropped else upheld
-
-
-def _subject(test: str, each: Evidence) -> tuple[object, ...]:
-    """Return what a verdict is about, as ``reader.subject_of`` does: a lot has a verdict for each group."""
-    return test, each.claim, each.geometries, each.workloads, "" if each.about is About.SEARCH else each.group
 
 
 def _claims(each: Evidence) -> int:

@@ -9,14 +9,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.report.compare.compare import ComparedRun
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.page import REPORT
@@ -149,20 +148,21 @@ def _completed_source(
     folder: Path, asked: FleetBay | None, files: dict[str, str], unnamed: tuple[str, ...]
 ) -> MergedFolder:
     story = RunReader.read(folder, "run_started")
-    bays = subject.tables(story.manifest.get("bays"))
-    machine = subject.text(bays[0], "machine") if bays else ""
-    run = ComparedRun(folder.name, folder, story.manifest, "", {}, {}, {}, 0)
+    bays = story.manifest.bays
+    machine = bays[0].machine if bays else ""
     drives = {}
-    for drive in subject.manifest_drives(story.manifest):
-        name = subject.text(drive, "wwn") or subject.text(drive, "serial") or subject.text(drive, "identity")
-        if name and not EMULATED.fullmatch(subject.text(drive, "serial")):
-            drives[name] = safe_text.line(f"{subject.text(drive, 'model')} {subject.text(drive, 'serial')}".strip(), 80)
-    host = subject.text(subject.table(bays[0].get("facts")), "hostname") if bays else ""
+    for drive in story.manifest.drives:
+        serial = drive.serial or ""
+        if not EMULATED.fullmatch(serial):
+            drives[drive.identity] = safe_text.line(f"{drive.model or ''} {serial}".strip(), 80)
+    host = bays[0].facts.get("hostname", "") if bays else ""
     # A run on its own machine calls it local, wherever that was.
     name = asked.name if asked else _name(host if machine in HERE and host else machine or folder.resolve().name)
     name = name or "bay"
     own = FleetBay(name, fleets.folder_of(name), machine, asked.labels if asked else {}, asked.slots if asked else {})
-    return MergedFolder(own, folder, run.identity, files, unnamed, drives, tuple(_spans(story)))
+    return MergedFolder(
+        own, folder, subject.identity(story.manifest, folder), files, unnamed, drives, tuple(_spans(story))
+    )
 
 
 def _spans(story: RunReader) -> Iterator[tuple[datetime, datetime]]:
@@ -171,18 +171,10 @@ def _spans(story: RunReader) -> Iterator[tuple[datetime, datetime]]:
     A session that was killed has no end; the lock of the run folder had ended it before the next one began.
     """
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-    sessions = subject.tables(story.manifest.get("sessions")) or [story.manifest]
-    starts = [_time(each.get("started")) for each in sessions]
+    sessions = story.manifest.sessions
+    starts = [subject.moment(each.started) for each in sessions]
     for session, start, next_start in zip_longest(sessions, starts, starts[1:]):
-        yield start or first, _time(session.get("ended")) or next_start or last
-
-
-def _time(value: object) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+        yield start or first, subject.moment(session.ended) or next_start or last
 
 
 def _require_apart(sources: Sequence[MergedFolder]) -> None:
@@ -246,8 +238,7 @@ def _renamed(source: MergedFolder, name: str) -> MergedFolder:
         folder = fleets.folder_of(name)
     except ValueError as error:
         raise NotMergeable(f"--names: {error}") from error
-    bay = FleetBay(name, folder, source.asked.machine, source.asked.labels, source.asked.slots, source.asked.refused)
-    return MergedFolder(bay, source.folder, source.identity, source.files, source.unnamed, source.drives, source.spans)
+    return replace(source, asked=replace(source.asked, name=name, folder=folder))
 
 
 def _name(text: str) -> str:
@@ -271,8 +262,8 @@ def _copied(source: MergedFolder, to: Path) -> int:
         _copy(source.folder / name, below)
         if digest and checksums.digest(below) != digest:
             raise NotMergeable(f"{source.folder / name} changed while it was copied")
-    status = RunReader.read(to, "run_started").manifest.get("exit_status")
-    return status if isinstance(status, int) else NOT_KNOWN
+    status = RunReader.read(to, "run_started").manifest.exit_status
+    return NOT_KNOWN if status is None else status
 
 
 def _copy(source: Path, to: Path) -> None:

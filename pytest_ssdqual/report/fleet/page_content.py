@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
@@ -10,7 +10,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import OUTLYING
 from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.report.charts import bays as bay_charts
 from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -23,16 +23,14 @@ from pytest_ssdqual.report.fleet.view import (
     BayView,
     FleetRow,
     FleetView,
-    Together,
     together,
 )
 from pytest_ssdqual.report.html.page import MARKS, REPORT
-from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, NUMBERS, Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.next_step import Step
-from pytest_ssdqual.report.run_summary.overview import overview
-from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import promise_matrix
-from pytest_ssdqual.report.view.promise_matrix import PromiseMatrix
+from pytest_ssdqual.report.run_summary.overview import lists, overview
+from pytest_ssdqual.report.view import promises
+from pytest_ssdqual.report.view.promises import PromiseMatrix
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, Table, bounded
 
 #: Limits for content of ``fleet.json`` and manifests, which have none of their own.
@@ -52,21 +50,21 @@ LEFT_OUT = "the pages of the bays have them"
 MOST_IN_ORDER = 20
 
 
+SentencesOfBays = tuple[str, str, tuple[tuple[PageLink, str], ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class FleetPage:
     """Content of the page of a fleet, before rendering."""
 
     title: str
-    together: Together
+    standing: PageVerdict
     #: Numbers of bays by their verdicts.
     counters: tuple[tuple[str, int], ...]
     steps: tuple[Step, ...]
     about: tuple[tuple[str, str], ...]
-    #: Link to a bay's page, and a sentence.
-    causes: tuple[tuple[PageLink, str], ...]
-    failed: tuple[tuple[PageLink, str], ...]
-    errors: tuple[tuple[PageLink, str], ...]
-    worsened: tuple[tuple[PageLink, str], ...]
+    #: Title of a list, the mark of its sentences, and each sentence with a link to the page of its bay.
+    why: tuple[SentencesOfBays, ...]
     left_out: int
     #: A circumstance that differs between bays, its values with their bays, and its meaning.
     differences: tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]
@@ -88,23 +86,20 @@ def compose(seen: FleetView) -> FleetPage:
     kept, plain = view.promised(found), view.observed(found)
     names = [bay.name for bay in seen.begun]
     charts, note = bay_charts.draw(kept, names)
-    listed = [_sentences(seen.bays, of) for of in (_causes, _failed, _errors, _worsened)]
+    why, left_out = _why(seen)
     return FleetPage(
         title=f"{seen.folder.resolve().name}: {len(seen.bays):,} {'bay' if len(seen.bays) == 1 else 'bays'}",
-        together=(of_all := together(seen)),
-        counters=tuple(counters(of_all)),
+        standing=(of_all := together(seen)),
+        counters=tuple(counters(seen)),
         steps=tuple(steps(seen))[:MOST_STEPS],
         about=(("Judged", str(of_all.coverage)), *_about(seen)),
-        causes=listed[0][0],
-        failed=listed[1][0],
-        errors=listed[2][0],
-        worsened=listed[3][0],
-        left_out=sum(each[1] for each in listed),
-        differences=tuple(_differences(seen)),
+        why=why,
+        left_out=left_out,
+        differences=tuple(seen.differences()),
         bays=bays(seen),
-        matrix=promise_matrix.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
-        promised=_figures(f"Promises: {len(kept):,}", kept, names),
-        observed=_figures(f"Figures without a promise: {len(plain):,}", plain, names),
+        matrix=promises.of_bays({bay.name: bay.run.judged for bay in seen.bays if bay.run}),
+        promised=figures(f"Promises: {len(kept):,}", kept, names),
+        observed=figures(f"Figures without a promise: {len(plain):,}", plain, names),
         lot=_lot(found),
         standing_out=tuple(_standing_out(found)),
         charts=charts,
@@ -137,15 +132,20 @@ def link(bay: BayView) -> PageLink:
 
 def bays(seen: FleetView) -> Table:
     """Return a row for each bay; a bay that was not started has no counts."""
-    labels = list(dict.fromkeys(name for bay in seen.bays for name in bay.labels))[:MOST_LABELS]
+    marks = labels(seen)
     columns = (
-        "Bay", "Machine", *map(_brief, labels), "Drives", "Pass", "Fail", "Inconclusive", "Error", "Judged", "Verdict",
+        "Bay", "Machine", *map(_brief, marks), "Drives", *NUMBERS, "Verdict"
     )  # fmt: skip
     shown = list(seen.bays)
     if len(shown) > MOST_IN_ORDER:
         shown.sort(key=lambda bay: WORST_FIRST.index(bay.fitness))
-    made = [tuple(_bay(bay, labels)) for bay in shown]
+    made = [tuple(_bay(bay, marks)) for bay in shown]
     return bounded(columns, made, f"Bays: {len(seen.bays):,}", MOST_BAYS, "fleet.json has them")
+
+
+def labels(seen: FleetView) -> Sequence[str]:
+    """Return the labels that have a column."""
+    return list(dict.fromkeys(name for bay in seen.bays for name in bay.labels))[:MOST_LABELS]
 
 
 def _brief(text: str) -> str:
@@ -153,25 +153,20 @@ def _brief(text: str) -> str:
     return safe_text.line(text, CELL_CHARACTERS)
 
 
-def _bay(bay: BayView, labels: Sequence[str]) -> Iterator[Cell]:
+def _bay(bay: BayView, shown: Sequence[str]) -> Iterator[Cell]:
     yield link(bay)
     yield _brief(bay.machine) or "unknown"
-    yield from (_brief(bay.labels.get(name, "")) for name in labels)
+    yield from (_brief(bay.labels.get(name, "")) for name in shown)
     yield _brief(bay.drives)
-    if bay.standing:
-        counts = bay.standing.counts
-        yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
-        yield str(bay.standing.coverage)
-    else:
-        yield from ("", "", "", "", "")
+    yield from bay.standing.numbers if bay.standing else ("",) * len(NUMBERS)
     yield bay.state
 
 
-def counters(of_all: Together) -> Iterator[tuple[str, int]]:
+def counters(seen: FleetView) -> Iterator[tuple[str, int]]:
     """Yield the number of bays by their verdicts."""
-    for fitness in Fitness:
-        yield f"{MARKS[LOOKS[fitness]]} bays: {fitness.value}", len(of_all.bays[fitness])
-    yield f"{MARKS[Finding.OBSERVED]} bays: {NOT_STARTED}", len(of_all.bays[None])
+    for fitness, names in seen.by_fitness.items():
+        mark = MARKS[LOOKS[fitness] if fitness else Finding.OBSERVED]
+        yield f"{mark} bays: {fitness.value if fitness else NOT_STARTED}", len(names)
 
 
 def _about(seen: FleetView) -> Iterator[tuple[str, str]]:
@@ -188,37 +183,19 @@ def _moment(time: str) -> str:
     return time.partition(".")[0].replace("T", " ").removesuffix("+00:00") + " UTC"
 
 
-def _causes(run: RunView) -> Sequence[str]:
-    return [f"{each.headline} ({each.advice})" if each.advice else each.headline for each in run.causes]
+def _why(seen: FleetView) -> tuple[tuple[SentencesOfBays, ...], int]:
+    """Return what speaks against the bays or their runs, and the number of sentences left out."""
+    of_bays = [(link(bay), lists(bay.run)) for bay in seen.bays if bay.run]
+    shown: dict[tuple[str, str], list[tuple[PageLink, str]]] = {}
+    for bay, listed in of_bays:
+        for title, mark, sentences in listed:
+            shown.setdefault((title, mark), []).extend((bay, each) for each in sentences[:OF_ONE])
+    why = tuple((title, mark, tuple(every[:MOST_SENTENCES])) for (title, mark), every in shown.items())
+    count = sum(len(sentences) for _, listed in of_bays for *_, sentences in listed)
+    return why, count - sum(len(sentences) for *_, sentences in why)
 
 
-def _failed(run: RunView) -> Sequence[str]:
-    return run.sentences(Finding.FAIL)
-
-
-def _errors(run: RunView) -> Sequence[str]:
-    return [each.message.strip().partition("\n")[0] for each in run.errors if not each.drives]
-
-
-def _worsened(run: RunView) -> Sequence[str]:
-    return run.worsened
-
-
-def _sentences(
-    found: Sequence[BayView], of: Callable[[RunView], Sequence[str]]
-) -> tuple[tuple[tuple[PageLink, str], ...], int]:
-    """Return sentences of bays, and the number of those left out."""
-    listed = [(link(bay), of(bay.run)) for bay in found if bay.run]
-    every = [(bay, each) for bay, sentences in listed for each in sentences[:OF_ONE]]
-    return tuple(every[:MOST_SENTENCES]), sum(len(sentences) for _, sentences in listed) - len(every[:MOST_SENTENCES])
-
-
-def _differences(seen: FleetView) -> Iterator[tuple[str, tuple[tuple[str, str], ...], str]]:
-    for fact in seen.differences():
-        yield fact.name, tuple((value, named(who, 6)) for value, who in seen.who(fact).items()), fact.meaning
-
-
-def _figures(caption: str, found: Sequence[FleetRow], names: Sequence[str]) -> Table:
+def figures(caption: str, found: Sequence[FleetRow], names: Sequence[str]) -> Table:
     """Return a column for each bay; of many bays the least, the median, the most and the worst."""
     head = ("Claim", "Array", "Workload", "Limit")
     wide = len(names) <= MOST_COLUMNS
@@ -237,10 +214,7 @@ def _beside(row: FleetRow, names: Sequence[str]) -> Iterator[Cell]:
 
 
 def _condensed(row: FleetRow) -> Iterator[Cell]:
-    spread, unit = row.spread(), Unit(row.key.unit)
-    values = (spread.least, spread.median, spread.most) if spread else ()
-    yield from (format_value(each, unit) for each in values)
-    yield from ("",) * (3 - len(values))
+    yield from row.range
     yield _worst(row.worst, row.cells.get(row.worst))
     failed, inconclusive = row.bays(Finding.FAIL), row.bays(Finding.INCONCLUSIVE)
     more = f", {len(inconclusive):,} inconclusive" if inconclusive else ""
@@ -264,7 +238,7 @@ def _lot(found: Sequence[FleetRow]) -> Table:
 
 
 def _statistics(row: FleetRow) -> Iterator[str]:
-    unit, spread, share = Unit(row.key.unit), outliers.spread(row.values), row.share()
+    unit, spread, share = row.first.unit, outliers.spread(row.values), row.share()
     yield f"{spread.n:,}"
     for value in (spread.mean, spread.deviation, spread.least, spread.most):
         yield "" if value is None else format_value(value, unit)
@@ -285,7 +259,7 @@ def _standing_out(found: Sequence[FleetRow]) -> Iterator[str]:
     for row, (name, outlying) in listed[:MOST_OUTLYING]:
         yield (
             f"{name} stands out in {row.name}: {row.cells[name].measured}, median of {len(row.values)} bays "
-            f"{format_value(outliers.spread(row.values).median, Unit(row.key.unit))} (modified z-score "
+            f"{row.range[1]} (modified z-score "
             f"{outlying.score:+.1f}, beyond {OUTLYING:g})"
         )
     if len(listed) > MOST_OUTLYING:

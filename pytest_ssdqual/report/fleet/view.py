@@ -19,20 +19,21 @@ from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import Outlying, Spread
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.stats import latency
+from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.report.compare.circumstances import facts
-from pytest_ssdqual.report.compare.compare import Circumstance, ComparedRun, FigureKey
-from pytest_ssdqual.report.compare.compared_run import key_of
+from pytest_ssdqual.report.compare.compared_run import ComparedRun, FigureKey, key_of
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.coverage import Coverage
-from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict, headline, word_of
+from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, PageVerdict, word_of
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.tables import SEVERITY, State, label, sorting, span
+from pytest_ssdqual.report.view.tables import SEVERITY, State, label, sorting
 
+#: A figure over all bays.
+FleetFigure = tuple[FigureKey, str, int]
 #: Circumstances that differ in every fleet.
 OWN = frozenset({"machine", "hostname", "drives themselves"})
 
@@ -47,18 +48,8 @@ TAIL = 0.025
 #: Maximum number of bays named one by one; the table has all.
 MOST_TOLD = 20
 MOST_CHARACTERS = 500
-#: Bays that a sentence about several names.
-MOST_NAMED = 4
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class FleetFigure:
-    """Identity of a figure over all bays."""
-
-    key: FigureKey
-    unit: str
-    #: Distinguishes equal figures of one bay.
-    number: int = 0
+#: Bays that a sentence about several names, and a value that differs between bays.
+MOST_NAMED, MOST_IN_VALUE = 4, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +65,7 @@ class BayView:
     run: RunView | None = None
     #: ``8 × ACME 9 (A1)``.
     drives: str = ""
+    #: By the figure, its unit, and a number that distinguishes equal figures of one bay.
     figures: Mapping[FleetFigure, Evidence] = field(default_factory=dict)
     has_page: bool = False
 
@@ -89,7 +81,7 @@ class BayView:
     @property
     def state(self) -> State:
         """The verdict as a word of a table."""
-        return State(self.fitness.value, LOOKS[self.fitness]) if self.fitness else State(NOT_STARTED, Finding.OBSERVED)
+        return self.standing.state if self.standing else State(NOT_STARTED, Finding.OBSERVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +112,26 @@ class FleetView:
         """The bays that have a run."""
         return tuple(bay for bay in self.bays if bay.standing)
 
-    def differences(self) -> tuple[Circumstance, ...]:
-        """Circumstances (protocol, spec, versions, machines) that differ between bays."""
-        known = [(bay.name, bay.run.manifest) for bay in self.bays if bay.run and bay.run.manifest]
-        if len(known) < 2:
-            return ()
-        runs = [ComparedRun(name, self.folder, manifest, "", {}, {}, {}, 0) for name, manifest in known]
-        return tuple(fact for fact in facts(runs) if fact.differs and fact.name not in OWN)
+    @property
+    def by_fitness(self) -> Mapping[Fitness | None, tuple[str, ...]]:
+        """Names of the bays by their verdicts; None: not started."""
+        kinds = (*Fitness, None)
+        return {kind: tuple(bay.name for bay in self.bays if bay.fitness is kind) for kind in kinds}
 
-    def who(self, fact: Circumstance) -> Mapping[str, tuple[str, ...]]:
-        """Return the bays of each value of a circumstance, the most frequent value first."""
-        names = [bay.name for bay in self.bays if bay.run and bay.run.manifest]
-        return {
-            value: tuple(name for name, its in zip(names, fact.values, strict=True) if its == value)
-            for value, _ in Counter(fact.values).most_common()
-        }
+    def differences(self) -> Iterator[tuple[str, tuple[tuple[str, str], ...], str]]:
+        """Yield each circumstance (protocol, spec, versions, machines) that differs between bays.
+
+        It has a name, its values with their bays, the most frequent one first, and its meaning.
+        """
+        known = [(bay.name, bay.run.manifest) for bay in self.bays if bay.run and bay.run.manifest.is_readable]
+        runs = [ComparedRun(name, self.folder, manifest, "", {}, {}, {}, 0) for name, manifest in known]
+        for fact in facts(runs) if len(runs) > 1 else ():
+            if fact.differs and fact.name not in OWN:
+                of_value: dict[str, list[str]] = {value: [] for value, _ in Counter(fact.values).most_common()}
+                for (name, _), value in zip(known, fact.values, strict=True):
+                    of_value[value].append(name)
+                values = tuple((value, named(names, MOST_IN_VALUE)) for value, names in of_value.items())
+                yield fact.name, values, fact.meaning
 
 
 def _bay(asked: FleetBay, folder: Path | None) -> BayView:
@@ -155,7 +152,7 @@ def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
     found: dict[FleetFigure, Evidence] = {}
     for each in sorted(judged, key=lambda one: one.test):
         key, number = key_of(each.evidence), 0
-        while (name := FleetFigure(key, each.evidence.unit.value, number)) in found:
+        while (name := (key, each.evidence.unit.value, number)) in found:
             number += 1
         found[name] = each.evidence
     return found
@@ -163,8 +160,7 @@ def _figures(judged: Iterable[Judged]) -> dict[FleetFigure, Evidence]:
 
 def _drives(run: RunView) -> str:
     found = Counter(
-        f"{subject.text(drive, 'model') or 'unknown model'} ({subject.text(drive, 'firmware') or 'firmware unknown'})"
-        for drive in subject.manifest_drives(run.manifest)
+        f"{drive.model or 'unknown model'} ({drive.firmware or 'firmware unknown'})" for drive in run.manifest.drives
     )
     return " + ".join(f"{number} × {kind}" for kind, number in found.items())
 
@@ -173,8 +169,10 @@ def _drives(run: RunView) -> str:
 class FleetRow:
     """A figure by bay; bays without it are missing."""
 
-    key: FleetFigure
+    key: FigureKey
     cells: dict[str, Evidence]
+    #: Distinguishes equal figures of one bay.
+    number: int = 0
 
     @property
     def first(self) -> Evidence:
@@ -182,19 +180,17 @@ class FleetRow:
 
     @property
     def claim(self) -> str:
-        group = f" ({self.key.key.group})" if self.key.key.group else ""
-        return label(self.key.key.claim) + group
+        group = f" ({self.key.group})" if self.key.group else ""
+        return label(self.key.claim) + group
 
     @property
     def array(self) -> str:
         """Label of the array; drives side by side may have another number in each bay."""
-        names = self.key.key.geometries
-        return span(names) if names else ""
+        return self.key.geometry
 
     @property
     def workload(self) -> str:
-        names = self.key.key.workloads
-        return span(names) if names else ""
+        return self.key.workload
 
     @property
     def name(self) -> str:
@@ -237,9 +233,17 @@ class FleetRow:
     def spread(self) -> Spread | None:
         return outliers.spread(self.values) if self.values else None
 
+    @property
+    def range(self) -> tuple[str, str, str]:
+        """The least, the median and the largest value as texts."""
+        spread, unit = self.spread(), self.first.unit
+        if spread is None:
+            return "", "", ""
+        return format_value(spread.least, unit), format_value(spread.median, unit), format_value(spread.most, unit)
+
     def standing_out(self) -> tuple[str, Outlying] | None:
         """Return the outlying bay, if there is one."""
-        found = outliers.standing_out(self.values, [_ends(self.cells[name]) for name in self.counted])
+        found = outliers.standing_out(self.values, [self.cells[name].ends for name in self.counted])
         return (self.counted[found.index], found) if found else None
 
     def share(self) -> tuple[int, int, int, float, float] | None:
@@ -263,7 +267,7 @@ def rows(seen: FleetView) -> tuple[FleetRow, ...]:
     for bay in seen.begun:
         for key, evidence in bay.figures.items():
             found.setdefault(key, {})[bay.name] = evidence
-    return tuple(sorted((FleetRow(key, cells) for key, cells in found.items()), key=_order))
+    return tuple(sorted((FleetRow(key, cells, number) for (key, _, number), cells in found.items()), key=_order))
 
 
 def promised(found: Sequence[FleetRow]) -> tuple[FleetRow, ...]:
@@ -275,9 +279,7 @@ def observed(found: Sequence[FleetRow]) -> tuple[FleetRow, ...]:
 
 
 def _order(row: FleetRow) -> tuple[object, ...]:
-    """Return the sort key; records without an array come last."""
-    has_array = bool(row.first.geometries)
-    return SEVERITY.index(row.outcome), not has_array, sorting(row.first) if has_array else row.key.key.claim, row.key
+    return SEVERITY.index(row.outcome), sorting(row.first), row.key, row.number
 
 
 def _margin(evidence: Evidence) -> float:
@@ -285,38 +287,9 @@ def _margin(evidence: Evidence) -> float:
     return math.inf if found is None or math.isnan(found) else found
 
 
-def _ends(evidence: Evidence) -> tuple[float, float]:
-    return (
-        -math.inf if evidence.low is None else evidence.low,
-        math.inf if evidence.high is None else evidence.high,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """Verdict of a fleet."""
-
-    fitness: Fitness
-    word: str
-    sentence: str
-    use: str
-    acceptance: bool
-    #: Of all bays together.
-    coverage: Coverage
-    #: Names of the bays by their verdicts; None: not started.
-    bays: Mapping[Fitness | None, tuple[str, ...]]
-    #: What limits the verdict, a sentence each.
-    remarks: tuple[str, ...]
-
-    @property
-    def headline(self) -> str:
-        """The word; of a pass with its coverage."""
-        return headline(self.fitness, self.acceptance, self.coverage)
-
-
-def together(seen: FleetView) -> Together:
+def together(seen: FleetView) -> PageVerdict:
     """Return the verdict of all bays together."""
-    of = {fitness: tuple(bay.name for bay in seen.bays if bay.fitness is fitness) for fitness in (*Fitness, None)}
+    of = seen.by_fitness
     gaps = tuple(_gaps(seen))
     if of[Fitness.NOT_FIT]:
         fitness = Fitness.NOT_FIT
@@ -326,15 +299,22 @@ def together(seen: FleetView) -> Together:
         fitness = Fitness.UNDECIDED
     else:
         fitness = Fitness.NO_VERDICT
+    verdicts = [bay.standing for bay in seen.bays if bay.standing]
     unsure = [bay.name for bay in seen.begun if bay.standing and not bay.standing.acceptance]
     acceptance = bool(seen.begun) and not unsure
-    sentence = _sentence(len(seen.bays), of[Fitness.FIT], of[Fitness.NOT_FIT])
-    covered = reduce(add, (bay.standing.coverage for bay in seen.bays if bay.standing), Coverage())
-    beside = dict.fromkeys(bay.standing.repeatability for bay in seen.bays if bay.standing)
-    remarks = (*gaps, *_each(seen), *filter(None, beside))
-    has_failed = any(bay.standing.counts.failed for bay in seen.bays if bay.standing)
-    use = _use(fitness, acceptance, unsure, has_failed=has_failed)
-    return Together(fitness, word_of(fitness, acceptance), sentence, use, acceptance, covered, of, remarks)
+    beside = dict.fromkeys(each.repeatability for each in verdicts)
+    has_failed = any(each.counts.failed for each in verdicts)
+    return PageVerdict(
+        fitness=fitness,
+        word=word_of(fitness, acceptance),
+        sentence=_sentence(len(seen.bays), of[Fitness.FIT], of[Fitness.NOT_FIT]),
+        use=_use(fitness, acceptance, unsure, has_failed=has_failed),
+        remarks=(*gaps, *_each(seen), *filter(None, beside)),
+        counts=Counts(),
+        acceptance=acceptance,
+        coverage=reduce(add, (each.coverage for each in verdicts), Coverage()),
+        gaps=gaps,
+    )
 
 
 def bays(number: int) -> str:

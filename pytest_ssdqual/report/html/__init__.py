@@ -2,5 +2,5 @@
 
 Everything on a page was read from the run folder and is escaped by the template engine; only the package's own style
 sheet, script and drawings are inserted as markup. A page loads nothing from elsewhere, and its
-Content-Security-Policy enforces that. Main types: `run_page.RunPage` and `report.fleet.page_content.FleetPage`.
+Content-Security-Policy enforces that.
 """

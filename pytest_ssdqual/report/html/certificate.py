@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.html.page import REPORT, render
 from pytest_ssdqual.report.run_folder import checksums, safe_files
@@ -18,7 +19,7 @@ from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.overview import drive_marks, error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.promise_matrix import matrix
+from pytest_ssdqual.report.view.promises import matrix
 
 #: Files that can be written again from the evidence, after the checksums were.
 WRITTEN_AGAIN = frozenset({REPORT, markdown.NAME})
@@ -60,14 +61,13 @@ def certificate(folder: Path, fields: Mapping[str, str]) -> Certificate:
     drives: dict[str, list[str]] = {}
     not_tested = []
     coverage = run.verdict.coverage
-    for drive in subject.manifest_drives(run.manifest):
-        identity, model, firmware = (subject.text(drive, name) or "unknown" for name in DRIVE)
-        serial = subject.text(drive, "serial") or identity
-        if coverage.drives_judged and identity in coverage.untested:
-            not_tested.append(serial)
+    for drive in run.manifest.drives:
+        if coverage.drives_judged and drive.identity in coverage.untested:
+            not_tested.append(drive.name)
         else:
-            kind = f"{model}, firmware {firmware}, {subject.capacity(drive.get('size_bytes'))}"
-            drives.setdefault(kind, []).append(serial)
+            model, firmware = drive.model or "unknown", drive.firmware or "unknown"
+            kind = f"{model}, firmware {firmware}, {format_capacity(drive.size_bytes)}"
+            drives.setdefault(kind, []).append(drive.name)
     return Certificate(run, tuple(_reasons(run, damage)), fields, drives, not_tested, evidence)
 
 

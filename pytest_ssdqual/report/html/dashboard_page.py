@@ -4,84 +4,69 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.archive import dashboard
-from pytest_ssdqual.report.archive.dashboard import DriveHistory, ProductHistory
-from pytest_ssdqual.report.archive.runs import ArchivedRun, read
+from pytest_ssdqual.report.archive import figure_table
+from pytest_ssdqual.report.archive.figure_table import FigureRow
+from pytest_ssdqual.report.archive.runs import read
 from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.drawing.plot import Chart
-from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.drawing.room import ChartRoom
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.find import folders_below
-from pytest_ssdqual.report.run_summary.fitness import LOOKS, WORDS
-from pytest_ssdqual.report.view.tables import Cell, PageLink, State, Table, bounded, label
+from pytest_ssdqual.report.run_summary.fitness import NUMBERS, WORDS
+from pytest_ssdqual.report.run_summary.run_view import RunView, shown
+from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, Table, bounded, label
+from pytest_ssdqual.rig.drives.topology import Drive
 
 #: Maximum numbers of rows, of charts of margins, and of skipped folders.
 MOST_RUNS, MOST_DRIVES, MOST_CLAIMS, MOST_CHARTS, MOST_SKIPPED = 500, 500, 200, 8, 100
 #: Maximum size of all charts.
 MOST_BYTES = 1_800_000
+#: Model and firmware, as runs have tested them.
+Product = tuple[str, str]
 LEFT_OUT = "ssdqual export has all figures"
 
 
-@dataclass(frozen=True, slots=True)
-class DashboardPage:
-    """Content of the page, before rendering."""
-
-    title: str
-    lead: str
-    #: Numbers of runs by what they decided about their products.
-    counters: tuple[tuple[str, int], ...]
-    verdicts: Chart | None
-    products: Table
-    claims: Table
-    causes: tuple[tuple[str, int], ...]
-    margins: tuple[Chart, ...]
-    #: Why charts are missing; empty if none is.
-    charts_note: str
-    runs: Table
-    drive_table: Table
-    skipped: tuple[str, ...]
-    #: Number of further folders that were skipped.
-    more_skipped: int
-
-
-def compose(folder: Path, place: Path) -> DashboardPage:
-    """Return the content; ``place`` is the folder of the page, from which it links to runs."""
+def compose(folder: Path, place: Path) -> dict[str, Any]:
+    """Return the content for the template; ``place`` is the folder of the page, from which it links to runs."""
     runs, skipped = read(folders_below(folder))
-    products, drives = dashboard.products(runs), dashboard.drives(runs)
-    verdicts, margins, note = _charts(runs, products)
-    words = Counter(run.view.verdict.word for run in runs)
-    return DashboardPage(
-        title=safe_text.line(folder.resolve().name or "runs"),
-        lead=_lead(runs, products, drives),
-        counters=(*((f"runs: {word[0].lower()}{word[1:]}", words[word]) for word in WORDS), ("drives", len(drives))),
-        verdicts=verdicts,
-        products=_products(products),
-        claims=_claims(products),
-        causes=tuple(dashboard.causes(runs).most_common(MOST_CHARTS)),
-        margins=margins,
-        charts_note=note,
-        runs=_runs(runs, place),
-        drive_table=_drives(drives, place),
-        skipped=tuple(skipped[:MOST_SKIPPED]),
-        more_skipped=max(0, len(skipped) - MOST_SKIPPED),
-    )
+    products, drives = products_of(runs), drives_of(runs)
+    promises = list(figure_table.promises(runs))
+    verdicts, margins, note = _charts(products, margins_of(promises))
+    words = Counter(run.verdict.word for run in runs)
+    return {
+        "title": safe_text.line(folder.resolve().name or "runs"),
+        "lead": _lead(runs, products, drives),
+        "counters": (*((f"runs: {word[0].lower()}{word[1:]}", words[word]) for word in WORDS), ("drives", len(drives))),
+        "verdicts": verdicts,
+        "products": _products(products),
+        "claims": _claims(promises),
+        "causes": tuple(causes_of(runs).most_common(MOST_CHARTS)),
+        "margins": margins,
+        "charts_note": note,
+        "runs": _runs(runs, place),
+        "drive_table": _drives(drives, place),
+        "skipped": tuple(skipped[:MOST_SKIPPED]),
+        "more_skipped": max(0, len(skipped) - MOST_SKIPPED),
+    }
 
 
-def _lead(runs: Sequence[ArchivedRun], products: Sequence[ProductHistory], drives: Sequence[DriveHistory]) -> str:
-    between = dashboard.period(runs)
-    if between is None:
+def _lead(runs: Sequence[RunView], products: Collection[Product], drives: Sequence[DriveHistory]) -> str:
+    if not runs:
         return "No readable run was found in this folder."
-    models = len({each.product.model for each in products})
-    first, last = (f"{each:%Y-%m-%d}" for each in between)
+    models = len({model for model, _ in products})
+    first, last = (f"{run.started:%Y-%m-%d}" for run in (runs[0], runs[-1]))
     when = f"on {first}" if first == last else f"from {first} to {last}"
     return (
         f"{_counted(len(runs), 'run')} {when}: {_counted(len(drives), 'drive')} of {_counted(models, 'model')}, with "
@@ -94,91 +79,73 @@ def _counted(count: int, word: str) -> str:
 
 
 def _charts(
-    runs: Sequence[ArchivedRun], products: Sequence[ProductHistory]
+    products: Mapping[Product, Sequence[RunView]], margins: Mapping[str, Sequence[FigureRow]]
 ) -> tuple[Chart | None, tuple[Chart, ...], str]:
     """Return the charts, and a sentence if any are missing. An error in a chart does not cost the page."""
-    found: list[Chart] = []
-    margins = dashboard.margins(runs)
-    try:
+    drawn: list[Chart] = []
+    verdicts, room = None, ChartRoom(MOST_BYTES)
+    with room.guard():
         verdicts = charts_of.verdicts(products) if products else None
-        room = MOST_BYTES - (len(verdicts.svg) if verdicts else 0)
-        for claim, points in list(margins.items())[:MOST_CHARTS]:
-            chart = charts_of.margin(claim, points)
-            room -= len(chart.svg)
-            if room >= 0:
-                found.append(chart)
-    except Exception as error:  # a library draws; the page is worth having without it
-        why = safe_text.line(f"{type(error).__name__}: {error}", 300)
-        return None, tuple(found), f"The charts could not be drawn ({why}); the tables have their numbers."
-    left = len(margins) - len(found)
-    return verdicts, tuple(found), f"{_counted(left, 'claim')} with larger margins have no chart here." if left else ""
+        if verdicts:
+            room.takes(verdicts)
+        for claim, rows in list(margins.items())[:MOST_CHARTS]:
+            chart = charts_of.margin(claim, rows)
+            if room.takes(chart):
+                drawn.append(chart)
+        room.left_out = len(margins) - len(drawn)
+    return verdicts, tuple(drawn), room.note
 
 
-def _products(products: Sequence[ProductHistory]) -> Table:
+def _products(products: Mapping[Product, Sequence[RunView]]) -> Table:
     columns = ("Model", "Firmware", "Runs", "Drives", *WORDS, "Last run", "Last verdict")
-    rows = [tuple(_product(each)) for each in products]
+    rows = [(*product, *_product(runs)) for product, runs in products.items()]
     return bounded(columns, rows, f"Models and firmware: {len(products):,}", MOST_CLAIMS, LEFT_OUT)
 
 
-def _product(history: ProductHistory) -> Iterator[Cell]:
-    yield history.product.model
-    yield history.product.firmware
-    yield f"{len(history.runs):,}"
-    yield f"{history.drives:,}"
-    yield from (f"{history.count(word):,}" for word in WORDS)
-    yield f"{history.runs[-1].started:%Y-%m-%d}"
-    yield _state(history.runs[-1])
+def _product(runs: Sequence[RunView]) -> Iterator[Cell]:
+    words = Counter(run.verdict.word for run in runs)
+    yield f"{len(runs):,}"
+    yield f"{len({name_of(drive) for run in runs for drive in run.manifest.drives}):,}"
+    yield from (f"{words[word]:,}" for word in WORDS)
+    yield f"{runs[-1].started:%Y-%m-%d}"
+    yield runs[-1].verdict.state
 
 
-def _state(run: ArchivedRun) -> State:
-    verdict = run.view.verdict
-    return State(verdict.word, LOOKS[verdict.fitness])
-
-
-def _claims(products: Sequence[ProductHistory]) -> Table:
+def _claims(promises: Sequence[FigureRow]) -> Table:
     """Return the promised claims of each product, those with fails first."""
-    found = [
-        (history.product, claim, counts)
-        for history in products
-        for claim, counts in dashboard.outcomes(history).items()
-    ]
-    found.sort(key=lambda each: (-each[2][Finding.FAIL], -each[2][Finding.INCONCLUSIVE]))
+    counted = outcomes_of(promises).items()
+    ordered = sorted(counted, key=lambda each: (-each[1][Finding.FAIL], -each[1][Finding.INCONCLUSIVE]))
     rows = [
         (
-            label(claim), product.model, product.firmware, f"{counts[Finding.PASS]:,}",
-            f"{counts[Finding.FAIL]:,}", f"{counts[Finding.INCONCLUSIVE]:,}",
-            next(each for each in (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED, Finding.PASS) if counts[each]),
+            label(claim), *product,
+            *(f"{counts[outcome]:,}" for outcome in (Finding.PASS, Finding.FAIL, Finding.INCONCLUSIVE)),
+            next(outcome for outcome in SEVERITY if counts[outcome]),
         )
-        for product, claim, counts in found
+        for (claim, product), counts in ordered
     ]  # fmt: skip
     columns = ("Claim", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Worst")
     return bounded(columns, rows, f"Promises: {len(rows):,}", MOST_CLAIMS, LEFT_OUT)
 
 
-def _runs(runs: Sequence[ArchivedRun], place: Path) -> Table:
+def _runs(runs: Sequence[RunView], place: Path) -> Table:
     """Return the runs, the newest first."""
-    columns = (
-        "Run", "Verdict", "Judged", "Started", "Model", "Firmware", "Pass", "Fail", "Inconclusive", "Error", "Protocol",
-        "Machine",
-    )  # fmt: skip
+    columns = ("Run", "Verdict", "Started", "Model", "Firmware", *NUMBERS, "Protocol", "Machine")
     rows = [tuple(_run(run, place)) for run in reversed(runs)]
     return bounded(columns, rows, f"Runs: {len(runs):,}", MOST_RUNS, "the folder has them")
 
 
-def _run(run: ArchivedRun, place: Path) -> Iterator[Cell]:
-    counts = run.view.verdict.counts
+def _run(run: RunView, place: Path) -> Iterator[Cell]:
     yield _link(run, place)
-    yield _state(run)
-    yield str(run.view.verdict.coverage)
+    yield run.verdict.state
     yield f"{run.started:%Y-%m-%d %H:%M}"
     yield run.models
     yield run.firmware
-    yield from (f"{each:,}" for each in (counts.passed, counts.failed, counts.inconclusive, counts.errors))
-    yield run.view.document("protocol")
+    yield from run.verdict.numbers
+    yield run.document("protocol")
     yield run.machine
 
 
-def _link(run: ArchivedRun, place: Path) -> PageLink:
+def _link(run: RunView, place: Path) -> PageLink:
     """Return a link to the run's own page, relative to this one; without a target if there is none."""
     target = run.folder / REPORT
     if not target.is_file():
@@ -197,12 +164,12 @@ def _drives(drives: Sequence[DriveHistory], place: Path) -> Table:
 
 def _drive(drive: DriveHistory, place: Path) -> Iterator[Cell]:
     used, written, hours = (drive.health(name) for name in ("percentage_used", "data_written_bytes", "power_on_hours"))
-    yield drive.serial
-    yield drive.last.model
+    yield shown(drive.last.name)
+    yield shown(drive.last.model)
     yield drive.firmware
     yield f"{len(drive.runs):,}"
     yield _link(drive.runs[-1], place)
-    yield _state(drive.runs[-1])
+    yield drive.runs[-1].verdict.state
     yield f"{_counted(drive.blamed, 'broken promise')}" if drive.blamed else ""
     yield "" if used is None else f"{used:g} %"
     yield "" if written is None else format_capacity(int(written))
@@ -211,6 +178,96 @@ def _drive(drive: DriveHistory, place: Path) -> Iterator[Cell]:
 
 def write(folder: Path, path: Path) -> Path:
     """Write the page with mode 0600, as it has serial numbers; return its path. ``OSError`` without space."""
-    html = pages.render("dashboard.html", "page.css", "fleet.css", "dashboard.css", page=compose(folder, path.parent))
+    html = pages.render("dashboard.html", "page.css", "fleet.css", "dashboard.css", **compose(folder, path.parent))
     safe_files.write_whole(path, html.encode("utf-8", "backslashreplace"))
     return path
+
+
+def products_of(runs: Iterable[RunView]) -> dict[Product, list[RunView]]:
+    """Return the runs of each product, in the order of the products' names."""
+    runs_of: dict[Product, list[RunView]] = {}
+    for run in runs:
+        runs_of.setdefault((run.models, run.firmware), []).append(run)
+    return dict(sorted(runs_of.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class DriveHistory:
+    """All runs of one drive, by their start; at least one."""
+
+    runs: tuple[RunView, ...]
+    last: Drive
+    #: Broken promises that it is the attributed cause of.
+    blamed: int
+
+    @property
+    def firmware(self) -> str:
+        """Revisions in the order of time: ``A1, B2``."""
+        revisions = (
+            shown(drive.firmware)
+            for run in self.runs
+            for drive in run.manifest.drives
+            if name_of(drive) == name_of(self.last)
+        )
+        return " → ".join(dict.fromkeys(revisions))
+
+    def health(self, name: str) -> float | None:
+        """Return a figure of its last health reading that has one."""
+        readings = (getattr(run.health.get(self.last.identity), name, None) for run in reversed(self.runs))
+        return next((value for value in readings if value is not None), None)
+
+
+def name_of(drive: Drive) -> tuple[str, str]:
+    """Return what tells a drive from those of other runs."""
+    return shown(drive.name), shown(drive.model)
+
+
+def drives_of(runs: Iterable[RunView]) -> list[DriveHistory]:
+    """Return the drives: those that are blamed most first, then the most tested.
+
+    Two makers may use the same serial number, so the model is a part of a drive's name.
+    """
+    of_drive: dict[tuple[str, str], list[RunView]] = {}
+    last: dict[tuple[str, str], Drive] = {}
+    blamed: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        causes = [each.cause for each in _broken(run) if each.cause and each.cause.culprit.is_drive]
+        guilty = Counter(shown(serial) for cause in causes for serial in cause.drives)
+        for drive in run.manifest.drives:
+            of_drive.setdefault(name_of(drive), []).append(run)
+            last[name_of(drive)] = drive
+            blamed[name_of(drive)] += guilty[shown(drive.name)]
+    histories = [DriveHistory(tuple(tested), last[name], blamed[name]) for name, tested in of_drive.items()]
+    return sorted(histories, key=lambda drive: (-drive.blamed, -len(drive.runs), drive.last.name))
+
+
+def margins_of(promises: Iterable[FigureRow]) -> dict[str, list[FigureRow]]:
+    """Return the worst margin of each claim in each run; claims with the least margin first."""
+    worst: dict[tuple[str, str], FigureRow] = {}
+    for row in promises:
+        known = worst.setdefault((row.claim, row.run), row)
+        if row.percent < known.percent:
+            worst[row.claim, row.run] = row
+    of_claim: dict[str, list[FigureRow]] = {}
+    for row in worst.values():
+        of_claim.setdefault(row.claim, []).append(row)
+    return dict(sorted(of_claim.items(), key=lambda each: (min(row.percent for row in each[1]), each[0])))
+
+
+def outcomes_of(promises: Iterable[FigureRow]) -> Mapping[tuple[str, Product], Counter[str]]:
+    """Return the outcomes of each claim of each product, by product and in the order of the claims."""
+    known = [claim.value for claim in Claim]
+    counts: dict[tuple[str, Product], Counter[str]] = {}
+    for row in promises:
+        counts.setdefault((row.claim, (row.model, row.firmware)), Counter())[row.verdict] += 1
+    ranks = {claim: known.index(claim) if claim in known else len(known) for claim, _ in counts}
+    return dict(sorted(counts.items(), key=lambda each: (each[0][1], ranks[each[0][0]])))
+
+
+def causes_of(runs: Iterable[RunView]) -> Counter[str]:
+    """Return the number of broken promises by their attributed cause."""
+    return Counter(each.cause.subject for run in runs for each in _broken(run) if each.cause)
+
+
+def _broken(run: RunView) -> Iterator[Evidence]:
+    return (each.evidence for each in run.judged if each.evidence.is_broken)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,8 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.drawing.palette import style_sheet
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_summary.fitness import LOOKS
-from pytest_ssdqual.report.view.tables import MeasuredCell, PageLink, State, Table
+from pytest_ssdqual.report.view.document import Section
+from pytest_ssdqual.report.view.tables import MeasuredCell, PageLink, State
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,6 +34,7 @@ TEXT_CHARACTERS = 4_000
 BRIEF_CHARACTERS = 300
 #: Mark of an outcome, so that colour is not the only difference.
 MARKS = {Finding.PASS: "✓", Finding.FAIL: "✗", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖", Finding.OBSERVED: "·"}
+SIZE = re.compile(r'<svg viewBox="0 0 (?P<width>[\d.]+) (?P<height>[\d.]+)"')
 #: Style of a drawing that is a file, on light and dark background.
 ALONE = (
     ":root{color:#16191d;background:#fff;font-family:system-ui,sans-serif}"
@@ -104,24 +106,17 @@ def own(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A section of a small page."""
-
-    title: str
-    words: tuple[str, ...] = ()
-    #: An ``<svg>`` element of ``charts.figure``.
-    svg: str = ""
-    table: Table = field(default=Table((), ()))
-
-
 def sheet(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
     """Return a small page of words, drawings and tables."""
     return render("sheet.html", "sheet.css", title=title, lead=lead, sections=sections)
 
 
 def svg_file(svg: str) -> str:
-    """Return a drawing as an SVG file with its own colours."""
-    style = f"<style>{style_sheet()}{ALONE}</style>"
+    """Return a drawing as an SVG file with its own colours and size; ``ValueError`` if it is none."""
+    size = SIZE.match(svg)
+    if not size:
+        raise ValueError("this is no drawing")
+    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     head, end, rest = svg.partition(">")
-    return f'{head} xmlns="http://www.w3.org/2000/svg"{end}{style}{rest}\n'
+    style = f"<style>{style_sheet()}{ALONE}</style>"
+    return f'{head} {names} width="{size["width"]}" height="{size["height"]}"{end}{style}{rest}\n'

@@ -18,19 +18,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.explore.search import ProbedFigures
+from pytest_ssdqual.qual.explore.search_record import SearchRecord
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
-from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord
+from pytest_ssdqual.qual.measured.result_records import (
+    AloneRecord,
+    CellRecord,
+    LoopRecord,
+    MeasuredRecord,
+    RebuildRecord,
+    SaturationRecord,
+)
+from pytest_ssdqual.qual.measured.run import Measured, Run, RunRecord, RunsRecord
 from pytest_ssdqual.qual.measured.saturation import Saturation
-from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats.visits import Cell
-from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult
+from pytest_ssdqual.qual.workload.rounds import RoundsResult
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import read_checkpoint
@@ -114,96 +120,66 @@ class Shelf:
         )
 
 
-#: What a damaged record or file may raise.
-DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
-#: A record and the files it names → the value; ``KeyError``, ``TypeError`` or ``ValueError`` if it cannot be.
-Builder = Callable[[Mapping[str, Any], Shelf], object]
+#: What arithmetic on a damaged record or file may raise.
+DAMAGED = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
 
 
-def _measured(facts: Mapping[str, Any], shelf: Shelf) -> Measured:
-    workload = from_plain(Workload, facts["asked"])
-    runs = tuple(_condensed(shelf, noted, workload) for noted in facts["runs"])
-    visited = facts.get("visited")
-    return Measured(runs, None if visited is None else from_plain(Visited, visited))
+def _runs(shelf: Shelf, records: Iterable[RunRecord], workload: Workload) -> tuple[Run, ...]:
+    return tuple(_condensed(shelf, each, workload) for each in records)
 
 
-def _cell(facts: Mapping[str, Any], shelf: Shelf) -> Cell:
-    head, written_before = facts["head"], facts["written_before"]
-    return Cell(
-        run=_condensed(shelf, facts["run"], from_plain(Workload, facts["asked"])),
-        visit=strict_json.count(facts, "visit"),
-        head=None if head is None else strict_json.number(head),
-        written_before=None if written_before is None else strict_json.number(written_before),
-    )
+def _measured(shelf: Shelf, noted: RunsRecord, workload: Workload) -> Measured:
+    return Measured(_runs(shelf, noted.runs, workload), noted.visited)
 
 
-def _alone(facts: Mapping[str, Any], shelf: Shelf) -> DrivesAlone:
-    return DrivesAlone(tuple(_measured({**each, "asked": facts["asked"]}, shelf) for each in facts["drives"]))
+def _of_workload(noted: MeasuredRecord, shelf: Shelf) -> Measured:
+    return _measured(shelf, noted.summary, noted.asked)
 
 
-def _saturation(facts: Mapping[str, Any], shelf: Shelf) -> Saturation:
-    noted = from_plain(RunRecord, facts["run"])
-    run = _agreeing(shelf.run(noted, from_plain(Workload, facts["asked"])), noted)
-    rule = from_plain(SteadyRule, facts["rule"])
-    return Saturation(
-        run, strict_json.count(facts, "capacity_bytes"), rule, strict_json.number(facts["gate_capacities"])
-    )
+def _cell(noted: CellRecord, shelf: Shelf) -> Cell:
+    return Cell(_condensed(shelf, noted.run, noted.asked), noted.visit, noted.head, noted.written_before)
 
 
-def _loop(facts: Mapping[str, Any], shelf: Shelf) -> RoundsResult:
-    loop = from_plain(Rounds, facts["asked"])
+def _alone(noted: AloneRecord, shelf: Shelf) -> DrivesAlone:
+    return DrivesAlone(tuple(_measured(shelf, each, noted.asked) for each in noted.drives))
+
+
+def saturation(noted: SaturationRecord, shelf: Shelf) -> Saturation:
+    """Return a saturation with every member's curve; ``ValueError`` without fio's output."""
+    run = _agreeing(shelf.run(noted.run, noted.asked), noted.run)
+    return Saturation(run, noted.capacity_bytes, noted.rule, noted.gate_capacities)
+
+
+def _loop(noted: LoopRecord, shelf: Shelf) -> RoundsResult:
     rounds = tuple(
-        tuple(_condensed(shelf, noted, workload) for noted, workload in zip(cells, loop.workloads, strict=True))
-        for cells in facts["rounds"]
+        tuple(_condensed(shelf, run, workload) for run, workload in zip(cells, noted.asked.workloads, strict=True))
+        for cells in noted.rounds
     )
     after = tuple(
-        tuple(_condensed(shelf, noted, asked.workload) for noted in runs)
-        for runs, asked in zip(facts["after"], loop.after, strict=False)
+        _runs(shelf, runs, stimulus.workload) for runs, stimulus in zip(noted.after, noted.asked.after, strict=False)
     )
-    rule = from_plain(SteadyRule, facts["rule"])
-    return RoundsResult(Geometry.parse(facts["geometry"]), loop, rounds, rule, after)
+    return RoundsResult(noted.geometry, noted.asked, rounds, noted.rule, after)
 
 
-def _rebuild(facts: Mapping[str, Any], shelf: Shelf) -> Rebuild:
+def _rebuild(noted: RebuildRecord, shelf: Shelf) -> Rebuild:
+    foreground = _measured(shelf, noted.foreground, noted.asked)
     return Rebuild(
-        geometry=Geometry.parse(facts["geometry"]),
-        seconds=strict_json.number(facts["seconds"]),
-        bytes_per_member=strict_json.count(facts, "bytes_per_member"),
-        foreground=_measured({**facts["foreground"], "asked": facts["asked"]}, shelf),
-        mismatches=strict_json.count(facts, "mismatches"),
-        damage=safe_text.line(_text(facts["damage"])),
-        resolution_s=strict_json.number(facts["resolution_s"]),
+        noted.geometry,
+        noted.seconds,
+        noted.bytes_per_member,
+        foreground,
+        noted.mismatches,
+        noted.damage,
+        noted.resolution_s,
     )
 
 
-def _ceiling(facts: Mapping[str, Any], shelf: Shelf) -> Ceiling:
-    iops = facts["iops"]
-    return Ceiling(
-        geometry=Geometry.parse(facts["geometry"]),
-        workload=_text(facts["workload"]),
-        driver=safe_text.line(_text(facts["driver"])),
-        iops=None if iops is None else strict_json.number(iops),
-        unknown=safe_text.line(_text(facts["unknown"])),
-        completion_ns=strict_json.count(facts, "completion_ns"),
-        boot_id=_text(facts["boot_id"]),
-        asked=from_plain(Workload, facts["asked"]),
-    )
+def _read_back(noted: ReadBack, shelf: Shelf) -> ReadBack:
+    shelf.require(noted.raw).close()
+    return noted
 
 
-def _read_back(facts: Mapping[str, Any], shelf: Shelf) -> ReadBack:
-    found = from_plain(ReadBack, facts["found"])
-    shelf.require(found.raw).close()
-    return found
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise Forgotten("its record is damaged: words are missing")
-    return value
-
-
-def _condensed(shelf: Shelf, entry: object, workload: Workload) -> Run:
-    noted = from_plain(RunRecord, entry)
+def _condensed(shelf: Shelf, noted: RunRecord, workload: Workload) -> Run:
     return _agreeing(shelf.run(noted, workload).condensed(), noted)
 
 
@@ -214,18 +190,18 @@ def _agreeing(run: Run, noted: RunRecord) -> Run:
     return run
 
 
-BUILDERS: Mapping[str, tuple[str, Builder]] = {
-    "measured": ("workload", _measured),
-    "member": ("workload", _measured),
-    "alone": ("workload", _alone),
-    "ceiling": ("workload", _ceiling),
-    "explored": ("workload", _measured),
-    "explored_longer": ("workload", _measured),
-    "confirmed": ("workload", _measured),
-    "saturation": ("workload", _saturation),
-    "loop": ("loop", _loop),
-    "rebuild": ("workload", _rebuild),
-    "read_back": ("workload", _read_back),
+#: By the kind of a record: the name of what it is of (none for drives as they are), its dataclass, and what rebuilds
+#: the result.
+BUILDERS: Mapping[str, tuple[str, type[Any], Callable[[Any, Shelf], object]]] = {
+    **dict.fromkeys(
+        ("measured", "member", "explored", "explored_longer", "confirmed"), ("workload", MeasuredRecord, _of_workload)
+    ),
+    "alone": ("workload", AloneRecord, _alone),
+    "ceiling": ("workload", Ceiling, lambda noted, shelf: noted),
+    "saturation": ("workload", SaturationRecord, saturation),
+    "loop": ("loop", LoopRecord, _loop),
+    "rebuild": ("workload", RebuildRecord, _rebuild),
+    "read_back": ("", ReadBack, _read_back),
 }
 
 
@@ -236,9 +212,9 @@ class Recollection:
     shelf: Shelf
     #: Called with each recorded measurement that must be repeated, and the reason.
     forgotten: Callable[[ResultKey, str], None] = lambda key, why: None
-    _noted: dict[ResultKey, Mapping[str, Any]] = field(default_factory=dict)
+    _noted: dict[ResultKey, Record] = field(default_factory=dict)
     #: Records of cells, in order of time.
-    _cells: dict[ResultKey, list[Mapping[str, Any]]] = field(default_factory=dict)
+    _cells: dict[ResultKey, list[Record]] = field(default_factory=dict)
     #: Keys of the searches that have ended. They are made again, of measurements that are recalled.
     _searched: frozenset[ResultKey] = frozenset()
 
@@ -260,12 +236,12 @@ class Recollection:
         memory = cls(Shelf(folder, {**sums, **digests}), forgotten)
         for record in records:
             for key in _cells(record):
-                memory._cells.setdefault(key, []).append(record.facts)
+                memory._cells.setdefault(key, []).append(record)
         memory._searched = frozenset(key for each in records for key in _searches(each))
-        memory._noted = {key: dict(each.facts) for each in records for key in _keys(each)}
-        for key, facts in list(memory._noted.items()):
+        memory._noted = {key: each for each in records for key in _keys(each)}
+        for key, record in list(memory._noted.items()):
             try:
-                for raw in _raws(facts):
+                for raw in _raws(record.facts):
                     memory.shelf.require(raw).close()
             except Forgotten as error:
                 memory._forget(key, str(error))
@@ -283,11 +259,11 @@ class Recollection:
         """See ``EarlierResults.recall``; a damaged measurement is reported and dropped."""
         if key not in self._noted:
             return None
-        _, build = BUILDERS[key.kind]
+        _, kind, build = BUILDERS[key.kind]
         try:
-            return build(self._noted[key], self.shelf)
+            return build(self._noted[key].content(kind), self.shelf)
         except DAMAGED as error:
-            self._forget(key, _why(error))
+            self._forget(key, str(error))
             return None
 
     def cells(self, key: ResultKey) -> Sequence[Cell]:
@@ -296,11 +272,11 @@ class Recollection:
         After one of the drives side by side was left out, earlier cells are of other drives.
         """
         found: list[Cell] = []
-        for facts in self._cells.get(key, ()):
+        for record in self._cells.get(key, ()):
             try:
-                found.append(_cell(facts, self.shelf))
+                found.append(_cell(record.content(CellRecord), self.shelf))
             except DAMAGED as error:
-                self.forgotten(key, f"one of its cells: {_why(error)}")
+                self.forgotten(key, f"one of its cells: {error}")
         return [each for each in found if each.run.members == found[-1].run.members]
 
     def left_array(self) -> Checkpoint | None:
@@ -311,10 +287,6 @@ class Recollection:
     def _forget(self, key: ResultKey, why: str) -> None:
         del self._noted[key]
         self.forgotten(key, why)
-
-
-def _why(error: Exception) -> str:
-    return str(error) if isinstance(error, ValueError) else f"its record is damaged: {error!r}"
 
 
 def _cells(record: Record) -> Iterable[ResultKey]:
@@ -328,20 +300,23 @@ def _cells(record: Record) -> Iterable[ResultKey]:
 def _keys(record: Record) -> Iterable[ResultKey]:
     """Yield the measurement that a record is about, if any."""
     if record.kind in BUILDERS:
-        name, _ = BUILDERS[record.kind]
+        name, *_ = BUILDERS[record.kind]
         try:
-            yield ResultKey(record.kind, Geometry.parse(str(record.facts["geometry"])), str(record.facts[name]))
+            of = str(record.facts[name]) if name else ""
+            yield ResultKey(record.kind, Geometry.parse(str(record.facts["geometry"])), of)
         except (KeyError, ValueError):
             return
 
 
 def _searches(record: Record) -> Iterable[ResultKey]:
     """Yield the search that a record says has ended, if no workload of it has to be probed again."""
-    probed = record.facts.get("probed") if record.kind == "searched" else None
-    looks = [each.get("look") for each in probed if isinstance(each, Mapping)] if isinstance(probed, list) else []
-    if looks and ProbedFigures.UNMEASURABLE not in looks:
-        with suppress(KeyError, ValueError):
-            yield ResultKey("search", Geometry.parse(str(record.facts["geometry"])), str(record.facts["plain"]))
+    if record.kind != "searched":
+        return
+    with suppress(ValueError):
+        search = record.content(SearchRecord)
+        looks = {probe.look for probe in search.probed}
+        if looks and ProbedFigures.UNMEASURABLE not in looks:
+            yield ResultKey("search", search.geometry, search.plain)
 
 
 def _raws(noted: object) -> Iterable[str]:

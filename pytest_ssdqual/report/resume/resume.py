@@ -6,7 +6,6 @@ Facts that only help to explain a figure are reported and recorded.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,14 +16,14 @@ from pathlib import Path
 from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive, FailureOrigin
-from pytest_ssdqual.report.evidence.evidence import EXPECTED
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import LONGEST_STEP_S, MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
-from pytest_ssdqual.report.run_folder.reader import Record, RunReader, read_records, subject_of
+from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader, read_records
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -51,7 +50,7 @@ OURS = "pytest-ssdqual"
 
 #: Kinds of records that begin a session, or come before its beginning.
 BEGINNINGS = ("run_started", "run_resumed", "resume_refused", "leftovers_removed")
-#: Keys of a verdict's record that are its result; the others are about its subject, or follow from these.
+#: Parts of evidence that are its result; the others are about its subject, or follow from these.
 RESULT = (
     "value",
     "low",
@@ -66,7 +65,6 @@ RESULT = (
     "direction",
     "source",
     "outcome",
-    EXPECTED,
 )
 
 
@@ -140,7 +138,7 @@ class Past:
             why = "its request was refused" if refused else "it ended before anything was begun"
             raise NotResumable(f"{folder} has nothing to resume: {why}")
         try:
-            manifest = Manifest.from_record(strict_json.read_json((folder / MANIFEST).read_bytes()))
+            manifest = Manifest.read(folder)
         except (OSError, ValueError) as error:
             raise NotResumable(f"{folder} cannot be resumed: {MANIFEST} cannot be read: {error}") from error
         if not manifest.bays:
@@ -203,10 +201,14 @@ class Past:
         return found
 
     @property
+    def story(self) -> RunReader:
+        return RunReader(self.folder, self.manifest, self.records)
+
+    @property
     def failed_in(self) -> dict[str, str]:
         """The ids of the tests that first reported in earlier sessions that a drive failed, by serial number."""
         found: dict[str, str] = {}
-        for serial, test in RunReader(self.folder, {}, self.records).failed_drives():
+        for serial, test in self.story.failed_drives():
             found.setdefault(serial, test)
         return found
 
@@ -232,45 +234,44 @@ class Verdicts:
     """Verdicts recorded so far; a resumed session judges all claims again, mostly with the same result."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self._times: dict[str, str] = {}
-        self._judged: dict[str, str] = {}
-        passed: dict[str, set[str]] = {}
+        self._judged: dict[tuple[object, ...], Judged] = {}
+        #: What is judged again, although it was judged before, as its test ended in an error.
+        self._doubted: set[tuple[object, ...]] = set()
+        passed: dict[str, set[tuple[object, ...]]] = {}
         in_error: set[str] = set()
         for record in records:
-            test = str(record.facts.get("test"))
+            test = record.test
             if record.kind == "run_resumed":
                 in_error.clear()
-            elif record.kind in ("verdict", "observation"):
-                self._keep(record.facts, record.time)
-                if record.facts.get("outcome") in ("pass", "observed"):
-                    passed.setdefault(test, set()).add(subject_of(record.facts))
+            elif record.kind in JUDGED and (judged := Judged.of(record)):
+                self._keep(judged)
+                if judged.evidence.outcome in (Finding.PASS, Finding.OBSERVED):
+                    passed.setdefault(test, set()).add(judged.subject)
             elif record.kind in ("error", "failed"):
                 in_error.add(test)
             if test in in_error:
                 # The test ended in an error, too: only a new record shows that it does not any more. The error of a
                 # subtest is recorded before the verdict of its test.
-                for about in passed.pop(test, ()):
-                    self._judged.pop(about, None)
+                self._doubted |= passed.pop(test, set())
 
-    def news(self, facts: Mapping[str, object]) -> dict[str, object] | None:
-        """Return what to record of a verdict: None if it is recorded already.
+    def superseded(self, judged: Judged) -> str | None:
+        """Return the time of the recorded verdict that ``judged`` replaces, empty without one; None if it is the same.
 
-        If it differs from a recorded one, the record has the time of that as ``supersedes``.
+        ``judged`` is then recorded.
         """
-        about, judged = subject_of(facts), _judged(facts)
-        if self._judged.get(about) == judged:
+        earlier = self._judged.get(judged.subject)
+        if earlier and judged.subject not in self._doubted and _result(earlier) == _result(judged):
             return None
-        earlier = self._times.get(about)
-        self._keep(facts, "")
-        return {**facts, "supersedes": earlier} if earlier else dict(facts)
+        self._keep(judged)
+        return earlier.time if earlier else ""
 
-    def _keep(self, facts: Mapping[str, object], time: str) -> None:
-        about = subject_of(facts)
-        self._judged[about], self._times[about] = _judged(facts), time
+    def _keep(self, judged: Judged) -> None:
+        self._judged[judged.subject] = judged
+        self._doubted.discard(judged.subject)
 
 
-def _judged(facts: Mapping[str, object]) -> str:
-    return json.dumps([facts.get(name) for name in RESULT], sort_keys=True)
+def _result(judged: Judged) -> tuple[object, ...]:
+    return judged.is_expected, *(getattr(judged.evidence, name) for name in RESULT)
 
 
 def _identity(facts: Mapping[str, str], machine: str) -> str:

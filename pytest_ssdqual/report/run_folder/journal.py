@@ -59,7 +59,9 @@ def require_schema(path: Path, found: object) -> None:
 def read_document(kind: type[RecordT], path: Path, content: object) -> RecordT:
     """Return the dataclass of a document with a schema; ``ValueError``, or ``OtherSchema``."""
     found = dict(strict_json.table(content))
-    require_schema(path, found.pop("schema", None))
+    if "schema" not in found:
+        raise ValueError(f"this is no {kind.__name__}: it has no schema")
+    require_schema(path, found.pop("schema"))
     return from_plain(kind, found)
 
 

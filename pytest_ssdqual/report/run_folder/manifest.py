@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import strict_json
-from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, OtherSchema, read_document
+from pytest_ssdqual.qual.records import plain, shallow
+from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
+from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, read_document
+from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.rig.drives.topology import Drive
 
 if TYPE_CHECKING:
@@ -88,32 +90,45 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedTests:
+    """Counts of the hardware tests of the last session."""
+
+    hardware_tests: int
+    #: Passed or failed.
+    judged: int
+    in_error: int
+    #: Reasons if none was judged; else empty.
+    nothing_judged: str
+    #: Tests that a session planned and none ran.
+    not_run: int
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """Content of ``manifest.json``, written at the start and at the end of each session."""
 
+    #: Empty only of ``UNREADABLE``.
     run_id: str
-    #: Command line of the first session, like all fields without another session in their description.
-    command_line: tuple[str, ...]
-    #: UTC, ISO 8601.
+    #: Start of the first session; UTC, ISO 8601.
     started: str
     spec: Document | None
     protocol: Document
     #: True if the protocol may decide about a product.
     acceptance: bool
     bays: tuple[BayEntry, ...]
-    #: Remarks of the guard: what it could not check, and what it removed.
-    remarks: tuple[str, ...] = ()
+    #: Oldest first.
+    sessions: tuple[Session, ...]
+    #: End of the last session; None while it is running, and if it was killed.
     ended: str | None = None
     exit_status: int | None = None
-    versions: Mapping[str, str] = field(default_factory=lambda: installed_versions())
-    #: The sessions that resumed it.
-    resumed: tuple[Session, ...] = ()
-    #: Record of ``report.evidence.multiplicity``; None until the end.
-    family: Mapping[str, object] | None = None
+    #: Remarks of the guard: what it could not check, and what it removed.
+    remarks: tuple[str, ...] = ()
+    #: Effect of the number of claims; None until the end.
+    family: FamilyRecord | None = None
     #: Baseline of promises in per cent: name of the run, and digest of its records.
     baseline: Mapping[str, str] | None = None
-    #: Counts of the hardware tests of the last session, and the reasons if it judged none.
-    judged: Mapping[str, object] | None = None
+    #: None until the end.
+    judged: JudgedTests | None = None
     #: Expected number of drives; None if only a pattern determined it.
     expected: ExpectedDrives | None = None
     #: Seconds that the run may take in all of its sessions; None without a budget.
@@ -126,47 +141,58 @@ class Manifest:
     without_sheet: tuple[str, ...] = ()
 
     @property
-    def sessions(self) -> tuple[Session, ...]:
-        """Oldest first."""
-        first = Session(self.command_line, self.started, self.ended, self.exit_status, self.versions)
-        return first, *self.resumed
+    def is_readable(self) -> bool:
+        return self is not UNREADABLE
+
+    @property
+    def drives(self) -> tuple[Drive, ...]:
+        """The drives of all machines."""
+        return tuple(drive for bay in self.bays for drive in bay.drives)
+
+    @property
+    def documents(self) -> dict[str, Document]:
+        """The protocol and the spec, by what they are."""
+        found = {"protocol": self.protocol, "spec": self.spec}
+        return {kind: each for kind, each in found.items() if each and each.name}
+
+    @property
+    def serials(self) -> dict[str, str]:
+        """The names of the drives by their identities."""
+        return {drive.identity: drive.name for drive in self.drives}
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Versions of the first session."""
+        return self.sessions[0].versions if self.sessions else {}
+
+    def resumed(self, session: Session) -> Manifest:
+        """Return the manifest with a session that has begun."""
+        return replace(self, sessions=(*self.sessions, session), ended=None, exit_status=None)
 
     def closed(self, ended: str, exit_status: int) -> Manifest:
         """Return the manifest with the end of its last session."""
-        if not self.resumed:
-            return replace(self, ended=ended, exit_status=exit_status)
-        *before, last = self.resumed
-        return replace(self, resumed=(*before, replace(last, ended=ended, exit_status=exit_status)))
+        *before, last = self.sessions
+        sessions = (*before, replace(last, ended=ended, exit_status=exit_status))
+        return replace(self, sessions=sessions, ended=ended, exit_status=exit_status)
 
     def to_record(self) -> dict[str, object]:
-        """Plain JSON data; ``from_record`` reads it back. Its keys of one session are those of the last."""
-        last = self.sessions[-1]
-        record = {"schema": SCHEMA, **plain(self), "ended": last.ended, "exit_status": last.exit_status}
-        del record["resumed"]
-        bays = [
-            {**plain(bay), "drives": [{"identity": drive.identity, **plain(drive)} for drive in bay.drives]}
-            for bay in self.bays
-        ]
-        return {**record, "sessions": plain(self.sessions), "bays": bays}
+        """Plain JSON data; ``from_record`` reads it back."""
+        return {"schema": SCHEMA, **plain(self)}
 
     @classmethod
     def from_record(cls, content: object) -> Manifest:
-        """Return the inverse of ``to_record``; ``ValueError`` for anything else or another schema."""
-        try:
-            record = dict(strict_json.table(content))
-            first, *resumed = map(strict_json.table, strict_json.array(record.pop("sessions", None)))
-            mine = {name: first[name] for name in ("ended", "exit_status", "versions")}
-            bays = [_without_identities(strict_json.table(bay)) for bay in strict_json.array(record.get("bays"))]
-            return read_document(cls, Path(MANIFEST), {**record, **mine, "resumed": resumed, "bays": bays})
-        except (KeyError, OtherSchema) as error:
-            raise ValueError(f"this is no Manifest: {error}" if isinstance(error, KeyError) else str(error)) from error
+        """Return the inverse of ``to_record``; ``ValueError`` for anything else, ``OtherSchema`` for another schema."""
+        return read_document(cls, Path(MANIFEST), content)
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """Return the manifest of a run folder; ``OSError`` or ``ValueError`` if it is missing or damaged."""
+        path = folder / MANIFEST
+        return read_document(cls, path, strict_json.read_json(path.read_bytes()))
 
 
-def _without_identities(bay: Mapping[str, object]) -> dict[str, object]:
-    drives = [dict(strict_json.table(drive)) for drive in strict_json.array(bay.get("drives"))]
-    for drive in drives:
-        drive.pop("identity", None)
-    return {**bay, "drives": drives}
+#: In place of a manifest that is missing or damaged.
+UNREADABLE = Manifest("", "", None, Document("", ""), acceptance=False, bays=(), sessions=())
 
 
 def installed_versions() -> dict[str, str]:
@@ -182,8 +208,20 @@ def installed_versions() -> dict[str, str]:
 
 def keep_health(journal: Journal, drive: Drive, health: DriveHealth, when: str) -> None:
     """Store a drive's answer as ``health/<serial>-<when>.json`` and record its figures; ``JournalError``."""
-    name = f"{drive.serial or drive.identity}-{when}.json"
+    name = f"{drive.name}-{when}.json"
     raw = journal.keep(name, health.raw_json.encode("utf-8", "backslashreplace"), folder="health")
-    figures = {**plain(health), "media_errors": health.media_errors}
-    del figures["raw_json"]
-    journal.note("health", drive=drive.identity, when=when, raw=raw, **figures)
+    record = HealthRecord(
+        drive=drive.identity,
+        when=when,
+        raw=raw,
+        passed=health.passed,
+        temperature_c=health.temperature_c,
+        percentage_used=health.percentage_used,
+        critical_warning=health.critical_warning,
+        media_counts=health.media_counts,
+        power_on_hours=health.power_on_hours,
+        data_written_bytes=health.data_written_bytes,
+        counters=health.counters,
+        media_errors=health.media_errors,
+    )
+    journal.note("health", **shallow(record))

@@ -7,20 +7,27 @@ is refused (``OtherSchema``, an ``OSError``).
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.records import RecordT, from_plain
 from pytest_ssdqual.report.evidence import evidence, health
-from pytest_ssdqual.report.evidence.evidence import About, Evidence
+from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS, SCHEMA, OtherSchema, require_schema
+from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest
+from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 
+#: Fields of every line.
+BESIDE = ("writer", "since_last_s")
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
+#: Kind of the records of drives whose health worsened.
+WORSENED = "drive_worsened"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,20 @@ class Record:
     time: str
     #: All other fields of the line.
     facts: Mapping[str, object]
+
+    @property
+    def test(self) -> str:
+        """Id of its test; empty if it is of none."""
+        return str(self.facts.get("test", ""))
+
+    @property
+    def is_of_session(self) -> bool:
+        """True for an error that is of a session, not of a test."""
+        return self.facts.get("of_session") is True
+
+    def content(self, kind: type[RecordT]) -> RecordT:
+        """Return the record as the dataclass that was written; ``ValueError`` if it is damaged."""
+        return from_plain(kind, {name: value for name, value in self.facts.items() if name not in BESIDE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,51 +162,6 @@ def _ours_below(folder: Path) -> list[Path]:
     return [each for each in sorted(folder.iterdir()) if safe_files.is_ours(each)] if folder.is_dir() else []
 
 
-def worsened_drives(path: Path) -> tuple[str, ...]:
-    """Return what a run did to its drives beyond expected wear, a sentence each."""
-    return tuple(
-        safe_text.line(f"{record.facts.get('name')}: {finding}")
-        for record in read_records(path)
-        if record.kind == "drive_worsened" and isinstance(findings := record.facts.get("findings"), list)
-        for finding in findings
-    )
-
-
-def still_running(path: Path) -> tuple[str, ...]:
-    """Return work that must finish and was running when the last session ended, a sentence each."""
-    found: list[str] = []
-    for record in read_records(path):
-        if record.kind == "run_resumed":
-            found.clear()
-        elif record.kind == "still_running":
-            found.append(safe_text.line(str(record.facts.get("sentence"))))
-    return tuple(found)
-
-
-def arrays_left_running(path: Path) -> tuple[str, ...]:
-    """Return the arrays that could not be stopped until the end, a sentence each."""
-    found: dict[object, str] = {}
-    for record in read_records(path, "array_left", "array_stopped"):
-        uuid, why = str(record.facts.get("uuid")), record.facts.get("why")
-        found.pop(uuid, None)
-        if record.kind == "array_left" and why:
-            device = record.facts.get("device")
-            found[uuid] = safe_text.line(f"{device} still runs, and the next run that tests its drives stops it: {why}")
-    return tuple(found.values())
-
-
-def caches_at_the_end(path: Path) -> tuple[str, ...]:
-    """Return what went wrong with write caches that a run switched, a sentence each."""
-    found: dict[str, str] = {}
-    for record in read_records(path, "write_cache_restored", "write_cache_left"):
-        change = str(record.facts.get("change"))
-        if record.kind == "write_cache_left" or record.facts.get("lost") is True:
-            found[change] = safe_text.line(str(record.facts.get("sentence")))
-        else:
-            found.pop(change, None)
-    return tuple(found.values())
-
-
 def _planned(uuid: str, facts: Mapping[str, object], folder: Path) -> ArrayLeftBehind:
     members = facts.get("members")
     return ArrayLeftBehind(
@@ -222,22 +198,38 @@ def _parse(line: bytes, file: Path) -> Record | None:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A verdict or an observation as it counts in the end."""
+    """A verdict or an observation of a test."""
 
     #: Id of the test.
     test: str
-    #: UTC, ISO 8601.
+    #: UTC, ISO 8601; empty before it is recorded.
     time: str
     evidence: Evidence
+    #: A failed verdict whose test was expected to fail.
+    is_expected: bool = False
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """What it is about: equal of two if the later one replaces the earlier one."""
+        return self.test, *self.evidence.identity
+
+    @classmethod
+    def of(cls, record: Record) -> Judged | None:
+        """Return the content of a record; None if it is damaged."""
+        try:
+            found = evidence.of_facts(record.facts)
+        except ValueError:
+            return None
+        return cls(record.test, record.time, found, record.facts.get(EXPECTED) is True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunReader:
-    """Manifest and records of a run folder, read once."""
+    """Manifest and records of a run folder, read once. ``cached_property`` needs a ``__dict__``, hence no slots."""
 
     folder: Path
-    #: Empty if it is missing or unreadable.
-    manifest: Mapping[str, object]
+    #: ``UNREADABLE`` if it is missing or damaged.
+    manifest: Manifest
     #: All, in the order in which they were written.
     records: tuple[Record, ...]
 
@@ -250,55 +242,77 @@ class RunReader:
         """Return the records of these kinds, in order."""
         return tuple(record for record in self.records if record.kind in kinds)
 
-    def evidence(self) -> tuple[Judged, ...]:
-        """Return each verdict and observation once, with its last result, in the order of those.
+    def contents(self, kind: type[RecordT], *kinds: str) -> Iterator[RecordT]:
+        """Yield the records of these kinds as the dataclass that was written; damaged ones are left out."""
+        for record in self.of(*kinds):
+            with contextlib.suppress(ValueError):
+                yield record.content(kind)
 
-        A test that was run again, here or in a resumed session, replaces its earlier verdict. Unreadable evidence
-        (``unreadable``) is left out.
+    @cached_property
+    def judged(self) -> tuple[Judged, ...]:
+        """Each verdict and observation once, with its last result, in the order of those.
+
+        A test that was run again, here or in a resumed session, replaces its earlier verdict. Damaged ones
+        (``unreadable``) are left out.
         """
-        return tuple(each for each in map(_judged, self.latest().values()) if each)
+        found: dict[tuple[object, ...], Judged] = {}
+        for each in filter(None, map(Judged.of, self.of(*JUDGED))):
+            found.pop(each.subject, None)
+            found[each.subject] = each
+        return tuple(found.values())
 
-    def latest(self) -> Mapping[str, Record]:
-        """Return the last record of each verdict and observation, by what it is about (``subject_of``)."""
-        found: dict[str, Record] = {}
-        for record in self.of(*JUDGED):
-            about = subject_of(record.facts)
-            found.pop(about, None)
-            found[about] = record
+    @cached_property
+    def unreadable(self) -> int:
+        """Number of damaged verdicts and observations."""
+        return sum(Judged.of(record) is None for record in self.of(*JUDGED))
+
+    def wrongs(self) -> Iterator[str]:
+        """Yield what a run did to its drives beyond expected wear, and what it left, a sentence each."""
+        for worsened in self.contents(WorsenedDrive, WORSENED):
+            yield from worsened.sentences
+        yield from self._still_running()
+        yield from self._arrays_left_running()
+        yield from self.caches_left()
+
+    def _still_running(self) -> list[str]:
+        """Return work that must finish and was running when the last session ended."""
+        found: list[str] = []
+        for record in self.of("run_resumed", "still_running"):
+            if record.kind == "run_resumed":
+                found.clear()
+            else:
+                found.append(str(record.facts.get("sentence")))
         return found
+
+    def _arrays_left_running(self) -> Iterator[str]:
+        """Yield the arrays that could not be stopped until the end."""
+        last = {str(record.facts.get("uuid")): record for record in self.of("array_left", "array_stopped")}
+        for record in last.values():
+            device, why = (record.facts.get(name) for name in ("device", "why"))
+            if record.kind == "array_left" and why:
+                yield f"{device} still runs, and the next run that tests its drives stops it: {why}"
+
+    def caches_left(self) -> Iterator[str]:
+        """Yield what went wrong with write caches that the run switched."""
+        for record in self.last_of_caches().values():
+            if record.kind == "write_cache_left" or record.facts.get("lost") is True:
+                yield str(record.facts.get("sentence"))
+
+    def last_of_caches(self) -> dict[str, Record]:
+        """Return the last record of each change of a write cache that ended."""
+        return {str(each.facts.get("change")): each for each in self.of("write_cache_restored", "write_cache_left")}
 
     def failed_drives(self) -> Iterator[tuple[str, str]]:
         """Yield the serial number of each drive that failed under the load, and the id of the test that reported it."""
-        for each in self.evidence():
+        for each in self.judged:
             if each.evidence.claim == health.FAILED:
                 yield from ((part.name, each.test) for part in each.evidence.members)
 
-    def unreadable(self) -> int:
-        """Return the number of verdicts that count, but are damaged."""
-        return sum(_judged(record) is None for record in self.latest().values())
 
-
-def subject_of(facts: Mapping[str, object]) -> str:
-    """Return what a verdict's record is about: equal of two records if the later one replaces the earlier one.
-
-    A lot has a verdict for each claim of its drives, which is the group; the group of a search is its result.
-    """
-    group = "" if facts.get("about") == About.SEARCH else facts.get("group", "")
-    return json.dumps([group, *(facts.get(name) for name in ("test", "claim", "geometries", "workloads"))])
-
-
-def _judged(record: Record) -> Judged | None:
+def _manifest(folder: Path) -> Manifest:
     try:
-        found = evidence.of_facts(record.facts)
-    except ValueError:
-        return None
-    return Judged(str(record.facts.get("test", "")), record.time, found)
-
-
-def _manifest(folder: Path) -> Mapping[str, object]:
-    try:
-        found = dict(strict_json.table(strict_json.read_json((folder / MANIFEST).read_bytes())))
+        return Manifest.read(folder)
+    except OtherSchema:
+        raise
     except (OSError, ValueError):
-        return {}
-    require_schema(folder / MANIFEST, found.get("schema", SCHEMA))
-    return found
+        return UNREADABLE

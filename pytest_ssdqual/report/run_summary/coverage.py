@@ -15,6 +15,7 @@ from pytest_ssdqual.report.evidence.health import FAILED as FAILED_DRIVES
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
 from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
+from pytest_ssdqual.report.run_folder.records import PlannedTests
 from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, PASSED, PLANNED, SKIPPED
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import label, parse_geometry
@@ -130,18 +131,20 @@ class _Test:
 
 def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
     """Return the coverage of a run. Its manifest has the claims that it requires; null: all of the selected tests."""
-    planned, left_out = _planned(story.of(PLANNED))
+    collections = tuple(story.contents(PlannedTests, PLANNED))
+    planned = {test: claims for each in collections for test, claims in zip(each.tests, each.claims, strict=True)}
+    left_out = {test for each in collections for test in each.left_out}
     ends = _ends(story, judged)
     # Reports of tests that need no drives are recorded, too.
     applying = [test for test in planned if not _is_inapplicable(test, ends)]
-    drives = {subject.text(drive, "identity"): drive for drive in subject.manifest_drives(story.manifest)}
+    drives = story.manifest.serials
     loaded, inspected = _drives(story, judged, drives)
     counted = loaded or inspected
     empty = tuple(_hollow(planned, ends))
-    promised = {name for record in story.of(PLANNED) for name in subject.texts(record.facts.get("promised"))}
+    promised = {claim for each in collections for claim in each.promised}
     hollow = tuple(each for each in empty if each.claim in promised)
-    required = story.manifest.get("required_claims")
-    missing = _missing(subject.texts(required), planned, ends) if isinstance(required, list) else hollow
+    required = story.manifest.required_claims
+    missing = hollow if required is None else _missing(required, planned, ends)
     return Coverage(
         tests_judged=sum(test in ends and ends[test].is_decided for test in applying),
         tests=len(applying) + len(left_out.difference(planned)),
@@ -155,27 +158,11 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
     )
 
 
-def _planned(records: Iterable[Record]) -> tuple[dict[str, tuple[str, ...]], set[str]]:
-    """Return the claims of each planned test, and the tests that were left out, over all sessions."""
-    planned: dict[str, tuple[str, ...]] = {}
-    left_out: set[str] = set()
-    for record in records:
-        tests, claims = subject.texts(record.facts.get("tests")), record.facts.get("claims")
-        listed = claims if isinstance(claims, list) and len(claims) == len(tests) else [()] * len(tests)
-        planned |= {test: subject.texts(each) for test, each in zip(tests, listed, strict=True)}
-        left_out |= set(subject.texts(record.facts.get("left_out")))
-    return planned, left_out
-
-
 def _ends(story: RunReader, judged: Sequence[Judged]) -> dict[str, _Test]:
     verdicts: dict[str, list[Evidence]] = {}
     for each in judged:
         verdicts.setdefault(each.test, []).append(each.evidence)
-    last = {
-        str(record.facts.get("test")): record
-        for record in story.of(ERROR, FAILED, PASSED, SKIPPED)
-        if record.facts.get("of_session") is not True
-    }
+    last = {record.test: record for record in story.of(ERROR, FAILED, PASSED, SKIPPED) if not record.is_of_session}
     return {test: _end(verdicts.get(test, ()), last.get(test)) for test in {**verdicts, **last}}
 
 
@@ -197,11 +184,9 @@ def _end(evidence: Sequence[Evidence], last: Record | None) -> _Test:
     )
 
 
-def _drives(
-    story: RunReader, judged: Sequence[Judged], drives: Mapping[str, Mapping[str, object]]
-) -> tuple[set[str], set[str]]:
+def _drives(story: RunReader, judged: Sequence[Judged], drives: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """Return the identities of the drives that a judged test loaded, and of those that were inspected."""
-    by_name = {subject.text(drive, "serial"): identity for identity, drive in drives.items()}
+    by_name = {serial: identity for identity, serial in drives.items()}
     members: dict[str, set[str]] = {}
     for record in story.of(*OF_MEMBERS):
         listed = subject.texts(record.facts.get("members"))

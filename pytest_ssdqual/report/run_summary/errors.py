@@ -8,13 +8,14 @@ tests of it. A verdict of the same session resolves nothing: of a test with subt
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Record, RunReader
+from pytest_ssdqual.report.run_folder.records import PlannedTests
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
 #: Kinds of records of a test without a verdict: an error, or a fail for another reason than a promise.
@@ -56,6 +57,12 @@ class ErrorGroup:
         return UNJUDGED in self.message[:ENOUGH_CHARACTERS] and not self.is_failure
 
     @property
+    def brief(self) -> str:
+        """The first line of the message with its tests."""
+        more = f" and {len(self.tests) - 1:,} more tests" if len(self.tests) > 1 else ""
+        return f"{self.message.strip().partition(chr(10))[0] or 'without a message'} in {self.tests[0]}{more}"
+
+    @property
     def title(self) -> str:
         if self.is_failure:
             return "A test failed for another reason than a promise"
@@ -71,7 +78,7 @@ def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
     return tuple(
         ErrorGroup(
             message=message,
-            tests=tuple(dict.fromkeys(str(each.facts.get("test", "")) for each in records)),
+            tests=tuple(dict.fromkeys(each.test for each in records)),
             time=records[0].time,
             writer=str(records[0].facts.get("writer", "")),
             is_failure=kind == FAILED,
@@ -84,42 +91,41 @@ def troubles(story: RunReader) -> tuple[ErrorGroup, ...]:
 def _open(story: RunReader) -> Iterable[Record]:
     sessions = list(accumulate(record.kind == RESUMED for record in story.records))
     judged_last = {
-        str(record.facts.get("test")): session
+        record.test: session
         for session, record in zip(sessions, story.records, strict=True)
         if record.kind in (*JUDGED, PASSED)
     }
     undecided = {
         (each.test, each.evidence.sentence[:ENOUGH_CHARACTERS])
-        for each in story.evidence()
+        for each in story.judged
         if each.evidence.outcome is Finding.INCONCLUSIVE
     }
     for number, record in enumerate(story.records):
-        test, message = str(record.facts.get("test")), str(record.facts.get("message", ""))
+        test, message = record.test, str(record.facts.get("message", ""))
         if record.kind not in (ERROR, FAILED) or judged_last.get(test, -1) > sessions[number]:
             continue
-        if record.facts.get("of_session") is True and _is_made_up_for(test, story.records[number + 1 :]):
+        if record.is_of_session and _is_made_up_for(test, replace(story, records=story.records[number + 1 :])):
             continue
         if (test, message[:ENOUGH_CHARACTERS]) not in undecided:
             yield record
 
 
-def _is_made_up_for(error: str, later: Sequence[Record]) -> bool:
+def _is_made_up_for(error: str, later: RunReader) -> bool:
     """Return whether a later session of a bay began, or has tests of the file that could not be collected.
 
     A file that later sessions leave out stays an error, or leaving it out would make the run green.
     """
     file, is_of_file, _ = error.partition(COLLECTION)
     if not is_of_file or file == OF_NO_FILE:
-        return any(each.kind == RESUMED for each in later)
-    tests = (each.facts.get("test", "") for each in later if each.facts.get("of_session") is not True)
-    planned = (each.facts.get("tests") for each in later if each.kind == PLANNED)
-    found = chain(tests, *(each for each in planned if isinstance(each, list)))
-    return any(str(test).startswith((f"{file}::", f"{file}/")) for test in found)
+        return bool(later.of(RESUMED))
+    tests = (each.test for each in later.records if not each.is_of_session)
+    found = chain(tests, *(planned.tests for planned in later.contents(PlannedTests, PLANNED)))
+    return any(test.startswith((f"{file}::", f"{file}/")) for test in found)
 
 
 def skipped(story: RunReader) -> Mapping[str, Sequence[str]]:
     """Return ids of tests by reason of their skip, without tests that a later session ran."""
-    last = {str(record.facts.get("test")): record for record in story.of(SKIPPED, ERROR, FAILED, PASSED, *JUDGED)}
+    last = {record.test: record for record in story.of(SKIPPED, ERROR, FAILED, PASSED, *JUDGED)}
     found: dict[str, list[str]] = {}
     for test, record in last.items():
         if record.kind == SKIPPED:

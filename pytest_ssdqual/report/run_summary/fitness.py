@@ -5,7 +5,7 @@ A product is fit only if the run decided everything that it planned, and judged 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -16,10 +16,12 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
 from pytest_ssdqual.report.evidence.integrity import READ_BACK
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.coverage import Coverage
 from pytest_ssdqual.report.run_summary.errors import ErrorGroup
 from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.tables import State
 
 #: Exit status of pytest: https://docs.pytest.org/en/stable/reference/exit-codes.html
 INTERRUPTED, FAILED, NOTHING_JUDGED = 2, 1, 5
@@ -47,6 +49,8 @@ LOOKS = {
     Fitness.UNDECIDED: Finding.INCONCLUSIVE,
     Fitness.NO_VERDICT: Finding.INCONCLUSIVE,
 }
+#: Columns of a table of runs.
+NUMBERS = ("Pass", "Fail", "Inconclusive", "Error", "Judged")
 #: Words of a run by a protocol that may not decide about a product.
 USE = {Fitness.FIT: "Passed", Fitness.NOT_FIT: "Failed"}
 
@@ -115,6 +119,18 @@ class PageVerdict:
         return (*self.remarks, *filter(None, [self.repeatability]))
 
     @property
+    def state(self) -> State:
+        """The word with the mark and colour of the fitness."""
+        return State(self.word, LOOKS[self.fitness])
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Cells of the columns ``NUMBERS``."""
+        counts = self.counts
+        by_outcome = (counts.passed, counts.failed, counts.inconclusive, counts.errors)
+        return (*(f"{number:,}" for number in by_outcome), str(self.coverage))
+
+    @property
     def properties(self) -> tuple[tuple[str, str], ...]:
         """The verdict and its coverage, by the names of JUnit's properties."""
         return ("verdict", self.fitness.value), *((name, str(count)) for name, count in self.coverage.facts.items())
@@ -166,12 +182,12 @@ def is_limited(evidence: Evidence) -> bool:
     return evidence.outcome is Finding.INCONCLUSIVE and cause is not None and not cause.culprit.is_drive
 
 
-def stand(counts: Counts, manifest: Mapping[str, object], coverage: Coverage = NOTHING) -> PageVerdict:
+def stand(counts: Counts, manifest: Manifest, coverage: Coverage = NOTHING) -> PageVerdict:
     """Return the verdict; ``manifest`` records how the run ended, and whether its protocol may decide.
 
     With a drive that failed or reports a new defect the product is not fit.
     """
-    acceptance = manifest.get("acceptance") is True
+    acceptance = manifest.acceptance
     missing = tuple(f"{_capital(str(each))}." for each in coverage.missing)
     gaps = (*_gaps(counts, manifest), *missing)
     if counts.failed or counts.worsened:
@@ -189,29 +205,22 @@ def stand(counts: Counts, manifest: Mapping[str, object], coverage: Coverage = N
     return PageVerdict(fitness, word, sentence, use, remarks, counts, acceptance, coverage, gaps, beside)
 
 
-def _is_cut_short(manifest: Mapping[str, object]) -> bool:
+def _is_cut_short(manifest: Manifest) -> bool:
     """Return whether the run was interrupted, crashed, or has not ended."""
-    status = manifest.get("exit_status")
-    return not manifest.get("ended") or status not in (0, FAILED, NOTHING_JUDGED)
+    return not manifest.ended or manifest.exit_status not in (0, FAILED, NOTHING_JUDGED)
 
 
-def _use(fitness: Fitness, counts: Counts, manifest: Mapping[str, object], coverage: Coverage) -> str:
-    if manifest.get("acceptance") is False:
-        return f"Not for acceptance: {_protocol(manifest)} is not made to accept or reject a drive."
-    if manifest.get("acceptance") is not True:
+def _use(fitness: Fitness, counts: Counts, manifest: Manifest, coverage: Coverage) -> str:
+    if not manifest.is_readable:
         return "Not for acceptance: the run folder does not record whether its protocol may decide about a product."
+    if not manifest.acceptance:
+        return f"Not for acceptance: the protocol {manifest.protocol.name} is not made to accept or reject a drive."
     if fitness is Fitness.UNDECIDED:
         return "Not for acceptance: its protocol may decide about a product, but this run is undecided."
     if fitness is Fitness.NO_VERDICT:
         return "Not for acceptance: its protocol may decide about a product, but this run came to no verdict."
     part = " of this part" if fitness is Fitness.FIT and coverage.is_partial else ""
     return f"For acceptance{part}: its protocol may decide about a product, and {_decides(fitness, counts)}."
-
-
-def _protocol(manifest: Mapping[str, object]) -> str:
-    document = manifest.get("protocol")
-    name = document.get("name") if isinstance(document, Mapping) else None
-    return f"the protocol {name}" if name else "its protocol"
 
 
 def _decides(fitness: Fitness, counts: Counts) -> str:
@@ -278,7 +287,7 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _gaps(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
+def _gaps(counts: Counts, manifest: Manifest) -> Iterator[str]:
     """Yield a sentence for each reason why the run did not decide everything that it planned."""
     if counts.inconclusive:
         yield f"{_promises(counts.inconclusive)} {_are(counts.inconclusive)} inconclusive: {_undecided(counts)}."
@@ -311,7 +320,7 @@ def lost(counts: Counts) -> str:
     return f"{counts.lost:,} of {counts.tests:,} tests could not run because {drives} failed."
 
 
-def _limits(counts: Counts, manifest: Mapping[str, object], coverage: Coverage) -> Iterator[str]:
+def _limits(counts: Counts, manifest: Manifest, coverage: Coverage) -> Iterator[str]:
     """Yield a sentence for what the run was not to judge, which does not change the verdict."""
     if counts.bounded:
         yield (
@@ -322,27 +331,27 @@ def _limits(counts: Counts, manifest: Mapping[str, object], coverage: Coverage) 
         yield f"The health of {_drives(counts.unread)} was not read and is not judged."
     yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)
     yield from (f"{_capital(str(each))} (not promised)." for each in coverage.unpromised)
-    models = subject.texts(manifest.get("without_sheet"))
-    if models or subject.text(subject.table(manifest.get("spec")), "name") == DEFAULT:
+    models = manifest.without_sheet
+    if models or (manifest.spec and manifest.spec.name == DEFAULT):
         of = f" of {named(models, MOST_NAMED)}" if models else ""
         yield f"No figure of a data sheet was judged{of} (--ssd-spec={DEFAULT})."
 
 
-def _nothing_judged(manifest: Mapping[str, object]) -> str:
+def _nothing_judged(manifest: Manifest) -> str:
     """Return why no test was judged; empty if one was."""
-    return subject.text(subject.table(manifest.get("judged")), "nothing_judged")
+    return manifest.judged.nothing_judged if manifest.judged else ""
 
 
-def _ending(counts: Counts, manifest: Mapping[str, object]) -> Iterator[str]:
-    status, why = manifest.get("exit_status"), _nothing_judged(manifest)
-    not_run = subject.table(manifest.get("judged")).get("not_run")
+def _ending(counts: Counts, manifest: Manifest) -> Iterator[str]:
+    status, why = manifest.exit_status, _nothing_judged(manifest)
+    not_run = manifest.judged.not_run if manifest.judged else 0
     if why:
         yield f"Nothing was judged: {why}."
-    if isinstance(not_run, int) and not_run and status != INTERRUPTED:
+    if not_run and status != INTERRUPTED:
         yield f"{'1 test' if not_run == 1 else f'{not_run:,} tests'} that the run planned did not run."
-    if not manifest:
+    if not manifest.is_readable:
         yield "The run folder has no readable manifest, so the drives, the spec and the protocol are unknown."
-    elif not manifest.get("ended"):
+    elif not manifest.ended:
         yield "The run has not ended or was killed; how much is missing is unknown."
     elif status == INTERRUPTED:
         yield "The run was interrupted; the remaining tests were not run."

@@ -33,7 +33,7 @@ class Step:
 def next_steps(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> tuple[Step, ...]:
     """Return what to do next, at least one step; ``failed`` and ``slow`` are serial numbers of drives."""
     steps = list(_mend(run, failed, slow))
-    if run.manifest.get("acceptance") is False:
+    if run.manifest.is_readable and not run.manifest.acceptance:
         steps.append(Step("Run it again by a protocol for acceptance:", f"--ssd-protocol={for_acceptance()}"))
     return tuple(steps) or (_conclude(run),)
 
@@ -68,7 +68,7 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
         yield Step("Look at the health of the drives that got worse, below, and replace them.")
     elif run.verdict.fitness is Fitness.NOT_FIT:
         yield Step("Read the failed promises below, and measure them again: -k takes the names of their tests.")
-    elif not run.manifest.get("ended") or run.manifest.get("exit_status") == INTERRUPTED:
+    elif not run.manifest.ended or run.manifest.exit_status == INTERRUPTED:
         yield Step("Resume the run with the same options and", f"--ssd-resume={(_fleet(run) or run.folder).name}")
     elif counts.errors:
         yield Step("Remove the cause of the first error below, and run these tests again.")
@@ -103,9 +103,8 @@ def _fleet(run: RunView) -> Path | None:
 def _alone(run: RunView, serials: Sequence[str]) -> str:
     """Return the command that judges these drives one by one; the options of the run are to be added."""
     where = "…"
-    for bay in subject.tables(run.manifest.get("bays")):
-        found = {subject.text(drive, "serial") for drive in subject.tables(bay.get("drives"))}
-        machine = subject.text(bay, "machine")
+    for bay in run.manifest.bays:
+        found, machine = {drive.serial for drive in bay.drives}, bay.machine
         if machine != LAB and found.issuperset(serials) and all(map(PLAIN.fullmatch, serials)):
             pattern = ",".join(f"{LINK}{serial}" for serial in serials[: subject.MOST_NAMED])
             where = shlex.quote(pattern if machine in ("", LOCAL) else f"{machine}:{pattern}")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.units import Unit, format_clock
-from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary import next_step
 from pytest_ssdqual.report.run_summary.causes import blamed
@@ -78,18 +77,18 @@ def overview(run: RunView) -> Overview:
 
 def drive_marks(run: RunView) -> Sequence[DriveMark]:
     """Return every drive of the run with the charges against it; what all drives have in common is no mark."""
-    drives = list(subject.manifest_drives(run.manifest))
+    drives = run.manifest.drives
     guilty, alone = blamed(run.causes), _failed_alone(each.evidence for each in run.judged)
-    serials = [subject.text(drive, "serial") or subject.text(drive, "identity") for drive in drives]
+    serials = [drive.name for drive in drives]
     if len(serials) > 1 and min(guilty.get(serial, 0) for serial in serials) == max(guilty.values(), default=0):
         guilty = {}
-    failed, defective = failed_drives(run), {each.identity for each in run.changed if each.is_defective}
+    failed, defective = failed_drives(run), {each.drive for each in run.changed if each.defects}
     marks = []
     for serial, drive in zip(serials, drives, strict=True):
         health = "failed under load" if serial in failed else ""
-        health = health or ("its health worsened" if subject.text(drive, "identity") in defective else "")
+        health = health or ("its health worsened" if drive.identity in defective else "")
         charges = filter(None, (health, _charge(guilty.get(serial, 0), alone.get(serial, 0))))
-        untested = run.verdict.coverage.untested_as(subject.text(drive, "identity"))
+        untested = run.verdict.coverage.untested_as(drive.identity)
         marks.append(DriveMark(serial, tuple(charges), untested, serial in guilty))
     return marks
 
@@ -155,11 +154,11 @@ def _causes(run: RunView) -> Iterator[Reason]:
 
 def _of_drives(run: RunView) -> Iterator[Reason]:
     """Yield each drive that failed or whose health worsened, with what else was found, and the tests that it cost."""
-    serials = subject.serials(run.manifest)
+    serials = run.manifest.serials
     found: dict[str, list[str]] = {}
     for each in run.changed:
         shortened = (finding.replace(each.name, "it") if each.name else finding for finding in each.findings)
-        found.setdefault(serials.get(each.identity) or each.identity, []).extend(shortened)
+        found.setdefault(serials.get(each.drive) or each.drive, []).extend(shortened)
     for serial in failed_drives(run):
         found.setdefault(serial, [f"drive {serial} failed under load"])
     for serial, findings in found.items():
@@ -171,7 +170,22 @@ def _of_drives(run: RunView) -> Iterator[Reason]:
         yield Reason(sentence, tuple(further))
 
 
+def lists(run: RunView) -> tuple[tuple[str, str, Sequence[str]], ...]:
+    """Return what speaks against the product or the run: the title of a list, the mark of its sentences, and these."""
+    causes = [f"{each.headline} ({each.advice})" if each.advice else each.headline for each in run.causes]
+    return (
+        ("Causes", "→", causes),
+        ("Failed promises", "✗", run.sentences(Finding.FAIL)),
+        ("Inconclusive", "?", run.sentences(Finding.INCONCLUSIVE)),
+        ("Bounded by something above the drives", "‖", run.sentences(Finding.BOUNDED)),
+        ("Tests in error", "!", [each.brief for each in run.errors if not each.drives]),
+        ("Findings about drives that got worse", "!", run.worsened),
+    )
+
+
 def _facts(run: RunView) -> Iterator[tuple[str, str]]:
+    at = f" on {', '.join(filter(None, run.machines))}" if any(run.machines) else ""
+    yield "Drives", ", ".join(filter(None, (f"{subject.kinds(run.manifest)}{at}", str(run.manifest.expected or ""))))
     yield "Judged", str(run.verdict.coverage)
     if what := arrays_judged(run.judged):
         yield "Tested", what
@@ -179,14 +193,27 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
         of = " ".join(filter(None, (span(closest.geometries), closest.worst, span(closest.workloads))))
         name = "Farthest beyond its limit" if margin(closest) < 0 else "Least margin"
         yield name, f"{label(closest.claim)} of {of}: {_beside_limit(closest)}"
-    yield "Protocol", run.document("protocol") or "unknown"
-    yield "Spec", run.document("spec") or "unknown"
+    for name in ("protocol", "spec"):
+        yield name.capitalize(), run.document(name) or "unknown"
     if (seconds := run_seconds(run.manifest)) is not None:
         yield "Run time", format_clock(seconds)
+    if started := run.manifest.started:
+        yield "Started", f"{utc(started)} UTC"
     if run.budget:
         yield "Budget", str(run.budget)
-    if started := subject.text(run.manifest, "started"):
-        yield "Started", f"{utc(started)} UTC"
+
+
+def details(run: RunView) -> Iterator[tuple[str, str]]:
+    """Yield what a summary has beside the facts of the first screen: name and text."""
+    if not run.manifest.expected:
+        yield "Number of drives", subject.NOT_EXPECTED
+    if skipped := run.verdict.counts.skipped:
+        yield "Skipped tests", f"{skipped:,}, with the reasons in records.jsonl"
+    if run.write_caches:
+        yield "Write caches", run.write_caches
+    if run.history:
+        yield "Drives before the measurements", run.history
+    yield "Run folder", str(run.folder)
 
 
 def _beside_limit(closest: Evidence) -> str:
@@ -233,16 +260,15 @@ def least_margin(run: RunView) -> Evidence | None:
     return min(found, key=margin, default=None)
 
 
-def run_seconds(manifest: Mapping[str, object]) -> float | None:
+def run_seconds(manifest: Manifest) -> float | None:
     """Return the time of all sessions together; None if one has no end."""
     total = 0.0
-    for session in subject.tables(manifest.get("sessions")) or [manifest]:
-        try:
-            ends = [datetime.fromisoformat(subject.text(session, name)) for name in ("started", "ended")]
-            total += (ends[1] - ends[0]).total_seconds()
-        except (ValueError, TypeError):
+    for session in manifest.sessions:
+        started, ended = subject.moment(session.started), subject.moment(session.ended)
+        if started is None or ended is None:
             return None
-    return max(0.0, total)
+        total += (ended - started).total_seconds()
+    return max(0.0, total) if manifest.sessions else None
 
 
 def utc(started: str) -> str:
@@ -252,15 +278,9 @@ def utc(started: str) -> str:
 
 def error_rates(run: RunView) -> tuple[str, ...]:
     """Return the sentences about all verdicts together; empty for a run that did not end."""
-    noted = subject.table(run.manifest.get("family"))
-    planned, confidence = noted.get("claims_planned"), noted.get("confidence")
-    if not isinstance(planned, int) or planned < 1 or not isinstance(confidence, float) or not 0 < confidence < 1:
+    noted = run.manifest.family
+    if noted is None:
         return ()
-    try:
-        of_all = ErrorControl(planned, subject.text(noted, "control"))
-        found = family.tally(
-            [(each.test, each.evidence) for each in run.judged], of_all, confidence, run.document("protocol")
-        )
-    except ValueError:
-        return ()
+    judged = [(each.test, each.evidence) for each in run.judged]
+    found = family.tally(judged, noted.error_control, noted.confidence, run.document("protocol"))
     return tuple(family.lines(found)) if found else ()

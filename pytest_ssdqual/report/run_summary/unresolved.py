@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from pytest_ssdqual.report.evidence.evidence import EXPECTED, Finding
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.errors import troubles
 
@@ -24,21 +24,21 @@ class Unresolved:
 
 
 def unresolved(
-    story: RunReader, *, tests: Collection[str] = (), subjects: Collection[str] = (), inconclusive: bool = True
+    story: RunReader, *, tests: Collection[str] = (), subjects: Collection[object] = (), inconclusive: bool = True
 ) -> Unresolved:
     """Return what is open in ``story``, without what the present session reports itself.
 
-    ``tests`` are those that it judged or ended in an error, ``subjects`` what its verdicts are about (``subject_of``).
+    ``tests`` are those that it judged or ended in an error, ``subjects`` what its verdicts are about.
     ``inconclusive``: verdicts without a result count (``ssd_inconclusive``).
     """
     failed, undecided = dict[str, None](), dict[str, None]()
-    for subject, record in story.latest().items():
-        if subject in subjects or record.facts.get(EXPECTED) is True:
+    for judged in story.judged:
+        if judged.subject in subjects or judged.is_expected:
             continue
-        if record.facts.get("outcome") == Finding.FAIL:
-            failed[str(record.facts.get("test"))] = None
-        elif inconclusive and record.facts.get("outcome") == Finding.INCONCLUSIVE:
-            undecided[str(record.facts.get("test"))] = None
+        if judged.evidence.outcome is Finding.FAIL:
+            failed[judged.test] = None
+        elif inconclusive and judged.evidence.outcome is Finding.INCONCLUSIVE:
+            undecided[judged.test] = None
     for trouble in troubles(story):
         of_kind = failed if trouble.is_failure else undecided
         of_kind.update({test: None for test in trouble.tests if test not in tests})

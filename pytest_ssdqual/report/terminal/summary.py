@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
@@ -23,10 +24,15 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
 from pytest_ssdqual.report.run_summary import causes
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict
-from pytest_ssdqual.report.view.grid import COLOUR, MARK, draw, grids
+from pytest_ssdqual.report.view.grid import grids
 from pytest_ssdqual.report.view.sections import CONCLUDED, beside, conclusions, loops, members, saturations, series
 from pytest_ssdqual.report.view.tables import (
+    COLOUR,
     INDENT,
+    MARK,
+    State,
+    Table,
+    TableRow,
     TextLine,
     label,
     margin,
@@ -34,10 +40,9 @@ from pytest_ssdqual.report.view.tables import (
     short_margin,
     sorting,
     span,
+    text_table,
 )
 
-HEAD = ("", "", "measured", "interval", "limit", "margin")
-INTERVAL = HEAD.index("interval")
 #: Kinds of evidence with a section of their own, remarks included.
 APART = (About.LOOP, *CONCLUDED)
 #: Maximum length of a line; models of a whole rack are one line.
@@ -62,7 +67,7 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
     if verbosity == 0:
         alike = distinct(each for each in ordered if each.about not in APART)
         for grid in (*members(alike), *grids(each for each in alike if not each.members)):
-            lines += [*draw(grid, width), TextLine("")]
+            lines += [*text_table(grid, width), TextLine("")]
     if verbosity >= 0:
         lines += [*loops(evidence, width), *series(ordered, width), *saturations(ordered, width)]
         lines += conclusions(ordered, width)
@@ -82,46 +87,33 @@ def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
 
 
 def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int) -> Iterator[TextLine]:
-    """Yield a row for each claim; the interval goes below its row if the line would be too long."""
+    """Yield a table for each claim."""
     if not evidence:
         return
-    head, rows = _head(evidence), [_columns(each) for each in evidence]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    spare = width - len(INDENT) - sum(widths)
-    gap = INDENT if spare >= len(INDENT) * (len(head) - 1) else " "
-    show = [i for i in range(len(head)) if i != INTERVAL or spare >= len(gap) * (len(head) - 1)]
-
-    def join(row: Sequence[str]) -> str:
-        return INDENT + gap.join(row[i].ljust(widths[i]) if i < 2 else row[i].rjust(widths[i]) for i in show)
-
-    title, heading = f"{outcome.upper()}: {len(evidence)} of {of}", join(head)
-    yield TextLine(title + heading[len(title) :], (COLOUR[outcome], "bold") if outcome in COLOUR else ("bold",))
-    colour = (COLOUR[outcome],) if outcome in MARK else ()
-    claim = ""
-    for each, row in zip(evidence, rows, strict=True):
-        if each.claim != claim:
-            claim = each.claim
-            yield TextLine(label(claim), ("bold",))
-        yield TextLine(join(row).rstrip(), colour)
-        if INTERVAL not in show:
-            yield TextLine(f"{INDENT}{'':<{widths[0]}}{gap}{head[INTERVAL]} {row[INTERVAL]}", colour)
+    title = f"{outcome.upper()}: {len(evidence)} of {of}"
+    yield TextLine(title, (COLOUR[outcome], "bold") if outcome in COLOUR else ("bold",))
+    for claim, group in groupby(evidence, key=lambda each: each.claim):
+        listed = list(group)
+        yield from text_table(Table(_head(listed), tuple(map(_columns, listed)), label(claim)), width)
     yield TextLine("")
 
 
 def _head(evidence: Sequence[Evidence]) -> tuple[str, ...]:
     """Return the column heads, with ``95 % interval`` if all intervals have that confidence."""
     stated = {format_confidence(each.confidence) for each in evidence if not each.is_reading}
-    name = f"{stated.pop()} interval" if len(stated) == 1 else HEAD[INTERVAL]
-    return (*HEAD[:INTERVAL], name, *HEAD[INTERVAL + 1 :])
+    interval = f"{stated.pop()} interval" if len(stated) == 1 else "interval"
+    return "", "measured", interval, "limit", "margin"
 
 
-def _columns(each: Evidence) -> tuple[str, ...]:
+def _columns(each: Evidence) -> TableRow:
     numbers = (each.measured, each.interval, each.bound)
     if each.unit is Unit.IOPS:  # the claim names the unit, and these are the longest numbers
         numbers = (numbers[0][:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
     if each.is_reading:
         numbers = (numbers[0], f"{numbers[1]} read", numbers[2])
-    return (each.worst or span(each.geometries), span(each.workloads), *numbers, short_margin(each))
+    measured, *limits = numbers
+    name = f"{each.worst or span(each.geometries)} {span(each.workloads)}"
+    return name, State(measured, each.outcome), *limits, short_margin(each)
 
 
 def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pytest_ssdqual.report.run_folder import safe_files, transcript
@@ -19,6 +19,7 @@ from pytest_ssdqual.report.view import subject
 
 #: Longest time from the end of fio to the first record of its output; fetching the output of hours takes minutes.
 SOON = timedelta(minutes=10)
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 #: Tolerance for commands that are recorded after the record that names their output.
 CLOCK = timedelta(seconds=2)
 #: Maximum length of an argument, and of a command's output.
@@ -60,17 +61,16 @@ def read(folder: Path) -> tuple[ShownCommand, ...]:
         return ()
 
 
-def before(commands: Iterable[ShownCommand], time: str, writer: str, most: int) -> tuple[ShownCommand, ...]:
-    """Return the last commands of a writer that ended within ten minutes before ``time``."""
-    moment = _moment(time)
+def before(
+    commands: Iterable[ShownCommand], time: str, writer: str, within: timedelta | None = SOON
+) -> Sequence[ShownCommand]:
+    """Return the commands of a writer that ended before ``time``, at most ``within`` (None: any time) before it."""
+    moment = subject.moment(time)
     if moment is None:
         return ()
-    found = [
-        each
-        for each in commands
-        if each.writer == writer and each.ended and moment - SOON <= each.ended <= moment + CLOCK
-    ]
-    return tuple(found[-most:])
+    ended = [(each, each.ended) for each in commands if each.writer == writer and each.ended]
+    since = moment - within if within else LONG_AGO
+    return [each for each, end in ended if since <= end <= moment + CLOCK]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +94,14 @@ def mentions(story: RunReader) -> Mapping[str, Mention]:
 
 def fio_of(commands: Iterable[ShownCommand], mention: Mention | None) -> str:
     """Return the fio command that wrote a raw file; empty if the transcript does not have it."""
-    if mention is None:
-        return ""
-    moment, last = _moment(mention.time), ""
-    for each in commands:
-        if each.fio and each.writer == mention.writer and each.ended and moment:
-            last = each.fio if moment - SOON <= each.ended <= moment + CLOCK else last
-    return last
+    ran = before(commands, mention.time, mention.writer) if mention else ()
+    return next((each.fio for each in reversed(ran) if each.fio), "")
 
 
 def _command(line: Mapping[str, object]) -> ShownCommand:
     argv = [str(each) for each in line["argv"]]  # type: ignore[attr-defined]
     status, seconds = line.get("status"), _seconds(line.get("elapsed_s"))
-    started = _moment(str(line.get("started")))
+    started = subject.moment(line.get("started"))
     return ShownCommand(
         writer=str(line.get("writer", "")),
         ended=started + timedelta(seconds=seconds) if started else None,
@@ -182,14 +177,6 @@ def file_text(folder: Path, name: str) -> str:
     return b"\n".join(safe_files.read_lines(path)).decode(errors="replace")
 
 
-def _moment(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
-
-
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """Lines for a shell; empty if the transcript does not have them."""
@@ -220,21 +207,16 @@ def of(found: Sequence[ShownCommand], mentioned: Iterable[Mention | None], drive
 
 def names(story: RunReader) -> Iterator[tuple[str, str]]:
     """Yield device name and serial number of every drive of the run. Device names change with every boot."""
-    for drive in subject.manifest_drives(story.manifest):
-        yield subject.text(drive, "path"), subject.text(drive, "serial") or subject.text(drive, "identity")
+    for drive in story.manifest.drives:
+        yield drive.path, drive.name
 
 
 def array_of(found: Iterable[ShownCommand], mention: Mention, fio: str) -> str:
     """Return the command that created the array which this fio measured; empty if it measured none."""
-    try:
-        moment = datetime.fromisoformat(mention.time)
-    except ValueError:
-        return ""
-    targets, last = devices_of(fio), ""
-    for each in found:
-        if each.created and each.writer == mention.writer and each.ended and moment.tzinfo:
-            last = each.created if each.ended <= moment + CLOCK and shlex.split(each.created)[2] in targets else last
-    return last
+    targets = devices_of(fio)
+    ran = before(found, mention.time, mention.writer, None)
+    created = [each.created for each in ran if each.created and shlex.split(each.created)[2] in targets]
+    return created[-1] if created else ""
 
 
 def devices_of(fio: str) -> tuple[str, ...]:

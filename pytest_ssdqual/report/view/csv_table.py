@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_ssdqual.qual import safe_text
 
@@ -24,6 +24,12 @@ def csv_text(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
+def csv_of_records(records: Iterable[Mapping[str, object]]) -> str:
+    """Return a row for each record; all records have the fields of the first one, which are the columns."""
+    rows = list(records)
+    return csv_text(tuple(rows[0]) if rows else (), (tuple(row.values()) for row in rows))
+
+
 def _cell(value: object) -> str:
     """Return a number as it is; text that a spreadsheet would evaluate gets an apostrophe."""
     if isinstance(value, bool):
@@ -32,5 +38,6 @@ def _cell(value: object) -> str:
         return repr(value) if math.isfinite(value) else ""
     if value is None:
         return ""
-    text = safe_text.line(str(value), CELL_CHARACTERS)
+    text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    text = safe_text.line(text, CELL_CHARACTERS)
     return f"'{text}" if text.lstrip(" '\"").startswith(FORMULA) else text

@@ -94,9 +94,9 @@ def _visits(story: RunReader) -> Iterator[Event]:
     for record in story.of("refreshed", "cell"):
         facts = record.facts
         if record.kind == "refreshed":
-            refreshed_s = _number(facts.get("seconds")) or 0.0
+            refreshed_s = subject.number(facts.get("seconds")) or 0.0
             continue
-        number = _number(facts.get("visit"))
+        number = subject.number(facts.get("visit"))
         if number is None or facts.get("of") != MEASURED:
             continue  # damaged, or of a search on drives of its own
         place = text(facts, "geometry"), number
@@ -107,14 +107,9 @@ def _visits(story: RunReader) -> Iterator[Event]:
     yield from visits.values()
 
 
-def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else None  # type: ignore[arg-type]
-
-
 def _counted(value: object) -> str:
     """Return capacities with two decimals at most; empty if they are not known."""
-    number = _number(value)
+    number = subject.number(value)
     if number is None:
         return ""
     return f"{number:.2f}".rstrip("0").rstrip(".") if number >= LEAST_SHOWN else f"< {LEAST_SHOWN}"

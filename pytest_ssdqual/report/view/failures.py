@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.measured.environment import KernelLog
-from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.measured.environment import EnvironmentRecord, KernelLog, ProcessEnvironment
+from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.report.charts.drives import figure_of
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.view import commands, witnesses
-from pytest_ssdqual.report.view.commands import Mention, Repeat, ShownCommand
+from pytest_ssdqual.report.view.commands import Repeat, ShownCommand
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded, parse_geometry, workload_order
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
@@ -60,15 +60,8 @@ class KernelDuring:
 
 
 def kernel_logs(story: RunReader) -> Mapping[str, KernelLog | None]:
-    """Return the kernel log by raw file, None if it could not be read; damaged records are left out."""
-    found: dict[str, KernelLog | None] = {}
-    for record in story.of("environment"):
-        try:
-            raw, noted = str(record.facts["raw"]), record.facts["kernel"]
-            found[raw] = None if noted is None else from_plain(KernelLog, noted)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            continue
-    return found
+    """Return the kernel log by raw file, None if it could not be read."""
+    return {record.raw: record.kernel for record in story.contents(EnvironmentRecord, "environment")}
 
 
 def kernel_during(known: Mapping[str, KernelLog | None], raw: Sequence[str]) -> KernelDuring:
@@ -105,43 +98,25 @@ class Failure:
     more_raw: int
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Data of the run folder that all failures share, read once."""
-
-    folder: Path
-    judged: Sequence[Judged]
-    commands: Sequence[ShownCommand]
-    mentions: Mapping[str, Mention]
-    #: Record of the fio process that wrote a raw file.
-    runs: Mapping[str, Mapping[str, object]]
-    #: Kernel log during the process that wrote a raw file.
-    kernel_logs: Mapping[str, KernelLog | None]
-    #: Serial numbers of drives by their device names in the run.
-    drives: Mapping[str, str]
-
-    @classmethod
-    def of(cls, story: RunReader, judged: Sequence[Judged], found: Sequence[ShownCommand]) -> Context:
-        runs, mentions = dict(_runs(story)), commands.mentions(story)
-        return cls(story.folder, judged, found, mentions, runs, kernel_logs(story), dict(commands.names(story)))
-
-
-def failures(context: Context) -> Iterator[Failure]:
-    """Yield the first ``MOST`` failed promises in the order in which they were judged."""
-    broken = [each for each in context.judged if each.evidence.outcome is Finding.FAIL]
+def failures(story: RunReader, judged: Sequence[Judged], ran: Sequence[ShownCommand]) -> Iterator[Failure]:
+    """Yield the first ``MOST`` failed promises in the order in which they were judged; ``ran`` are all commands."""
+    # Record of the fio process that wrote a raw file, the first record that names it, and the kernel log of that time.
+    runs, mentions, logs = dict(_runs(story)), commands.mentions(story), kernel_logs(story)
+    drives = dict(commands.names(story))
+    broken = [each for each in judged if each.evidence.outcome is Finding.FAIL]
     for number, each in enumerate(broken[:MOST], 1):
         raw = each.evidence.raw
-        mentioned = [context.mentions.get(name) for name in raw]
+        run = next((runs[name] for name in raw if name in runs), None)
         yield Failure(
             key=f"failure-{number}",
             judged=each,
-            repeat=commands.of(context.commands, mentioned[:MOST_COMMANDS], context.drives),
-            scripts=tuple(_scripts(context.folder, raw)),
-            members=_members(each.evidence, context.runs),
-            host=_host(each.evidence, context.runs),
+            repeat=commands.of(ran, [mentions.get(name) for name in raw[:MOST_COMMANDS]], drives),
+            scripts=tuple(_scripts(story.folder, raw)),
+            members=_members(each.evidence) or (witnesses.members(run) if run else None),
+            host=witnesses.host(run) if run else None,
             figures=_figures(each.evidence),
-            neighbours=_neighbours(each, context.judged),
-            kernel=kernel_during(context.kernel_logs, raw),
+            neighbours=_neighbours(each, judged),
+            kernel=kernel_during(logs, raw),
             raw=raw[:MOST_FILES],
             more_raw=max(0, len(raw) - MOST_FILES),
         )
@@ -155,12 +130,9 @@ def _scripts(folder: Path, raw: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield name, commands.file_text(folder, name)
 
 
-def _runs(story: RunReader) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for record in story.of("measured", "explored", "explored_longer", "confirmed"):
-        runs = record.facts.get("runs")
-        for run in runs if isinstance(runs, list) else ():
-            if isinstance(run, dict) and isinstance(run.get("raw"), str):
-                yield run["raw"], run
+def _runs(story: RunReader) -> Iterator[tuple[str, ProcessEnvironment]]:
+    for measured in story.contents(MeasuredRecord, "measured", "explored", "explored_longer", "confirmed"):
+        yield from ((run.raw, run.seen) for run in measured.runs if run.seen)
 
 
 def _figures(evidence: Evidence) -> Table:
@@ -176,25 +148,17 @@ def _figures(evidence: Evidence) -> Table:
     return bounded(("Figure", "Value"), rows, "Figures of this verdict", MOST_MEMBERS, COMMON)
 
 
-def _members(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> Table | None:
-    if evidence.members:
-        rows: list[TableRow] = [
-            (
-                each.name,
-                "" if (figure := figure_of(evidence, each)) is None else format_value(*figure),
-                each.outcome or "",
-                "worst" if each.name == evidence.worst else "",
-            )
-            for each in evidence.members
-        ]
-        return bounded(("Drive", "Value", "Outcome", "Remark"), rows, "Each drive", MOST_MEMBERS, COMMON)
-    run = next((runs[name] for name in evidence.raw if name in runs), None)
-    return witnesses.members(run) if run else None
-
-
-def _host(evidence: Evidence, runs: Mapping[str, Mapping[str, object]]) -> Table | None:
-    run = next((runs[name] for name in evidence.raw if name in runs), None)
-    return witnesses.host(run) if run else None
+def _members(evidence: Evidence) -> Table | None:
+    rows: list[TableRow] = [
+        (
+            each.name,
+            "" if (figure := figure_of(evidence, each)) is None else format_value(*figure),
+            each.outcome or "",
+            "worst" if each.name == evidence.worst else "",
+        )
+        for each in evidence.members
+    ]
+    return bounded(("Drive", "Value", "Outcome", "Remark"), rows, "Each drive", MOST_MEMBERS, COMMON) if rows else None
 
 
 def _neighbours(judged: Judged, every: Sequence[Judged]) -> Table | None:

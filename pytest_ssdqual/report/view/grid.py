@@ -1,16 +1,20 @@
-"""Grid of verdicts for the terminal: workloads down, arrays or claims across; pure."""
+"""Grids of verdicts for the terminal: workloads down, arrays or claims across; pure."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.view.tables import (
-    INDENT,
-    TextLine,
+    MARK,
+    Cell,
+    State,
+    Table,
+    TableRow,
     figure,
     label,
     margin,
@@ -21,60 +25,11 @@ from pytest_ssdqual.report.view.tables import (
     thousands,
 )
 
-#: Colours of pytest's TerminalWriter.
-COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.BOUNDED: "cyan", Finding.PASS: "green"}
-#: Shown instead of the figure, as such a claim has a row of its own elsewhere.
-MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "bound"}
 #: Share of all their workloads that claims must have in common to be shown in one grid.
 SHARED_ROWS = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Verdicts of one workload by column; a column has one claim."""
-
-    label: str
-    cells: dict[str, Evidence]
-
-    @property
-    def limit(self) -> str:
-        return _shared(_bound(each) for each in self.cells.values())
-
-    @property
-    def least(self) -> str:
-        """The smallest margin; empty if nothing is promised."""
-        margins = [each for each in self.cells.values() if each.margin_percent is not None]
-        return short_margin(min(margins, key=margin)) if margins else ""
-
-    @property
-    def colour(self) -> tuple[str, ...]:
-        outcomes = {each.outcome for each in self.cells.values()}
-        return next(((COLOUR[each],) for each in MARK if each in outcomes), ())
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A grid of verdicts; the title of a column has one or two lines."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
-    #: Text of a cell.
-    show: Callable[[Evidence], str] = field(default=lambda each: shown(each))
-
-    @property
-    def limit(self) -> str:
-        """The limit of all cells if it is the same; else empty."""
-        return _shared(each.bound for each in self._cells())
-
-    def limit_of(self, column: str) -> str:
-        return _shared(_bound(row.cells[column]) for row in self.rows if column in row.cells)
-
-    def _cells(self) -> Iterator[Evidence]:
-        return (each for row in self.rows for each in row.cells.values())
-
-
-def grids(evidence: Iterable[Evidence]) -> Iterator[Grid]:
+def grids(evidence: Iterable[Evidence]) -> Iterator[Table]:
     """Yield a grid for each claim about several widths of a level; claims with a single column share a grid.
 
     A group of claims of which none passed has no grid: each of them has a row of its own elsewhere.
@@ -88,12 +43,11 @@ def grids(evidence: Iterable[Evidence]) -> Iterator[Grid]:
         if len(columns) == 1:
             narrow[level, columns[0]] += group
         elif any_shown(group):
-            yield Grid(f"{label(claim)} · {level}", columns, tuple(rows(group, _width)))
+            yield grid(f"{label(claim)} · {level}", group, _by_width)
     for everything in narrow.values():
         for group in _alike(everything):
             if any_shown(group):
-                claims = tuple(dict.fromkeys(map(_headed, group)))
-                yield Grid(span(group[0].geometries), claims, tuple(rows(group, _headed)))
+                yield grid(span(group[0].geometries), group, _by_claim)
 
 
 def _alike(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
@@ -114,72 +68,82 @@ def _alike(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
     return found
 
 
-def draw(grid: Grid, width: int) -> Iterator[TextLine]:
-    """Yield the lines of a grid, in as many bands of columns as the width requires."""
-    limits = () if grid.limit else tuple(map(grid.limit_of, grid.columns))
-    title = f"{grid.title} · {grid.limit}" if grid.limit else grid.title
-    first = len(INDENT) + max(len(row.label) for row in grid.rows)
-    texts = [grid.show(each) for row in grid.rows for each in row.cells.values()]
-    cell = 1 + max(map(len, [*texts, *limits, *(line for column in grid.columns for line in column.split("\n"))]))
-    least = max(len(row.least) for row in grid.rows)
-    margin = 2 + max(len("margin"), least) if least else 0
-    own = 0 if grid.limit or any(limits) else max(len(row.limit) for row in grid.rows)
-    limit = max(own, len("limit")) + 1 if own and first + cell + own + 1 + margin <= width else 0
-    room = width - first - margin - limit
-    if room < len(grid.columns) * cell:  # the arrays side by side matter more than each row's limit
-        room, limit = room + limit, 0
-    per_band = max(1, room // cell)
-    if room >= min(per_band, len(grid.columns)) * (cell + 1):
-        cell += 1  # wider columns if there is room
-    for start in range(0, len(grid.columns), per_band):
-        band = grid.columns[start : start + per_band]
-        is_last = start + per_band >= len(grid.columns)
-        ends = ("limit".rjust(limit) if limit else "") + ("margin".rjust(margin) if margin else "") if is_last else ""
-        yield from _head(title, band, first, cell, ends)
-        if any(limits):
-            bounds = "".join(grid.limit_of(column).rjust(cell) for column in band)
-            yield TextLine((f"{INDENT}limit".ljust(first) + bounds).rstrip())
-        for row in grid.rows:
-            text = INDENT + row.label
-            text = text.ljust(first) + "".join(_cell(grid, row, column).rjust(cell) for column in band)
-            if is_last:
-                text += (row.limit.rjust(limit) if limit else "") + row.least.rjust(margin)
-            yield TextLine(text.rstrip(), row.colour)
-        title = ""
+def shown(evidence: Evidence) -> str:
+    """Return the figure of a cell, or a mark if it has a row of its own elsewhere."""
+    return MARK.get(evidence.outcome) or figure(evidence.value, evidence.unit)
 
 
-def _head(title: str, columns: Sequence[str], first: int, cell: int, ends: str) -> Iterator[TextLine]:
-    """Yield the column titles, aligned at the bottom, with the grid's title beside them if it fits."""
-    depth = max(column.count("\n") for column in columns) + 1
-    stacked = [([""] * depth + column.split("\n"))[-depth:] for column in columns]
-    lines = ["".join(each[i].rjust(cell) for each in stacked) for i in range(depth)]
-    lines[-1] += ends
-    if len(title) >= first + len(lines[0]) - len(lines[0].lstrip()):
-        yield TextLine(title, ("bold",))
-        title = ""
-    for number, line in enumerate(lines):
-        text = (title if number == 0 else "").ljust(first) + line
-        yield TextLine(text, ("bold",))
+@dataclass(frozen=True, slots=True)
+class CellPlace:
+    """Row and column of a figure, with the keys by which they are sorted."""
+
+    row: str
+    row_order: Any
+    column: str
+    column_order: Any = ()
+    #: Name of the columns.
+    head: str = ""
 
 
-def rows(evidence: Sequence[Evidence], column_of: Callable[[Evidence], str]) -> Iterator[Row]:
-    """Yield rows; claims about the same cell (two machines, two limits) come in rows below each other."""
-    found: dict[tuple[str, int], Row] = {}
-    seen: Counter[tuple[str, str]] = Counter()
-    for each in evidence:
-        name, column = span(each.workloads), column_of(each)
-        found.setdefault((name, seen[name, column]), Row(name, {})).cells[column] = each
-        seen[name, column] += 1
-    order = {each.workloads: order_of(each) for each in evidence}
-    names = {span(workloads): key for workloads, key in order.items()}
-    return (found[key] for key in sorted(found, key=lambda key: (names[key[0]], key[1])))
+def by_workload(each: Evidence, column: str, column_order: Sequence[int] = ()) -> CellPlace:
+    return CellPlace(span(each.workloads), order_of(each), column, column_order)
 
 
-def _headed(evidence: Evidence) -> str:
-    """Return a claim on two lines of about equal length: ``latency spread`` above ``over time``."""
+def grid(
+    title: str,
+    evidence: Sequence[Evidence],
+    place_of: Callable[[Evidence], CellPlace],
+    show: Callable[[Evidence], str] = shown,
+) -> Table:
+    """Return the figures in rows and columns, which ``place_of`` names.
+
+    A limit of all cells is in the title, that of whole columns in a first row, any other one at the end of the rows.
+    Figures of one place (two machines, two limits) come in rows below each other.
+    """
+    places = [(each, place_of(each)) for each in evidence]
+    columns = _in_order((place.column, place.column_order) for _, place in places)
+    placed: dict[tuple[str, int], dict[str, Evidence]] = {}
+    taken: Counter[tuple[str, str]] = Counter()
+    for each, place in places:
+        placed.setdefault((place.row, taken[place.row, place.column]), {})[place.column] = each
+        taken[place.row, place.column] += 1
+    order = {place.row: place.row_order for _, place in places}
+    of_all = _shared(each.bound for each in evidence)
+    limits = [_shared(_bound(each) for each, place in places if place.column == column) for column in columns]
+    limits = [] if of_all else limits
+    rows: list[TableRow] = [("limit", *limits, "", "")] if any(limits) else []
+    for name, number in sorted(placed, key=lambda place: (order[place[0]], place[1])):
+        cells = placed[name, number]
+        own = "" if of_all or any(limits) else _shared(map(_bound, cells.values()))
+        rows.append((name, *(_state(cells.get(column), show) for column in columns), own, _least(cells.values())))
+    head = places[0][1].head if any(columns) else ""
+    return Table((head, *columns, "limit", "margin"), tuple(rows), f"{title} · {of_all}" if of_all else title)
+
+
+def _in_order(named: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return each name once, in the order of its key."""
+    return list(dict.fromkeys(name for name, _ in sorted(named, key=lambda each: each[1])))
+
+
+def _state(each: Evidence | None, show: Callable[[Evidence], str]) -> Cell:
+    return State(show(each), each.outcome) if each else ""
+
+
+def _least(evidence: Iterable[Evidence]) -> str:
+    """Return the smallest margin; empty if nothing is promised."""
+    margins = [each for each in evidence if each.margin_percent is not None]
+    return short_margin(min(margins, key=margin)) if margins else ""
+
+
+def _by_width(evidence: Evidence) -> CellPlace:
+    return by_workload(evidence, _width(evidence), _widths(evidence))
+
+
+def _by_claim(evidence: Evidence) -> CellPlace:
+    """Return the place in the column of its claim, named on two lines of about equal length."""
     words = label(evidence.claim).split()
     cut = min(range(1, len(words)), key=lambda i: max(len(" ".join(words[:i])), len(" ".join(words[i:]))), default=1)
-    return "\n".join(filter(None, (" ".join(words[:cut]), " ".join(words[cut:]))))
+    return by_workload(evidence, "\n".join(filter(None, (" ".join(words[:cut]), " ".join(words[cut:])))))
 
 
 def any_shown(evidence: Iterable[Evidence]) -> bool:
@@ -189,15 +153,6 @@ def any_shown(evidence: Iterable[Evidence]) -> bool:
 def _shared(texts: Iterable[str]) -> str:
     different = set(texts)
     return different.pop() if len(different) == 1 else ""
-
-
-def _cell(grid: Grid, row: Row, column: str) -> str:
-    return grid.show(row.cells[column]) if column in row.cells else ""
-
-
-def shown(evidence: Evidence) -> str:
-    """Return the figure of a cell, or a mark if it has a row of its own elsewhere."""
-    return MARK.get(evidence.outcome) or figure(evidence.value, evidence.unit)
 
 
 def _bound(evidence: Evidence) -> str:

@@ -1,44 +1,70 @@
-"""Table of all promises and table of figures without a promise; condensed if there are thousands; pure."""
+"""Promises and figures without a promise as tables, condensed if there are thousands; and as a matrix; pure.
+
+The matrix has claim and level down, widths or bays across, and in each cell the least margin.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.tables import SEVERITY, Table, TableRow, bounded, label, parse_geometry, sorting, span
+from pytest_ssdqual.report.view.tables import (
+    SEVERITY,
+    Table,
+    TableRow,
+    bounded,
+    label,
+    margin,
+    parse_geometry,
+    sorting,
+    span,
+)
 
 #: With more promises than this, a row stands for all verdicts of one claim on one level.
 MOST_ROWS = 300
 RECORDS = "all of them are in records.jsonl"
-SINGLE = ("Promise", "Array", "Workload", "Measured", "Interval", "Limit", "Margin", "Outcome")
-GROUPED = ("Promise", "Array", "Workloads", "Judged", "Pass", "Fail", "Undecided", "Closest to the limit", "Outcome")
+SINGLE = ("Claim", "Array", "Workload", "Measured", "Interval", "Limit", "Margin", "Published", "Outcome")
+GROUPED = (
+    "Claim", "Array", "Workloads", "Judged", "Pass", "Fail", "Undecided", "Least", "Most", "Closest to the limit",
+    "Outcome",
+)  # fmt: skip
+#: Single promises in all rows together, and at least in each row: a page has 1 MB beside its charts.
+MOST_SINGLE, LEAST_OF_ROW = 1_000, 12
+MOST_MATRIX_ROWS = 200
+#: Bays with a column; of more bays the worst ones have one.
+MOST_BAYS = 12
+#: Column of promises about several widths together.
+ALL_WIDTHS = "all widths"
 
 
-def promised(judged: Sequence[Judged], most_rows: int = MOST_ROWS) -> Table:
+def promised(judged: Iterable[Judged], most_rows: int = MOST_ROWS) -> Table:
     """Return a row for each promise; of more than ``most_rows``, for each claim of each level."""
-    found = sorted((each.evidence for each in judged if each.evidence.is_promised), key=sorting)
-    if len(found) <= most_rows:
-        rows: list[TableRow] = [single(each) for each in sorted(found, key=_severity)]
-        return Table(SINGLE, tuple(rows), f"Promises: {len(found):,}")
-    groups = sorted(_groups(found), key=lambda group: min(map(_severity, group)))
-    note = f"A row stands for all verdicts of one claim on one level ({len(found):,} in all): {RECORDS}."
-    return Table(GROUPED, tuple(map(_grouped, groups)), f"Promises: {len(found):,}, by claim and level", note)
+    evidence = _evidence(judged)
+    return _listed(f"Promises: {len(evidence):,}", evidence, most_rows)
 
 
-def observed(judged: Sequence[Judged]) -> Table:
+def observed(judged: Iterable[Judged]) -> Table:
     """Return the figures without a promise."""
-    found = sorted((each.evidence for each in judged if not each.evidence.is_promised), key=sorting)
-    title = f"Figures without a promise: {len(found):,}"
-    rows: list[TableRow]
-    if len(found) <= MOST_ROWS:
-        rows = [(label(each.claim), span(each.geometries), span(each.workloads), *_measured(each)) for each in found]
-        return Table(("Figure", "Array", "Workload", "Measured", "Interval", "Published"), tuple(rows), title)
-    rows = [_range(group) for group in _groups(found)]
-    columns = ("Figure", "Array", "Workloads", "Observed", "Least", "Most")
-    grid = bounded(columns, rows, f"{title}, by figure and level", MOST_ROWS, RECORDS)
-    return Table(grid.columns, grid.rows, grid.caption, grid.note or f"A row stands for several figures: {RECORDS}.")
+    evidence = [each.evidence for each in judged if not each.evidence.is_promised]
+    return _listed(f"Figures without a promise: {len(evidence):,}", evidence, MOST_ROWS)
+
+
+def _listed(title: str, evidence: Sequence[Evidence], most_rows: int) -> Table:
+    ordered = sorted(evidence, key=sorting)
+    if len(ordered) <= most_rows:
+        rows = tuple(map(single, sorted(ordered, key=_severity)))
+        return Table(SINGLE, rows, title).used()
+    groups: dict[tuple[str, str], list[Evidence]] = {}
+    for each in ordered:
+        groups.setdefault((each.claim, level(each)), []).append(each)
+    grouped = [_grouped(group) for group in sorted(groups.values(), key=lambda group: min(map(_severity, group)))]
+    table = bounded(GROUPED, grouped, f"{title}, by claim and level", MOST_ROWS, RECORDS).used()
+    note = f"A row stands for all verdicts of one claim on one level ({len(ordered):,} in all): {RECORDS}."
+    return replace(table, note=table.note or note)
 
 
 def level(evidence: Evidence) -> str:
@@ -50,62 +76,174 @@ def _severity(evidence: Evidence) -> int:
     return SEVERITY.index(evidence.outcome)
 
 
-def _groups(found: Sequence[Evidence]) -> list[list[Evidence]]:
-    groups: dict[tuple[str, str], list[Evidence]] = {}
-    for each in found:
-        groups.setdefault((each.claim, level(each)), []).append(each)
-    return list(groups.values())
-
-
 def single(each: Evidence) -> TableRow:
-    """Return the row of a promise, as in ``SINGLE``."""
+    """Return the row of a figure, as in ``SINGLE``."""
+    times = each.times_published
     return (
         label(each.claim),
-        span(each.geometries) if each.geometries else "",
-        span(each.workloads) if each.workloads else "",
+        span(each.geometries),
+        span(each.workloads),
         each.measured,
         each.interval,
         each.bound,
         each.margin,
-        each.outcome,
+        "" if times is None else f"{times:.3g} times",
+        each.outcome if each.is_promised else "",
     )
 
 
-def _measured(each: Evidence) -> tuple[str, str, str]:
-    return each.measured, each.interval, _published(each)
-
-
-def _published(each: Evidence) -> str:
-    times = each.times_published
-    return "" if times is None else f"{times:.3g} times"
-
-
 def _grouped(group: Sequence[Evidence]) -> TableRow:
+    """Return the row of several figures, as in ``GROUPED``."""
     first, worst = group[0], min(group, key=_severity)
     closest = min(group, key=lambda each: (_severity(each), each.margin_percent or 0.0))
-    margin = f", {closest.margin}" if closest.margin else ""
+    distance = f", {closest.margin}" if closest.margin else ""
+    where = f"{span(closest.geometries)} {span(closest.workloads)}: {closest.measured}, limit {closest.bound}{distance}"
     counts = Counter(each.outcome for each in group)
+    undecided = counts[Finding.INCONCLUSIVE] + counts[Finding.BOUNDED]
+    numbers = [f"{number:,}" for number in (counts[Finding.PASS], counts[Finding.FAIL], undecided)]
+    least, *_, most = (each.measured for each in sorted((*group, first), key=lambda each: each.value))
     return (
         label(first.claim),
         level(first),
         f"{len({each.workloads for each in group}):,}",
         f"{len(group):,}",
-        f"{counts[Finding.PASS]:,}",
-        f"{counts[Finding.FAIL]:,}",
-        f"{counts[Finding.INCONCLUSIVE] + counts[Finding.BOUNDED]:,}",
-        f"{span(closest.geometries)} {span(closest.workloads)}: {closest.measured}, limit {closest.bound}{margin}",
-        worst.outcome,
+        *(numbers if first.is_promised else ("", "", "")),
+        least,
+        most,
+        where if first.is_promised else "",
+        worst.outcome if first.is_promised else "",
     )
 
 
-def _range(group: Sequence[Evidence]) -> TableRow:
-    first, ordered = group[0], sorted(group, key=lambda each: each.value)
-    workloads = len({each.workloads for each in group})
-    return (
-        label(first.claim),
-        level(first),
-        f"{workloads:,}",
-        f"{len(group):,}",
-        ordered[0].measured,
-        ordered[-1].measured,
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """Promises of one claim in one column; the worst of them stands for all."""
+
+    worst: Evidence
+    count: int
+
+    @property
+    def outcome(self) -> Finding:
+        return self.worst.outcome
+
+    @property
+    def text(self) -> str:
+        """Least margin; the outcome if there is no margin."""
+        return self.worst.margin or self.outcome.value
+
+    @property
+    def width(self) -> str:
+        """Column of the worst promise in the matrix of a run: ``x4``."""
+        return _column(self.worst)
+
+    @property
+    def reach(self) -> float:
+        """Length of the bar in per cent of half the cell, to the left if negative: the margin, at most the limit."""
+        found = margin(self.worst)
+        return max(-100.0, min(100.0, found)) if not math.isnan(found) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """Promises of one claim on one level; its single promises are in ``singles``, the worst first, if the page has no
+    other table of them.
+    """
+
+    claim: str
+    level: str
+    #: In the order of the columns; None where nothing was judged.
+    cells: tuple[MatrixCell | None, ...]
+    singles: Table
+
+    @property
+    def worst(self) -> MatrixCell:
+        return min((cell for cell in self.cells if cell), key=lambda cell: _order(cell.worst))
+
+    @property
+    def count(self) -> int:
+        return sum(cell.count for cell in self.cells if cell)
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseMatrix:
+    """All promises of a run, or of a fleet."""
+
+    columns: tuple[str, ...]
+    #: The one closest to its limit first, failed ones before all others.
+    rows: tuple[MatrixRow, ...]
+    caption: str
+    note: str = ""
+
+
+def matrix(judged: Iterable[Judged]) -> PromiseMatrix:
+    """Return the matrix of all promises of a run: a column for each width."""
+    found = sorted(_evidence(judged), key=sorting)
+    by_column: dict[str, list[Evidence]] = {_column(each): [] for each in sorted(found, key=_place)}
+    for each in found:
+        by_column[_column(each)].append(each)
+    rows, note = _rows(by_column, has_singles=True)
+    return PromiseMatrix(tuple(by_column), rows, f"Promises: {len(found):,}", note)
+
+
+def of_bays(judged: Mapping[str, Iterable[Judged]]) -> PromiseMatrix:
+    """Return the matrix of a fleet: a column for each bay, or for the bays with the least margins if there are many."""
+    found = {name: evidence for name, of_bay in judged.items() if (evidence := _evidence(of_bay))}
+    worst = sorted(found, key=lambda name: min(map(_order, found[name])))[:MOST_BAYS]
+    rows, note = _rows({name: of_bay for name, of_bay in found.items() if name in worst}, has_singles=False)
+    if left := len(found) - len(worst):
+        note = " ".join(filter(None, [f"{left:,} more bays have larger margins.", note]))
+    columns = tuple(name for name in found if name in worst)
+    return PromiseMatrix(columns, rows, f"Promises of each bay: {sum(map(len, found.values())):,}", note)
+
+
+def _evidence(judged: Iterable[Judged]) -> list[Evidence]:
+    return [each.evidence for each in judged if each.evidence.is_promised]
+
+
+def _rows(by_column: Mapping[str, Sequence[Evidence]], *, has_singles: bool) -> tuple[tuple[MatrixRow, ...], str]:
+    """Return the rows, the worst first, and a note about those that are left out."""
+    groups: dict[tuple[str, str], dict[str, list[Evidence]]] = {}
+    for column, found in by_column.items():
+        for each in found:
+            groups.setdefault((each.claim, level(each)), {}).setdefault(column, []).append(each)
+    ordered = sorted(
+        groups.items(), key=lambda group: min(_order(each) for alike in group[1].values() for each in alike)
     )
+    most = max(LEAST_OF_ROW, MOST_SINGLE // max(1, min(len(ordered), MOST_MATRIX_ROWS))) if has_singles else 0
+    rows = tuple(_row(*key, group, tuple(by_column), most) for key, group in ordered[:MOST_MATRIX_ROWS])
+    left = len(ordered) - len(rows)
+    return rows, f"{left:,} more rows are left out: {RECORDS}." if left else ""
+
+
+def _row(
+    claim: str, of_level: str, group: Mapping[str, Sequence[Evidence]], columns: Sequence[str], most: int
+) -> MatrixRow:
+    cells = tuple(
+        MatrixCell(min(alike, key=_order), len(alike)) if (alike := group.get(column)) else None for column in columns
+    )
+    ordered = sorted((each for alike in group.values() for each in alike), key=_order)
+    caption = f"{len(ordered):,} of {label(claim)}, {of_level}"
+    rows = tuple(single(each)[1:] for each in ordered[:most])
+    note = f"{len(ordered) - most:,} more are left out: {RECORDS}." if most and len(ordered) > most else ""
+    return MatrixRow(label(claim), of_level, cells, Table(SINGLE[1:], rows, caption, note).used())
+
+
+def _order(evidence: Evidence) -> tuple[int, float]:
+    # A promise of none, such as that no drive fails, has no margin to lose.
+    distance = math.inf if evidence.outcome is Finding.PASS and not evidence.limit else margin(evidence)
+    return SEVERITY.index(evidence.outcome), distance
+
+
+def _column(evidence: Evidence) -> str:
+    """Return ``x4``; without a width the name of what was judged."""
+    if len(set(evidence.geometries)) != 1:
+        return ALL_WIDTHS
+    name, _, width = parse_geometry(evidence.geometries[0])
+    return f"x{width}" if width else name
+
+
+def _place(evidence: Evidence) -> tuple[bool, int, str]:
+    """Return the sort key of a column: widths, then names, then all widths."""
+    column = _column(evidence)
+    width = parse_geometry(evidence.geometries[0])[2] if column != ALL_WIDTHS else 0
+    return column == ALL_WIDTHS, width or 10**9, column

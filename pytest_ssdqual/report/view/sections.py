@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit, format_duration, format_latency
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
-from pytest_ssdqual.report.view.grid import COLOUR, MARK, Grid, rows, shown
+from pytest_ssdqual.report.view.grid import CellPlace, by_workload, grid
 from pytest_ssdqual.report.view.tables import (
+    COLOUR,
     INDENT,
+    MARK,
+    SIGN,
+    State,
     Table,
     TextLine,
     figure,
@@ -37,8 +41,6 @@ OF_SERIES = ("", "IOPS", "mean latency", "published", "ours", "published", "ours
 OF_SATURATION = ("", "fresh IOPS", "cliff after", "settled IOPS", "from", "written in all")
 #: Threads and depth at the end of an id, which profiles have, too.
 _LOAD = re.compile(r"_(?:t(\d+)x)?qd(\d+)$")
-#: Sign after the figure of a drive that failed or is inconclusive.
-SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖"}
 #: Minimum length of a shortened serial number.
 SHORTEST = 4
 
@@ -48,10 +50,12 @@ def beside(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     found = [each for each in evidence if each.published]
     for claim in dict.fromkeys(each.claim for each in found):
         group = [each for each in found if each.claim == claim]
-        rows = [(name(each), each.measured, str(each.published), times(each.value, each.published)) for each in group]
-        colours = [(COLOUR[each.outcome],) if each.outcome in MARK else () for each in group]
+        rows = [
+            (name(each), State(each.measured, each.outcome), str(each.published), times(each.value, each.published))
+            for each in group
+        ]
         table = Table(("", "measured", "published", "ours/published"), tuple(rows), label(claim))
-        yield from text_table(table, width, colours)
+        yield from text_table(table, width)
         sources = dict.fromkeys(each.published.source for each in group if each.published)
         if len(sources) <= SOURCES:
             yield from (TextLine(f"  published in {source}"[:width]) for source in sources)
@@ -159,47 +163,21 @@ def loops(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
         for claim in dict.fromkeys(each.claim for each in of_loop):
             drives = max(len(each.members) for each in of_loop)
             title = f"{label(claim)} · {group} · {' '.join(geometries)}" + (f", worst of {drives}" if drives else "")
-            yield from _table(title, [each for each in of_loop if each.claim == claim], width)
+            yield from text_table(_cells(title, [each for each in of_loop if each.claim == claim]), width)
         for remark in dict.fromkeys(remark for each in of_loop for remark in each.remarks):
             yield from paragraph(remark, width, first=INDENT, rest=INDENT * 2)
         yield TextLine("")
 
 
-def _table(title: str, cells: Sequence[Evidence], width: int) -> Iterator[TextLine]:
+def _cells(title: str, cells: Sequence[Evidence]) -> Table:
     names = [each.workloads[0] for each in cells]
     is_one_mix = len(names) > 1 and len({_LOAD.sub("", name) for name in names}) == 1
-    places = [(_load_place if is_one_mix else _place)(name) for name in names]
-    sizes = _in_order((place.row, place.row_order) for place in places)
-    mixes = _in_order((place.column, place.column_order) for place in places)
-    by_name = {(place.row, place.column): each for place, each in zip(places, cells, strict=True)}
-    rows, colours = [], []
-    for size in sizes:
-        row = [by_name.get((size, mix)) for mix in mixes]
-        rows.append((size, *("" if each is None else shown(each) for each in row)))
-        outcomes = {each.outcome for each in row if each}
-        colours.append(next(((COLOUR[mark],) for mark in MARK if mark in outcomes), ()))
-    table = Table((places[0].head if any(mixes) else "", *mixes), tuple(rows), title)
-    yield from text_table(table, width, colours)
-
-
-@dataclass(frozen=True, slots=True)
-class CellPlace:
-    """Position of a cell: size and mix as the test specification writes it (``65/35``: reads/writes), or its load."""
-
-    row: str
-    row_order: float
-    column: str
-    column_order: tuple[bool, float]
-    #: Name of the columns.
-    head: str = "reads/writes"
-
-
-def _in_order(found: Iterable[tuple[str, float | tuple[bool, float]]]) -> list[str]:
-    """Return each name once, in the order of its key."""
-    return list(dict.fromkeys(name for name, _ in sorted(found, key=lambda each: each[1])))
+    place = _load_place if is_one_mix else _place
+    return grid(title, cells, lambda each: place(each.workloads[0]))
 
 
 def _place(name: str) -> CellPlace:
+    """Return size and mix of a cell as the test specification writes it: ``65/35``, reads/writes."""
     try:
         workload = Workload.parse(name)
     except ValueError:  # a profile, whose id has no size and mix
@@ -210,6 +188,7 @@ def _place(name: str) -> CellPlace:
         -workload.block_bytes,
         f"{'' if workload.is_random else 'seq '}{reads}/{100 - reads}",
         (not workload.is_random, -workload.read_fraction),
+        "reads/writes",
     )
 
 
@@ -233,7 +212,7 @@ def conclusions(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
         yield TextLine("")
 
 
-def members(evidence: Sequence[Evidence]) -> Iterator[Grid]:
+def members(evidence: Sequence[Evidence]) -> Iterator[Table]:
     """Yield a grid for each claim about drives that were measured side by side."""
     found = [each for each in sorted(evidence, key=sorting) if any(part.figures for part in each.members)]
     for claim, geometries in dict.fromkeys((each.claim, each.geometries) for each in found):
@@ -241,11 +220,11 @@ def members(evidence: Sequence[Evidence]) -> Iterator[Grid]:
         yield _grid(f"{label(claim)} · {' '.join(geometries)}", group)
 
 
-def _grid(title: str, evidence: Sequence[Evidence]) -> Grid:
+def _grid(title: str, evidence: Sequence[Evidence]) -> Table:
     # A drive of a lot that failed has an outcome and no figure.
     alone = [_alone(each, part) for each in evidence for part in each.members if part.figures]
     short = shortened(list(dict.fromkeys(each.worst for each in alone)))
-    return Grid(title, tuple(short.values()), tuple(rows(alone, lambda each: short[each.worst])), _marked)
+    return grid(title, alone, lambda each: by_workload(each, short[each.worst]), _marked)
 
 
 def shortened(serials: Sequence[str]) -> dict[str, str]:

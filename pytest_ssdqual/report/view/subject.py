@@ -7,24 +7,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from types import MappingProxyType
 
 from pytest_ssdqual.qual import safe_text, strict_json
-from pytest_ssdqual.qual.measured.environment import LEVELS, KernelLog
+from pytest_ssdqual.qual.measured.environment import LEVELS, EnvironmentRecord
 from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.strict_json import LARGEST_FIGURE
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.run_folder.manifest import ExpectedDrives
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
-from pytest_ssdqual.rig.drives.topology import NO_SMART
+from pytest_ssdqual.rig.fio.load import LoadRecord
 from pytest_ssdqual.rig.observe.kernel_log import LINE_CHARACTERS
 
 #: Maximum number of rows of a table without a natural limit.
 MOST_ROWS = 100
 RECORDS = "records.jsonl has them"
-#: Drives that a sentence names.
-MOST_NAMED = 4
+#: Drives or models that a sentence names, and maximum length of a model.
+MOST_NAMED, MODEL_CHARACTERS = 4, 60
 #: Shown where no number of drives was given.
 NOT_EXPECTED = "not checked, as --ssd-expect was not given"
 #: Column heads of a drive's health by the names in records.
@@ -39,17 +42,8 @@ HEALTH = {
 }
 
 
-def expected(manifest: Mapping[str, object]) -> str:
-    """Return the expected number of drives as a phrase; empty if none was given."""
-    try:
-        noted = manifest.get("expected")
-        return str(from_plain(ExpectedDrives, noted)) if noted else ""
-    except ValueError:
-        return ""
-
-
 def drives(
-    manifest: Mapping[str, object],
+    manifest: Manifest,
     blamed: Mapping[str, int] = MappingProxyType({}),
     untested: Callable[[str], str] = lambda identity: "",
 ) -> Table:
@@ -58,83 +52,69 @@ def drives(
     ``blamed``: by serial number the failed promises that a drive is the cause of; ``untested`` returns for the identity
     of a drive that it was not tested, or nothing.
     """
-    found = list(manifest_drives(manifest))
-    bays = tables(manifest.get("bays"))
-    sheets = {name: str(sheet) for bay in bays for name, sheet in table(bay.get("sheets")).items()}
-    rows = [
+    sheets = {name: sheet for bay in manifest.bays for name, sheet in bay.sheets.items()}
+    rows: list[TableRow] = [
         (
-            text(drive, "serial") or text(drive, "identity"),
-            text(drive, "model") or "unknown model",
-            text(drive, "firmware") or "unknown",
-            capacity(drive.get("size_bytes")),
-            text(drive, "path"),
-            *([untested(text(drive, "identity")) or sheets.get(text(drive, "identity"), "unknown")] if sheets else []),
+            drive.name,
+            drive.model or "unknown model",
+            drive.firmware or "unknown",
+            format_capacity(drive.size_bytes),
+            drive.path,
+            untested(drive.identity) or sheets.get(drive.identity, "unknown") if sheets else "",
+            _broken(blamed.get(drive.name, 0)),
         )
-        for drive in found
+        for drive in manifest.drives
     ]
-    columns = ("Serial number", "Model", "Firmware", "Capacity", "Name", *(["Judged by"] if sheets else []))
-    if not blamed:
-        return Table(columns, tuple(rows), "Drives")
-    marked = tuple((*row, _broken(blamed.get(row[0], 0))) for row in rows)
-    return Table((*columns, "Cause of"), marked, "Drives")
+    columns = ("Serial number", "Model", "Firmware", "Capacity", "Name", "Judged by", "Cause of")
+    return Table(columns, tuple(rows), "Drives").used()
 
 
 def _broken(count: int) -> str:
     return f"{count:,} failed {'promise' if count == 1 else 'promises'}" if count else ""
 
 
-def means(manifest: Mapping[str, object], load: str = "", more: Iterable[TableRow] = ()) -> Table:
+def means(manifest: Manifest, load: str = "", more: Iterable[TableRow] = ()) -> Table:
     """Return machine, protocol, spec, versions, sessions, the load of fio as a phrase, and ``more`` rows after it."""
     return Table(("Item", "Value"), tuple(_means(manifest, load, more)), "Test setup")
 
 
 def load_of_fio(story: RunReader) -> str:
     """Return the load of all measurements as a phrase, with its reason; empty if it was not chosen."""
-    record = next(iter(story.of("load")), None)
-    if record is None:
-        return ""
-    why = text(table(record.facts.get("load")), "why")
-    return "; ".join(filter(None, (text(record.facts, "sentence"), why)))
+    found = (filter(None, (each.sentence, each.load.why)) for each in story.contents(LoadRecord, "load"))
+    return "; ".join(next(found, ()))
 
 
-def _means(manifest: Mapping[str, object], load: str, more: Iterable[TableRow]) -> Iterator[TableRow]:
-    for name in ("protocol", "spec"):
-        document = table(manifest.get(name))
-        if document:
-            yield name, f"{text(document, 'name')} (SHA-256 {text(document, 'sha256')[:16]}…)"
-    for bay in tables(manifest.get("bays")):
-        yield "machine", text(bay, "machine")
-        for name, value in table(bay.get("facts")).items():
-            yield name.replace("_", " "), str(value)
-    yield "number of drives", expected(manifest) or NOT_EXPECTED
+def _means(manifest: Manifest, load: str, more: Iterable[TableRow]) -> Iterator[TableRow]:
+    for name, document in manifest.documents.items():
+        yield name, f"{document.name} (SHA-256 {document.sha256[:16]}…)"
+    for bay in manifest.bays:
+        yield "machine", bay.machine
+        for name, value in bay.facts.items():
+            yield name.replace("_", " "), value
+    yield "number of drives", str(manifest.expected or NOT_EXPECTED)
     if load:
         yield "load of fio", load
     yield from more
-    yield "run", text(manifest, "run_id")
-    sessions = tables(manifest.get("sessions")) or [manifest]
-    for session in sessions:
-        ended = text(session, "ended") or "no normal end"
-        yield "session", f"{text(session, 'started')} to {ended}, exit status {session.get('exit_status')}"
-        yield "command line", " ".join(map(str, texts(session.get("command_line"))))
-        for difference in texts(session.get("differences")):
+    yield "run", manifest.run_id
+    for session in manifest.sessions:
+        yield "session", f"{session.started} to {session.ended or 'no normal end'}, exit status {session.exit_status}"
+        yield "command line", " ".join(session.command_line)
+        for difference in session.differences:
             yield "difference", difference
-    for name, value in table(manifest.get("versions")).items():
-        yield name, str(value)
+    yield from manifest.versions.items()
 
 
 def health(story: RunReader) -> Table:
     """Return the health of every drive before and after; a figure that did not change is shown once."""
-    seen: dict[str, dict[str, Record]] = {}
-    for record in story.of("health"):
-        when = seen.setdefault(str(record.facts.get("drive")), {})
-        when["before"] = when.get("before", record)
-        when["after"] = record
-    names = serials(story.manifest)
+    seen: dict[str, tuple[HealthRecord, HealthRecord]] = {}
+    for reading in story.contents(HealthRecord, "health"):
+        first, _ = seen.get(reading.drive, (reading, reading))
+        seen[reading.drive] = first, reading
+    names = story.manifest.serials
     rows: list[TableRow] = [
-        (names.get(drive) or drive, *(_change(when, name) for name in HEALTH)) for drive, when in seen.items()
+        (names.get(drive, drive), *(_change(*readings, name) for name in HEALTH)) for drive, readings in seen.items()
     ]
-    unread = [drive for drive in manifest_drives(story.manifest) if drive.get("smart_type") == NO_SMART]
-    rows += [(text(drive, "serial") or text(drive, "identity"), *("not read",) * len(HEALTH)) for drive in unread]
+    rows += [(drive.name, *("not read",) * len(HEALTH)) for drive in story.manifest.drives if not drive.has_health]
     return Table(("Drive", *HEALTH.values()), tuple(rows), "Health of the drives, before → after")
 
 
@@ -150,12 +130,12 @@ def environment_checks(story: RunReader) -> Table:
     figures: dict[str, list[float]] = {}
     unknown: Counter[str] = Counter()
     objections: Counter[str] = Counter()
-    for record in story.of("environment"):
-        for name, value in table(record.facts.get("checks")).items():
-            if isinstance(value, int | float):
+    for record in story.contents(EnvironmentRecord, "environment"):
+        for name, value in record.checks.items():
+            if value is not None:
                 figures.setdefault(name, []).append(value)
-        unknown.update(texts(record.facts.get("unknown")))
-        objections.update(texts(record.facts.get("objections")))
+        unknown.update(record.unknown)
+        objections.update(record.objections)
     rows: list[TableRow] = [
         (name.replace("_", " "), f"{min(found):,.4g}", f"{max(found):,.4g}", f"{len(found):,}", f"{unknown[name]:,}")
         for name, found in figures.items()
@@ -170,18 +150,12 @@ def environment_checks(story: RunReader) -> Table:
 
 
 def kernel_messages(story: RunReader) -> Table:
-    """Return the kernel's messages during all measurements, the gravest first, equal ones once; damaged records are
-    left out.
-    """
+    """Return the kernel's messages during all measurements, the gravest first, equal ones once."""
     severities: dict[str, int] = {}
     during: dict[str, list[str]] = {}
-    for record in story.of("environment"):
-        try:
-            lines = from_plain(KernelLog, record.facts["kernel"]).lines
-        except (KeyError, TypeError, ValueError, AttributeError):
-            continue
-        where = " ".join(filter(None, (text(record.facts, name) for name in ("geometry", "workload", "fio"))))
-        for line in lines:
+    for record in story.contents(EnvironmentRecord, "environment"):
+        where = " ".join(filter(None, (str(record.geometry), record.workload, record.fio)))
+        for line in record.kernel.lines if record.kernel else ():
             during.setdefault(line.text, []).append(where)
             # Where only dmesg could be read, a message has no severity.
             level = len(LEVELS) if line.level is None else min(line.level, len(LEVELS))
@@ -199,10 +173,9 @@ def kernel_messages(story: RunReader) -> Table:
     return bounded(columns, rows, f"Kernel messages during the measurements: {len(rows):,}", MOST_ROWS, RECORDS)
 
 
-def documents(manifest: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+def documents(manifest: Manifest) -> tuple[tuple[str, str], ...]:
     """Return titles and texts of the protocol and the spec of the run."""
-    found = ((name, table(manifest.get(name))) for name in ("protocol", "spec"))
-    return tuple((f"The {name} {text(each, 'name')}", text(each, "text")) for name, each in found if each)
+    return tuple((f"The {name} {each.name}", each.text) for name, each in manifest.documents.items())
 
 
 def files(names: Sequence[tuple[str, int]]) -> Table:
@@ -218,31 +191,31 @@ def files(names: Sequence[tuple[str, int]]) -> Table:
     return bounded(("File", "Size"), [*rows, *listed], "Files", 200, "SHA256SUMS in the run folder lists them all")
 
 
-def serials(manifest: Mapping[str, object]) -> dict[str, str]:
-    """Return the serial number of each drive by its identity."""
-    return {text(drive, "identity"): text(drive, "serial") for drive in manifest_drives(manifest)}
-
-
 def named_drives(serial_numbers: Sequence[str]) -> str:
     """Return ``drive S1``, or ``drives S1, S2 and 9 more``."""
     kind = "drive" if len(serial_numbers) == 1 else "drives"
     return f"{kind} {named(serial_numbers, MOST_NAMED)}"
 
 
-def manifest_drives(manifest: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    """Yield the drives of all machines."""
-    for bay in tables(manifest.get("bays")):
-        yield from tables(bay.get("drives"))
+def identity(manifest: Manifest, folder: Path) -> str:
+    """Return the identity of a run, equal for copies; without a manifest the folder.
+
+    Runs of a bay have the same name in every fleet; the start distinguishes them.
+    """
+    return f"{manifest.run_id} {manifest.started}" if manifest.run_id else str(folder.resolve())
+
+
+def kinds(manifest: Manifest) -> str:
+    """Return ``8 × INTEL SSDSC2BB480G4``, the drives by their model."""
+    models = Counter(drive.model or "unknown model" for drive in manifest.drives)
+    shown = [f"{count} × {safe_text.line(model, MODEL_CHARACTERS)}" for model, count in models.items()]
+    more = sum(list(models.values())[MOST_NAMED:])
+    return " + ".join([*shown[:MOST_NAMED], *([f"{more} of other models"] if more else [])]) or "unknown drives"
 
 
 def table(value: object) -> Mapping[str, object]:
     """Return a JSON object; an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
-
-
-def tables(value: object) -> list[Mapping[str, object]]:
-    """Return the JSON objects of a list; other elements are left out."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def texts(value: object) -> tuple[str, ...]:
@@ -253,6 +226,21 @@ def text(record: Mapping[str, object], name: str) -> str:
     """Return a value as text; empty if it is missing or null."""
     found = record.get(name)
     return "" if found is None else str(found)
+
+
+def number(value: object) -> float | None:
+    """Return a finite number; None for anything else, truth values included."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) <= LARGEST_FIGURE else None  # type: ignore[arg-type]
+
+
+def moment(value: object) -> datetime | None:
+    """Return a time of a record (ISO 8601), in UTC if it names no zone; None if it cannot be read."""
+    try:
+        found = datetime.fromisoformat(str(value))
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def capacity(value: object) -> str:
@@ -279,14 +267,14 @@ def _array(record: Record) -> TableRow:
     )
 
 
-def _change(when: Mapping[str, Record], name: str) -> str:
-    before, after = (_figure(name, when[each].facts.get(name)) for each in ("before", "after"))
+def _change(first: HealthRecord, last: HealthRecord, name: str) -> str:
+    before, after = (_figure(name, getattr(reading, name)) for reading in (first, last))
     return before if before == after else f"{before} → {after}"
 
 
-def _figure(name: str, value: object) -> str:
+def _figure(name: str, value: int | None) -> str:
     if value is None:
         return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return capacity(value) if name.endswith("_bytes") else str(value)
+    return format_capacity(value) if name.endswith("_bytes") else str(value)

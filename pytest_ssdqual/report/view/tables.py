@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -21,6 +21,12 @@ ARRAY = re.compile(r"(?P<level>[a-z]+\d*)x(?P<width>\d+)(?P<state>-.*)?")
 WORKLOAD = re.compile(
     r"(?P<rw>[a-z+]+\d*)_(?P<bs>\d+[kmgt]?)(?P<more>(?:_[a-z]+\d*[kmg]?)*)_(?:t(?P<t>\d+)x)?qd(?P<qd>\d+)"
 )
+#: Colours of pytest's TerminalWriter.
+COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.BOUNDED: "cyan", Finding.PASS: "green"}
+#: Shown instead of the figure, as such a claim has a row of its own elsewhere. A row with such an outcome is coloured.
+MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "bound"}
+#: Sign after a figure that failed or is inconclusive, where the outcome has no column.
+SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖"}
 #: Outcomes, the worst first.
 SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED, Finding.PASS, Finding.OBSERVED)
 INDENT = "  "
@@ -32,16 +38,16 @@ GAP = "  "
 
 
 def sorting(evidence: Evidence) -> tuple[object, ...]:
-    """Return a sort key: claim in the order of the enum, level, workload, width."""
+    """Return a sort key: claim in the order of the enum, level, workload, width; last without an array."""
     known = [claim.value for claim in Claim]
     rank = known.index(evidence.claim) if evidence.claim in known else len(known)
     geometries = tuple(map(parse_geometry, evidence.geometries))
-    return rank, evidence.claim, geometries[0][:2], order_of(evidence), geometries
+    return not geometries, rank, evidence.claim, [each[:2] for each in geometries[:1]], order_of(evidence), geometries
 
 
 def span(names: Sequence[str]) -> str:
-    """Return the first and the last name: ``raid5x3…x8``, ``randread_4k_qd1…qd32``."""
-    first, last = names[0], names[-1]
+    """Return the first and the last name: ``raid5x3…x8``, ``randread_4k_qd1…qd32``; empty without names."""
+    first, last = names[0] if names else "", names[-1] if names else ""
     if first == last:
         return first
     shared = re.match(r"(raid\d+)x\d+|(.*_)qd\d+", first)
@@ -121,6 +127,9 @@ class PageLink:
     text: str
     href: str
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCell:
@@ -128,15 +137,21 @@ class MeasuredCell:
 
     text: str
     interval: str
-    outcome: Finding
+    look: Finding
+
+    def __str__(self) -> str:
+        return f"{self.text}{SIGN.get(self.look, '')}"
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Fitness of a bay as text and mark."""
+    """A text with the mark and colour of an outcome."""
 
     text: str
     look: Finding
+
+    def __str__(self) -> str:
+        return self.text
 
 
 Cell = str | Finding | PageLink | MeasuredCell | State
@@ -153,6 +168,23 @@ class Table:
     #: Number of rows left out, and where they are.
     note: str = ""
 
+    def named_by(self, count: int) -> Table:
+        """Return the table with its first columns as one, which names the row."""
+        rows = [(" ".join(filter(None, map(str, row[:count]))), *row[count:]) for row in self.rows]
+        return replace(self, columns=("", *self.columns[count:]), rows=tuple(rows))
+
+    def used(self) -> Table:
+        """Return the table without columns that are empty in every row; the first one stays."""
+        rest = range(1, len(self.columns))
+        return self._of([0, *(number for number in rest if any(str(row[number]) for row in self.rows))])
+
+    def without(self, *columns: str) -> Table:
+        return self._of([number for number, name in enumerate(self.columns) if name not in columns])
+
+    def _of(self, numbers: Sequence[int]) -> Table:
+        rows = tuple(tuple(row[number] for number in numbers) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[number] for number in numbers), rows=rows)
+
 
 def bounded(columns: tuple[str, ...], rows: Sequence[TableRow], caption: str, most: int, where: str) -> Table:
     """Return a table of the first ``most`` rows; ``where`` names the place of the rest."""
@@ -161,30 +193,50 @@ def bounded(columns: tuple[str, ...], rows: Sequence[TableRow], caption: str, mo
     return Table(columns, tuple(rows[:most]), caption, note)
 
 
-def text_table(table: Table, width: int, colours: Sequence[tuple[str, ...]] = ()) -> Iterator[TextLine]:
+def colour(looks: Collection[Finding | None]) -> tuple[str, ...]:
+    """Return the markup of the worst outcome; none if all passed."""
+    return next(((COLOUR[each],) for each in MARK if each in looks), ())
+
+
+def _look(cell: Cell) -> Finding | None:
+    return cell if isinstance(cell, Finding) else getattr(cell, "look", None)
+
+
+def text_table(table: Table, width: int) -> Iterator[TextLine]:
     """Yield caption, column heads and rows of text; the first column is aligned left, the others right.
 
-    Empty columns are left out. Numbers that do not fit beside the row's name go below it; still longer rows are
-    split into bands.
+    A row has the colour of the worst outcome in it. Empty columns are left out. Columns move together if the rows fit
+    then. Numbers that do not fit beside the row's name go below it; still longer rows are split into bands.
     """
-    used = [0, *(i for i in range(1, len(table.columns)) if any(row[i] for row in table.rows))]
-    cells = [[str(row[i]) for i in used] for row in (table.columns, *table.rows)]
-    sizes = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    name, numbers = len(INDENT) + sizes[0], sum(sizes[1:]) + len(GAP) * len(sizes[1:])
+    table = table.used()
+    heads = _stacked(table.columns)
+    rows = [[str(cell) for cell in row] for row in table.rows]
+    sizes = [max(map(len, column)) for column in zip(*heads, *rows, strict=True)]
+    name = len(INDENT) + sizes[0]
+    least = name + sum(sizes[1:]) + len(sizes[1:])
+    gap = " " if least <= width < least + len(sizes[1:]) else GAP
+    numbers = sum(sizes[1:]) + len(gap) * len(sizes[1:])
     below = name + numbers > width and len(INDENT) + numbers <= width
     first = len(INDENT) if below else name
     bands = [range(1, len(sizes))] if below or name + numbers <= width else _bands(sizes, width - first)
     for number, band in enumerate(bands):
-        layout = ColumnLayout(tuple(sizes), tuple(band), below)
-        yield from _titled(table.caption if number == 0 else "", layout.line(cells[0], first))
-        for index, row in enumerate(cells[1:]):
-            colour = colours[index] if colours else ()
+        layout = ColumnLayout(tuple(sizes), tuple(band), below, gap)
+        yield from _titled(table.caption if number == 0 else "", [layout.line(head, first) for head in heads])
+        for whole, row in zip(table.rows, rows, strict=True):
+            markup = colour([_look(cell) for cell in whole])
             if below:
                 wrapped = wrap(
                     row[0], max(1, width - 2 * len(INDENT)), subsequent_indent=INDENT, break_on_hyphens=False
                 )
-                yield from (TextLine(INDENT + part, colour) for part in wrapped or [""])
-            yield TextLine(layout.line(row, first), colour)
+                yield from (TextLine(INDENT + part, markup) for part in wrapped or [""])
+            yield TextLine(layout.line(row, first), markup)
+
+
+def _stacked(columns: Sequence[str]) -> list[list[str]]:
+    """Return the lines of the column heads, which end on the same line."""
+    depth = max(column.count("\n") for column in columns) + 1
+    stacked = [([""] * depth + column.split("\n"))[-depth:] for column in columns]
+    return [list(line) for line in zip(*stacked, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +246,11 @@ class ColumnLayout:
     sizes: tuple[int, ...]
     band: tuple[int, ...]
     below: bool
+    gap: str
 
     def line(self, row: Sequence[str], first: int) -> str:
         name = "" if self.below else row[0]
-        numbers = "".join(GAP + row[i].rjust(self.sizes[i]) for i in self.band)
+        numbers = "".join(self.gap + row[i].rjust(self.sizes[i]) for i in self.band)
         return ((INDENT + name).ljust(first) + numbers).rstrip()
 
 
@@ -212,11 +265,11 @@ def _bands(sizes: Sequence[int], room: int) -> Iterator[range]:
     yield range(start, len(sizes))
 
 
-def _titled(title: str, heading: str) -> Iterator[TextLine]:
-    """Yield title and heading on one line if both fit."""
-    if len(title) < len(heading) - len(heading.lstrip()):
-        yield TextLine(title + heading[len(title) :], ("bold",))
-        return
-    if title:
-        yield TextLine(title, ("bold",))
-    yield TextLine(heading, ("bold",))
+def _titled(title: str, headings: Sequence[str]) -> Iterator[TextLine]:
+    """Yield title and headings; the title is on the first line of them if both fit."""
+    first = headings[0]
+    if len(title) >= len(first) - len(first.lstrip()):
+        yield from (TextLine(title, ("bold",)) for _ in title[:1])
+        title = ""
+    yield TextLine(title + first[len(title) :], ("bold",))
+    yield from (TextLine(heading, ("bold",)) for heading in headings[1:])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pytest_ssdqual.qual.measured.environment import Cpu, DeviceQueue, DrivePlacement, ProcessEnvironment
-from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import format_capacity, format_latency
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
@@ -18,29 +17,18 @@ COLUMNS = (
 REST = "records.jsonl has them"
 
 
-def members(run: Mapping[str, object]) -> Table | None:
-    """Return the I/O at each member of an array, as the kernel counted it; None if it is not recorded."""
-    seen = _environment(run)
-    rows = list(_members(seen)) if seen else []
-    # A column of which nothing is known says nothing.
-    known = [number for number, _ in enumerate(COLUMNS) if number == 0 or any(row[number] for row in rows)]
-    kept = [tuple(row[number] for number in known) for row in rows]
+def members(seen: ProcessEnvironment) -> Table | None:
+    """Return the I/O at each member of an array, as the kernel counted it; None if it did not."""
+    rows = list(_members(seen))
     title = "I/O at each member in the first measurement"
-    return bounded(tuple(COLUMNS[number] for number in known), kept, title, MOST_ROWS, REST) if rows else None
+    # A column of which nothing is known says nothing.
+    return bounded(COLUMNS, rows, title, MOST_ROWS, REST).used() if rows else None
 
 
-def host(run: Mapping[str, object]) -> Table | None:
-    """Return what md and the host did meanwhile; None if nothing is recorded."""
-    seen = _environment(run)
-    rows = list(_host(seen)) if seen else []
+def host(seen: ProcessEnvironment) -> Table | None:
+    """Return what md and the host did meanwhile; None if nothing is known."""
+    rows = list(_host(seen))
     return Table(("Witness", "Observed"), tuple(rows), "md and the host in the first measurement") if rows else None
-
-
-def _environment(run: Mapping[str, object]) -> ProcessEnvironment | None:
-    try:
-        return from_plain(ProcessEnvironment, run.get("seen"))
-    except ValueError:
-        return None
 
 
 def _members(seen: ProcessEnvironment) -> Iterator[TableRow]:

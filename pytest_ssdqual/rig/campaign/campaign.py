@@ -38,7 +38,6 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
 from pytest_ssdqual.rig.campaign.experiment import Ending, Experiment
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.campaign.standing_array import StandingArray
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md import ceiling
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -161,7 +160,7 @@ class Campaign:
         ``DriveFailed`` if one of its drives has failed.
         """
         members = self.setup.failures.usable(geometry, self.setup.held.drives)
-        return tuple(map(serial_of, members))[: geometry.width - geometry.missing]
+        return tuple(drive.name for drive in members)[: geometry.width - geometry.missing]
 
     def alone(self, workload: Workload | None = None) -> DrivesAlone | None:
         """Return a workload on each drive alone, by default the shallowest that was; None if it was not measured."""
@@ -183,7 +182,7 @@ class Campaign:
         if workload.writes or array is None or array.geometry != geometry:
             return self._alone.get(key)
         if key not in self._alone:
-            members = tuple(drive for drive in array.members if serial_of(drive) == serial)
+            members = tuple(drive for drive in array.members if drive.name == serial)
             one = replace(array, geometry=drives_alone.ONE, members=members)
             self._alone[key] = None
             try:

@@ -25,7 +25,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     Refresh,
 )
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
-from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL, serial_of
+from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -119,7 +119,7 @@ class StandingArray:
         array = self._with_usable()
         subjects = [(each, step.pattern) for each in (step.geometry, self._bare and self._bare.geometry)]
         left_out = self.setup.failures.left_out_of(FILL, CONDITIONING, *subjects, step)
-        reasons = {name: left_out[name] for name in map(serial_of, array.members) if name in left_out}
+        reasons = {drive.name: left_out[drive.name] for drive in array.members if drive.name in left_out}
         is_array = not array.geometry.is_side_by_side
         if reasons and (is_array or len(reasons) == len(array.members)):
             each = "; ".join(f"{serial} {why}" for serial, why in reasons.items())
@@ -134,7 +134,7 @@ class StandingArray:
         array = self.require()
         if array.geometry.is_side_by_side and self.setup.failures.has_unusable:
             usable = self.setup.failures.usable(array.geometry, self.setup.held.drives)
-            self.array = array = array.without({serial_of(drive) for drive in array.members if drive not in usable})
+            self.array = array = array.without({drive.name for drive in array.members if drive not in usable})
         return array
 
     def close(self) -> None:

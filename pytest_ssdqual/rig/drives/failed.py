@@ -71,11 +71,11 @@ class DriveFailures:
 
     def worsened(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
         """Return the changes of a drive's health that neither use nor this run explains."""
-        return health.worsened(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(serial_of(drive)))
+        return health.worsened(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(drive.name))
 
     def defects(self, drive: Drive, earlier: DriveHealth, now: DriveHealth) -> tuple[str, ...]:
         """Return those changes that are a defect by the limits of the spec."""
-        return health.defects(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(serial_of(drive)))
+        return health.defects(earlier, health.without_power_cuts(now, self.power_cuts), self.limits(drive.name))
 
     def add_repaired(self, serial: str, counts: Mapping[str, int], messages: Mapping[str, int]) -> None:
         """Add what the kernel counted and reported of a drive during a load."""
@@ -97,7 +97,7 @@ class DriveFailures:
 
     def among(self, members: Sequence[Drive]) -> tuple[FailedDrive, ...]:
         """Return the failed drives among ``members``."""
-        return tuple(self.failed[name] for name in map(serial_of, members) if name in self.failed)
+        return tuple(self.failed[drive.name] for drive in members if drive.name in self.failed)
 
     @property
     def has_unusable(self) -> bool:
@@ -115,7 +115,7 @@ class DriveFailures:
         if lost and (not geometry.is_side_by_side or len(lost) == len(members)):
             raise DriveFailed(str(geometry), lost)
         unprepared = self.left_out_of(FILL, CONDITIONING) if geometry.is_side_by_side else {}
-        left = tuple(drive for drive in members if serial_of(drive) not in {*self.failed, *unprepared})
+        left = tuple(drive for drive in members if drive.name not in {*self.failed, *unprepared})
         if members and not left:
             reasons = "; ".join((*(each.sentence for each in lost), *unprepared.values()))
             raise InvalidMeasurement(f"no drive of {geometry} can be used: {reasons}")
@@ -153,11 +153,6 @@ class DriveFailures:
                 self.leave_out(geometry, subject, error.drives, log)
 
 
-def serial_of(drive: Drive) -> str:
-    """Return the name of a drive in verdicts."""
-    return drive.serial or drive.identity
-
-
 def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures) -> dict[str, tuple[str, ...]]:
     """Return the findings about the health of each drive now, by serial number; empty for a healthy one.
 
@@ -170,7 +165,7 @@ def findings(machine: Machine, drives: Sequence[Drive], failures: DriveFailures)
     found: dict[str, tuple[str, ...]] = {}
     unread: list[RigError] = []
     for drive in drives:
-        name = serial_of(drive)
+        name = drive.name
         if failed := failures.failed.get(name):
             found[name] = (failed.sentence,)
             continue

@@ -285,6 +285,11 @@ class Drive:
         return identity
 
     @property
+    def name(self) -> str:
+        """Serial number, else identity: the name of the drive in reports."""
+        return self.serial or self.identity
+
+    @property
     def all_names(self) -> frozenset[str]:
         """Every name by which any path or namespace of this drive may be known, see ``plain_name``.
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.strict_json import read_json
 from pytest_ssdqual.rig.drives import fencing
+from pytest_ssdqual.rig.drives.cache_state import CacheState
 from pytest_ssdqual.rig.drives.smart_answer import whole
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
@@ -36,16 +36,6 @@ FEATURE = re.compile(r"\bcurrent value:[ \t]*(?:0x)?([0-9a-f]{1,8})\b", re.IGNOR
 SECTIONS = ("report", "identify", "feature", "drive", "kernel", "end")
 #: The longest text that is quoted of a refused switch.
 REASON_CHARACTERS = 200
-
-
-class CacheState(StrEnum):
-    """State of a volatile write cache."""
-
-    ON = "on"
-    OFF = "off"
-    #: The drive has none: NVMe reports that (VWC, bit 0), and ATA.
-    ABSENT = "absent"
-    UNKNOWN = "unknown"
 
 
 #: Meaning of smartctl's answers: an ATA drive reports whether it has the feature, a SCSI drive did not answer.

@@ -61,6 +61,15 @@ class LoadTrial:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadRecord:
+    """``load``: as it was chosen before the first measurement."""
+
+    load: DriveLoad
+    #: The load as a phrase.
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class DriveLoad:
     """The load of all measurements of a run."""
 

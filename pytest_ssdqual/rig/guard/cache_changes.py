@@ -14,11 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.serial_number import is_generic
 from pytest_ssdqual.qual.spec.protocol_rules import AS_FOUND, WriteCacheRule
 from pytest_ssdqual.rig.drives import write_cache
+from pytest_ssdqual.rig.drives.cache_state import CacheState, WriteCacheRecord
 from pytest_ssdqual.rig.drives.topology import Drive, Source
-from pytest_ssdqual.rig.drives.write_cache import CacheState, Switched
+from pytest_ssdqual.rig.drives.write_cache import Switched
 from pytest_ssdqual.rig.guard import refusals
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.guard.lease import Lease, names_of
@@ -102,10 +104,9 @@ class WriteCaches:
             if self._rule != AS_FOUND and state is OTHER[CacheState(self._rule)]:
                 now, why = self._switch(drive, CacheState(self._rule))
             self._now[drive.identity] = now
-            self.note(
-                "write_cache", drive=drive.identity, name=drive.describe(), wanted=self._rule, found=state, now=now,
-                outcome=_outcome(self._rule, state, now, why),
-            )  # fmt: skip
+            outcome = _outcome(self._rule, state, now, why)
+            record = WriteCacheRecord(drive.identity, drive.describe(), self._rule, state, now, outcome)
+            self.note("write_cache", **shallow(record))
         self._is_set = True
 
     def require(self, drives: Iterable[Drive]) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.fio import acceptance, jobs, process
@@ -55,18 +56,10 @@ def measure(setup: Setup, geometry: Geometry, workload: Workload, completion_ns:
     except MachineLost:
         raise
     except (RigError, ValueError) as error:
-        found = Ceiling(geometry, str(workload), "", None, unknown=str(error), completion_ns=completion_ns)
-    setup.logbook.note(
-        "ceiling",
-        geometry=str(geometry),
-        workload=str(workload),
-        asked=workload,
-        driver=found.driver,
-        iops=found.iops,
-        unknown=found.unknown,
-        completion_ns=completion_ns,
-        boot_id=found.boot_id,
-    )
+        found = Ceiling(
+            geometry, str(workload), "", None, unknown=str(error), completion_ns=completion_ns, asked=workload
+        )
+    setup.logbook.note("ceiling", **shallow(found))
     return found
 
 

@@ -82,7 +82,7 @@ class Array:
 
     def without(self, serials: Collection[str]) -> Array:
         """Return the drives side by side but those with these serial numbers; the geometry keeps its name."""
-        members = tuple(drive for drive in self.members if (drive.serial or drive.identity) not in serials)
+        members = tuple(drive for drive in self.members if drive.name not in serials)
         if not members or len(members) == len(self.members):
             return self
         size_bytes = sum(drive.size_bytes for drive in members)

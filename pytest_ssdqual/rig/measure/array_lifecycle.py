@@ -11,7 +11,7 @@ from typing import NoReturn
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill
 from pytest_ssdqual.qual.units import parse_size
-from pytest_ssdqual.rig.drives.failed import DriveFailed, serial_of
+from pytest_ssdqual.rig.drives.failed import DriveFailed
 from pytest_ssdqual.rig.drives.survey import Drive, survey
 from pytest_ssdqual.rig.fio import acceptance, process
 from pytest_ssdqual.rig.fio import jobs as jobfile
@@ -105,7 +105,7 @@ def _raise_lost(setup: Setup, bare: Array, lost: Sequence[Drive], error: RigErro
         with drive_failure.attributed(setup, bare, kind="purge"):
             raise gone from error
     except DriveFailed as failed:
-        serials = set(map(serial_of, lost))
+        serials = {drive.name for drive in lost}
         drives = [
             replace(drive, findings=(*drive.findings, "during the purge"))
             for drive in failed.drives

@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_ssdqual.qual.measured.references import DrivesAlone
+from pytest_ssdqual.qual.measured.result_records import AloneRecord
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -32,11 +34,6 @@ def measure(setup: Setup, array: Array, workload: Workload) -> DrivesAlone:
         setup.progress(f"{drive.serial} alone: {workload}", window.ramp_s + window.window_s)
         one = replace(array, geometry=ONE, path=drive.path, members=(drive,), size_bytes=drive.size_bytes)
         found.append(Measured((fixed_time.run(setup, one, workload, "alone", window).condensed(),)))
-    setup.logbook.note(
-        "alone",
-        geometry=str(array.geometry),
-        workload=str(workload),
-        asked=workload,
-        drives=[each.summary() for each in found],
-    )
+    drives = tuple(each.summary() for each in found)
+    setup.logbook.note("alone", **shallow(AloneRecord(array.geometry, str(workload), workload, drives)))
     return DrivesAlone(tuple(found))

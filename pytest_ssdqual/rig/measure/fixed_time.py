@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
+from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
@@ -86,7 +88,7 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
     measured_run = Run(
         workload=workload,
         geometry=array.geometry,
-        members=tuple(drive.serial or drive.identity for drive in array.members),
+        members=tuple(drive.name for drive in array.members),
         intervals=result.intervals,
         ramp_s=window.ramp_s,
         window_s=window_s,
@@ -212,15 +214,12 @@ def measure(setup: Setup, array: Array, workload: Workload, kind: str = "measure
 
 def record_measured(setup: Setup, measured: Measured, kind: str = "measured") -> Measured:
     """Record ``measured`` and return it; under another ``kind`` tests do not share it."""
-    setup.logbook.note(
-        kind,
-        geometry=str(measured.geometry),
-        workload=str(measured.workload),
-        asked=measured.workload,
-        protocol=setup.protocol.name,
-        acceptance=setup.protocol.acceptance,
-        **measured.summary(),
-    )
+    summary, workload = measured.summary(), measured.workload
+    record = MeasuredRecord(
+        measured.geometry, str(workload), workload, setup.protocol.name, setup.protocol.acceptance, summary.iops,
+        summary.runs, summary.visited,
+    )  # fmt: skip
+    setup.logbook.note(kind, **shallow(record))
     return measured
 
 

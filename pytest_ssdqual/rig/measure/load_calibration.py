@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import AUTO, LoadRule
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, jobs, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
-from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO, DriveLoad, Load, LoadTrial
+from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO, DriveLoad, Load, LoadRecord, LoadTrial
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 from pytest_ssdqual.rig.measure.session import Setup
@@ -46,12 +46,12 @@ def require(setup: Setup) -> None:
     if setup.load.chosen is not None:
         return
     setup.load.chosen = found = _chosen(setup)
-    setup.logbook.note("load", load=found, sentence=found.describe())
+    setup.logbook.note("load", **shallow(LoadRecord(found, found.describe())))
 
 
 def _chosen(setup: Setup) -> DriveLoad:
     protocol, rule = setup.protocol, setup.protocol.load
-    drives = [each for each in setup.held.drives if serial_of(each) not in setup.failures.failed]
+    drives = [each for each in setup.held.drives if each.name not in setup.failures.failed]
     # md hands I/O that would have to wait to a thread of io_uring's, where libaio waits in the job itself.
     array_engine = LIBAIO if rule.engine == AUTO else rule.engine
     cpus = placement.cpus_of_nodes(setup.machine, drives) if rule.numa else {}

@@ -24,7 +24,6 @@ from pytest_ssdqual.qual.stats.drift import (
 )
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
@@ -337,4 +336,4 @@ class InRounds:
 
 def _names(array: Array) -> Sequence[str]:
     """Return the names of the targets: serial numbers of drives side by side; an array's is empty."""
-    return [serial_of(drive) for drive in array.members] if array.geometry.is_side_by_side else [""]
+    return [drive.name for drive in array.members] if array.geometry.is_side_by_side else [""]

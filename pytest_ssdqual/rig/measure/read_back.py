@@ -27,9 +27,9 @@ from pytest_ssdqual.qual.integrity.read_back import (
 )
 from pytest_ssdqual.qual.integrity.stamp import GENERATIONS, HISTORIES, Stamp
 from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult
@@ -64,7 +64,7 @@ def compare(setup: Setup, array: Array, fill: Fill, written: Stamp) -> ReadBack:
     Only reads. ``DriveFailed`` if a drive failed meanwhile, ``RigError`` or another child of it if the rig is at fault.
     """
     read_back = fixed_time.prepared(setup, array, partial(_compared, setup, array, fill, written))
-    setup.logbook.note("read_back", geometry=str(array.geometry), workload="", found=read_back)
+    setup.logbook.note("read_back", **shallow(read_back))
     return read_back
 
 
@@ -95,7 +95,7 @@ def _compared(setup: Setup, array: Array, fill: Fill, written: Stamp) -> ReadBac
         elif read_bytes != target.size_bytes:
             raise InvalidMeasurement(f"fio read {read_bytes} bytes of {target.path} instead of {target.size_bytes}")
         slow = () if block else tuple(_slow_zones(setup, target, rates(course, target.size_bytes), fill.bs, written))
-        drives.append(DriveReadBack(serial_of(drive), target.size_bytes, read_bytes, block, slow))
+        drives.append(DriveReadBack(drive.name, target.size_bytes, read_bytes, block, slow))
     return ReadBack(array.geometry, result.seconds, tuple(drives), raw)
 
 

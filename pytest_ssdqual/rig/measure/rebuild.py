@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pytest_ssdqual.qual.measured.rebuild import Intact, Rebuild
+from pytest_ssdqual.qual.measured.result_records import RebuildRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.units import Unit, format_capacity, format_duration, format_value
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -85,16 +87,16 @@ def rebuild(setup: Setup, array: Array, workload: Workload) -> Rebuild:
     _require_believable(run, Intact(rebuilding.geometry, mismatches, damage))
     measured = Measured((run.condensed(),))
     result = Rebuild(rebuilding.geometry, timing.seconds, size_bytes, measured, mismatches, damage, timing.resolution_s)
-    setup.logbook.note(
-        "rebuild",
+    record = RebuildRecord(
+        **result.summary(),
         asked=workload,
         protocol=setup.protocol.name,
         acceptance=setup.protocol.acceptance,
+        members=tuple(drive.identity for drive in members.missing(array)),
         limits=dict(limits),
-        members=[drive.identity for drive in members.missing(array)],
         raw=run.raw,
-        **result.summary(),
     )
+    setup.logbook.note("rebuild", **shallow(record))
     return result
 
 
@@ -202,7 +204,7 @@ def _counted(
     run = Run(
         workload=workload,
         geometry=array.geometry,
-        members=tuple(drive.serial or drive.identity for drive in array.members),
+        members=tuple(drive.name for drive in array.members),
         intervals=result.intervals,
         ramp_s=window.ramp_s,
         window_s=window.window_s,

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import fixed_time
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
@@ -52,7 +51,7 @@ def refresh(setup: Setup, array: Array, conditioned: Conditioned, *, may_resettl
         raws.append(run.raw)
         if not rates.differing:
             break
-        left = array.without({serial_of(drive) for drive in array.members} - set(rates.differing))
+        left = array.without({drive.name for drive in array.members} - set(rates.differing))
     seconds = len(raws) * rule.refresh_s
     _note(setup, array, conditioned, rates, seconds, raws)
     if rates.differing:

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
+from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.rounds import Round, Rounds, RoundsResult, Stimulus, settled, states
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -43,19 +45,14 @@ def run(setup: Setup, array: Array, loop: Rounds) -> RoundsResult:
     _require_no_odd_drive(result, array)
     if result.reached:
         result = replace(result, after=tuple(running.stimulus(each) for each in loop.after))
-    setup.logbook.note(
-        "loop",
-        geometry=str(array.geometry),
-        loop=loop.name,
-        asked=loop,
-        protocol=setup.protocol.name,
-        acceptance=setup.protocol.acceptance,
-        rule=asdict(rule),
-        reached=result.reached,
-        rounds=[[state.record() for state in runs] for runs in result.rounds],
-        after=[[state.record() for state in runs] for runs in result.after],
-        recoveries=list(map(str, result.recoveries())),
+    rounds, after = (
+        tuple(tuple(run.record() for run in runs) for runs in each) for each in (result.rounds, result.after)
     )
+    record = LoopRecord(
+        array.geometry, loop.name, loop, setup.protocol.name, setup.protocol.acceptance, rule, result.reached, rounds,
+        after, tuple(map(str, result.recoveries())),
+    )  # fmt: skip
+    setup.logbook.note("loop", **shallow(record))
     return result
 
 

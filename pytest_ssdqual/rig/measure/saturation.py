@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 
+from pytest_ssdqual.qual.measured.result_records import SaturationRecord
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.measured.saturation import Saturation
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import SaturationRule
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -44,18 +46,11 @@ def saturate(setup: Setup, array: Array, workload: Workload) -> Saturation:
     # A rehearsal says nothing about flash, and would have to write for hours before it was steady.
     gate = GATE_CAPACITIES if protocol.acceptance else 0.0
     result = Saturation(run, array.size_bytes, protocol.steady, gate)
-    setup.logbook.note(
-        "saturation",
-        geometry=str(array.geometry),
-        workload=str(workload),
-        asked=workload,
-        protocol=protocol.name,
-        acceptance=protocol.acceptance,
-        capacity_bytes=array.size_bytes,
-        rule=asdict(protocol.steady),
-        gate_capacities=gate,
-        run=run.record(),
-    )
+    record = SaturationRecord(
+        array.geometry, str(workload), workload, protocol.name, protocol.acceptance, array.size_bytes, protocol.steady,
+        gate, run.record(),
+    )  # fmt: skip
+    setup.logbook.note("saturation", **shallow(record))
     return result
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from pytest_ssdqual.qual.measured.result_records import CellRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import VisitRule
 from pytest_ssdqual.qual.stats import visits
 from pytest_ssdqual.qual.stats.group_sequential import Decision
@@ -136,17 +138,10 @@ def _require_valid(run: Run, array: Array) -> None:
 
 def _record(setup: Setup, cell: Cell, kind: str) -> None:
     run = cell.run
-    setup.logbook.note(
-        "cell",
-        of=kind,
-        geometry=str(run.geometry),
-        workload=str(run.workload),
-        asked=run.workload,
-        visit=cell.visit,
-        head=cell.head,
-        written_before=cell.written_before,
-        run=run.record(),
+    record = CellRecord(
+        kind, run.geometry, str(run.workload), run.workload, cell.visit, cell.head, cell.written_before, run.record()
     )
+    setup.logbook.note("cell", **shallow(record))
 
 
 def _note_left_out(setup: Setup, array: Array, workload: Workload, visit: int, objections: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.measured.environment import KernelLog
 from pytest_ssdqual.qual.validity.drive_failure import DriveTrace, FailureAttribution, FailureOrigin, attribute
 from pytest_ssdqual.qual.validity.other_users import running
 from pytest_ssdqual.rig.drives import health
-from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided, serial_of
+from pytest_ssdqual.rig.drives.failed import DriveFailed, DrivesUndecided
 from pytest_ssdqual.rig.drives.health import DriveUnread
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.guard.lease import LeaseLost
@@ -151,7 +151,7 @@ def note_repaired(setup: Setup, array: Array, before: EnvironmentReading, after:
     names = own_names(array.members, before.names)
     for drive, first, last in zip(array.members, before.drives, after.drives, strict=False):
         messages = repaired.messages(log.lines if log else (), names[drive.kname])
-        setup.failures.add_repaired(serial_of(drive), repaired.grown(first.repaired, last.repaired), messages)
+        setup.failures.add_repaired(drive.name, repaired.grown(first.repaired, last.repaired), messages)
 
 
 def _attribution(
@@ -206,7 +206,7 @@ def _traces(
         is_faulty = "faulty" in state or (state == "-" and has_members)
         traces.append(
             DriveTrace(
-                serial=serial_of(drive),
+                serial=drive.name,
                 path=drive.path,
                 names=names[drive.kname],
                 present=None if not presence else presence == "present",

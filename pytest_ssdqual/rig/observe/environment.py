@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pytest_ssdqual.qual.measured.environment import (
@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.measured.environment import (
     DriveEnvironment,
     DriveLink,
     DrivePlacement,
+    EnvironmentRecord,
     KernelLog,
     OpenFile,
     OwnCount,
@@ -26,6 +27,7 @@ from pytest_ssdqual.qual.measured.environment import (
 )
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.environment import host_faults
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -218,7 +220,7 @@ def take_reading(
 def self_tests(array: Array, reading: EnvironmentReading) -> dict[str, str]:
     """Return the self-tests that drives run, by serial number."""
     drives = zip(array.members, reading.drives, strict=True)
-    return {drive.serial or drive.identity: seen.self_test for drive, seen in drives if seen.self_test}
+    return {drive.name: seen.self_test for drive, seen in drives if seen.self_test}
 
 
 def with_users(after: EnvironmentReading, array: Array, users: Users) -> EnvironmentReading:
@@ -255,7 +257,7 @@ def between(
         jobs_busy=(result.user_percent + result.system_percent) / 100,
         drives=tuple(
             DriveEnvironment(
-                drive.serial or drive.identity,
+                drive.name,
                 DeviceTraffic(traffic_between(first.counted, last.counted), by_fio),
                 temperature.between(first.warmth, last.warmth, last.alarm_c),
                 _worse(first.link, last.link),
@@ -279,34 +281,26 @@ def note(log: EventLog, run: Run, kind: str) -> None:
         return
     found_checks = checks.of_environment(run)
     worst = checks.worst(found_checks)
-    log.note(
-        "environment",
-        geometry=str(run.geometry),
+    record = EnvironmentRecord(
+        geometry=run.geometry,
         workload=str(run.workload),
         fio=kind,
         raw=run.raw,
         checks={name: check.figure for name, check in worst.items()},
-        unknown=[name for name, check in worst.items() if check.holds is None],
-        objections=checks.objections_in(found_checks),
-        kernel=asdict(run.seen.kernel) if run.seen.kernel else None,
+        unknown=tuple(name for name, check in worst.items() if check.holds is None),
+        objections=tuple(checks.objections_in(found_checks)),
+        kernel=run.seen.kernel,
     )
+    log.note("environment", **shallow(record))
 
 
 def note_failed(
     log: EventLog, array: Array, workload: str, kind: str, raw: str, error: RigError, kernel: KernelLog | None
 ) -> None:
     """Record the kernel's messages during a process that ended with an error; it has no checks."""
-    log.note(
-        "environment",
-        geometry=str(array.geometry),
-        workload=workload,
-        fio=kind,
-        raw=raw,
-        checks={},
-        unknown=[],
-        objections=[str(error), *(host_faults(kernel) if kernel else ())],
-        kernel=asdict(kernel) if kernel else None,
-    )
+    objections = (str(error), *(host_faults(kernel) if kernel else ()))
+    record = EnvironmentRecord(array.geometry, workload, kind, raw, {}, (), objections, kernel)
+    log.note("environment", **shallow(record))
 
 
 def _requested(intervals: Sequence[Interval]) -> Traffic:

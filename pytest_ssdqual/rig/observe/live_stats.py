@@ -235,9 +235,7 @@ def watched(
         return
     side_by_side = array.geometry.is_side_by_side
     names = [member.kname for member in array.members] if side_by_side else [array.kname]
-    devices = (
-        tuple(member.serial or member.identity for member in array.members) if side_by_side else (str(array.geometry),)
-    )
+    devices = tuple(member.name for member in array.members) if side_by_side else (str(array.geometry),)
     phase = PHASES.get(kind, kind.rpartition("-")[0] or kind)
     load = LoadBegun(phase, str(array.geometry), str(workload or ""), devices)
     below = () if side_by_side else [member.kname for member in array.members]

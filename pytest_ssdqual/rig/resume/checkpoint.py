@@ -42,6 +42,7 @@ REMARKS = (
     "preparation_repeated",
     "self_test_awaited",
     "visit_missed",
+    "read_back",
 )
 
 

@@ -16,7 +16,6 @@ from dataclasses import asdict, replace
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.rig.drives import write_counters
-from pytest_ssdqual.rig.drives.failed import serial_of
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.drives.write_counters import Written
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, Machine, MachineLost, RigError, counts
@@ -115,7 +114,7 @@ def _objection(array: Array, conditioned: Conditioned, states: Sequence[SteadySt
     """Return the objection to rates that differ from those at which the array, or its drives, had settled."""
     settled: Sequence[float | None] = [conditioned.state.average]
     if array.geometry.is_side_by_side:
-        settled = [conditioned.rates.get(serial_of(drive)) for drive in array.members]
+        settled = [conditioned.rates.get(drive.name) for drive in array.members]
     for state, before in zip(states, settled, strict=True):
         if before is None:
             return f"{state.average:.4g} IOPS, settled at an unknown rate"

@@ -36,7 +36,7 @@ def two_models(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
 def judged_by(inner: Inner) -> list[str]:
     (path,) = inner.pytester.path.glob("ssdqual-runs/*/manifest.json")
     (bay,) = json.loads(path.read_text())["bays"]
-    return [bay["sheets"][drive["identity"]] for drive in bay["drives"]]
+    return [bay["sheets"][drive["wwn"] or drive["serial"]] for drive in bay["drives"]]
 
 
 STEADY = "drivex4-randread_4k_qd8-steady_iops"

@@ -21,8 +21,8 @@ def test_sound_drives_are_filled_once_and_read_once(inner: Inner, suite: str) ->
     assert set(inner.outcomes().values()) == {"passed"}
     (filled,), (read,) = inner.records("filled"), inner.records("read_back")
     assert filled["pattern"].startswith("0x5351")
-    assert [drive["wrong"] for drive in read["found"]["drives"]] == [None] * 4
-    assert all(drive["read_bytes"] == drive["size_bytes"] for drive in read["found"]["drives"])
+    assert [drive["wrong"] for drive in read["drives"]] == [None] * 4
+    assert all(drive["read_bytes"] == drive["size_bytes"] for drive in read["drives"])
     assert len(inner.records("purging")) == 1
 
 
@@ -35,7 +35,7 @@ def test_a_drive_that_returns_other_data_fails(
     assert inner.outcomes() == {f"{TEST}[drivex4]": "failure", "test_drives_are_healthy": "passed"}
     verdict = next(record for record in inner.records("verdict") if record["claim"] == "read_back")
     assert (verdict["value"], verdict["worst"]) == (1, "SSDQ0002")
-    wrong = [drive["wrong"] and drive["wrong"]["kind"] for drive in inner.records("read_back")[0]["found"]["drives"]]
+    wrong = [drive["wrong"] and drive["wrong"]["kind"] for drive in inner.records("read_back")[0]["drives"]]
     assert wrong == [None, kind, None, None]
 
 
@@ -46,7 +46,7 @@ def test_a_part_that_is_slow_twice_fails(
     monkeypatch.setenv("SIMULATED_WRONG", f"SSDQ0003={kind}")
     inner.run(*ARGUMENTS, suite)
     assert inner.outcomes()[f"{TEST}[drivex4]"] == outcome
-    slow = [len(drive["slow"]) for drive in inner.records("read_back")[0]["found"]["drives"]]
+    slow = [len(drive["slow"]) for drive in inner.records("read_back")[0]["drives"]]
     assert [count > 0 for count in slow] == [False, False, kind == "slow", False]
 
 

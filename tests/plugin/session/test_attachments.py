@@ -156,11 +156,11 @@ def broken(*args: object) -> object:
     raise ZeroDivisionError("a <bug>\x1b[2J")
 
 
-@pytest.mark.parametrize("piece", ["tables", "picture", "explained", "sentences"])
+@pytest.mark.parametrize("piece", ["tables", "svg_file", "explained", "sentences"])
 def test_nothing_that_goes_wrong_changes_what_came_of_a_test(
     inner: Inner, promises: str, slow: None, monkeypatch: pytest.MonkeyPatch, piece: str
 ) -> None:
-    monkeypatch.setattr(fragments, piece, broken)
+    monkeypatch.setattr(fragments if hasattr(fragments, piece) else attachments, piece, broken)
     result = inner.run(DRIVES, promises, HTML, ALLURE, "-k", "iops")
     result.assert_outcomes(failed=2)
     assert set(inner.outcomes().values()) == {"failure"}

@@ -52,7 +52,7 @@ def verdict_of(inner: Inner, status: int, *args: str) -> RunView:
     result = inner.run(DUT, *COMMON, *args)
     assert result.ret == status, result.stdout.str()
     run = RunView.read(inner.folder())
-    assert run.manifest["exit_status"] == status
+    assert run.manifest.exit_status == status
     return run
 
 

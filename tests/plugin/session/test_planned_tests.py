@@ -227,7 +227,7 @@ def test_only_the_promise_that_failed_as_expected_is_marked(inner: Inner, suite:
     verdicts = inner.records("verdict")
     assert {(each["outcome"], each.get("xfail", False)) for each in verdicts} == {("pass", False), ("fail", True)}
     story = RunReader.read(inner.folder())
-    assert (story.unreadable(), len(story.evidence())) == (0, len(verdicts))
+    assert (story.unreadable, len(story.judged)) == (0, len(verdicts))
 
 
 def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(

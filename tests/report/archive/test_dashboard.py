@@ -18,7 +18,7 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
-from pytest_ssdqual.report.archive import dashboard, runs
+from pytest_ssdqual.report.archive import figure_table, runs
 from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.html import dashboard_page
 from pytest_ssdqual.report.run_folder.find import folders_below
@@ -47,13 +47,13 @@ def test_products_drives_and_margins_are_those_of_the_runs(archive: Path) -> Non
     assert len(read) == 6
     assert [each.partition(" is skipped")[0] for each in skipped] == ["cut", "foreign"]
     assert [each.started for each in read] == sorted(each.started for each in read)
-    found = {str(each.product): len(each.runs) for each in dashboard.products(read)}
-    assert (found["ACME 9, A1"], found["ACME 9, B2"]) == (4, 1)  # two of them are bays
-    (drive,) = [each for each in dashboard.drives(read) if each.serial == "S1"]
+    found = {product: len(each) for product, each in dashboard_page.products_of(read).items()}
+    assert (found["ACME 9", "A1"], found["ACME 9", "B2"]) == (4, 1)  # two of them are bays
+    (drive,) = [each for each in dashboard_page.drives_of(read) if each.last.serial == "S1"]
     assert (len(drive.runs), drive.firmware) == (3, "A1 → B2")
-    ((_, points),) = dashboard.margins(read).items()
+    ((_, points),) = dashboard_page.margins_of(figure_table.promises(read)).items()
     assert len(points) == 2
-    assert min(point.percent for point in points) < 0 < max(point.percent for point in points)
+    assert min(row.percent for row in points) < 0 < max(row.percent for row in points)
 
 
 @pytest.mark.parametrize("given_up", [True, False])
@@ -99,22 +99,22 @@ def test_a_folder_without_runs_is_a_page(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_chart_that_cannot_be_drawn_does_not_cost_the_page(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(charts_of, "margin", lambda claim, points: 1 / 0)
     page = dashboard_page.compose(archive, archive)
-    assert "ZeroDivisionError" in page.charts_note
-    assert len(page.runs.rows) == 6
+    assert "ZeroDivisionError" in page["charts_note"]
+    assert len(page["runs"].rows) == 6
 
 
 @pytest.mark.parametrize(("value", "word"), [(12_000, "Passed"), (5_000, "Failed")])
 def test_a_run_that_is_not_for_acceptance_is_neither_fit_nor_not_fit(tmp_path: Path, value: float, word: str) -> None:
     KeptBay("quick", [KeptPromise(value)], acceptance=False).keep(tmp_path / "quick")
     page = dashboard_page.compose(tmp_path, tmp_path)
-    assert dict(page.counters)["runs: fit"] == dict(page.counters)["runs: not fit"] == 0
-    assert dict(page.counters)[f"runs: {word.lower()}, not for acceptance"] == 1
-    (product,) = page.products.rows
-    row = dict(zip(page.products.columns, product, strict=True))
+    assert dict(page["counters"])["runs: fit"] == dict(page["counters"])["runs: not fit"] == 0
+    assert dict(page["counters"])[f"runs: {word.lower()}, not for acceptance"] == 1
+    (product,) = page["products"].rows
+    row = dict(zip(page["products"].columns, product, strict=True))
     assert [row[name] for name in ("Fit", "Not fit", f"{word}, not for acceptance")] == ["0", "0", "1"]
-    assert page.verdicts
-    assert f"{word.lower()}, not for acceptance" in page.verdicts.svg
-    assert ">fit<" not in page.verdicts.svg
+    assert page["verdicts"]
+    assert f"{word.lower()}, not for acceptance" in page["verdicts"].svg
+    assert ">fit<" not in page["verdicts"].svg
     assert main(["dashboard", str(tmp_path)]) == 0
     assert f"runs: {word.lower()}, not for acceptance</dt><dd>1<" in (tmp_path / "dashboard.html").read_text()
 
@@ -144,7 +144,7 @@ def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> No
     cause = Cause(Culprit.PATH, 0.9, "they share it", ("S1", "S2"))
     with (folder / "records.jsonl").open("a") as file:
         file.write(json.dumps({**line, **plain(replace(KeptPromise(5_000).evidence(), cause=cause))}) + "\n")
-    found = dashboard.drives(runs.read(folders_below(tmp_path))[0])
+    found = dashboard_page.drives_of(runs.read(folders_below(tmp_path))[0])
     assert [each.blamed for each in found] == [0, 0]
 
 
@@ -160,8 +160,8 @@ def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tm
             evidence = replace(KeptPromise(5_000).evidence(), cause=cause)
             with (folder / "records.jsonl").open("a") as file:
                 file.write(json.dumps({**line, **plain(evidence)}) + "\n")
-    found = dashboard.drives(runs.read(folders_below(tmp_path))[0])
-    assert [(each.last.model, each.blamed, len(each.runs)) for each in found if each.serial != "S1"] == [
+    found = dashboard_page.drives_of(runs.read(folders_below(tmp_path))[0])
+    assert [(each.last.model, each.blamed, len(each.runs)) for each in found if each.last.serial != "S1"] == [
         ("ACME 9", 1, 1),
         ("OTHER 1", 0, 1),
     ]

@@ -139,7 +139,7 @@ def test_strange_figures_raise_and_warn_of_nothing(number: float | None) -> None
     strange = replace(few, records=tuple(changed))
     for chart in charts(strange):
         charted.parsed(chart.svg)
-    for judged in strange.evidence()[-8:]:
+    for judged in strange.judged[-8:]:
         chart_of(strange, judged)
 
 

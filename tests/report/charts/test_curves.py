@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.builders import charted, fio_documents
+from support.builders import charted, fio_documents, strategies
 
+from pytest_ssdqual.qual.measured.environment import DriveTemperature, Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import Run
@@ -87,7 +88,7 @@ def test_points_that_are_no_curve_are_bars() -> None:
 
 def test_a_strip_is_drawn_over_capacities_with_its_marks() -> None:
     found = notes(*charted.saturation())
-    (strip,) = saturation.strips(found.story.of("saturation"))
+    (strip,) = saturation.strips(found.story)
     xs = [x for x, _ in strip.points]
     assert xs[0] == pytest.approx(20e3 * 4096 / 1e9)
     assert xs[11] == pytest.approx(12 * 20e3 * 4096 / 1e9)
@@ -108,7 +109,7 @@ def test_drives_that_were_written_side_by_side_are_drawn_one_by_one(tmp_path: Pa
     story = charted.story(
         charted.record("saturation", _of_output(gzip.decompress(path.read_bytes()), raw)), folder=tmp_path
     )
-    (strip,) = saturation.strips(story.of("saturation"))
+    (strip,) = saturation.strips(story)
     chart = saturation.chart(Notes.of(story), strip)
     assert {row[0]: row[2] for row in chart.table.rows} == {"S3X0001": "900 IOPS", "S3X0002": "400 IOPS"}
     assert "…0001" in charted.names(chart)
@@ -141,7 +142,7 @@ def _of_output(written: bytes, raw: str) -> dict[str, object]:
 
 def test_a_strip_without_a_verdict_has_no_marks() -> None:
     found = notes(charted.saturation()[0])
-    (strip,) = saturation.strips(found.story.of("saturation"))
+    (strip,) = saturation.strips(found.story)
     chart = saturation.chart(found, strip)
     assert "cliff" not in charted.names(chart)
     assert chart.caption.startswith("From a purged drive on, for 2.73 min. No claim about it was judged.")
@@ -182,9 +183,9 @@ def test_a_loop_is_followed_in_what_it_tracks() -> None:
     rule = {"window": 5, "range_percent": 20.0, "slope_percent": 10.0}
     asked = Rounds("snia-iops", (workload,), (Tracked(workload, "steady_iops"),), "128k")
     rates = [900.0, 500.0, 410.0, 400.0, 402.0, 398.0, 400.0, 401.0]
-    rounds = [[{"iops": 2 * each}] for each in rates]
+    rounds = [[charted.run("drivex2", workload, [2 * each])] for each in rates]
     facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": plain(asked), "rule": rule, "rounds": rounds}
-    (found,) = steady_state.looped([charted.record("loop", facts)])
+    (found,) = steady_state.looped(charted.loops(charted.record("loop", facts)))
     assert found.values == tuple(rates)
     assert (found.begin, found.state.reached) == (3, True)
 
@@ -319,7 +320,7 @@ def test_of_very_many_drives_the_outlier_alone_is_named() -> None:
     verdict = charted.judged(
         Claim.STEADY_IOPS, "drivex100", [Workload("randread", "4k", 8)], 41e3, 60e3, members=members, worst="S057"
     )
-    chart = drives.chart(charted.story(verdict).evidence()[0])
+    chart = drives.chart(charted.story(verdict).judged[0])
     assert chart
     words = ["".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")]
     assert [each for each in words if each.startswith("S0")] == ["S057"]
@@ -351,10 +352,10 @@ def test_what_is_far_from_its_limit_is_dots_on_decades() -> None:
 
 
 def test_temperatures_over_the_run_by_serial_number() -> None:
-    manifest = {"bays": [{"drives": [{"identity": "wwn-1", "serial": "S3X0001"}, "broken"]}, "broken"]}
+    manifest = {"bays": [{"drives": [{"identity": "wwn-1", "serial": "S3X0001"}]}]}
     records = [
         charted.record("health", {"drive": "wwn-1", "when": "before", "temperature_c": 30}, 0),
-        charted.record("measured", _seen("S3X0001", 55, 70), 60),
+        charted.measured("drivex1", READ, 1000.0, 60, seen=_seen("S3X0001", DriveTemperature(55, 70))),
         charted.record("health", {"drive": "wwn-1", "when": "after", "temperature_c": 41}, 120),
     ]
     chart = health.temperatures(charted.story(*records, manifest=manifest))
@@ -364,9 +365,8 @@ def test_temperatures_over_the_run_by_serial_number() -> None:
     assert chart.title.endswith("at most 55 °C")
 
 
-def _seen(name: str, temperature_c: int, limit_c: int) -> dict[str, object]:
-    heat = {"temperature_c": temperature_c, "limit_c": limit_c}
-    return {"runs": [{"seen": {"drives": [{"name": name, "heat": heat}]}}]}
+def _seen(name: str, heat: DriveTemperature) -> object:
+    return plain(strategies.seen([replace(strategies.seen_drive(name, Traffic(1, 1, 1, 1), None), heat=heat)]))
 
 
 def test_wear_is_what_the_drives_counted() -> None:

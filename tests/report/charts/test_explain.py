@@ -10,6 +10,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import chart_of, charts
 from pytest_ssdqual.report.evidence.evidence import About
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 
 READ = Workload("randread", "4k", 4)
@@ -19,7 +20,7 @@ SWEEP = [charted.measured(f"raid5x{width}", READ, 100.0 * width) for width in (3
 def explained(*records: Record) -> tuple[str, str]:
     """Title and caption of the chart for the last verdict."""
     story = charted.story(*records)
-    chart = chart_of(story, story.evidence()[-1])
+    chart = chart_of(story, story.judged[-1])
     assert chart is not None
     assert chart.key.startswith("why-")
     return chart.title, chart.caption
@@ -74,7 +75,7 @@ def test_a_measurement_over_its_time(claim: Claim, title: str) -> None:
 def test_the_limit_is_drawn_in_the_unit_of_the_axis_only() -> None:
     for claim, drawn in ((Claim.STEADY_IOPS, True), (Claim.LATENCY_SPREAD_OVER_TIME, False)):
         story = charted.story(SWEEP[1], charted.judged(claim, "raid5x4", [READ], 400, 300))
-        chart = chart_of(story, story.evidence()[0])
+        chart = chart_of(story, story.judged[0])
         assert chart is not None
         assert ("promised" in chart.svg) is drawn
 
@@ -85,7 +86,7 @@ def test_a_rebuild_by_the_load_beside_it() -> None:
         "geometry": array,
         "workload": str(READ),
         "asked": plain(READ),
-        "foreground": {"iops": 90.0, "runs": [charted.run(array, READ, [80.0, 90.0, 100.0])]},
+        "foreground": {"iops": 90.0, "runs": [charted.run(array, READ, [80.0, 90.0, 100.0])], "visited": None},
     }
     verdict = charted.judged(Claim.REBUILD_TIME, array, [READ], 270, 200, about=About.REBUILD)
     title, caption = explained(charted.record("rebuild", facts), verdict)
@@ -96,13 +97,13 @@ def test_a_rebuild_by_the_load_beside_it() -> None:
 @pytest.mark.parametrize("about", list(About))
 def test_what_has_left_no_records_has_no_chart(about: About) -> None:
     story = charted.story(charted.judged(Claim.STEADY_IOPS, "raid5x4", [READ], 1, 2, about=about))
-    assert chart_of(story, story.evidence()[0]) is None
+    assert chart_of(story, story.judged[0]) is None
 
 
 def test_every_verdict_has_a_chart_of_its_own_and_none_of_the_page() -> None:
     story = charted.everything()
     page = {each.key for each in charts(story)}
-    keys = [chart.key for each in story.evidence()[::5] if (chart := chart_of(story, each))]
+    keys = [chart.key for each in story.judged[::5] if (chart := chart_of(story, each))]
     assert len(keys) == len(set(keys)) > 5
     assert not page & set(keys)
 
@@ -111,5 +112,5 @@ def test_every_verdict_has_a_chart_of_its_own_and_none_of_the_page() -> None:
 def test_broken_names_draw_nothing_and_raise_nothing(harm: Callable[[str], str]) -> None:
     record = charted.judged(Claim.SCALING_SLOPE, "raid5x3 raid5x4", [READ], 1, 2, about=About.SWEEP)
     facts = {**record.facts, "geometries": [harm("raid5x4")], "workloads": [harm("randread_4k_qd4")]}
-    story = RunReader(charted.NOWHERE, {}, (Record("verdict", record.time, facts), *SWEEP))
-    assert chart_of(story, story.evidence()[0]) is None
+    story = RunReader(charted.NOWHERE, UNREADABLE, (Record("verdict", record.time, facts), *SWEEP))
+    assert chart_of(story, story.judged[0]) is None

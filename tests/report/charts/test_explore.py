@@ -86,7 +86,7 @@ def test_the_scale_has_room_for_what_is_many_times_its_limit(margin: float) -> N
 
 def test_of_thousands_of_looks_those_that_tell_something_are_kept() -> None:
     _, verdict = charted.search()
-    (judged,) = charted.story(verdict).evidence()
+    (judged,) = charted.story(verdict).judged
     many = tuple(
         Part(f"randread_4k_qd{index + 1}", {"margin_percent": 5.0 + index, "seconds": 1.0}, Finding.PASS)
         for index in range(5 * MOST_LOOKS)
@@ -106,5 +106,5 @@ def test_of_thousands_of_looks_those_that_tell_something_are_kept() -> None:
 
 def test_a_search_that_looked_at_nothing_has_no_chart() -> None:
     _, verdict = charted.search()
-    (judged,) = charted.story(verdict).evidence()
+    (judged,) = charted.story(verdict).judged
     assert of_search(charted.story(), replace(judged, evidence=replace(judged.evidence, points=()))) is None

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,7 +9,6 @@ from support.builders import charted
 from support.builders.report_page import Claimed
 
 from pytest_ssdqual.report.ci import fragments
-from pytest_ssdqual.report.drawing.palette import LIGHT
 from pytest_ssdqual.report.evidence.evidence import Finding
 
 HOSTILE = "</td><script>alert(1)</script>\"'&amp;\x1b[31m\u202e"
@@ -42,16 +40,6 @@ def test_a_table_has_the_figures_and_nothing_that_is_not_known(claimed: Claimed)
     text = fragments.tables([claimed(), claimed()])
     assert text.count('<th scope="row">limit</th><td>≤ 500 µs (acme.toml promise[3])</td>') == 2
     assert '<th scope="row">published</th>' not in text
-
-
-def test_a_picture_stands_alone() -> None:
-    chart = charted.chart_of_svg("a", SVG)
-    root = ET.fromstring(fragments.picture(chart))  # noqa: S314 (our own)
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert (root.get("width"), root.get("height"), root.get("viewBox")) == ("9.5", "8", "0 0 9.5 8")
-    assert f"--s1:{LIGHT['s1']};" in (root.get("style") or "")
-    with pytest.raises(ValueError, match="a is no drawing"):
-        fragments.picture(charted.chart_of_svg("a", "<p>"))
 
 
 def test_only_what_was_broken_or_is_open_is_explained(

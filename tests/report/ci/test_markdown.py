@@ -61,14 +61,14 @@ def test_a_summary_tells_how_many_tests_were_skipped(write_run: WriteRun, claime
     skipped = [record("skipped", test=f"t{number}", reason="no drives") for number in range(12)]
     text = markdown.text(write_run(planned("t"), judged(claimed(value=1000), "t"), *skipped))
     assert text.startswith("## Fit for 1 of 1 test, ")
-    assert "\n- skipped tests: 12, with the reasons in records.jsonl\n" in text
-    assert "skipped" not in markdown.text(write_run(judged(claimed(value=1000), "t")))
+    assert "\n- Skipped tests: `12, with the reasons in records.jsonl`\n" in text
+    assert "Skipped" not in markdown.text(write_run(judged(claimed(value=1000), "t")))
 
 
 def test_a_summary_tells_what_was_done_to_the_drives(write_run: WriteRun, claimed: Claimed) -> None:
     filled = record("filled", geometry="drivex1", passes=1, bs="128k")
     text = markdown.text(write_run(filled, judged(claimed(value=1000), "t")))
-    assert "\n- drives before the measurements: `fill: sequential, 128k, 1 capacity`\n" in text
+    assert "\n- Drives before the measurements: `fill: sequential, 128k, 1 capacity`\n" in text
 
 
 def test_the_verdict_comes_first_then_what_is_broken_then_the_table(write_run: WriteRun, claimed: Claimed) -> None:
@@ -81,16 +81,16 @@ def test_the_verdict_comes_first_then_what_is_broken_then_the_table(write_run: W
         text.index(each)
         for each in (
             f"- `{broken.sentence}`\n",
-            "- `no cable` in `t3`\n",
+            "- `no cable in t3`\n",
             "| p99 latency |",
             "| `S1` |",
-            "- protocol: `snia`",
+            "- Protocol: `snia`",
         )
     ]
     assert places == sorted(places)
     assert "| p99 latency | `raid5x4` | `randread_4k_qd8` | 812 µs | 812…812 µs | ≤ 500 µs | -62.4 % | FAIL |\n" in text
     assert "| steady IOPS | `raid5x4` | `randread_4k_qd8` | 9,412 IOPS | 9,412…9,412 IOPS | ≥ 9,000 IOPS |" in text
-    assert "| `S1` | `ACME 1` | `F1` | 480 GB |  |" in text
+    assert "| `S1` | `ACME 1` | `F1` | 480 GB | `/dev/sdx` |" in text
 
 
 def test_a_rehearsal_says_that_it_is_one(write_run: WriteRun, claimed: Claimed) -> None:
@@ -174,7 +174,7 @@ def test_a_long_run_is_one_screen(write_run: WriteRun, claimed: Claimed) -> None
     assert len(text.encode()) < 25_000
     assert "- and 279 more: records.jsonl" in text
     assert text.count("\n- `p99 latency of") == markdown.MOST_LISTED
-    assert "- run folder: `" in text
+    assert "- Run folder: `" in text
 
 
 @pytest.mark.parametrize(

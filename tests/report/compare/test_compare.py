@@ -13,7 +13,9 @@ from support.builders.kept_runs import READS, Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.ratio import BUCKET, ChangeKind, paired
-from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, NotComparable, Weight, compare
+from pytest_ssdqual.report.compare.circumstances import Weight
+from pytest_ssdqual.report.compare.compare import Comparison, NotComparable, compare
+from pytest_ssdqual.report.compare.compared_run import ComparedRun
 
 LATENCY = KeptMeasurement(900_000, Claim.P99_LATENCY)
 

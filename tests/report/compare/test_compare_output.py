@@ -12,8 +12,9 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.charts.ratios import CHARACTER_IN, limits, spread
 from pytest_ssdqual.report.compare import compare_output
-from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, compare
+from pytest_ssdqual.report.compare.compare import Comparison, compare
 from pytest_ssdqual.report.compare.compare_output import NAMES_IN, svg
+from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.report.drawing.plot import Chart, Line, Point
 from pytest_ssdqual.report.view.tables import Table
 
@@ -41,7 +42,7 @@ def test_the_page_needs_nothing_else_and_no_text_is_markup(tmp_path: Path) -> No
     assert "&lt;script&gt;" in page
     assert not re.search(r"(src|href)=[\"']?(http|//)|@import|url\((?!#)", page)
     assert page.count("<svg") == 1
-    assert page.index("What differs") < page.index("Ratios")
+    assert page.index("Circumstances") < page.index("Confidence")
 
 
 def test_the_page_marks_a_run_that_has_not_ended_and_counts_what_only_one_has(tmp_path: Path) -> None:
@@ -50,8 +51,8 @@ def test_the_page_marks_a_run_that_has_not_ended_and_counts_what_only_one_has(tm
     path = folders[0] / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "ended": "then", "exit_status": 0}))
     page = compare_output.page(compare([ComparedRun.read(folder) for folder in folders]))
-    assert "new has not ended." in page
-    assert "old has not ended." not in page
+    assert re.search("now: new, .*, has not ended", page)
+    assert not re.search("first: old, .*, has not ended", page)
     assert "1 figures only in the first run, 0 only in new" in page
 
 

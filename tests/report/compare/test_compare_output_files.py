@@ -12,7 +12,8 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.compare import compare_output
-from pytest_ssdqual.report.compare.compare import ComparedRun, Comparison, compare
+from pytest_ssdqual.report.compare.compare import Comparison, compare
+from pytest_ssdqual.report.compare.compared_run import ComparedRun
 from pytest_ssdqual.report.view.csv_table import FORMULA, csv_text
 
 
@@ -29,8 +30,8 @@ def test_json_has_everything_in_base_units(tmp_path: Path) -> None:
     assert other["run"]["model"] == "=1+1"
     iops = next(each for each in other["figures"] if each["claim"] == "steady_iops")
     assert iops["shown"] == "worse"
-    assert iops["first"]["value"] == 12_000
-    assert iops["ratio"]["low"] < iops["ratio"]["value"] < iops["ratio"]["high"] < 1
+    assert iops["first"] == 12_000
+    assert iops["ratio_low"] < iops["ratio"] < iops["ratio_high"] < 1
     assert {each["name"]: each["weight"] for each in found["facts"]}["protocol"] == "forbids"
 
 
@@ -39,7 +40,7 @@ def test_csv_has_a_row_for_each_figure(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["claim"] for row in rows] == ["max_latency", "steady_iops"]
     assert float(rows[1]["ratio"]) == pytest.approx(11 / 12)
-    assert rows[0]["is_reading"] == "true"
+    assert rows[0]["ratio_is_reading"] == "true"
     assert rows[0]["p_value"] == ""
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
@@ -78,7 +79,7 @@ def test_failures_that_do_not_stand_up_to_so_many_claims_are_named(claimed: Clai
 def test_claims_that_go_wrong_together_are_in_the_record(claimed: Claimed) -> None:
     good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(98)]
     found = counted([*good, ("test_sure", failed(claimed, 1e-6)), ("test_likely", failed(claimed, 0.0009))])
-    record = json.loads(json.dumps(found.to_record()))
+    record = json.loads(json.dumps(plain(found.to_record())))
     upheld = {
         each["test"]: (each["upheld_benjamini_hochberg"], each["upheld_benjamini_yekutieli"])
         for each in record["failures"]

@@ -33,9 +33,7 @@ def test_complete_run_for_acceptance_is_certified(write_run: WriteRun, kept: Evi
     assert "<dt>Signature</dt>" in page
 
 
-@pytest.mark.parametrize(
-    "manifest", [{"acceptance": False}, {"ended": None}, {"exit_status": 2}, {"acceptance": None}], ids=str
-)
+@pytest.mark.parametrize("manifest", [{"acceptance": False}, {"ended": None}, {"exit_status": 2}], ids=str)
 def test_run_that_may_not_decide_never_passed(write_run: WriteRun, kept: Evidence, manifest: dict[str, object]) -> None:
     content = certificate(sealed(write_run(judged(kept), **manifest)), {})
     assert content.reasons

@@ -17,9 +17,9 @@ from pytest_ssdqual.report.fleet import text as terminal
 from pytest_ssdqual.report.fleet import view
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.fleet.page_content import compose
-from pytest_ssdqual.report.fleet.view import FleetView, Together, together
+from pytest_ssdqual.report.fleet.view import FleetView, together
 from pytest_ssdqual.report.html import fleet_page
-from pytest_ssdqual.report.run_summary.fitness import Fitness
+from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
 from pytest_ssdqual.report.view.tables import MeasuredCell
 
 GOOD, BAD, OPEN = KeptPromise(12_000), KeptPromise(8_000), KeptPromise(10_000)
@@ -27,7 +27,7 @@ SLOW = KeptPromise(600_000, 500_000, Claim.P99_LATENCY)
 NEVER = FleetBay("dut9", "bays/dut9", "root@dut9", {}, {}, "root@dut9 cannot be reached")
 
 
-def told(*bays: KeptBay, root: Path, never: tuple[FleetBay, ...] = (), ended: bool = True) -> Together:
+def told(*bays: KeptBay, root: Path, never: tuple[FleetBay, ...] = (), ended: bool = True) -> PageVerdict:
     return together(FleetView.read(keep_fleet(root, bays, *never, ended=ended)))
 
 
@@ -47,7 +47,8 @@ def test_broken_bays_are_named_and_a_broken_rig_is_no_verdict(tmp_path: Path) ->
     found = told(*bays, root=tmp_path, never=(NEVER,))
     assert found.word == "Not fit"
     assert found.sentence == "1 of 5 bays failed: dut2; 1 passed."
-    assert found.bays == {
+    (folder,) = tmp_path.iterdir()
+    assert FleetView.read(folder).by_fitness == {
         Fitness.FIT: ("dut1",),
         Fitness.NOT_FIT: ("dut2",),
         Fitness.UNDECIDED: ("dut4",),
@@ -82,7 +83,8 @@ def test_nothing_is_fit_of_which_something_is_not_known(
     found = told(*bays, root=tmp_path, never=never, ended=ended)
     assert found.fitness is fitness
     assert found.use.startswith("Not for acceptance")
-    assert not found.bays[Fitness.NOT_FIT]
+    (folder,) = tmp_path.iterdir()
+    assert not FleetView.read(folder).by_fitness[Fitness.NOT_FIT]
 
 
 def test_one_rehearsal_among_the_bays_decides_nothing(tmp_path: Path) -> None:
@@ -115,8 +117,9 @@ def test_the_next_step_of_all_bays_names_none(tmp_path: Path) -> None:
 def test_a_damaged_fleet_json_leaves_the_bays_and_is_told(tmp_path: Path) -> None:
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD)])
     (folder / "fleet.json").write_text("{")
-    found = together(FleetView.read(folder))
-    assert (found.word, found.bays[Fitness.FIT]) == ("No verdict", ("dut1",))
+    seen = FleetView.read(folder)
+    found = together(seen)
+    assert (found.word, seen.by_fitness[Fitness.FIT]) == ("No verdict", ("dut1",))
     assert "The requested bays are unknown" in found.remarks[0]
 
 
@@ -185,7 +188,7 @@ def test_side_by_side_in_a_terminal(tmp_path: Path) -> None:
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD), bay("dut2", BAD)], NEVER)
     lines = terminal.summary_lines(FleetView.read(folder), 100)
     assert lines[0] == "Not fit: 1 of 3 bays failed: dut2; 1 passed."
-    assert "  steady IOPS raid5x4 randread_4k_qd8  ≥ 10,000 IOPS  12.0k  8.00k!" in lines
+    assert "  steady IOPS raid5x4 randread_4k_qd8  ≥ 10,000 IOPS  12,000 IOPS  8,000 IOPS!" in lines
     assert max(map(len, lines)) <= 100
     for width in (1, 40, 80):
         assert terminal.summary_lines(FleetView.read(folder), width)

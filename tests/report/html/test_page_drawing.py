@@ -15,7 +15,7 @@ from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.run_page import Drawn, draw
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
-from pytest_ssdqual.report.view.failures import Context, failures
+from pytest_ssdqual.report.view.failures import failures
 
 
 def chart(key: str, geometry: str = "raid5", size: int = 10) -> Chart:
@@ -24,7 +24,7 @@ def chart(key: str, geometry: str = "raid5", size: int = 10) -> Chart:
 
 def drawn(folder: Path) -> Drawn:
     story = RunReader.read(folder)
-    return draw(story, list(failures(Context.of(story, story.evidence(), ()))))
+    return draw(story, list(failures(story, story.judged, ())))
 
 
 def of(monkeypatch: pytest.MonkeyPatch, every: list[Chart], failed: Chart | None = None) -> None:
@@ -40,7 +40,7 @@ def test_charts_are_grouped_by_level_in_their_order(write_run: WriteRun, monkeyp
         ("RAID 0", ["b"]),
         ("All arrays and drives", ["d"]),
     ]
-    assert (found.left_out, found.complaint) == (0, "")
+    assert found.note == ""
 
 
 def test_the_chart_of_a_failure_is_shown_once(
@@ -61,7 +61,7 @@ def test_what_does_not_fit_is_left_out_and_counted(
     found = drawn(write_run(judged(claimed())))
     assert found.of_failures == {}
     assert [each.key for _, several in found.levels for each in several] == ["a", "b"]
-    assert found.left_out == 2
+    assert found.note.startswith("2 more charts are left out")
 
 
 @pytest.mark.parametrize("at", [0, 2])
@@ -75,8 +75,8 @@ def test_a_library_that_fails_costs_the_charts_only(
     monkeypatch.setattr(charts, "charts", broken)
     monkeypatch.setattr(charts, "chart_of", None)
     found = drawn(write_run())
-    assert found.complaint.startswith("The charts could not be drawn (RuntimeError: no <font> found)")
-    assert found.levels == ()
+    assert found.note.startswith("The charts could not be drawn (RuntimeError: no <font> found)")
+    assert [chart.key for _, of_level in found.levels for chart in of_level] == [str(number) for number in range(at)]
 
 
 def test_the_chart_of_a_failure_is_asked_for_with_its_verdict(

@@ -46,7 +46,7 @@ def everything(write_run: WriteRun, claimed: Claimed, word: str) -> Path:
     )  # fmt: skip
     undecided = replace(broken, outcome=Finding.INCONCLUSIVE, geometries=("b",))
     said = {"lines": [{"time_s": 1.0, "level": 3, "text": word}], "more": 1, "lost": True}
-    drive = {"identity": word, "serial": word, "model": word, "firmware": word, "size_bytes": word, "path": word}
+    drive = {"identity": word, "serial": word, "model": word, "firmware": word, "path": word}
     folder = write_run(
         record("health", drive=word, when="before", temperature_c=word),
         record("array_created", geometry=word, members=[word], purge={word: word}, settings={word: word}),
@@ -59,10 +59,10 @@ def everything(write_run: WriteRun, claimed: Claimed, word: str) -> Path:
         judged(replace(broken, geometries=("c",), outcome=Finding.OBSERVED, limit=None, margin_percent=None), word),
         record("error", 9, test=word, message=word),
         manifest={
-            **MANIFEST, "remarks": [word], "run_id": word, "command_line": [word], "versions": {word: word},
-            "protocol": {"name": word, "text": word, "sha256": word}, "spec": {"name": word, "text": word},
+            **MANIFEST, "remarks": [word], "run_id": word, "versions": {word: word},
+            "protocol": {"name": word, "text": word}, "spec": {"name": word, "text": word},
             "bays": [{"machine": word, "facts": {word: word}, "drives": [drive]}],
-            "sessions": [{"differences": [word]}],
+            "sessions": [{"differences": [word], "command_line": [word]}],
         },
     )  # fmt: skip
     command = {"writer": "main", "number": 1, "argv": [word], "status": 1, "stderr": word, "stdout": "", "elapsed_s": 1}

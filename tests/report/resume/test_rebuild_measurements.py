@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import fio_documents, strategies
 from support.builders.drives import drive
+from support.builders.whole_records import whole
 from support.fakes.scripted import ScriptedMachine, completed
 from support.simulator.simulated_surroundings import Surroundings
 
@@ -360,8 +361,11 @@ def test_after_a_drive_was_left_out_cells_with_it_do_not_count(bench: RecordedRu
 
 def test_a_search_has_ended_if_no_workload_is_probed_again(bench: RecordedRuns) -> None:
     for looks, geometry in (("kept", "undecided"), "drivex2"), (("kept", "unmeasurable"), "drivex3"):
-        probed = [{"workload": "randread_4k_qd1", "look": each} for each in looks]
-        bench.journal.note("searched", geometry=geometry, plain=str(READ), probed=probed)
+        unsaid = {"seconds": 1.0, "verdict": "", "trouble": [], "unseen": []}
+        probed = [{**unsaid, "workload": "randread_4k_qd1", "look": each} for each in looks]
+        bench.journal.note(
+            "searched", **whole("searched", {"geometry": geometry, "plain": str(READ), "probed": probed})
+        )
     bench.journal.note("searched", geometry="drivex4", plain=str(READ))
     memory = bench.memory()
     ended = [memory.has(ResultKey("search", Geometry.parse(f"drivex{width}"), str(READ))) for width in (2, 3, 4)]
@@ -380,6 +384,9 @@ def test_a_rebuild_is_recalled(bench: RecordedRuns) -> None:
         asked=plain(READ),
         protocol="test",
         acceptance=False,
+        members=[],
+        limits={},
+        raw=original.foreground.runs[0].raw,
     )
     recalled = bench.memory().recall(ResultKey("rebuild", rebuilding, str(READ)))
     assert isinstance(recalled, Rebuild)
@@ -484,7 +491,7 @@ def test_a_record_that_is_not_whole_is_told(bench: RecordedRuns, name: str) -> N
         line.pop(name, None)
     records.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert bench.memory().recall(KEY) is None
-    assert bench.forgotten() == [f"its record is damaged: KeyError('{name}')"]
+    assert bench.forgotten() == [f"this is no MeasuredRecord: {name}: is missing"]
 
 
 def test_of_two_measurements_the_later_one_counts(bench: RecordedRuns) -> None:

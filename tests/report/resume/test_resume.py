@@ -4,14 +4,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.builders.kept_fleets import KeptPromise
 
+from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
 from pytest_ssdqual.report.run_folder.find import find
 from pytest_ssdqual.report.run_folder.journal import Journal
-from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest
-from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, BayEntry, Document, Manifest, Session
+from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
 from pytest_ssdqual.report.run_summary.errors import troubles
 from pytest_ssdqual.rig.drives.topology import Drive
 
@@ -51,7 +56,8 @@ def journal(tmp_path: Path) -> Journal:
 def begun(root: Path, run_id: str) -> Journal:
     journal = Journal.create(root, run_id)
     bay = BayEntry("root@dut7", FACTS, tuple(each for each in DRIVES), {})
-    manifest = Manifest(journal.path.name, ("pytest",), "then", NOW.spec, NOW.protocol, False, (bay,))
+    sessions = (Session(("pytest",), "then"),)
+    manifest = Manifest(journal.path.name, "then", NOW.spec, NOW.protocol, False, (bay,), sessions)
     journal.write_manifest(manifest.to_record())
     journal.note("run_started", machine="root@dut7", drives=[each.identity for each in DRIVES])
     return journal
@@ -280,62 +286,56 @@ def test_what_is_no_run_folder(tmp_path: Path) -> None:
 
 # -- verdicts
 
-VERDICT: dict[str, object] = {
-    "test": "t.py::test_iops[raid5x3]",
-    "claim": "steady_iops",
-    "geometries": ["raid5x3"],
-    "workloads": ["randread_4k_qd8"],
-    "estimate": {"value": 1000.5, "low": None},
-    "limit": {"bound": 900.0},
-    "outcome": "pass",
-    "raw": ["fio/a.json.gz"],
-}
+VERDICT = Judged("t.py::test_iops[raid5x3]", "", KeptPromise(13_000).evidence())
+FAILED = replace(VERDICT, evidence=KeptPromise(8_000).evidence())
 
 
-def noted(**facts: object) -> Record:
-    return Record("verdict", "yesterday", {"writer": "main", **facts})
+def noted(judged: Judged = VERDICT) -> Record:
+    return Record("verdict", "yesterday", {"writer": "main", "test": judged.test, **json_of(judged.evidence)})
+
+
+def json_of(evidence: Evidence) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(plain(evidence)))
+    return found
 
 
 def test_a_verdict_is_noted_once() -> None:
-    verdicts = Verdicts([noted(**VERDICT), Record("error", "", {"test": "x"})])
-    assert verdicts.news(VERDICT) is None
-    assert verdicts.news({**VERDICT, "claim": "p99_latency"}) == {**VERDICT, "claim": "p99_latency"}
-    assert verdicts.news({**VERDICT, "claim": "p99_latency"}) is None
+    verdicts = Verdicts([noted(), Record("error", "", {"test": "x"})])
+    other = replace(VERDICT, evidence=KeptPromise(13_000, claim=Claim.P99_LATENCY).evidence())
+    assert [verdicts.superseded(each) for each in (VERDICT, other, other)] == [None, "", None]
 
 
 @pytest.mark.parametrize("kind", ["error", "failed"])
 def test_a_pass_is_noted_again_if_its_test_ended_in_an_error(kind: str, tmp_path: Path) -> None:
-    error = Record(kind, "later", {"test": VERDICT["test"], "message": "the machine was lost"})
-    again = Verdicts([noted(**VERDICT), error]).news(VERDICT)
-    assert again == {**VERDICT, "supersedes": "yesterday"}
-    assert troubles(RunReader(tmp_path, {}, (noted(**VERDICT), error)))
+    error = Record(kind, "later", {"test": VERDICT.test, "message": "the machine was lost"})
+    assert Verdicts([noted(), error]).superseded(VERDICT) == "yesterday"
+    assert troubles(RunReader(tmp_path, UNREADABLE, (noted(), error)))
     resumed = Record("run_resumed", "later", {})
-    assert troubles(RunReader(tmp_path, {}, (noted(**VERDICT), error, resumed, noted(**again)))) == ()
+    assert troubles(RunReader(tmp_path, UNREADABLE, (noted(), error, resumed, noted()))) == ()
 
 
 def test_a_pass_is_noted_again_after_the_error_of_a_subtest() -> None:
-    error = Record("failed", "", {"test": VERDICT["test"], "message": "figure a is wrong"})
+    error = Record("failed", "", {"test": VERDICT.test, "message": "figure a is wrong"})
     resumed = Record("run_resumed", "", {})
-    assert Verdicts([error, noted(**VERDICT)]).news(VERDICT)
-    assert Verdicts([error, noted(**VERDICT), resumed]).news(VERDICT)
-    assert Verdicts([error, noted(**VERDICT), resumed, noted(**VERDICT)]).news(VERDICT) is None
+    assert Verdicts([error, noted()]).superseded(VERDICT)
+    assert Verdicts([error, noted(), resumed]).superseded(VERDICT)
+    assert Verdicts([error, noted(), resumed, noted()]).superseded(VERDICT) is None
 
 
 def test_an_inconclusive_verdict_with_its_own_error_is_noted_once() -> None:
-    open_one = {**VERDICT, "outcome": "inconclusive"}
-    error = Record("error", "", {"test": VERDICT["test"], "message": "it does not decide"})
-    assert Verdicts([noted(**open_one), error]).news(open_one) is None
+    open_one = replace(VERDICT, evidence=KeptPromise(10_000, half_percent=50).evidence())
+    error = Record("error", "", {"test": VERDICT.test, "message": "it does not decide"})
+    assert Verdicts([noted(open_one), error]).superseded(open_one) is None
 
 
 def test_a_verdict_that_differs_says_which_it_supersedes() -> None:
-    verdicts = Verdicts([noted(**VERDICT)])
-    other = {**VERDICT, "outcome": "fail", "estimate": {"value": 800.0, "low": None}}
-    assert verdicts.news(other) == {**other, "supersedes": "yesterday"}
-    assert verdicts.news(other) is None
+    verdicts = Verdicts([noted()])
+    assert [verdicts.superseded(FAILED), verdicts.superseded(FAILED)] == ["yesterday", None]
+    expected = replace(FAILED, is_expected=True)
+    assert [verdicts.superseded(expected), verdicts.superseded(expected)] == ["", None]
 
 
 def test_the_last_verdict_counts() -> None:
-    failed = {**VERDICT, "outcome": "fail"}
-    verdicts = Verdicts([noted(**VERDICT), noted(**failed)])
-    assert verdicts.news(failed) is None
-    assert verdicts.news(VERDICT) is not None
+    verdicts = Verdicts([noted(), noted(FAILED)])
+    assert verdicts.superseded(FAILED) is None
+    assert verdicts.superseded(VERDICT) == "yesterday"

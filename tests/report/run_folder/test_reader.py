@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet
 from pytest_ssdqual.report.run_folder.journal import Journal
@@ -14,13 +15,11 @@ from pytest_ssdqual.report.run_folder.reader import (
     ArrayLeftBehind,
     CacheLeftSwitched,
     LeftBehind,
-    arrays_left_running,
-    caches_at_the_end,
+    RunReader,
     left_behind,
     read_records,
-    still_running,
-    worsened_drives,
 )
+from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 
 UUID = "0123abcd:4567ef01:89ab2345:cdef6789"
 facts = st.dictionaries(st.sampled_from("abc"), st.text() | st.integers(), max_size=2)
@@ -109,6 +108,10 @@ def test_a_plan_without_particulars_still_counts(tmp_path: Path) -> None:
     assert (array.uuid, array.members) == (UUID, ())
 
 
+def wrongs(journal: Journal) -> tuple[str, ...]:
+    return tuple(RunReader.read(journal.path).wrongs())
+
+
 def switch(journal: Journal, change: str, /, **facts: object) -> None:
     known = {"change": change, "drive": "0x50", "name": "/dev/sda (ACME)", "was": "on", "machine_id": "m1"}
     journal.note("write_cache_planned", **{**known, **facts})
@@ -137,10 +140,10 @@ def test_nothing_is_restored_by_a_damaged_record(tmp_path: Path, damage: dict[st
 def test_what_is_wrong_with_write_caches_at_the_end(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, "aaaaaaaa")
     for change, kind, lost in (("a", "restored", False), ("b", "restored", True), ("c", "left", False)):
-        journal.note(f"write_cache_{kind}", change=change, lost=lost, sentence=f"{change} is so\x1b[0m")
-    assert caches_at_the_end(journal.path) == ("b is so\\x1b[0m", "c is so\\x1b[0m")
+        journal.note(f"write_cache_{kind}", change=change, lost=lost, sentence=f"{change} is so")
+    assert wrongs(journal) == ("b is so", "c is so")
     journal.note("write_cache_restored", change="c", lost=False, sentence="c is on again")  # by a resumed session
-    assert caches_at_the_end(journal.path) == ("b is so\\x1b[0m",)
+    assert wrongs(journal) == ("b is so",)
 
 
 @pytest.fixture
@@ -206,10 +209,11 @@ def test_bays_are_not_looked_for_through_a_link(fleet: Fleet, tmp_path_factory: 
 
 def test_what_a_run_did_to_its_drives_is_found_again(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, "aaaaaaaa")
-    assert worsened_drives(journal.path) == ()
-    journal.note("drive_worsened", name="/dev/sdb (ACME, serial 1)", findings=["has 2 new media errors", "is FAILED"])
+    assert wrongs(journal) == ()
+    worsened = WorsenedDrive("0x50", "/dev/sdb (ACME, serial 1)", ("has 2 new media errors", "is FAILED"), ())
+    journal.note("drive_worsened", **shallow(worsened))
     journal.note("drive_worsened", name="/dev/sdc (ACME, serial 2)", findings="unreadable")
-    assert worsened_drives(journal.path) == (
+    assert wrongs(journal) == (
         "/dev/sdb (ACME, serial 1): has 2 new media errors",
         "/dev/sdb (ACME, serial 1): is FAILED",
     )
@@ -230,19 +234,19 @@ def test_records_of_some_kinds_only(tmp_path: Path) -> None:
 def test_an_array_left_running_is_reported_until_it_is_stopped(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, "run")
     journal.note("array_left", uuid="u1", not_erased=["/dev/sdb"], objections=[])
-    assert arrays_left_running(journal.path) == ()
+    assert wrongs(journal) == ()
     journal.note("array_left", uuid="u2", not_erased=["/dev/sdb"], objections=[], device="/dev/md100", why="it is busy")
-    (sentence,) = arrays_left_running(journal.path)
+    (sentence,) = wrongs(journal)
     assert sentence.startswith("/dev/md100 still runs")
     assert sentence.endswith(": it is busy")
     journal.note("array_stopped", uuid="u2", not_erased=[], objections=[])
-    assert arrays_left_running(journal.path) == ()
+    assert wrongs(journal) == ()
 
 
 def test_still_running_is_of_the_last_session(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, "ab12")
-    assert still_running(journal.path) == ()
-    journal.note("still_running", sentence="NVMe Format of S1 goes on\x1b[2J")
-    assert still_running(journal.path) == ("NVMe Format of S1 goes on\\x1b[2J",)
+    assert wrongs(journal) == ()
+    journal.note("still_running", sentence="NVMe Format of S1 goes on")
+    assert wrongs(journal) == ("NVMe Format of S1 goes on",)
     journal.note("run_resumed", machine="dut7")
-    assert still_running(journal.path) == ()
+    assert wrongs(journal) == ()

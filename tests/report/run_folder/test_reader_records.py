@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.builders.manifests import manifest
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import Journal, OtherSchema
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
 from pytest_ssdqual.report.run_folder.reader import RunReader
 
 Claimed = Callable[..., Evidence]
@@ -25,15 +27,15 @@ def note(journal: Journal, test: str, evidence: Evidence, **more: object) -> Non
 
 
 def test_a_story_is_the_records_in_order_and_the_manifest(journal: Journal, claimed: Claimed) -> None:
-    journal.write_manifest({"run_id": "1", "protocol": {"name": "quick"}})
+    journal.write_manifest(manifest(run_id="1").to_record())
     journal.note("run_started", machine="lab")
     note(journal, "a", claimed())
     story = RunReader.read(journal.path)
     assert story.folder == journal.path
-    assert story.manifest == {"run_id": "1", "protocol": {"name": "quick"}}
+    assert story.manifest == manifest(run_id="1")
     assert [record.kind for record in story.records] == ["run_started", "verdict"]
     assert [record.facts["machine"] for record in story.of("run_started", "run_ended")] == ["lab"]
-    (judged,) = story.evidence()
+    (judged,) = story.judged
     assert (judged.test, judged.evidence) == ("a", claimed())
     assert judged.time == story.records[1].time
 
@@ -44,8 +46,7 @@ def test_a_verdict_judged_again_takes_the_earlier_one_back(journal: Journal, cla
     note(journal, "a", claimed(value=812_000, arrays="raid5x8"))
     note(journal, "a", claimed(value=100_000), supersedes="2026-01-01T00:00:00.000+00:00")
     found = [
-        (each.test, each.evidence.geometries[0], each.evidence.outcome)
-        for each in RunReader.read(journal.path).evidence()
+        (each.test, each.evidence.geometries[0], each.evidence.outcome) for each in RunReader.read(journal.path).judged
     ]
     assert found == [
         ("b", "raid5x4", Finding.FAIL),
@@ -59,7 +60,7 @@ def test_verdicts_on_two_claims_of_one_lot_both_count(journal: Journal, claimed:
     good = replace(bad, outcome=Finding.PASS, margin_percent=10.0, group="p99_latency")
     for each in (bad, good):
         journal.note("verdict", test="test_lot", **plain(each))
-    outcomes = [each.evidence.outcome for each in RunReader.read(journal.path).evidence()]
+    outcomes = [each.evidence.outcome for each in RunReader.read(journal.path).judged]
     assert outcomes == [Finding.FAIL, Finding.PASS]
 
 
@@ -67,7 +68,7 @@ def test_the_result_of_a_search_is_no_part_of_what_it_is_about(journal: Journal,
     for sentence in ("2 of 30 workloads", "3 of 40 workloads"):
         found = replace(claimed(), about=About.SEARCH, group=sentence)
         journal.note("verdict", test="test_search", **plain(found))
-    (last,) = RunReader.read(journal.path).evidence()
+    (last,) = RunReader.read(journal.path).judged
     assert last.evidence.group == "3 of 40 workloads"
 
 
@@ -91,15 +92,15 @@ def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal,
     note(journal, "a", claimed(), outcome="splendid")
     note(journal, "b", claimed())
     story = RunReader.read(journal.path)
-    assert [each.test for each in story.evidence()] == ["b"]
-    assert story.unreadable() == 1
+    assert [each.test for each in story.judged] == ["b"]
+    assert story.unreadable == 1
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', None])
+@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', None, '{"schema": 2}', "{}"])
 def test_a_manifest_that_cannot_be_read_is_an_empty_one(journal: Journal, text: str | None) -> None:
     if text is not None:
         (journal.path / "manifest.json").write_text(text)
-    assert RunReader.read(journal.path).manifest == {}
+    assert RunReader.read(journal.path).manifest is UNREADABLE
 
 
 def test_a_folder_without_records_is_no_story(tmp_path: Path) -> None:

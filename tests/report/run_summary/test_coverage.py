@@ -182,12 +182,12 @@ def test_an_inspected_drive_counts_only_where_nothing_was_measured(
     assert (found.drives_judged, found.untested_as("wS8")) == (3, "only inspected")
 
 
-@pytest.mark.parametrize("damage", [{"claims": 7}, {"claims": [7, [1]]}, {"tests": None}, {"left_out": {}}])
+@pytest.mark.parametrize("damage", [{"claims": 7}, {"claims": [["x"]]}, {"tests": None}, {"left_out": {}}])
 def test_damaged_records_do_not_raise(verdict: Verdict, passed: Callable[..., Line], damage: Line) -> None:
     assert verdict({**planned(TESTS), **damage}, passed(OTHER)).coverage.drives == len(DRIVES)
 
 
-@pytest.mark.parametrize("models", [["ACME 9", "ACME 7"], "ACME", 7, [None], {}])
+@pytest.mark.parametrize("models", [["ACME 9", "ACME 7"], []])
 def test_a_run_by_the_default_spec_says_so(verdict: Verdict, passed: Callable[..., Line], models: object) -> None:
     default = {"name": "default", "sha256": "", "text": ""}
     found = verdict(planned({OTHER: [P99]}), passed(OTHER), spec=default, without_sheet=models)

@@ -1,37 +1,42 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.manifests import manifest
 from support.builders.report_page import Claimed
 
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.stats import repeatability
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Document
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.fitness import Counts, Fitness, count, stand
 
-ENDED: dict[str, object] = {"ended": "then", "exit_status": 0, "acceptance": True}
+#: A run that ended.
+ENDED = manifest()
 numbers = st.integers(0, 3)
 counts = st.builds(Counts, numbers, numbers, numbers, numbers, numbers, numbers)
 manifests = st.fixed_dictionaries(
-    {},
-    optional={
+    {
         "ended": st.none() | st.just("then"),
         "exit_status": st.none() | st.integers(0, 5),
         "acceptance": st.booleans(),
-    },
+    }
 )
 
 
 @pytest.mark.parametrize(
-    ("found", "manifest", "word", "sentence", "remarks"),
+    ("found", "said", "word", "sentence", "remarks"),
     [
         (Counts(passed=264), {}, "Fit", "All 264 promises judged passed.", []),
         (Counts(passed=1), {}, "Fit", "The one promise judged passed.", []),
         (Counts(passed=264), {"acceptance": False}, "Passed, not for acceptance", "All 264 promises judged", []),
         (Counts(2333, 3), {"exit_status": 1}, "Not fit", "3 of 2,336 promises failed; 2,333 passed.", []),
         (Counts(0, 1), {"exit_status": 1}, "Not fit", "1 of 1 promise failed.", []),
-        (Counts(0, 1), {"exit_status": 1, "acceptance": None}, "Failed, not for acceptance", "1 of 1 promise", []),
+        (Counts(0, 1), {"exit_status": 1, "acceptance": False}, "Failed, not for acceptance", "1 of 1 promise", []),
         (
             Counts(3, 1, 2, errors=1), {"exit_status": 2}, "Not fit", "1 of 6 promises failed; 3 passed.",
             ["2 promises are inconclusive: ", "1 test ended in an error", "The run was interrupted"],
@@ -52,9 +57,9 @@ manifests = st.fixed_dictionaries(
     ],
 )  # fmt: skip
 def test_each_mixture_has_its_sentence(
-    found: Counts, manifest: dict[str, object], word: str, sentence: str, remarks: list[str]
+    found: Counts, said: dict[str, Any], word: str, sentence: str, remarks: list[str]
 ) -> None:
-    standing = stand(found, {**ENDED, **manifest})
+    standing = stand(found, replace(ENDED, **said))
     assert standing.word == word
     assert standing.sentence.startswith(sentence)
     assert len(standing.remarks) == len(remarks)
@@ -62,24 +67,25 @@ def test_each_mixture_has_its_sentence(
 
 
 def test_without_a_manifest_nothing_can_be_said() -> None:
-    standing = stand(Counts(passed=5), {})
+    standing = stand(Counts(passed=5), UNREADABLE)
     assert standing.fitness is Fitness.NO_VERDICT
     assert "no readable manifest" in standing.remarks[0]
+    assert standing.use.startswith("Not for acceptance: the run folder does not record whether")
 
 
 @given(counts, manifests)
-def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, manifest: dict[str, object]) -> None:
-    standing = stand(found, manifest)
+def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, said: dict[str, Any]) -> None:
+    standing = stand(found, replace(ENDED, **said))
     whole = found.passed and not (found.failed or found.inconclusive or found.errors or found.unreadable)
-    ended = bool(manifest.get("ended")) and manifest.get("exit_status") == 0
+    ended = bool(said["ended"]) and said["exit_status"] == 0
     assert (standing.fitness is Fitness.FIT) == bool(whole and ended)
     assert (standing.fitness is Fitness.NOT_FIT) == bool(found.failed)
     assert standing.sentence.endswith(".")
-    assert standing.acceptance is (manifest.get("acceptance") is True)
+    assert standing.acceptance is said["acceptance"]
 
 
 @pytest.mark.parametrize(
-    ("found", "manifest", "use"),
+    ("found", "said", "use"),
     [
         (Counts(5), {}, "For acceptance: its protocol may decide about a product, and every promise judged passed."),
         (Counts(5, 1), {}, "For acceptance: its protocol may decide about a product, and a failed promise decides."),
@@ -87,18 +93,17 @@ def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, man
         (
             Counts(5),
             {"acceptance": False},
-            "Not for acceptance: its protocol is not made to accept or reject a drive.",
+            "Not for acceptance: the protocol snia is not made to accept or reject a drive.",
         ),
-        (Counts(5), {"acceptance": None}, "Not for acceptance: the run folder does not record whether"),
     ],
 )
-def test_whether_it_may_be_used_for_acceptance_is_said(found: Counts, manifest: dict[str, object], use: str) -> None:
-    assert stand(found, {**ENDED, **manifest}).use.startswith(use)
+def test_whether_it_may_be_used_for_acceptance_is_said(found: Counts, said: dict[str, Any], use: str) -> None:
+    assert stand(found, replace(ENDED, **said)).use.startswith(use)
 
 
 def test_a_test_that_a_failed_drive_cost_is_counted_as_the_drive_s() -> None:
     lost = Counts(0, 2, errors=110, lost=107, lost_to=("S2",), tests=112)
-    assert stand(lost, {**ENDED, "exit_status": 1}).remarks == (
+    assert stand(lost, replace(ENDED, exit_status=1)).remarks == (
         "107 of 112 tests could not run because drive S2 failed.",
         "3 tests ended in an error, which says nothing about the drives.",
     )
@@ -113,7 +118,7 @@ def test_the_parts_of_what_is_inconclusive_add_up() -> None:
 
 
 def test_why_a_protocol_is_not_for_acceptance_names_it() -> None:
-    use = stand(Counts(5), {**ENDED, "acceptance": False, "protocol": {"name": "quick"}}).use
+    use = stand(Counts(5), replace(ENDED, acceptance=False, protocol=Document("quick", ""))).use
     assert use == "Not for acceptance: the protocol quick is not made to accept or reject a drive."
 
 

@@ -43,28 +43,28 @@ def acceptance(claimed: Claimed) -> list[Evidence]:
 
 
 GOLDEN = """\
-FAIL: 1 of 16               measured  95 % interval     limit   margin
-p99 latency
-  raid5x8  randread_4k_qd8    812 µs     812…812 µs  ≤ 502 µs  -61.6 %
+FAIL: 1 of 16
+p99 latency                measured  95 % interval     limit   margin
+  raid5x8 randread_4k_qd8    812 µs     812…812 µs  ≤ 502 µs  -61.6 %
 
-INCONCLUSIVE: 1 of 16          measured    95 % interval      limit  margin
-steady IOPS
-  raid5x3  randrw70_128k_qd16   123,900  123,500…124,300  ≥ 124,100  -0.2 %
+INCONCLUSIVE: 1 of 16
+steady IOPS                   measured    95 % interval      limit  margin
+  raid5x3 randrw70_128k_qd16   123,900  123,500…124,300  ≥ 124,100  -0.2 %
 
-steady IOPS · raid5       x3      x8     x10   margin
-  limit                       ≥ 297k  ≥ 372k
-  randread_4k_qd8       124k    330k    413k  +11.1 %
-  randrw70_128k_qd16       ?    330k    413k   -0.2 %
+steady IOPS · raid5     x3      x8     x10   margin
+  limit                     ≥ 297k  ≥ 372k
+  randread_4k_qd8     124k    330k    413k  +11.1 %
+  randrw70_128k_qd16     ?    330k    413k   -0.2 %
 
-p99 latency · raid5        x3       x8      x10     limit   margin
-  randread_4k_qd8      402 µs     FAIL   402 µs  ≤ 502 µs  -61.6 %
-  randrw70_128k_qd16  1.89 ms  1.89 ms  1.89 ms ≤ 2.36 ms  +20.0 %
+p99 latency · raid5        x3       x8      x10      limit   margin
+  randread_4k_qd8      402 µs     FAIL   402 µs   ≤ 502 µs  -61.6 %
+  randrw70_128k_qd16  1.89 ms  1.89 ms  1.89 ms  ≤ 2.36 ms  +20.0 %
 
-raid5x3…x10             scaling    scaling
-                          slope  deviation  margin
-  limit                ≥ 0.90 ×   ≤ 10.0 %
-  randread_4k_qd8        0.98 ×      3.2 %  +8.9 %
-  randrw70_128k_qd16     0.98 ×      3.2 %  +8.9 %
+raid5x3…x10            scaling    scaling
+                         slope  deviation  margin
+  limit               ≥ 0.90 ×   ≤ 10.0 %
+  randread_4k_qd8       0.98 ×      3.2 %  +8.9 %
+  randrw70_128k_qd16    0.98 ×      3.2 %  +8.9 %
 
 every limit and interval: -v, or the run folder
 16 claims: 14 pass, 1 fail, 1 inconclusive
@@ -127,10 +127,10 @@ def test_single_drives_have_their_claims_side_by_side(claimed: Claimed) -> None:
     assert (
         text(table(each)[:4])
         == """\
-drivex1                    steady             p99  latency spread
-                             IOPS         latency       over time  margin
-  limit                   ≥ 9.00k        ≤ 500 µs        ≤ 2.00 ×
-  randread_4k_qd8           9.41k          402 µs          1.20 ×  +4.6 %"""
+drivex1             steady       p99  latency spread
+                      IOPS   latency       over time  margin
+  limit            ≥ 9.00k  ≤ 500 µs        ≤ 2.00 ×
+  randread_4k_qd8    9.41k    402 µs          1.20 ×  +4.6 %"""
     )
 
 
@@ -146,7 +146,7 @@ def test_a_grid_of_nothing_that_passed_is_left_out(claimed: Claimed) -> None:
 
 def test_claims_of_a_newer_version_come_last(claimed: Claimed) -> None:
     newer = replace(claimed(), claim="a_new_claim")
-    titles = [line.text for line in table([newer, claimed()]) if line.markup == ("bold",)]
+    titles = [line.text.split("  ")[0] for line in table([newer, claimed()]) if line.markup == ("bold",)]
     assert titles == ["p99 latency", "a new claim"]
 
 
@@ -218,7 +218,7 @@ def test_what_is_only_observed_is_in_the_grids_without_limit_and_margin(claimed:
     assert (
         text(table([three, five, four])[:4])
         == """\
-steady IOPS · raid5     x3     x4     x5   margin
+steady IOPS · raid5   x3     x4     x5   margin
   limit            ≥ 800
   randread_4k_qd8    900  1.20k  1.50k  +12.5 %
 """
@@ -263,7 +263,7 @@ def test_degraded_arrays_have_grids_of_their_own(claimed: Claimed) -> None:
 
 def test_the_head_says_of_which_confidence_the_intervals_are(claimed: Claimed) -> None:
     def head(*confidences: float) -> str:
-        return table([replace(claimed(), confidence=each) for each in confidences], 120)[0].text
+        return table([replace(claimed(), confidence=each) for each in confidences], 120)[1].text
 
     assert "  95 % interval  " in head(0.95, 0.95)
     assert "  99.9 % interval  " in head(0.999)

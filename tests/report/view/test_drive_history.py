@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from support.builders import charted
 
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view import drive_history
 
@@ -83,4 +84,4 @@ def test_capacities_that_were_not_counted_are_empty() -> None:
     earlier = charted.record("conditioned", {"geometry": "raid5x3", "workload": WRITES})
     assert rows([earlier]) == [("conditioning", "raid5x3", WRITES, "")]
     assert drive_history.phrase(charted.story(earlier)) == f"conditioning: {WRITES}"
-    assert drive_history.phrase(RunReader(charted.NOWHERE, {}, ())) == ""
+    assert drive_history.phrase(RunReader(charted.NOWHERE, UNREADABLE, ())) == ""

@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders import strategies
+from support.builders import charted, strategies
+from support.builders.kept_runs import READS
 from support.builders.report_page import Claimed, WriteRun, judged, record
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment, DriveTemperature, Traffic
@@ -20,7 +21,7 @@ from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view import failures as kernel_log
 from pytest_ssdqual.report.view.commands import Repeat
-from pytest_ssdqual.report.view.failures import MOST, Context, Failure, _next_to, _width, failures
+from pytest_ssdqual.report.view.failures import MOST, Failure, _next_to, _width, failures
 
 SEEN = replace(
     strategies.seen_drive("S1", Traffic(661, 1322, 86_638_592, 173_277_184), None), heat=DriveTemperature(50.0)
@@ -31,17 +32,21 @@ def seen(*drives: DriveEnvironment) -> dict[str, Any]:
     return cast("dict[str, Any]", plain(strategies.seen(drives)))
 
 
+def measured(raw: str, observed: object) -> dict[str, object]:
+    return record("measured", 61, **charted.measured("raid5x3", READS, 1000.0, raw=raw, seen=observed).facts)
+
+
 def all_of(folder: Path) -> list[Failure]:
     story = RunReader.read(folder)
-    return list(failures(Context.of(story, story.evidence(), commands.read(folder))))
+    return list(failures(story, story.judged, commands.read(folder)))
 
 
 def test_a_failure_has_what_helps(write_run: WriteRun, claimed: Claimed) -> None:
     broken = claimed(figures={"iops": 1234.5, "unknown": None})
     broken = replace(broken, published=Published(300_000, Unit.NANOSECONDS, "the sheet", approximate=True))
     (raw,) = broken.raw
-    run = {"raw": raw, "seen": seen(SEEN, replace(SEEN, name="S2", heat=DriveTemperature()))}
-    folder = write_run(record("ran", 60, raw=raw), record("measured", 61, runs=[run]), judged(broken, "a", 62))
+    observed = seen(SEEN, replace(SEEN, name="S2", heat=DriveTemperature()))
+    folder = write_run(record("ran", 60, raw=raw), measured(raw, observed), judged(broken, "a", 62))
     fio = {"number": 1, "writer": "main", "argv": ["fio", "--output=/run/x", "--rw=randread"], "status": 0}
     fio |= {"started": "2026-01-01T00:00:50.000+00:00", "elapsed_s": 9.0, "stdout": "", "stderr": ""}
     (folder / "transcript.jsonl").write_text(json.dumps(fio) + "\n")
@@ -110,7 +115,7 @@ def test_damaged_figures_of_members_are_left_out(write_run: WriteRun, claimed: C
         {**seen(SEEN), "drives": [{**plain(SEEN), "device": {"counted": {"reads": "many"}}}]},
     )
     for broken in damaged:
-        folder = write_run(record("measured", runs=[{"raw": raw, "seen": broken}, 7]), judged(claimed()))
+        folder = write_run(measured(raw, broken), judged(claimed()))
         (failure,) = all_of(folder)
         assert failure.members is None
 

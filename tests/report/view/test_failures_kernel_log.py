@@ -23,7 +23,7 @@ def test_each_measurement_has_its_own(write_run: WriteRun) -> None:
         around("fio/b", 0),
         around("fio/c", 0, lost=True),
         record("environment", raw="fio/d", kernel=None),
-        record("environment", raw="fio/e"),
+        record("environment", raw="fio/e", kernel=7),
         around("fio/other"),
     )
     known = failures.kernel_logs(RunReader.read(write_run(*records)))
@@ -81,7 +81,7 @@ def test_the_page_shows_what_was_said_and_lets_nobody_write_into_it(write_run: W
             "In 1 measurement: no message about the array",
         ),
         ({"kernel": None}, "In 1 measurement the log could not be read"),
-        ({}, "No kernel log is recorded for 1 measurement."),
+        ({"kernel": 7}, "No kernel log is recorded for 1 measurement."),
     ],
     ids=["silent", "unread", "unknown"],
 )

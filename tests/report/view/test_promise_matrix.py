@@ -7,7 +7,7 @@ from support.builders.report_page import Claimed
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view.promise_matrix import ALL_WIDTHS, MOST_BAYS, MOST_SINGLE, matrix, of_bays
+from pytest_ssdqual.report.view.promises import ALL_WIDTHS, MOST_BAYS, MOST_SINGLE, matrix, of_bays
 
 
 def judged(*evidence: Evidence) -> list[Judged]:

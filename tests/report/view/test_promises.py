@@ -37,7 +37,7 @@ def test_thousands_are_a_row_for_each_claim_and_level(claimed: Claimed) -> None:
     assert len(grid.rows) == 2
     first, second = grid.rows
     assert first[1:7] == ("raid5", str(MOST_ROWS), str(MOST_ROWS + 2), str(MOST_ROWS), "2", "0")
-    assert first[7:] == ("raid5x3 randread_4k_qd1: 812 µs, limit ≤ 500 µs, -62.4 %", Finding.FAIL)
+    assert first[9:] == ("raid5x3 randread_4k_qd1: 812 µs, limit ≤ 500 µs, -62.4 %", Finding.FAIL)
     assert second[-1] is Finding.PASS
     assert "303 in all" in grid.note
     assert "records.jsonl" in grid.note

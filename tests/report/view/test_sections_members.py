@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
-from pytest_ssdqual.report.view.grid import draw
 from pytest_ssdqual.report.view.sections import members, shortened
+from pytest_ssdqual.report.view.tables import text_table
 
 Claimed = Callable[..., Evidence]
 SERIALS = ("BTWL3455014Z480QGN", "BTWL3455015A480QGN", "BTWL3455016B480QGN")
@@ -25,7 +25,7 @@ def side_by_side(evidence: Evidence, values: tuple[float, ...], worst: int, outc
 
 
 def drawn(*evidence: Evidence) -> list[str]:
-    return [line.text for grid in members(evidence) for line in draw(grid, 100)]
+    return [line.text for grid in members(evidence) for line in text_table(grid, 100)]
 
 
 def test_a_column_for_each_drive_and_the_outlier_marked(claimed: Claimed) -> None:
@@ -37,9 +37,9 @@ def test_a_column_for_each_drive_and_the_outlier_marked(claimed: Claimed) -> Non
         side_by_side(writes, (11_400, 11_500, 9_000), 2, (good, good, unsure)),
     ) == [
         "steady IOPS · drivex3",
-        "                    …Z480QGN  …A480QGN  …B480QGN   limit   margin",
-        "  randread_4k_qd8      75.1k    41.0k!     74.9k ≥ 60.0k  -31.7 %",
-        "  randwrite_4k_qd8     11.4k     11.5k    9.00k? ≥ 9.00k        0",
+        "                    …Z480QGN  …A480QGN  …B480QGN    limit   margin",
+        "  randread_4k_qd8      75.1k    41.0k!     74.9k  ≥ 60.0k  -31.7 %",
+        "  randwrite_4k_qd8     11.4k     11.5k    9.00k?  ≥ 9.00k        0",
     ]
 
 

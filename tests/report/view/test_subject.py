@@ -4,6 +4,7 @@ from typing import Any
 
 from support.builders.report_page import MANIFEST, WriteRun, record
 
+from pytest_ssdqual.report.run_folder.manifest import Document
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
 
@@ -11,12 +12,12 @@ from pytest_ssdqual.report.view import subject
 def test_every_drive_of_every_machine_is_named(write_run: WriteRun) -> None:
     bays = [
         {"machine": "a", "drives": [{"serial": "S1", "model": "M", "firmware": "F1", "size_bytes": 480_103_981_056}]},
-        {"machine": "b", "drives": [{"identity": "wwn-1", "serial": None, "path": "/dev/sdb", "size_bytes": None}]},
+        {"machine": "b", "drives": [{"identity": "wwn-1", "serial": None, "path": "/dev/sdb"}]},
     ]
     grid = subject.drives(RunReader.read(write_run(bays=bays)).manifest)
     assert grid.rows == (
-        ("S1", "M", "F1", "480 GB", ""),
-        ("wwn-1", "unknown model", "unknown", "unknown", "/dev/sdb"),
+        ("S1", "M", "F1", "480 GB", "/dev/sdx"),
+        ("wwn-1", "unknown model", "unknown", "480 GB", "/dev/sdb"),
     )
 
 
@@ -41,8 +42,8 @@ def test_the_means_are_named_with_each_session(write_run: WriteRun) -> None:
         {"started": "t2", "ended": "t3", "exit_status": 0, "differences": ["the kernel is 6.2 now and was 6.1"]},
     ]
     rows = subject.means(RunReader.read(write_run(sessions=sessions, versions={"python": "3.11"})).manifest).rows
-    assert ("protocol", f"snia (SHA-256 {'ab' * 8}…)") in rows
-    assert ("spec", f"acme (SHA-256 {'cd' * 8}…)") in rows
+    assert ("protocol", f"snia (SHA-256 {Document('', '# a protocol').sha256[:16]}…)") in rows
+    assert ("spec", f"acme (SHA-256 {Document('', '# a sheet').sha256[:16]}…)") in rows
     assert ("machine", "dut") in rows
     assert ("kernel", "Linux 6.1") in rows
     assert ("session", "t1 to no normal end, exit status None") in rows

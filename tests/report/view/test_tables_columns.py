@@ -3,7 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.report.view.tables import Table, text_table
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.view.tables import State, Table, text_table
 
 HEAD = ("", "IOPS", "published", "ours")
 ROWS = (("randread_4k_qd8", "41.3k", "", "1.06 ×"), ("randwrite_4k_qd32", "812", "", ""))
@@ -61,7 +62,8 @@ def test_in_bands_where_they_are_too_long_for_that_too() -> None:
 
 
 def test_colours_are_the_rows() -> None:
-    lines = list(text_table(Table(HEAD, ROWS, "t"), 80, [("red",), ()]))
+    failed, passed = ((name, State("1", look)) for name, look in (("a", Finding.FAIL), ("b", Finding.PASS)))
+    lines = list(text_table(Table(("", "n"), (failed, passed), "t"), 80))
     assert [line.markup for line in lines] == [("bold",), ("red",), ()]
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from support.builders import strategies
 
@@ -11,24 +11,18 @@ from pytest_ssdqual.qual.measured.environment import (
     DeviceQueue,
     DeviceTraffic,
     DrivePlacement,
-    ProcessEnvironment,
     StripeCache,
     Traffic,
 )
-from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.view import witnesses
 
 SEEN = strategies.seen_drive("S1", Traffic(661, 1322, 86_638_592, 173_277_184), None)
 
 
-def recorded(seen: ProcessEnvironment) -> dict[str, Any]:
-    return {"seen": cast("dict[str, Any]", plain(seen))}
-
-
 def test_queue_and_placement_of_members() -> None:
     queue = DeviceQueue(66.1, 132.2, 3.25, 2e5, 4e5, 0.93)
     full = replace(SEEN, queue=queue, placement=DrivePlacement("none", 1023, 1, "0-3", "write back"))
-    found = witnesses.members(recorded(strategies.seen([full, replace(SEEN, name="S2")])))
+    found = witnesses.members(strategies.seen([full, replace(SEEN, name="S2")]))
     assert found
     first, second = (dict(zip(found.columns, row, strict=True)) for row in found.rows)
     assert (first["Mean queue"], first["Busy"]) == ("3.2", "93%")
@@ -38,7 +32,7 @@ def test_queue_and_placement_of_members() -> None:
 
 
 def test_a_column_of_which_nothing_is_known_is_left_out() -> None:
-    found = witnesses.members(recorded(strategies.seen([SEEN])))
+    found = witnesses.members(strategies.seen([SEEN]))
     assert found
     assert "Scheduler" not in found.columns
 
@@ -49,14 +43,10 @@ def test_md_and_the_host() -> None:
     assert seen.cpu
     uses = (CpuUse(0, 0.5, 0.3, 0.1), CpuUse(1, 0.9, 0.9, 0.7))
     seen = replace(seen, cpu=replace(seen.cpu, each=uses), cpu_pressure=0.07)
-    found = witnesses.host(recorded(seen))
+    found = witnesses.host(seen)
     assert found
     rows = dict(cast("tuple[tuple[str, str], ...]", found.rows))
     assert rows["md's thread"] == "62% of a CPU"
     assert rows["md's workers"] == "3.4 CPUs, 8 on each NUMA node"
     assert rows["md's stripe cache"].startswith("95% in use")
     assert rows["CPUs most in interrupts"].startswith("CPU 1: 70%")
-
-
-def test_a_record_without_an_environment_has_no_witnesses() -> None:
-    assert witnesses.members({}) is witnesses.host({}) is None

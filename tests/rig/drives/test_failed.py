@@ -22,7 +22,6 @@ from pytest_ssdqual.rig.drives.failed import (
     DriveFailures,
     DrivesUndecided,
     findings,
-    serial_of,
 )
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 
@@ -43,7 +42,7 @@ class Bench:
 
     def step(self) -> list[str]:
         left_out = self.failures.left_out_of("step")
-        usable = [serial_of(each) for each in self.failures.usable(self.geometry, DRIVES)]
+        usable = [each.name for each in self.failures.usable(self.geometry, DRIVES)]
         serials = [serial for serial in usable if serial not in left_out]
         self.attempts.append(serials)
         if dying := [serial for serial in serials if serial in self.dead][:1]:
@@ -99,13 +98,13 @@ def test_isolated_step_raises_what_is_about_no_new_drive() -> None:
 
 def test_usable_drives_keep_their_order() -> None:
     failures = DriveFailures(failed={"S1": FailedDrive("S1", (), ())})
-    assert [serial_of(each) for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S2", "S3"]
+    assert [each.name for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S2", "S3"]
 
 
 def test_drive_that_was_not_prepared_is_left_out() -> None:
     failures, log = DriveFailures(failed={"S1": FailedDrive("S1", (), ())}), Logbook()
     failures.leave_out(SIDE_BY_SIDE, CONDITIONING, {"S2": "it is locked"}, log)
-    assert [serial_of(each) for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S3"]
+    assert [each.name for each in failures.usable(SIDE_BY_SIDE, DRIVES)] == ["S0", "S3"]
     failures.leave_out(SIDE_BY_SIDE, FILL, {"S0": "it is locked", "S3": "it is locked"}, log)
     with pytest.raises(InvalidMeasurement, match="no drive of drivex4"):
         failures.usable(SIDE_BY_SIDE, DRIVES)

@@ -16,7 +16,8 @@ from support.shells import SHELLS, shell_argv
 from support.simulator.simulated_caches import Caches
 
 from pytest_ssdqual.rig.drives import fencing, write_cache
-from pytest_ssdqual.rig.drives.write_cache import SCRIPT, CacheState, Switched, by_hand, read, state, switch
+from pytest_ssdqual.rig.drives.cache_state import CacheState
+from pytest_ssdqual.rig.drives.write_cache import SCRIPT, Switched, by_hand, read, state, switch
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused
 
 ID_CTRL = (Path(__file__).parents[2] / "data/nvme-cli/2.3/id-ctrl.json").read_text()

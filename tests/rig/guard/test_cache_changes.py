@@ -11,8 +11,9 @@ from support.fakes.scripted import ScriptedMachine
 from support.simulator.simulated_caches import Caches
 
 from pytest_ssdqual.qual.spec.protocol_rules import WriteCacheRule
+from pytest_ssdqual.rig.drives.cache_state import CacheState
 from pytest_ssdqual.rig.drives.topology import Drive
-from pytest_ssdqual.rig.drives.write_cache import SCRIPT, CacheState
+from pytest_ssdqual.rig.drives.write_cache import SCRIPT
 from pytest_ssdqual.rig.guard import cache_changes, refusals
 from pytest_ssdqual.rig.guard.cache_changes import CacheChange, WriteCaches, restore_left, undo
 from pytest_ssdqual.rig.guard.lease import LeaseLost

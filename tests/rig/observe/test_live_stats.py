@@ -198,7 +198,7 @@ def test_odd_names_are_not_asked_for(name: str) -> None:
 
 def test_of_drives_side_by_side_each_is_asked_for() -> None:
     watcher = Watcher(Script([STAT, STAT]))
-    members = tuple(SimpleNamespace(kname=f"nvme{n}n1", serial=f"S{n}", identity=f"wwn{n}") for n in range(2))
+    members = tuple(SimpleNamespace(kname=f"nvme{n}n1", name=f"S{n}") for n in range(2))
     array = cast("Any", SimpleNamespace(geometry=Geometry.parse("drivex2"), members=members))
     with live_stats.watched(watcher.live, array, Workload("randread", "4k", 8), "wsat-03", 4096):
         assert watcher.enough.wait(20)

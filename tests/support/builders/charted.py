@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from pytest_ssdqual.qual.measured.judgeable import Subject
+from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
@@ -21,8 +22,11 @@ from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Panel
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part, of_verdict
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
 from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.report.view.tables import Table
+from support.builders import manifests
+from support.builders.whole_records import whole
 
 NOWHERE = Path("/nonexistent")
 #: Of a drive behind every measurement here, by mix: what a RAID 5 makes of it is up to ``measured``.
@@ -56,11 +60,17 @@ def parsed(svg: str) -> ElementTree.Element:
 
 def record(kind: str, facts: Mapping[str, object], at_s: int = 0) -> Record:
     """As it is read back from a file, so that nothing but JSON is in it."""
-    return Record(kind, f"2026-11-21T12:{at_s // 60:02}:{at_s % 60:02}+00:00", json.loads(json.dumps(facts)))
+    facts = json.loads(json.dumps(whole(kind, facts)))
+    return Record(kind, f"2026-11-21T12:{at_s // 60:02}:{at_s % 60:02}+00:00", facts)
 
 
 def story(*records: Record, manifest: Mapping[str, object] | None = None, folder: Path = NOWHERE) -> RunReader:
-    return RunReader(folder, manifest or {}, records)
+    return RunReader(folder, manifests.manifest(**manifest) if manifest else UNREADABLE, records)
+
+
+def loops(*records: Record) -> list[LoopRecord]:
+    """The loops among these records; damaged ones are left out."""
+    return list(story(*records).contents(LoopRecord, "loop"))
 
 
 def run(array: str, workload: Workload, rounds: Sequence[float], **more: object) -> dict[str, object]:
@@ -256,11 +266,27 @@ def search(outcome: str = "confirmed") -> list[Record]:
         "plain": str(plain),
         "began_with": [],
         "probed": [
-            {"workload": str(work), "look": look, "verdict": f"steady IOPS of {work}", "trouble": []}
+            {
+                "workload": str(work),
+                "look": look or "unmeasurable",
+                "seconds": 6.0,
+                "verdict": f"steady IOPS of {work}",
+                "trouble": [],
+                "unseen": [],
+            }
             for work, _, look in looks
         ],
         "suspects": [
-            {"workload": str(simple), "confirmed": outcome == "confirmed", "cleared": outcome == "cleared"},
+            {
+                "workload": str(simple),
+                "claim": "steady_iops",
+                "drive": "",
+                "is_simplest": True,
+                "verdict": "",
+                "confirmed": outcome == "confirmed",
+                "cleared": outcome == "cleared",
+                "job_file": "",
+            },
         ],
     }
     value = 75 if outcome == "confirmed" else 300

@@ -19,6 +19,7 @@ from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.run_folder import checksums
 from support.builders.kept_runs import READS, Kept
+from support.builders.manifests import whole
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class KeptBay:
         session = {**manifest["sessions"][0], "ended": self.ended, "exit_status": status}  # type: ignore[index]
         manifest["bays"][0]["machine"] = f"root@{self.name}"  # type: ignore[index]
         manifest |= {"ended": self.ended, "exit_status": status, "sessions": [session], **(self.changed or {})}
-        (folder / "manifest.json").write_text(json.dumps(manifest))
+        (folder / "manifest.json").write_text(json.dumps(whole(manifest)))
         (folder / "fio").mkdir(exist_ok=True)
         (folder / "fio" / "run.json.gz").write_bytes(b"fio")
         (folder / "SHA256SUMS").write_bytes(checksums.text(folder))

@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Finding, Part, of_observation
-from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest
+from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest, Session
 from pytest_ssdqual.rig.drives.topology import Drive
 
 READS = Workload("randread", "4k", 8)
@@ -96,8 +96,8 @@ class Kept:
     def manifest(self, name: str) -> Manifest:
         drives = tuple(self._drive(serial) for serial in self.serials)
         return Manifest(
-            run_id=name, command_line=("pytest",), started=self.started, spec=Document("acme", "spec"),
-            protocol=Document("quick", self.protocol), acceptance=False,
+            run_id=name, started=self.started, sessions=(Session(("pytest",), self.started),),
+            spec=Document("acme", "spec"), protocol=Document("quick", self.protocol), acceptance=False,
             bays=(BayEntry("host", dict(self.facts), drives, {}),),
         )  # fmt: skip
 

@@ -12,6 +12,8 @@ import pytest
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import Evidence
+from support.builders import whole_records
+from support.builders.manifests import whole
 
 WriteRun = Callable[..., Path]
 Claimed = Callable[..., Evidence]
@@ -40,7 +42,7 @@ MANIFEST: dict[str, object] = {
 
 def record(kind: str, second: int = 0, **facts: object) -> dict[str, object]:
     time = f"2026-01-01T00:{second // 60:02}:{second % 60:02}.000+00:00"
-    return {"schema": 2, "kind": kind, "time": time, "writer": "main", **facts}
+    return {"schema": 2, "kind": kind, "time": time, "writer": "main", **whole_records.whole(kind, facts)}
 
 
 def judged(evidence: Evidence, test: str = "test_it", second: int = 0, **more: object) -> dict[str, object]:
@@ -61,7 +63,8 @@ def write_run(tmp_path: Path) -> WriteRun:
         folder = tmp_path / "20260101T000000Z-1"
         folder.mkdir(exist_ok=True)
         (folder / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
-        (folder / "manifest.json").write_text(json.dumps({**(MANIFEST if manifest is None else manifest), **changed}))
+        said = {**(MANIFEST if manifest is None else manifest), **changed}
+        (folder / "manifest.json").write_text(json.dumps(whole(said) if said else {}))
         return folder
 
     return tell

@@ -16,9 +16,10 @@ from itertools import pairwise
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
+from pytest_ssdqual.qual.measured.result_records import RebuildRecord
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel, expected_iops
-from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -386,8 +387,11 @@ def rebuild(run: Callable[..., Run]) -> Callable[[Setup, Array, Workload], Rebui
         foreground = Measured((run(setup, replace(array, geometry=geometry), workload, "rebuild", window).condensed(),))
         size = array.members[0].size_bytes
         found = Rebuild(geometry, REBUILD_S, size, foreground, mismatches=0)
-        about = {"asked": plain(workload), "protocol": rule.name, "acceptance": rule.acceptance}
-        setup.logbook.note("rebuild", **about, **found.summary())
+        record = RebuildRecord(
+            **found.summary(), asked=workload, protocol=rule.name, acceptance=rule.acceptance, members=(), limits={},
+            raw=foreground.runs[0].raw,
+        )  # fmt: skip
+        setup.logbook.note("rebuild", **shallow(record))
         return found
 
     return rebuilt

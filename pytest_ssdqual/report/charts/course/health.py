@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.measured.environment import DriveTemperature
+from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.units import Unit, format_capacity
 from pytest_ssdqual.report.drawing.chart import Pair, printable, slug
 from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
 from pytest_ssdqual.report.drawing.plot import AnyMark, Bars, Chart, Panel, Point, level, table_of
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, capacities, close
 from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
 
@@ -34,39 +36,31 @@ class DriveCurve:
     #: Seconds since the run began, and degrees.
     seen: list[Pair] = field(default_factory=list)
     limit_c: float | None = None
-    #: Figures of ``health`` records by when they were taken.
-    health: dict[str, Mapping[str, object]] = field(default_factory=dict)
+    #: Readings of its health by when they were taken.
+    health: dict[str, HealthRecord] = field(default_factory=dict)
 
     @property
     def written_bytes(self) -> int | None:
         """Bytes written by the host between the readings; None if the drive does not count."""
-        before, after = map(strict_json.whole, self.both("data_written_bytes"))
+        before, after = self.both("data_written_bytes")
         return after - before if before is not None and after is not None else None
 
-    def both(self, figure: str) -> list[object]:
+    def both(self, figure: str) -> list[int | None]:
         """Return a figure before and after."""
-        return [self.health.get(when, {}).get(figure) for when in ("before", "after")]
+        return [getattr(self.health.get(when), figure, None) for when in ("before", "after")]
 
-    def read(self, seconds: float, facts: Mapping[str, object]) -> None:
-        """Add the temperature of a record and its limit, if it has them."""
-        degrees, limit_c = (_degrees(facts.get(name)) for name in ("temperature_c", "limit_c"))
+    def read(self, seconds: float, degrees: float | None, limit_c: float | None) -> None:
+        """Add a temperature and its limit, if they are known."""
         if degrees is not None:
             self.seen.append((seconds, degrees))
         if limit_c is not None:
             self.limit_c = min(limit_c, self.limit_c or limit_c)
 
 
-def _degrees(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def drives(story: RunReader) -> dict[str, DriveCurve]:
     """Return the drives by name, in order of their first reading."""
     # Measurements name drives by serial number.
-    known = subject.manifest_drives(story.manifest)
-    serials = {
-        str(drive["identity"]): str(drive["serial"]) for drive in known if drive.get("identity") and drive.get("serial")
-    }
+    serials = story.manifest.serials
     curves: dict[str, DriveCurve] = {}
     started: datetime | None = None
     for record in story.records:
@@ -76,24 +70,25 @@ def drives(story: RunReader) -> dict[str, DriveCurve]:
             seconds = (at - started).total_seconds()
         except (ValueError, TypeError):  # no time, or one without a zone among others with one
             continue
-        for name, facts in _readings(record.kind, record.facts):
-            drive = curves.setdefault(serials.get(name, name), DriveCurve())
-            drive.read(seconds, facts)
-            when = str(record.facts.get("when"))
-            # Each session of a resumed run begins and ends with readings: the run's are the first and the last ones.
-            if record.kind == "health" and (when != "before" or when not in drive.health):
-                drive.health[when] = facts
+        with suppress(ValueError):
+            if record.kind == "health":
+                reading = record.content(HealthRecord)
+                drive = curves.setdefault(serials.get(reading.drive, reading.drive), DriveCurve())
+                drive.read(seconds, reading.temperature_c, None)
+                # Each session of a resumed run begins and ends with readings: the run's are the first and the last.
+                if reading.when != "before" or reading.when not in drive.health:
+                    drive.health[reading.when] = reading
+            elif record.kind == "measured":
+                for name, heat in _temperatures(record.content(MeasuredRecord)):
+                    curves.setdefault(name, DriveCurve()).read(seconds, heat.temperature_c, heat.limit_c)
     return curves
 
 
-def _readings(kind: str, facts: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield the name of each drive of a record, and the record of its temperature."""
-    if kind == "health" and isinstance(name := facts.get("drive"), str):
-        yield name, facts
-    elif kind == "measured":
-        for run in subject.tables(facts.get("runs")):
-            for drive in subject.tables(subject.table(run.get("seen")).get("drives")):
-                yield subject.text(drive, "name"), subject.table(drive.get("heat"))
+def _temperatures(measured: MeasuredRecord) -> Iterator[tuple[str, DriveTemperature]]:
+    """Yield the name of each drive of a measurement, and its temperature."""
+    for run in measured.runs:
+        for drive in run.seen.drives if run.seen else ():
+            yield drive.name, drive.heat
 
 
 def temperatures(story: RunReader) -> Chart | None:

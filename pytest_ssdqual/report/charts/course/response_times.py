@@ -33,7 +33,7 @@ OUTLINE = {"marker": "", "drawstyle": "steps-post"}
 
 def chart(notes: Notes, strip: SaturationStrip) -> Chart | None:
     """Draw a line for each of few drives; None if fio's output is gone or the curve never became steady."""
-    found = data.saturation_of(notes.story.folder, strip.facts)
+    found = data.saturation_of(notes.story.folder, strip.record)
     try:
         measured = found.response_times() if found else None
     except TooFew:
@@ -75,7 +75,7 @@ def of_demand(notes: Notes, grid: DemandGrid) -> Chart | None:
 
 def course(notes: Notes, strip: SaturationStrip) -> Chart | None:
     """Draw mean and maximum latency of each of fio's reports over the saturation; None if fio's output is gone."""
-    found = data.saturation_of(notes.story.folder, strip.facts)
+    found = data.saturation_of(notes.story.folder, strip.record)
     figures = {"slowest I/O": data.slowest_ns, "mean": data.mean_ns}
     series = [DrawnCourse(name, data.series(found.run, each), name) for name, each in figures.items()] if found else []
     if not series or not all(each.points for each in series):

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
-from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.measured.result_records import SaturationRecord
 from pytest_ssdqual.qual.measured.run import RunRecord
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.units import Unit, format_duration, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import data
-from pytest_ssdqual.report.charts.data import Notes, drives_of, readable
+from pytest_ssdqual.report.charts.data import Notes, drives_of
 from pytest_ssdqual.report.drawing.chart import MOST_POINTS, MOST_ROWS, Pair, condensing, sentence, slug
 from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
 from pytest_ssdqual.report.drawing.plot import (
@@ -31,7 +29,7 @@ from pytest_ssdqual.report.drawing.plot import (
 )
 from pytest_ssdqual.report.drawing.scales import Numbers, Values
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
-from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
 
@@ -51,8 +49,7 @@ class SaturationStrip:
     run: RunRecord
     #: Of one drive or array.
     capacity_bytes: float
-    #: The whole record.
-    facts: Mapping[str, Any]
+    record: SaturationRecord
 
     @property
     def drives(self) -> int:
@@ -68,17 +65,15 @@ class SaturationStrip:
         return [(volume / self.capacity_bytes, rate) for volume, rate in zip(written, rates, strict=True)]
 
 
-def strips(records: Sequence[Record]) -> Iterator[SaturationStrip]:
-    """Yield the readable ``saturation`` records."""
-    found = readable(records, _strip)
-    return (strip for strip in found if strip.capacity_bytes and strip.points and strip.workload.writes)
+def strips(story: RunReader) -> Iterator[SaturationStrip]:
+    """Yield the recorded saturations."""
+    found = map(_strip, story.contents(SaturationRecord, "saturation"))
+    return (strip for strip in found if strip.capacity_bytes > 0 and strip.points and strip.workload.writes)
 
 
-def _strip(record: Record) -> SaturationStrip:
-    facts: Mapping[str, Any] = record.facts
-    geometry, run = Geometry.parse(facts["geometry"]), from_plain(RunRecord, facts["run"])
-    capacity_bytes = strict_json.count(facts, "capacity_bytes") / drives_of(run.members, geometry)
-    return SaturationStrip(geometry, from_plain(Workload, facts["asked"]), run, capacity_bytes, facts)
+def _strip(noted: SaturationRecord) -> SaturationStrip:
+    capacity_bytes = noted.capacity_bytes / drives_of(noted.run.members, noted.geometry)
+    return SaturationStrip(noted.geometry, noted.asked, noted.run, capacity_bytes, noted)
 
 
 def judged(notes: Notes, strip: SaturationStrip) -> list[Evidence]:
@@ -119,7 +114,7 @@ def _courses(notes: Notes, strip: SaturationStrip) -> Courses:
     """Return each of few drives if fio's output is there, else their average."""
     name = "average drive" if strip.drives > 1 else "IOPS"
     curves = {name: strip.points}
-    if 1 < strip.drives <= MOST_DRIVES and (found := data.saturation_of(notes.story.folder, strip.facts)):
+    if 1 < strip.drives <= MOST_DRIVES and (found := data.saturation_of(notes.story.folder, strip.record)):
         alone = found.members()
         points = [[(at.bytes_written / each.capacity_bytes, at.iops) for at in each.points] for each in alone]
         if len(alone) == strip.drives and all(points):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_ssdqual.qual import strict_json
-from pytest_ssdqual.qual.raid.geometry import Geometry
+from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.drift import DriftTest
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.units import Unit, format_value
-from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
 from pytest_ssdqual.report.drawing.chart import MOST_ROWS, condensing, sentence, slug
 from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
@@ -83,35 +82,28 @@ def _conditioned(record: Record) -> TrackedFigure:
     return TrackedFigure(str(facts.get("geometry")), name, tuple(values), state, drift=worst)
 
 
-def looped(records: Sequence[Record]) -> Iterator[TrackedFigure]:
-    """Yield the tracked figures of ``loop`` records; of drives side by side the average drive."""
+def looped(records: Iterable[LoopRecord]) -> Iterator[TrackedFigure]:
+    """Yield the tracked figures of loops; of drives side by side the average drive."""
     for figures in readable(records, _tracked):
         yield from figures
 
 
-def _tracked(record: Record) -> list[TrackedFigure]:
-    tracked = from_plain(Rounds, record.facts["asked"]).tracked
-    return [of_loop(record.facts, str(each.workload), each.claim) for each in tracked]
+def _tracked(noted: LoopRecord) -> list[TrackedFigure]:
+    return [of_loop(noted, str(each.workload), each.claim) for each in noted.asked.tracked]
 
 
-def of_loop(facts: Mapping[str, Any], workload: str, claim: str) -> TrackedFigure:
-    """Return a workload's figure in a ``loop`` record; ``KeyError``, ``TypeError`` or ``ValueError`` without one.
+def of_loop(noted: LoopRecord, workload: str, claim: str) -> TrackedFigure:
+    """Return a workload's figure in a loop; ``KeyError`` or ``ValueError`` without one.
 
     A loop ends with the first window in which all its tracked figures were steady, so the last window is the judged
     one, also of a figure that was steady before.
     """
-    rule, geometry = from_plain(SteadyRule, facts["rule"]), Geometry.parse(facts["geometry"])
     figure, unit, adds = FIGURES[claim]
-    column = [str(each) for each in from_plain(Rounds, facts["asked"]).workloads].index(workload)
-    cells = [strict_json.table(strict_json.array(each)[column]) for each in strict_json.array(facts["rounds"])]
-    values = [strict_json.number(cell[figure]) / (_drives(cell, geometry) if adds else 1) for cell in cells]
-    state = steady_state.judge(values, rule)
-    return TrackedFigure(str(geometry), f"{facts['loop']}, {workload}", tuple(values), state, unit)
-
-
-def _drives(cell: Mapping[str, Any], geometry: Geometry) -> int:
-    """Return the number of drives side by side that were measured; some may have been left out."""
-    return drives_of(cell.get("members") or [None] * geometry.width, geometry)
+    column = list(map(str, noted.asked.workloads)).index(workload)
+    cells = [cells[column] for cells in noted.rounds]
+    values = [getattr(cell, figure) / (drives_of(cell.members, noted.geometry) if adds else 1) for cell in cells]
+    state = steady_state.judge(values, noted.rule)
+    return TrackedFigure(str(noted.geometry), f"{noted.loop}, {workload}", tuple(values), state, unit)
 
 
 def chart(settling: TrackedFigure) -> Chart:
@@ -205,15 +197,15 @@ class Convergence:
     window: int
 
 
-def convergences(records: Sequence[Record]) -> Iterator[Convergence]:
-    """Yield the readable ``loop`` records with several workloads that only write."""
+def convergences(records: Iterable[LoopRecord]) -> Iterator[Convergence]:
+    """Yield the loops with several workloads that only write."""
     return (found for found in readable(records, _convergence) if len(found.lines) >= FEWEST)
 
 
-def _convergence(record: Record) -> Convergence:
-    asked = from_plain(Rounds, record.facts["asked"])
+def _convergence(noted: LoopRecord) -> Convergence:
+    asked = noted.asked
     writes = [str(each) for each in asked.workloads if each.read_fraction == 0][:MOST_LINES]
-    figures = {name: of_loop(record.facts, name, asked.tracked[0].claim) for name in writes}
+    figures = {name: of_loop(noted, name, asked.tracked[0].claim) for name in writes}
     first = figures[writes[0]]
     lines = {name: figure.values for name, figure in figures.items()}
     return Convergence(first.geometry, asked.name, first.unit, lines, len(first.state.values))

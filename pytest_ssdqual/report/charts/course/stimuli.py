@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pytest_ssdqual.qual import strict_json
-from pytest_ssdqual.qual.measured.run import RunRecord
-from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain
+from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.units import Unit, format_duration
-from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.course.steady_state import axis_label
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
@@ -19,7 +14,6 @@ from pytest_ssdqual.report.drawing.chart import MOST_POINTS, Pair, condensing, s
 from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
 from pytest_ssdqual.report.drawing.plot import Chart, Panel
 from pytest_ssdqual.report.drawing.scales import Numbers, Values
-from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
 
 #: Points of a stimulus beyond which markers would hide the line.
@@ -61,23 +55,19 @@ class CourseOfLoop:
         return Unit.IOPS if len(sizes) == 1 else Unit.BYTES_PER_SECOND
 
 
-def courses(records: Sequence[Record]) -> Iterator[CourseOfLoop]:
-    """Yield the readable ``loop`` records with stimuli."""
+def courses(records: Iterable[LoopRecord]) -> Iterator[CourseOfLoop]:
+    """Yield the loops with stimuli."""
     return (course for course in readable(records, _course) if course.stimuli)
 
 
-def _course(record: Record) -> CourseOfLoop:
-    facts, stimuli = record.facts, tuple(_stimuli(record.facts))
-    recoveries = tuple(map(str, strict_json.array(facts["recoveries"]))) if stimuli else ()
-    return CourseOfLoop(str(facts["geometry"]), str(facts["loop"]), stimuli, recoveries)
+def _course(noted: LoopRecord) -> CourseOfLoop:
+    return CourseOfLoop(str(noted.geometry), noted.loop, tuple(_stimuli(noted)), noted.recoveries)
 
 
-def _stimuli(facts: Mapping[str, Any]) -> Iterator[CourseOfStimulus]:
-    geometry, begin_s = Geometry.parse(facts["geometry"]), 0.0
-    asked = from_plain(Rounds, facts["asked"]).after
-    for stimulus, noted in zip(asked, strict_json.array(facts["after"]), strict=False):
-        runs = [from_plain(RunRecord, each) for each in strict_json.array(noted)]
-        drives = drives_of(runs[0].members, geometry)
+def _stimuli(noted: LoopRecord) -> Iterator[CourseOfStimulus]:
+    begin_s = 0.0
+    for stimulus, runs in zip(noted.asked.after, noted.after, strict=False):
+        drives = drives_of(runs[0].members, noted.geometry)
         rates = tuple(rate / drives for run in runs for rate in run.round_iops)
         seconds = sum(run.window_s for run in runs) / stimulus.workload.busy_share
         yield CourseOfStimulus(stimulus.workload, begin_s, seconds / len(rates), rates)

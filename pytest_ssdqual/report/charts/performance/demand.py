@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from pytest_ssdqual.qual import strict_json
 from pytest_ssdqual.qual.measured import demand
 from pytest_ssdqual.qual.measured.demand import DemandPoint
+from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.measured.run import RunRecord
-from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.records import from_plain
-from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
-from pytest_ssdqual.qual.workload.rounds import Rounds
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
 from pytest_ssdqual.report.drawing.chart import slug
@@ -32,7 +28,6 @@ from pytest_ssdqual.report.drawing.plot import (
     worded,
 )
 from pytest_ssdqual.report.drawing.scales import Depths, Numbers, Values, by_decades
-from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
 
 #: Around a required point.
@@ -60,28 +55,26 @@ class DemandGrid:
         return sorted((point for point in self.points if point.threads == threads), key=lambda point: point.depth)
 
 
-def grids(records: Sequence[Record]) -> Iterator[DemandGrid]:
-    """Yield the ``loop`` records that vary demand."""
+def grids(records: Iterable[LoopRecord]) -> Iterator[DemandGrid]:
+    """Yield the loops that vary demand."""
     return filter(None, readable(records, _grid))
 
 
-def _grid(record: Record) -> DemandGrid | None:
-    facts = record.facts
-    workloads = from_plain(Rounds, facts["asked"]).workloads
+def _grid(noted: LoopRecord) -> DemandGrid | None:
+    workloads = noted.asked.workloads
     if not demand.is_grid(workloads):
         return None
-    geometry, rule = Geometry.parse(str(facts["geometry"])), from_plain(SteadyRule, facts["rule"])
     # Rounds end with the first window in which all is steady, so the last window counts.
-    window = [strict_json.array(cells) for cells in strict_json.array(facts["rounds"])[-rule.window :]]
+    window = noted.rounds[-noted.rule.window :]
     points, cells = [], {}
     for index, workload in enumerate(workloads):
-        runs = tuple(from_plain(RunRecord, row[index]) for row in window)
+        runs = tuple(row[index] for row in window)
         known = [(run.ios, run.mean_latency_ns) for run in runs if run.ios and run.mean_latency_ns is not None]
         latency_ns = sum(ios * mean_ns for ios, mean_ns in known) / sum(ios for ios, _ in known)
-        iops = fmean(run.iops for run in runs) / drives_of(runs[0].members, geometry)
+        iops = fmean(run.iops for run in runs) / drives_of(runs[0].members, noted.geometry)
         points.append(DemandPoint(workload.threads or 1, workload.qd_per_drive, iops, latency_ns))
         cells[str(points[-1])] = workload, runs
-    return DemandGrid(str(geometry), str(facts["loop"]), tuple(points), facts["reached"] is True, cells)
+    return DemandGrid(str(noted.geometry), noted.loop, tuple(points), noted.reached, cells)
 
 
 def variation(grid: DemandGrid) -> Chart:

@@ -20,14 +20,14 @@ SMALL = [9000.0, 8000.0, 7000.0, 5100.0, 5000.0, 5050.0, 4950.0, 5000.0]
 def loop(*workloads: Workload, tracked: tuple[Workload, ...] = tuple(WRITES)) -> Record:
     rates = {str(WRITES[0]): LARGE, str(WRITES[1]): SMALL, str(READ): [7000.0] * 8}
     asked = Rounds("snia-iops", workloads, tuple(Tracked(each, "steady_iops") for each in tracked), "128k")
-    rounds = [[{"iops": 2 * rates[str(each)][index]} for each in workloads] for index in range(8)]
+    rounds = [[charted.run("drivex2", each, [2 * rates[str(each)][index]]) for each in workloads] for index in range(8)]
     rule = {"window": 5, "range_percent": 20.0, "slope_percent": 10.0}
     facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": plain(asked), "rule": rule, "rounds": rounds}
     return charted.record("loop", facts)
 
 
 def test_all_sizes_of_pure_writes_are_drawn_for_the_average_drive() -> None:
-    (found,) = steady_state.convergences([loop(READ, *WRITES)])
+    (found,) = steady_state.convergences(charted.loops(loop(READ, *WRITES)))
     assert dict(found.lines) == {str(WRITES[0]): tuple(LARGE), str(WRITES[1]): tuple(SMALL)}
     assert found.window == 5
     chart = steady_state.convergence(found)
@@ -40,12 +40,12 @@ def test_all_sizes_of_pure_writes_are_drawn_for_the_average_drive() -> None:
 def test_one_size_is_no_comparison_and_an_unreadable_loop_is_left_out() -> None:
     whole = loop(*WRITES)
     damaged = replace(whole, facts={**whole.facts, "rounds": [[{}]]})
-    assert not list(steady_state.convergences([loop(READ, WRITES[0], tracked=(WRITES[0],)), damaged]))
+    assert not list(steady_state.convergences(charted.loops(loop(READ, WRITES[0], tracked=(WRITES[0],)), damaged)))
 
 
 def test_the_window_of_a_figure_is_that_of_the_whole_loop() -> None:
     """The large size alone was steady after six rounds, but the loop only after eight, whose window is judged."""
-    large, small = steady_state.looped([loop(*WRITES)])
+    large, small = steady_state.looped(charted.loops(loop(*WRITES)))
     assert (large.begin, small.begin) == (3, 3)
     assert large.state.values == tuple(LARGE[3:])
     rows = {str(name): str(value) for name, value in steady_state.chart(large).table.rows}

@@ -34,7 +34,7 @@ def drawn(
 ) -> Chart | None:
     monkeypatch.setattr(data, "saturation_of", lambda folder, facts: found)
     story = charted.story(*charted.saturation(), *more)
-    strip = next(saturation.strips(story.of("saturation")))
+    strip = next(saturation.strips(story))
     if found:
         run = replace(strip.run, members=found.run.members)
         strip = replace(strip, geometry=found.geometry, workload=found.workload, run=run)
@@ -108,7 +108,7 @@ def test_an_unsteady_saturation_has_its_latency_over_time(monkeypatch: pytest.Mo
 
 
 def test_each_point_of_dirth_has_a_line_over_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    (grid,) = demand.grids([charted.demand_loop()])
+    (grid,) = demand.grids(charted.loops(charted.demand_loop()))
 
     def read_runs(folder: Path, records: Sequence[RunRecord], workload: Workload) -> tuple[Run, ...]:
         return tuple(strategies.run([round(each.iops)], workload=workload, rounds=1) for each in records)
@@ -128,7 +128,7 @@ def test_each_point_of_dirth_has_a_line_over_all_rounds(monkeypatch: pytest.Monk
 
 
 def test_dirth_without_fios_output_has_no_response_times() -> None:
-    (grid,) = demand.grids([charted.demand_loop()])
+    (grid,) = demand.grids(charted.loops(charted.demand_loop()))
     assert response_times.of_demand(Notes.of(charted.story()), grid) is None
 
 

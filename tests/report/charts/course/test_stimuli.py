@@ -29,7 +29,7 @@ def crossed() -> Record:
 
 
 def test_stimuli_of_several_sizes_are_drawn_as_the_throughput_of_the_average_drive() -> None:
-    (found,) = stimuli.courses([crossed()])
+    (found,) = stimuli.courses(charted.loops(crossed()))
     assert found.unit is Unit.BYTES_PER_SECOND
     before, small, after = found.stimuli
     assert (before.begin_s, small.begin_s, after.begin_s) == (0, 180, 300)
@@ -44,7 +44,7 @@ def test_stimuli_of_several_sizes_are_drawn_as_the_throughput_of_the_average_dri
 
 def test_a_stimulus_with_pauses_is_drawn_from_its_processes() -> None:
     hour = [[[900.0], [950.0]], [[500.0, 400.0]]]
-    (found,) = stimuli.courses([loop(snia.HOST_IDLE, hour, "drivex1")])
+    (found,) = stimuli.courses(charted.loops(loop(snia.HOST_IDLE, hour, "drivex1")))
     assert found.unit is Unit.IOPS
     assert [each.iops for each in found.stimuli] == [(900, 950), (500, 400)]
     # Two minutes of bursts take four with their pauses.
@@ -56,7 +56,7 @@ def test_loops_without_stimuli_and_unreadable_ones_are_left_out() -> None:
     whole = crossed()
     damaged = replace(whole, facts={**whole.facts, "after": [[{}]]})
     empty = replace(whole, facts={**whole.facts, "after": [[]]})
-    assert not list(stimuli.courses([charted.demand_loop(), damaged, empty]))
+    assert not list(stimuli.courses(charted.loops(charted.demand_loop(), damaged, empty)))
 
 
 def test_the_page_has_the_chart() -> None:

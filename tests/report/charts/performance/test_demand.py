@@ -14,7 +14,7 @@ from pytest_ssdqual.report.run_folder.reader import Record
 
 
 def only_grid(record: Record) -> demand.DemandGrid:
-    (found,) = demand.grids([record])
+    (found,) = demand.grids(charted.loops(record))
     return found
 
 
@@ -79,4 +79,4 @@ def test_loops_without_a_grid_and_damaged_ones_have_no_chart() -> None:
         {**record.facts, "rounds": [[{}]]},
         {name: each for name, each in record.facts.items() if name != "rule"},
     ]
-    assert list(demand.grids([replace(record, facts=each) for each in others])) == []
+    assert list(demand.grids(charted.loops(*(replace(record, facts=each) for each in others)))) == []
