@@ -141,11 +141,6 @@ def test_what_was_not_flushed_is_old_or_new_in_each_atomic_unit(disk: Disk) -> N
     assert disk.judge(HERE) == []
 
 
-def test_without_a_power_cut_it_is_new(disk: Disk) -> None:
-    disk.write(HERE, flushed=False, done=False)
-    assert disk.judge(HERE)
-
-
 def test_it_is_never_a_mixture_within_an_atomic_unit(disk: Disk) -> None:
     disk.write(HERE, flushed=False)
     disk.ledger.cut()

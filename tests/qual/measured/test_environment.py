@@ -77,14 +77,6 @@ def test_a_record_is_read_back_to_the_last_bit(original: ProcessEnvironment) -> 
     assert from_plain(ProcessEnvironment, json.loads(json.dumps(plain(original)))) == original
 
 
-def test_a_record_that_is_not_whole_is_an_error() -> None:
-    record = plain(ProcessEnvironment(1.0, 1.0, None, 0.0, None, None, (), None))
-    with pytest.raises(ValueError, match="drives: is missing"):
-        from_plain(ProcessEnvironment, {name: value for name, value in record.items() if name != "drives"})
-    with pytest.raises(ValueError, match="seconds: is missing"):
-        from_plain(ProcessEnvironment, {name: value for name, value in record.items() if name != "seconds"})
-
-
 def test_a_message_in_words() -> None:
     said = [KernelLine(9.1, level, "nvme0: gone").describe() for level in (0, 3, 4, 5, 7, None, -9)]
     assert [each.removeprefix("[    9.100000] ") for each in said] == [

@@ -260,13 +260,6 @@ def test_no_array_gains_by_losing_a_member(
         assert iops(geometry, 0.0) == pytest.approx(iops(fewer, 0.0))
 
 
-@given(degraded, shares)
-def test_the_busiest_member_sets_the_pace(geometry: Geometry, read_fraction: float) -> None:
-    left, write = geometry.width - geometry.missing, costs(geometry)
-    of_members = read_fraction * read_cost(geometry) + (1 - read_fraction) * (write.reads + write.writes)
-    assert effective_drives(geometry, read_fraction) <= left / of_members * (1 + 1e-9)
-
-
 def test_a_raid10_is_as_fast_as_its_broken_pair() -> None:
     broken = Geometry.parse("raid10x8-1failed")
     assert expected_iops(broken, 1.0, 300, 100) == pytest.approx(4 * 300)

@@ -213,12 +213,6 @@ def test_what_is_no_sweep_is_refused() -> None:
         fit(sweep(RaidLevel.RAID0, {2: 0.0, 4: 200.0}), 1.0)
 
 
-def test_degraded_arrays_are_held_to_their_own_law() -> None:
-    widths = [Geometry.parse(f"raid5x{width}-1failed") for width in (4, 6, 8)]
-    found = fit({each: about(expected_iops(each, 1.0, 100, 100)) for each in widths}, 1.0)
-    assert found.slope.value == pytest.approx(1)
-
-
 def test_widths_that_may_do_nothing_bound_nothing_from_above() -> None:
     found = fit(sweep(RaidLevel.RAID0, {2: 100.0, 4: 200.0}, percent=100), 1.0)
     assert found.points[1].efficiency.high == math.inf

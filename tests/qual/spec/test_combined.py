@@ -65,11 +65,6 @@ def test_drives_of_other_arrays_do_not_lower_a_limit(tmp_path: Path) -> None:
     assert three.expected_iops(wider, READS) == pytest.approx(1_200)
 
 
-def test_an_array_is_calculated_from_its_slowest_drive(tmp_path: Path) -> None:
-    both = sheets(tmp_path, RATE, RATE.replace("1000", "400"))
-    assert both.expected_iops(ARRAY, READS) == pytest.approx(800)
-
-
 def test_neither_drive_nor_array_without_a_limit_is_judged(tmp_path: Path) -> None:
     silent = promise(claim="steady_iops", level="raid1", at_least="1 IOPS")
     both = sheets(tmp_path, RATE, silent)

@@ -252,14 +252,6 @@ def test_a_monotone_fall_may_end_in_a_rise_of_pure_writes() -> None:
     assert found.at == (mix(65), mix(50))
 
 
-@given(st.lists(st.floats(1, 1e6), min_size=5, max_size=5, unique=True))
-def test_a_fall_never_rises_and_a_rise_always_does(iops: list[float]) -> None:
-    shares = (100, 65, 50, 35, 5)
-    fall = sorted(iops, reverse=True)
-    assert mix_rise(over_mixes(dict(zip(shares, fall, strict=True)))).estimate.value <= 1
-    assert mix_rise(over_mixes(dict(zip(shares, fall[::-1], strict=True)))).estimate.value >= 1
-
-
 def test_a_balanced_mix_is_compared_with_the_best_of_all_others() -> None:
     found = balanced_gain(over_mixes({100: 100, 95: 110, 65: 120, 50: 132, 35: 90, 5: 50, 0: 40}))
     assert found.estimate.value == pytest.approx(1.2)

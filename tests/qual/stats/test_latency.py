@@ -194,6 +194,11 @@ def test_too_little_has_no_latency(
         estimate(rounds)
 
 
+def test_a_quantile_of_one_round_with_io_is_unknown() -> None:
+    alone = quantile_of_rounds([GOOD, EMPTY], 0.5)
+    assert (alone.low, alone.high) == (0, math.inf)
+
+
 def test_rounds_farther_apart_than_their_ios_are_uncertain() -> None:
     """Nothing was faster than the fastest round, but five rounds do not prove that among a hundred comparisons."""
     rounds = [histogram({ns: 1000}) for ns in (1_000_000, 1_050_000, 1_100_000, 950_000, 1_020_000)]

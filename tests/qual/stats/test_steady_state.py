@@ -25,13 +25,6 @@ def test_a_constant_is_steady_after_one_window(level: float, window: int) -> Non
     assert found.correlation == 0
 
 
-@given(series, st.integers(-6, 6))
-def test_the_unit_does_not_matter(values: list[float], power: int) -> None:
-    # Powers of two scale floats exactly: nothing but the rule is tested.
-    scaled = [value * 2.0**power for value in values]
-    assert judge(values, RULE).reached == judge(scaled, RULE).reached
-
-
 @given(series)
 def test_what_is_within_the_rule_is_at_most_one(values: list[float]) -> None:
     found = judge(values, RULE)

@@ -40,11 +40,6 @@ def test_without_a_proportion_nothing_is_known_of_its_widening() -> None:
     assert (open_end.low, open_end.high) == (0, math.inf)
 
 
-def test_beyond_what_is_known_it_goes_on_growing() -> None:
-    found, true = at(of_rounds(1.0), of(of_rounds), 1e-7), of_rounds(1e-7)
-    assert 1 <= math.log(found.high / found.value) / math.log(true.high / true.value) < 1.2
-
-
 def normal(share: float) -> Estimate:
     half = student_t(1 - 0.05 * share, 10**6)
     return Estimate(1000, 1000 - half, 1000 + half, 10**6, Unit.IOPS)

@@ -130,14 +130,6 @@ def test_latency_is_tracked_and_no_io_is_not_steady() -> None:
     assert settled(loop, rounds_of([0] * 5), RULE) is None
 
 
-@pytest.mark.parametrize(
-    ("change", "why"), [({"tracked": [{"claim": "steady_iops"}]}, "is no Rounds"), ({"workloads": []}, "workloads")]
-)
-def test_a_damaged_record_is_no_loop(change: dict[str, Any], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        from_plain(Rounds, {**plain(LOOP), **change})
-
-
 def test_a_round_runs_its_pre_write_first_and_for_longer() -> None:
     assert LOOP.processes == ((READ, 1), (MIX, 1), (WRITE, 1))
     found = replace(LOOP, pre_write=WRITE, pre_write_cells=5)
