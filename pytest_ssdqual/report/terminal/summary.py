@@ -66,8 +66,10 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
         lines += _in_full([each for each in ordered if each.outcome is outcome], outcome, len(ordered), width)
     if verbosity == 0:
         alike = distinct(each for each in ordered if each.about not in APART)
-        for grid in (*members(alike), *grids(each for each in alike if not each.members)):
+        shown = [each for each in alike if not _is_without_finding(each)]
+        for grid in (*members(shown), *grids(each for each in shown if not each.members)):
             lines += [*text_table(grid, width), TextLine("")]
+        lines += _without_findings([each for each in alike if _is_without_finding(each)], width)
     if verbosity >= 0:
         lines += [*loops(evidence, width), *series(ordered, width), *saturations(ordered, width)]
         lines += conclusions(ordered, width)
@@ -75,6 +77,19 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
     if verbosity == 0:
         lines.append(TextLine("every limit and interval: -v, or the run folder"))
     return [*lines, *_summary(ordered, width)]
+
+
+def _is_without_finding(evidence: Evidence) -> bool:
+    """Return whether a claim that counts findings and allows none has passed: its figures are all zeroes."""
+    return evidence.outcome is Finding.PASS and evidence.unit is Unit.COUNT and evidence.limit == evidence.value == 0
+
+
+def _without_findings(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
+    """Yield the claims without a finding as one sentence."""
+    if evidence:
+        claims = ", ".join(dict.fromkeys(label(each.claim) for each in evidence))
+        yield from paragraph(f"without a finding: {claims}", width)
+        yield TextLine("")
 
 
 def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
@@ -196,14 +211,14 @@ def write_table(
 ) -> None:
     """Write the section of this plugin in pytest's summary; nothing if there is neither a verdict nor evidence.
 
-    ``tally`` is about all verdicts together; ``bay`` names the bay if there are several.
+    ``tally`` is about all verdicts together, for verbosity above 0; ``bay`` names the bay if there are several.
     """
     lines = table(evidence, width, verbosity)
     if not lines and not verdict:
         return
     writer.write_sep("=", f"storage qualification{bay and f' of {bay}'}")
     write_lines(writer, lines)
-    for sentence in multiplicity.lines(tally) if tally else ():
+    for sentence in multiplicity.lines(tally) if tally and verbosity > 0 else ():
         write_lines(writer, paragraph(sentence, width))
     if verdict:
         write_lines(writer, conclusion(verdict, width))

@@ -93,7 +93,7 @@ def family(rig: Inner) -> dict[str, Any]:
 
 
 def test_how_many_verdicts_are_wrong_by_chance_is_told(rig: Inner) -> None:
-    result = rig.run(*ARGS)
+    result = rig.run(*ARGS, "-v")
     assert rig.cases()["test_iops[drivex4-randread_4k_qd8]"].outcome == "failure"
     summary = told(result)
     assert (
@@ -124,7 +124,7 @@ def test_a_failure_beyond_doubt_is_upheld(rig: Inner, monkeypatch: pytest.Monkey
     monkeypatch.setenv("SIMULATED_SLOW", "SSDQ0003=0.5")
     promised(rig, "250")
     control(rig, "bonferroni")
-    result = rig.run(*ARGS)
+    result = rig.run(*ARGS, "-v")
     case = rig.cases()["test_iops[drivex4-randread_4k_qd8]"]
     assert case.outcome == "failure"
     assert float(case.properties["ssd.p_value"]) < 1e-5
@@ -138,7 +138,7 @@ def test_a_failure_beyond_doubt_is_upheld(rig: Inner, monkeypatch: pytest.Monkey
 
 def test_with_family_wise_control_a_failure_has_to_stand_up_to_all_claims(rig: Inner) -> None:
     control(rig, "bonferroni")
-    result = rig.run(*ARGS)
+    result = rig.run(*ARGS, "-v")
     case = rig.cases()["test_iops[drivex4-randread_4k_qd8]"]
     assert case.outcome == "error"
     assert "limit 304 IOPS: INCONCLUSIVE, fails alone, but not at the family-wise 95 % over 16 claims" in case.message
@@ -166,7 +166,7 @@ def test_a_continued_run_keeps_its_number_of_claims(rig: Inner, monkeypatch: pyt
 
 def test_xdists_controller_knows_what_its_worker_has_counted(rig: Inner) -> None:
     control(rig, "bonferroni")
-    result = rig.run(*ARGS, "-n", "1")
+    result = rig.run(*ARGS, "-n", "1", "-v")
     assert "over 16 planned claims" in told(result)
     assert family(rig)["claims_planned"] == 16
     assert "over 16 claims" in rig.cases()["test_iops[drivex4-randread_4k_qd8]"].message

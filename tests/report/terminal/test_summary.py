@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
 from pytest_ssdqual.report.terminal.summary import table
 from pytest_ssdqual.report.view.tables import TextLine
@@ -305,3 +306,17 @@ def test_every_kind_of_table_is_there(claimed: Claimed) -> None:
         assert any(title.startswith(start) for title in titles), start
     assert any("ours/published" in title for title in titles)
     assert not [title for title in titles if title.startswith("steady IOPS · drivex2") and "t4xqd32" in title]
+
+
+def test_claims_without_a_finding_are_one_sentence() -> None:
+    """And those with one have their grid, in which the drive is marked."""
+    sound: dict[str, Sequence[str]] = {"SSDQ0001": (), "SSDQ0002": ()}
+    written, healthy = (
+        health.counted(claim, "drivex2", "load", findings, sentence="", remarks=(), protocol="quick", acceptance=True)
+        for claim, findings in (("read_back", sound | {"SSDQ0002": ("wrong",)}), ("drive_health", sound))
+    )
+    lines = text(table([written, healthy]))
+    assert "without a finding: drive health\n" in f"{lines}\n"
+    assert "drive health ·" not in lines
+    assert "read back · drivex2" in lines
+    assert "1!" in lines
