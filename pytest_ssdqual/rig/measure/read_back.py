@@ -8,9 +8,10 @@ from __future__ import annotations
 import gzip
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from statistics import median
 
 from pytest_ssdqual.qual.integrity import stamp
@@ -83,25 +84,32 @@ def _compared(setup: Setup, array: Array, fill: Fill, written: Stamp) -> ReadBac
         raw = setup.logbook.keep(f"{array.geometry}-read-back.json.gz", finished.packed)
         files.append(raw)
         wrong = _wrong_transfers(finished)
-        result = _accepted(finished, job, wrong)
+        result = _accepted(finished, job, targets, wrong)
     drive_failure.reading_after(setup, array, before)
-    courses = _parts(output.read(finished.pieces(), MOST_DOCUMENTS).so_far())
     drives = []
-    for drive, target, total, course in zip(array.members, targets, _parts(result), courses, strict=True):
+    for drive, target, total, course in zip(array.members, targets, _parts(result), _courses(finished), strict=True):
         read_bytes = sum(interval.read_bytes for interval in total)
-        block = None
         if target.path in wrong:
             block = _examined(setup, target.path, *wrong[target.path], written)
-        elif read_bytes != target.size_bytes:
-            raise InvalidMeasurement(f"fio read {read_bytes} bytes of {target.path} instead of {target.size_bytes}")
-        slow = () if block else tuple(_slow_zones(setup, target, rates(course, target.size_bytes), fill.bs, written))
-        drives.append(DriveReadBack(drive.name, target.size_bytes, read_bytes, block, slow))
+            drives.append(DriveReadBack(drive.name, target.size_bytes, read_bytes, block))
+            continue
+        slow = _slow_zones(setup, target, rates(course, target.size_bytes), fill.bs, written)
+        drives.append(DriveReadBack(drive.name, target.size_bytes, read_bytes, slow=tuple(slow)))
     return ReadBack(array.geometry, result.seconds, tuple(drives), raw)
 
 
 def _parts(result: FioResult) -> Sequence[Sequence[Interval]]:
     """Return the intervals of each drive, of which there may be only one."""
     return result.parts or (result.intervals,)
+
+
+def _courses(finished: FinishedProcess) -> Sequence[Sequence[Interval]]:
+    """Return the intervals of each drive over time; none of a course that a changed clock makes unusable."""
+    reader = output.read(finished.pieces(), MOST_DOCUMENTS)
+    try:
+        return _parts(reader.so_far())
+    except InvalidMeasurement:
+        return [() for _ in _parts(reader.totals())]
 
 
 def _slow_zones(
@@ -123,28 +131,35 @@ def _rate_alone(setup: Setup, part: JobTarget, bs: str, written: Stamp) -> float
     setup.held.require_lease()
     job = jobs.compare([part], bs, pattern(written))
     finished = process.run(setup.machine, job, part.size_bytes / array_lifecycle.SLOWEST_FILL_BYTES_PER_S)
+    setup.logbook.keep(f"{Path(part.path).name}-slow-part.json.gz", finished.packed)
     done = finished.completed
     result = acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation)
     return result.read.bytes / result.seconds
 
 
-def _wrong_transfers(finished: FinishedProcess) -> dict[str, tuple[int, int]]:
+def _wrong_transfers(finished: FinishedProcess) -> Mapping[str, tuple[int, int]]:
     """Return offset and size of the first wrong transfer of each path that has one."""
     return first_wrong(acceptance.messages(finished.pieces(), finished.completed.errors))
 
 
-def first_wrong(messages: Iterable[str]) -> dict[str, tuple[int, int]]:
+def first_wrong(messages: Iterable[str]) -> Mapping[str, tuple[int, int]]:
     """Return offset and size in bytes of the transfer that fio's messages name for each path."""
     found = (WRONG.search(line) for line in messages)
     named = [(match[1], (int(match[2]), int(match[3]))) for match in found if match]
     return dict(reversed(named))
 
 
-def _accepted(finished: FinishedProcess, job: jobs.Job, wrong: dict[str, tuple[int, int]]) -> FioResult:
-    """Return fio's counts; those of drives with a wrong transfer end there."""
-    done = finished.completed
+def _accepted(
+    finished: FinishedProcess, job: jobs.Job, targets: Sequence[JobTarget], wrong: Container[str]
+) -> FioResult:
+    """Return fio's counts; those of the paths with a ``wrong`` transfer end there, all others are whole."""
     if wrong:
-        return output.read(finished.pieces(), MOST_DOCUMENTS).totals()
+        totals = output.read(finished.pieces(), MOST_DOCUMENTS).totals()
+        read = [sum(interval.read_bytes for interval in part) for part in _parts(totals)]
+        whole = zip(targets, read, strict=True)
+        if all(size == target.size_bytes for target, size in whole if target.path not in wrong):
+            return totals
+    done = finished.completed
     return acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def damage(target: JobTarget, at: int, data: bytes) -> None:
         file.write(data)
 
 
-def compared(drives: list[JobTarget], folder: Path) -> dict[str, tuple[int, int]]:
+def compared(drives: list[JobTarget], folder: Path) -> Mapping[str, tuple[int, int]]:
     job = jobs.compare(drives, "1m", read_back.pattern(WRITTEN))
     done = real_fio.run(job, folder)
     wrong = first_wrong(acceptance.messages(done.pieces(), done.completed.errors))
