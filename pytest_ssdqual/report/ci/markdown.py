@@ -57,7 +57,7 @@ def text(folder: Path) -> str:
             *chain.from_iterable(_list(title, sentences, ALL) for title, _, sentences in lists(run)),
             *_table(promised, MOST_FIGURES, ALL),
             *_table(drives, MOST_DRIVES, ALL),
-            *_facts((*first.facts, *details(run))),
+            *_facts((*first.facts, *details(run, _page_or(RECORDS, run.folder)))),
         ]
     )
 

@@ -203,12 +203,12 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
         yield "Budget", str(run.budget)
 
 
-def details(run: RunView) -> Iterator[tuple[str, str]]:
-    """Yield what a summary has beside the facts of the first screen: name and text."""
+def details(run: RunView, where: str) -> Iterator[tuple[str, str]]:
+    """Yield what a summary has beside the facts of the first screen: name and text; ``where`` is the file with all."""
     if not run.manifest.expected:
         yield "Number of drives", subject.NOT_EXPECTED
     if skipped := run.verdict.counts.skipped:
-        yield "Skipped tests", f"{skipped:,}, with the reasons in records.jsonl"
+        yield "Skipped tests", f"{skipped:,}, with the reasons in {where}"
     if run.write_caches:
         yield "Write caches", run.write_caches
     if run.history:

@@ -22,7 +22,8 @@ from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 #: Documents begin and end alone at the left margin; everything between them is text of fio.
 #: A pattern for the end took as long as parsing the document itself (0.9 ms of 190 kB, CPython 3.11).
-DOCUMENT = re.compile(r"^\{", re.MULTILINE)
+#: A line of text that a worker did not end may be in front of it.
+DOCUMENT = re.compile(r'^\{|\{(?=\n  "fio version")', re.MULTILINE)
 END = "\n}"
 #: A document of a drive with 500 bins takes 60 kB, of 24 side by side 3 MB. Anything longer than this is neither a
 #: document nor a line of text: reading stops.
@@ -71,7 +72,10 @@ class Splitter:
             self._count += 1
             yield document
         else:
-            complete = max(position, text.rfind("\n") + 1)
+            complete = text.rfind("\n") + 1
+            if text.endswith("{\n", 0, complete):  # a document may begin there
+                complete = text.rfind("\n", 0, complete - 1) + 1
+            complete = max(position, complete)
             yield from _lines(text[position:complete])
             position = complete
         self._position += position

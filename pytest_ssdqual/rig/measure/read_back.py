@@ -143,10 +143,16 @@ def _wrong_transfers(finished: FinishedProcess) -> Mapping[str, tuple[int, int]]
 
 
 def first_wrong(messages: Iterable[str]) -> Mapping[str, tuple[int, int]]:
-    """Return offset and size in bytes of the transfer that fio's messages name for each path."""
-    found = (WRONG.search(line) for line in messages)
-    named = [(match[1], (int(match[2]), int(match[3]))) for match in found if match]
-    return dict(reversed(named))
+    """Return offset and size in bytes of the first transfer of each path that fio's messages name.
+
+    Transfers that are under way when one is found wrong are compared, too, and end in any order.
+    """
+    wrong: dict[str, tuple[int, int]] = {}
+    for line in messages:
+        if match := WRONG.search(line):
+            transfer = int(match[2]), int(match[3])
+            wrong[match[1]] = min(transfer, wrong.get(match[1], transfer))
+    return wrong
 
 
 def _accepted(

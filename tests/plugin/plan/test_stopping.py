@@ -427,7 +427,7 @@ def test_a_budget_is_on_every_surface(inner: Inner, suite: Callable[..., pytest.
     assert found == {"s": "3240", "left_out": "1", "cut_short": "0"}
     run, shown = RunView.read(inner.folder()), "54 min; 1 measurement left out"
     assert ("Budget", shown) in overview(run).facts
-    assert f"- budget: {shown}\n" in markdown.text(inner.folder())
+    assert f"- Budget: `{shown}`\n" in markdown.text(inner.folder())
 
 
 def test_a_resumed_run_keeps_its_budget_and_the_time_that_it_spent(

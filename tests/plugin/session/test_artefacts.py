@@ -43,7 +43,7 @@ def test_the_summary_is_sealed_and_given_to_the_job(inner: Inner, step: Path) ->
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert read(path.parent)["summary.md"] == digest(path)
     assert path.read_text().startswith("## Failed, not for acceptance: 2 of 4 promises failed; 2 passed.")
-    assert "`the cable was pulled`" in path.read_text()
+    assert "- `the cable was pulled in meta/" in path.read_text()
     assert step.read_text() == "# before\n" + path.read_text()
 
 

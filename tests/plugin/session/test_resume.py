@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,6 +9,8 @@ import pytest
 
 from pytest_ssdqual.plugin.session.resume import ResumedRun, command
 from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 from pytest_ssdqual.rig.fio.load import IO_URING, DriveLoad
 
 
@@ -20,8 +23,9 @@ def test_the_command_that_resumes_a_run_names_it_once(before: list[str]) -> None
 LOAD = DriveLoad(IO_URING, jobs=4)
 
 
-@pytest.mark.parametrize(("loads", "jobs"), [([{"load": plain(LOAD)}], 4), ([{}], None), ([], None)])
+@pytest.mark.parametrize(("loads", "jobs"), [([{"load": plain(LOAD), "sentence": ""}], 4), ([{}], None), ([], None)])
 def test_a_resumed_run_continues_with_its_load(loads: Sequence[dict[str, Any]], jobs: int | None) -> None:
-    past = SimpleNamespace(records=[SimpleNamespace(kind="load", facts=each) for each in loads])
+    records = [Record("load", "", each) for each in loads]
+    past = SimpleNamespace(story=RunReader(Path(), UNREADABLE, tuple(records)))
     found = ResumedRun(cast(Any, past), cast(Any, None), cast(Any, None), ()).load
     assert (found.jobs if found else None) == jobs

@@ -83,3 +83,12 @@ def test_a_damaged_document_hides_no_words_behind_it() -> None:
         splitter.require_end()
     with pytest.raises(InvalidMeasurement):
         list(pieces(data))
+
+
+@given(st.integers(0, 60))
+def test_a_document_may_begin_in_a_line_that_nobody_ended(at: int) -> None:
+    """A worker that is ended leaves what it had written of its message."""
+    data = b'one\nfio: verify ty{\n  "fio version" : "fio-3.33"\n}\ntwo\n'
+    splitter = Splitter()
+    pieces = [*splitter.feed(data[:at]), *splitter.feed(data[at:])]
+    assert pieces == ["one", "fio: verify ty", {"fio version": "fio-3.33"}, "two"]

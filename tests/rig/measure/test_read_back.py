@@ -10,7 +10,7 @@ import pytest
 from support.fakes import real_fio
 
 from pytest_ssdqual.qual.integrity.read_back import WrongKind, examine
-from pytest_ssdqual.rig.fio import acceptance, jobs
+from pytest_ssdqual.rig.fio import acceptance, jobs, output
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.measure import read_back
@@ -76,6 +76,17 @@ def test_the_first_wrong_transfer_of_each_drive_is_named(drives: list[JobTarget]
     assert {path: place[0] for path, place in wrong.items()} == {drive.path: 3 * MIB for drive in drives}
     block = examine(Path(drives[0].path).read_bytes()[3 * MIB : 4 * MIB], WRITTEN.at(3 * MIB))
     assert (block.kind, (block.belongs_to_bytes or 0) // MIB) == (WrongKind.ELSEWHERE, 7)
+
+
+def test_whatever_fio_says_the_counts_of_the_others_are_read(drives: list[JobTarget], tmp_path: Path) -> None:
+    """A worker with many wrong transfers is ended in the middle of a line, and the document follows on that line."""
+    damage(drives[1], MIB, bytes(8 * MIB))
+    job = jobs.compare(drives, "1m", read_back.pattern(WRITTEN))
+    for _ in range(3):
+        done = real_fio.run(job, tmp_path)
+        totals = output.read(done.pieces()).totals()
+        assert sum(interval.read_bytes for interval in totals.parts[0]) == SIZE
+        assert first_wrong(acceptance.messages(done.pieces(), done.completed.errors)) == {drives[1].path: (MIB, MIB)}
 
 
 def test_an_earlier_fill_does_not_pass_for_this_one(drives: list[JobTarget], tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> CheckpointRig:
     def take_over(setup: Setup, left: Checkpoint) -> Array | None:
         return rig.array(left.geometry, "take over") if rig.is_as_it_was else None
 
-    monkeypatch.setattr(array_lifecycle, "build", lambda setup, geometry, fill: rig.array(geometry, "build"))
+    monkeypatch.setattr(array_lifecycle, "build", lambda setup, geometry, fill, pattern: rig.array(geometry, "build"))
     monkeypatch.setattr(array_lifecycle, "stop", lambda setup, array: rig.did.append(f"stop {array.geometry}"))
     monkeypatch.setattr(readopt_array, "take_over", take_over)
     monkeypatch.setattr(readopt_array, "confirm", rig.confirm)
