@@ -81,9 +81,10 @@ def examine(data: bytes, written: Stamp) -> WrongBlock:
     # A flipped bit makes another stamp of one cell; a block that was written has the same one again.
     if stamp is None or data[begin + CELL_BYTES : begin + 2 * CELL_BYTES] != cell:
         return WrongBlock(WrongKind.DAMAGED, offset_bytes, wrong_bytes=count)
+    offset_bytes = written.offset_bytes + begin
     if (stamp.history, stamp.generation) != (written.history, written.generation):
         return WrongBlock(WrongKind.EARLIER, offset_bytes, wrong_bytes=count)
-    return WrongBlock(WrongKind.ELSEWHERE, offset_bytes, stamp.offset_bytes + first, count)
+    return WrongBlock(WrongKind.ELSEWHERE, offset_bytes, stamp.offset_bytes + begin, count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pytest_ssdqual.qual.safe_text import line
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 
@@ -70,6 +71,7 @@ def counted(
     acceptance: bool,
     source: str = SOURCE,
     raw: tuple[str, ...] = (),
+    cause: Cause | None = None,
 ) -> Evidence:
     """Return evidence whose figure is the number of drives with a finding; ``findings`` by serial number."""
     bad = [serial for serial, found in findings.items() if found]
@@ -99,4 +101,5 @@ def counted(
         raw=raw,
         remarks=remarks,
         is_reading=True,
+        cause=cause,
     )

@@ -7,6 +7,7 @@ from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 
@@ -52,17 +53,20 @@ def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[
 
 def of_read_back(found: ReadBack, *, protocol: str, acceptance: bool) -> Evidence:
     """Return the evidence that drives return what was written to them; its figure is the number of others."""
+    findings = {drive.serial: drive.findings for drive in found.drives}
+    wrong = [serial for serial in findings if findings[serial]]
     return health.counted(
         READ_BACK,
         str(found.geometry),
         health.LOAD,
-        {drive.serial: drive.findings for drive in found.drives},
+        findings,
         sentence=repr(found),
-        remarks=tuple(f"{drive.serial}: {finding}" for drive in found.drives for finding in drive.findings),
+        remarks=tuple(f"{serial}: {finding}" for serial in wrong for finding in findings[serial]),
         protocol=protocol,
         acceptance=acceptance,
         source="what was written to a drive is what it returns (docs/integrity.md)",
         raw=(found.raw,),
+        cause=Cause(Culprit.DRIVE, 0.0, findings[wrong[0]][0], tuple(wrong)) if wrong else None,
     )
 
 

@@ -34,7 +34,7 @@ def test_a_drive_that_returns_other_data_fails(
     inner.run(*ARGUMENTS, suite)
     assert inner.outcomes() == {f"{TEST}[drivex4]": "failure", "test_drives_are_healthy": "passed"}
     verdict = next(record for record in inner.records("verdict") if record["claim"] == "read_back")
-    assert (verdict["value"], verdict["worst"]) == (1, "SSDQ0002")
+    assert (verdict["value"], verdict["worst"], verdict["cause"]["drives"]) == (1, "SSDQ0002", ["SSDQ0002"])
     wrong = [drive["wrong"] and drive["wrong"]["kind"] for drive in inner.records("read_back")[0]["drives"]]
     assert wrong == [None, kind, None, None]
 
