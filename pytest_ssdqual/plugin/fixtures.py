@@ -257,15 +257,9 @@ def ssd_read_back(request: pytest.FixtureRequest, _ssd_campaign: Campaign, ssd_g
 
     Needs the mark ``ssd_array("drive")``; the test is ``assert ssd_read_back``.
     """
-    from pytest_ssdqual.report.evidence.integrity import of_read_back
+    from pytest_ssdqual.plugin.judging import read_back
 
-    if not ssd_geometry.is_side_by_side:
-        raise pytest.UsageError("the fixture ssd_read_back needs the mark ssd_array('drive')")
-    found = _ssd_campaign.read_back(ssd_geometry)
-    run = request.config.stash[QUALIFICATION]
-    evidence = of_read_back(found, protocol=run.protocol.name, acceptance=run.acceptance)
-    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
-    return found
+    return read_back.judge(request, _ssd_campaign, ssd_geometry)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ inconclusive. A promise that compares the drives with each other never passes wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -38,21 +38,32 @@ def find(
     geometry, workload = judged.subject.geometry, judged.subject.workload
     if not geometry.is_side_by_side or geometry.width < 2:
         return ()
-    present = _present(judged)
-    found = []
-    for place, drive in enumerate(drives[: geometry.width]):
+    reasons = _why(failures, geometry, workload)
+    found = missing(_present(judged), drives[: geometry.width], failures, failed_in, reasons)
+    if found and isinstance(judged, Sweep):
+        raise InvalidMeasurement(f"{judged.subject} cannot be compared: {left_out.describe(found, geometry.width)}")
+    return found
+
+
+def missing(
+    present: Container[str],
+    drives: Sequence[Drive],
+    failures: DriveFailures,
+    failed_in: Mapping[str, str],
+    reasons: Mapping[str, str],
+) -> tuple[LeftOutDrive, ...]:
+    """Return those of ``drives`` that are not ``present``; ``reasons`` of those without a figure, by serial number."""
+    absent = []
+    for place, drive in enumerate(drives):
         serial = drive.name
         if serial in present:
             continue
         failed = failures.failed.get(serial)
+        why = reasons.get(serial, "has no valid figure")
         if failed:
             why = f"failed {f'in {failed_in[serial]}' if serial in failed_in else f'under the load of {failed.under}'}"
-        else:
-            why = _why(failures, geometry, workload).get(serial, "has no valid figure")
-        found.append(LeftOutDrive(serial, place, why, failed is not None))
-    if found and isinstance(judged, Sweep):
-        raise InvalidMeasurement(f"{judged.subject} cannot be compared: {left_out.describe(found, geometry.width)}")
-    return tuple(found)
+        absent.append(LeftOutDrive(serial, place, why, failed is not None))
+    return tuple(absent)
 
 
 def without(verdict: Verdict, drives: Sequence[LeftOutDrive]) -> Verdict:

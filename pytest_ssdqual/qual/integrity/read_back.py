@@ -22,12 +22,12 @@ from pytest_ssdqual.qual.units import Unit, format_capacity, format_value
 #: Drives that the sentence describes; the evidence has all.
 MOST_DESCRIBED = 3
 #: Equal parts of a drive whose rates are compared, and the share of the median rate below which one is slow. A host
-#: that pauses is slow once; a part counts that is slow again when it is read by itself.
+#: that pauses is slow once; a part counts that is slow again when it is read by itself, beside a part of median rate.
 PARTS, LEAST_SHARE = 64, 0.5
 
 
 class WrongKind(StrEnum):
-    """What a drive returned instead of the data; ``unstable``: they were right at the second time."""
+    """Kind of wrong data; ``unstable``: a second read was correct, or there was none."""
 
     ZEROES = "zeroes"
     ELSEWHERE = "elsewhere"
@@ -41,24 +41,24 @@ class WrongBlock:
     """The first block of a drive that was read and is not what was written."""
 
     kind: WrongKind
-    #: Offset on the drive of the first wrong byte; of the whole transfer if a second read was right.
+    #: Offset on the drive of the first wrong byte; of the whole transfer if it is ``unstable``.
     offset_bytes: int
-    #: Offset on the drive that the data belong to; None unless they are of another place.
+    #: Offset on the drive of the transfer that wrote these data; None unless they are of another place.
     belongs_to_bytes: int | None = None
     #: Number of wrong bytes in the transfer.
     wrong_bytes: int = 0
 
     def __str__(self) -> str:
-        """Return ``byte 31,457,280 has what was written to byte 10,485,760``."""
+        """Return ``byte 31,457,280 has data of the transfer to byte 10,485,760``."""
         at = f"byte {self.offset_bytes:,}"
         if self.belongs_to_bytes is not None:
-            return f"{at} has what was written to byte {self.belongs_to_bytes:,}"
+            return f"{at} has data of the transfer to byte {self.belongs_to_bytes:,}"
         if self.kind is WrongKind.ZEROES:
             return f"{at} reads as zero"
         if self.kind is WrongKind.EARLIER:
             return f"{at} has data of an earlier fill"
         if self.kind is WrongKind.UNSTABLE:
-            return f"the transfer at {at} was wrong, and right when it was read again"
+            return f"the transfer at {at} was wrong in one of two reads"
         return f"{self.wrong_bytes:,} byte{'s are' if self.wrong_bytes > 1 else ' is'} wrong from {at} on"
 
 
@@ -84,7 +84,7 @@ def examine(data: bytes, written: Stamp) -> WrongBlock:
     offset_bytes = written.offset_bytes + begin
     if (stamp.history, stamp.generation) != (written.history, written.generation):
         return WrongBlock(WrongKind.EARLIER, offset_bytes, wrong_bytes=count)
-    return WrongBlock(WrongKind.ELSEWHERE, offset_bytes, stamp.offset_bytes + begin, count)
+    return WrongBlock(WrongKind.ELSEWHERE, offset_bytes, stamp.offset_bytes, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,43 +93,53 @@ class SlowZone:
 
     offset_bytes: int
     size_bytes: int
-    #: At the second time, when the other drives were idle.
+    #: Of the second read, when the other drives were idle.
     bytes_per_s: float
-    #: Median of all parts.
+    #: Of a part of median rate that was read directly afterwards.
     usual_bytes_per_s: float
 
     def __str__(self) -> str:
-        """Return ``7.5 GB from byte 240,052,469,760 on are read at 51 MB/s, the median part at 512 MB/s``."""
+        """Return ``7.5 GB from byte 240,052,469,760 on are read at 51 MB/s, a median part at 512 MB/s``."""
         slow, usual = (format_value(rate, Unit.BYTES_PER_SECOND) for rate in (self.bytes_per_s, self.usual_bytes_per_s))
         size = format_capacity(self.size_bytes)
-        return f"{size} from byte {self.offset_bytes:,} on are read at {slow}, the median part at {usual}"
+        return f"{size} from byte {self.offset_bytes:,} on are read at {slow}, a median part at {usual}"
 
 
 def rates(intervals: Sequence[Interval], size_bytes: int) -> tuple[float, ...]:
     """Return the bytes per second of ``PARTS`` equal parts of a drive, which was read from its begin to its end.
 
-    Empty if there are fewer than two reports for each part.
+    Empty if there are fewer reports than parts.
     """
-    if len(intervals) < 2 * PARTS:
+    last = max((number for number, interval in enumerate(intervals) if interval.read_bytes), default=-1)
+    # The reports of a drive go on until the slowest one beside it is done.
+    course = intervals[: last + 1]
+    if len(course) < PARTS:
         return ()
     from numpy import interp
 
-    read_bytes = [0, *accumulate(interval.read_bytes for interval in intervals)]
-    seconds = [0.0, *accumulate(interval.seconds for interval in intervals)]
+    read_bytes = [0, *accumulate(interval.read_bytes for interval in course)]
+    seconds = [0.0, *accumulate(interval.seconds for interval in course)]
     borders = [size_bytes * number / PARTS for number in range(PARTS + 1)]
     passed_s = interp(borders, read_bytes, seconds)
     return tuple(size_bytes / PARTS / max(float(end - begin), 1e-9) for begin, end in pairwise(passed_s))
 
 
 def slow_parts(of_parts: Sequence[float]) -> list[int]:
-    """Return the numbers of the parts that are read at less than ``LEAST_SHARE`` of the median rate."""
+    """Return the parts that are read at less than ``LEAST_SHARE`` of the median rate, by number, the slowest first."""
     usual = median(of_parts) if of_parts else 0.0
-    return [number for number, rate in enumerate(of_parts) if rate < LEAST_SHARE * usual]
+    return sorted(
+        (number for number, rate in enumerate(of_parts) if rate < LEAST_SHARE * usual), key=of_parts.__getitem__
+    )
+
+
+def median_part(of_parts: Sequence[float]) -> int:
+    """Return the number of a part of median rate."""
+    return sorted(range(len(of_parts)), key=of_parts.__getitem__)[len(of_parts) // 2]
 
 
 @dataclass(frozen=True, slots=True)
 class DriveReadBack:
-    """What one drive returned."""
+    """Result of one drive."""
 
     serial: str
     #: Bytes of the drive that were written, and read until the first wrong transfer.
@@ -137,16 +147,27 @@ class DriveReadBack:
     read_bytes: int
     wrong: WrongBlock | None = None
     slow: tuple[SlowZone, ...] = ()
+    #: Median rate of its parts; None if they were not compared.
+    usual_bytes_per_s: float | None = None
+    #: Bytes of the drive that another program wrote or discarded since the fill, as far as the kernel counts them.
+    foreign_bytes: int = 0
+
+    @property
+    def doubt(self) -> str:
+        """Why a wrong block is no evidence against the drive; empty if it is, or if there is none."""
+        if self.wrong and self.foreign_bytes:
+            return f"another program wrote or discarded {self.foreign_bytes:,} bytes since the fill; {self.wrong}"
+        return str(self.wrong) if self.wrong and self.wrong.kind is WrongKind.UNSTABLE else ""
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What is wrong with the drive, a clause each."""
-        return (*((str(self.wrong),) if self.wrong else ()), *map(str, self.slow))
+        """Findings about the drive, one clause each."""
+        return (*((str(self.wrong),) if self.wrong and not self.doubt else ()), *map(str, self.slow))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReadBack:
-    """All data of drives side by side, read and compared; true if no drive has a finding."""
+    """All data of drives side by side, read and compared; true if there is no finding and no doubt about any drive."""
 
     geometry: Geometry
     seconds: float
@@ -155,20 +176,20 @@ class ReadBack:
     raw: str = ""
 
     def __bool__(self) -> bool:
-        return not any(drive.findings for drive in self.drives)
+        return not any(drive.findings or drive.wrong for drive in self.drives)
 
     def __repr__(self) -> str:
         about = f"data of {self.geometry}"
-        right = [drive for drive in self.drives if not drive.findings]
+        right = [drive for drive in self.drives if not (drive.findings or drive.wrong)]
         returned = f"{_several(right)} returned all {_capacities(right)} as written" if right else ""
-        found = [drive for drive in self.drives if drive.findings]
-        if not found:
-            return f"{about}: {returned}"
-        clauses = [f"drive {drive.serial}: {'; '.join(drive.findings)}" for drive in found[:MOST_DESCRIBED]]
-        if len(found) > MOST_DESCRIBED:
-            clauses.append(f"and {len(found) - MOST_DESCRIBED} more")
+        faulty = [drive for drive in self.drives if drive.findings]
+        if not faulty:
+            return f"{about}: {returned or 'undecided'}"
+        clauses = [f"drive {drive.serial}: {'; '.join(drive.findings)}" for drive in faulty[:MOST_DESCRIBED]]
+        if len(faulty) > MOST_DESCRIBED:
+            clauses.append(f"and {len(faulty) - MOST_DESCRIBED} more")
         others = f" ({returned})" if returned else ""
-        return f"{about}: {_several(found)} with findings: {'; '.join(clauses)}{others}"
+        return f"{about}: {_several(faulty)} with findings: {'; '.join(clauses)}{others}"
 
 
 def _several(drives: Sequence[DriveReadBack]) -> str:

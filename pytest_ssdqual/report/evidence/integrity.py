@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -51,21 +53,27 @@ def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[
     )
 
 
-def of_read_back(found: ReadBack, *, protocol: str, acceptance: bool) -> Evidence:
-    """Return the evidence that drives return what was written to them; its figure is the number of others."""
-    findings = {drive.serial: drive.findings for drive in found.drives}
+def of_read_back(comparison: ReadBack, remarks: Sequence[str], *, protocol: str, acceptance: bool) -> Evidence:
+    """Return the evidence that drives return what was written to them; its figure is the number of drives that do not.
+
+    ``remarks`` are about drives that are not judged.
+    """
+    findings = {drive.serial: drive.findings for drive in comparison.drives if not drive.doubt}
     wrong = [serial for serial in findings if findings[serial]]
+    uncompared = [drive for drive in comparison.drives if drive.usual_bytes_per_s is None and not drive.wrong]
+    count = f"{len(uncompared)} of {len(comparison.drives)} drives"
+    unseen = (f"{count}: their parts were not compared for slow ones, fio's reports are too few",) if uncompared else ()
     return health.counted(
         READ_BACK,
-        str(found.geometry),
+        str(comparison.geometry),
         health.LOAD,
         findings,
-        sentence=repr(found),
-        remarks=tuple(f"{serial}: {finding}" for serial in wrong for finding in findings[serial]),
+        sentence=repr(comparison),
+        remarks=(*(f"{serial}: {finding}" for serial in wrong for finding in findings[serial]), *unseen, *remarks),
         protocol=protocol,
         acceptance=acceptance,
         source="what was written to a drive is what it returns (docs/integrity.md)",
-        raw=(found.raw,),
+        raw=(comparison.raw,),
         cause=Cause(Culprit.DRIVE, 0.0, findings[wrong[0]][0], tuple(wrong)) if wrong else None,
     )
 

@@ -32,7 +32,6 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     CampaignStep,
     Preparation,
     StepKind,
-    preparation,
     takes_down,
 )
 from pytest_ssdqual.rig.campaign.experiment import Ending, Experiment
@@ -341,7 +340,7 @@ class Campaign:
         return takes_down(self._preparation(step))
 
     def _preparation(self, step: CampaignStep) -> tuple[Preparation, ...]:
-        return preparation(self._standing.condition, step, self.setup.protocol.fill, self.plan.drives)
+        return self.plan.preparation(self._standing.condition, step)
 
     def _ready(self, step: CampaignStep) -> Array:
         """Get the array ready for a step, and return it. This measures nothing.
@@ -377,7 +376,7 @@ class Campaign:
         if isinstance(step.what, Rounds):
             return rounds.run(self.setup, array, step.what)
         if step.kind is StepKind.READ_BACK:
-            return read_back.compare(self.setup, array, self._standing.fill, self._standing.stamp)
+            return read_back.compare(self.setup, array, self._standing.fill, self._standing.stamped)
         if step.what is None:
             raise TypeError(f"{step} has no result")
         if step.kind is StepKind.SATURATION:

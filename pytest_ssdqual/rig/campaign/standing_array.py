@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
@@ -29,7 +28,8 @@ from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.measure import array_lifecycle, precondition, read_back, refresh
+from pytest_ssdqual.rig.measure import array_lifecycle, precondition, refresh
+from pytest_ssdqual.rig.measure.read_back import StampedFill
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.resume import readopt_array
 from pytest_ssdqual.rig.resume.checkpoint import Conditioned
@@ -55,8 +55,8 @@ class StandingArray:
     #: The drives side by side that arrays are assembled of, and how they settled; None if the array has its own fill.
     _bare: Array | None = None
     _conditioned: Conditioned | None = None
-    #: Of the latest fill with data that can be read back.
-    _stamp: Stamp | None = None
+    #: The latest fill with data that can be read back.
+    _stamped: StampedFill | None = None
 
     def prepare(self, todo: Sequence[Preparation]) -> None:
         """Execute the preparations. If one of them has failed before, raise its failure and execute none."""
@@ -104,11 +104,11 @@ class StandingArray:
         return self.condition.fill
 
     @property
-    def stamp(self) -> Stamp:
-        """The stamp of the data on the drives; ``RigError`` if they hold no such data."""
-        if self._stamp is None or self.condition is None or not self.condition.is_stamped:
+    def stamped(self) -> StampedFill:
+        """The data on the drives that can be read back; ``RigError`` if they hold none."""
+        if self._stamped is None or self.condition is None or not self.condition.is_stamped:
             raise RigError("the drives hold no data that could be read back")
-        return self._stamp
+        return self._stamped
 
     def use_for(self, step: CampaignStep) -> Array:
         """Record the condition that ``step`` leaves; return the array for the step.
@@ -188,10 +188,12 @@ class StandingArray:
     def _build(self, step: Build) -> None:
         self.close()
         if not self._taken_over(step):
-            self._stamp = read_back.new_stamp() if step.is_stamped else None
-            pattern = read_back.pattern(self._stamp) if self._stamp else ""
+            self._stamped = StampedFill.new() if step.is_stamped else None
+            pattern = self._stamped.pattern if self._stamped else ""
             build = partial(array_lifecycle.build, self.setup, step.geometry, step.fill, pattern)
             self.array = self._isolated(step.geometry, FILL, build)
+            if self._stamped:
+                self._stamped.written(self.setup.readings)
         array = self.require()
         self.condition = ArrayCondition(step.geometry, step.fill).after(step)
         self._bare = array if step.geometry.is_side_by_side and not step.anew else None

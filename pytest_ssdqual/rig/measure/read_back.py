@@ -8,8 +8,8 @@ from __future__ import annotations
 import gzip
 import re
 import secrets
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -22,7 +22,9 @@ from pytest_ssdqual.qual.integrity.read_back import (
     ReadBack,
     SlowZone,
     WrongBlock,
+    WrongKind,
     examine,
+    median_part,
     rates,
     slow_parts,
 )
@@ -31,6 +33,7 @@ from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
+from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult
@@ -39,63 +42,194 @@ from pytest_ssdqual.rig.guard.label import RAW
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time
-from pytest_ssdqual.rig.measure.session import Setup
-from pytest_ssdqual.rig.observe import drive_failure, live_stats
+from pytest_ssdqual.rig.measure.session import LatestReadings, Setup
+from pytest_ssdqual.rig.observe import drive_failure, environment, live_stats
+from pytest_ssdqual.rig.observe.device_counters import Counted, changed_bytes
+from pytest_ssdqual.rig.observe.environment import EnvironmentReading, When
 
 #: fio's message about the first wrong transfer of a target (verify.c).
 WRONG = re.compile(r"verify failed at file (/\S+) offset \d+, length \d+ \(requested block: offset=(\d+), length=(\d+)")
 EXAMINE_S = 300.0
-#: Most parts of a drive that are read again.
-MOST_AGAIN = 4
+#: Most parts of a drive that are read again, the slowest first.
+MOST_AGAIN = 8
+#: Assumed maximum rate of a drive's sequential reads: PCIe 5.0 with four lanes, less its overhead.
+FASTEST_BYTES_PER_S = 14_000_000_000
 
 
-def new_stamp() -> Stamp:
-    """Return the stamp of a new fill: its 48 random bits tell its data from those of any earlier one."""
-    return Stamp(secrets.randbelow(HISTORIES), secrets.randbelow(GENERATIONS), 0)
+@dataclass(slots=True)
+class StampedFill:
+    """The data of one fill. A wrong transfer stays found when the comparison is repeated."""
+
+    stamp: Stamp
+    #: The kernel's counters of each drive directly after the fill, by serial number.
+    counted: dict[str, Counted] = field(default_factory=dict)
+    #: Drives with a wrong transfer, by serial number.
+    wrong: dict[str, DriveReadBack] = field(default_factory=dict)
+
+    @classmethod
+    def new(cls) -> StampedFill:
+        """Return a fill to come: the 48 random bits of its stamp distinguish its data from those of any earlier one."""
+        return cls(Stamp(secrets.randbelow(HISTORIES), secrets.randbelow(GENERATIONS), 0))
+
+    @property
+    def pattern(self) -> str:
+        """Pattern of the data, as fio takes it."""
+        return stamp.fio_pattern(self.stamp.history, self.stamp.generation)
+
+    def written(self, readings: LatestReadings) -> None:
+        """Keep the counters of the drives; ``readings`` are those around the fill."""
+        if readings.array and readings.after:
+            drives = zip(readings.array.members, readings.after.drives, strict=True)
+            self.counted = {drive.name: reading.counted for drive, reading in drives}
+
+    def foreign_bytes(self, drive: Drive, now: Counted) -> int:
+        """Return the bytes that another program wrote or discarded since; this one only reads. 0 if it is unknown."""
+        return changed_bytes(self.counted.get(drive.name, Counted()), now)
+
+    def keep(self, comparison: DriveReadBack) -> None:
+        """Keep a wrong transfer, unless one is known that is wrong whenever it is read."""
+        earlier = self.wrong.get(comparison.serial)
+        if earlier is None or not earlier.findings:
+            self.wrong[comparison.serial] = comparison
 
 
-def pattern(written: Stamp) -> str:
-    """Return fio's pattern of a stamp."""
-    return stamp.fio_pattern(written.history, written.generation)
-
-
-def compare(setup: Setup, array: Array, fill: Fill, written: Stamp) -> ReadBack:
-    """Read all data of the drives side by side that were filled with ``written``, and compare them.
+def compare(setup: Setup, array: Array, fill: Fill, filled: StampedFill) -> ReadBack:
+    """Read all data of the drives side by side, and compare them with those of their fill.
 
     Only reads. ``DriveFailed`` if a drive failed meanwhile, ``RigError`` or another child of it if the rig is at fault.
     """
-    read_back = fixed_time.prepared(setup, array, partial(_compared, setup, array, fill, written))
+    read_back = fixed_time.prepared(setup, array, partial(_compared, setup, array, fill, filled))
     setup.logbook.note("read_back", **shallow(read_back))
     return read_back
 
 
-def _compared(setup: Setup, array: Array, fill: Fill, written: Stamp) -> ReadBack:
+def report_s(size_bytes: int) -> int:
+    """Return the seconds between fio's reports on a drive of this size: each part of a fast drive has one."""
+    return max(1, int(size_bytes / FASTEST_BYTES_PER_S / PARTS))
+
+
+def _compared(setup: Setup, array: Array, fill: Fill, filled: StampedFill) -> ReadBack:
     fixed_time.require(setup, array, writes=False)
     targets = array.targets
-    largest = max(target.size_bytes for target in targets)
-    every_s = array_lifecycle.report_s(largest)
-    job = jobs.compare(targets, fill.bs, pattern(written), status_interval_s=every_s)
+    sizes = [target.size_bytes for target in targets]
+    job = jobs.compare(targets, fill.bs, filled.pattern, status_interval_s=report_s(min(sizes)))
     setup.progress(f"{array.geometry}: read back", 0)
     before = drive_failure.reading_before(setup, array, is_measured=False)
     with drive_failure.attributed(setup, array, before, kind="read back") as files:
         with live_stats.watched(setup.live, array, None, "read back", parse_size(fill.bs)):
-            limit_s = largest / array_lifecycle.SLOWEST_FILL_BYTES_PER_S
+            limit_s = max(sizes) / array_lifecycle.SLOWEST_FILL_BYTES_PER_S
             finished = process.run(setup.machine, job, limit_s, is_watched=True)
         raw = setup.logbook.keep(f"{array.geometry}-read-back.json.gz", finished.packed)
         files.append(raw)
-        wrong = _wrong_transfers(finished)
-        result = _accepted(finished, job, targets, wrong)
+        comparison = _Comparison(setup, array, fill.bs, filled, before)
+        wrong = comparison.wrong_transfers(finished)
+        result = accepted(finished, job, targets, wrong)
+        drives = [
+            comparison.of_drive(drive, target, course)
+            for drive, target, course in zip(array.members, targets, _courses(finished), strict=True)
+        ]
     drive_failure.reading_after(setup, array, before)
-    drives = []
-    for drive, target, total, course in zip(array.members, targets, _parts(result), _courses(finished), strict=True):
-        read_bytes = sum(interval.read_bytes for interval in total)
-        if target.path in wrong:
-            block = _examined(setup, target.path, *wrong[target.path], written)
-            drives.append(DriveReadBack(drive.name, target.size_bytes, read_bytes, block))
-            continue
-        slow = _slow_zones(setup, target, rates(course, target.size_bytes), fill.bs, written)
-        drives.append(DriveReadBack(drive.name, target.size_bytes, read_bytes, slow=tuple(slow)))
-    return ReadBack(array.geometry, result.seconds, tuple(drives), raw)
+    members = setup.held.drives[: array.geometry.width]
+    left_out = [
+        filled.wrong[drive.name] for drive in members if drive not in array.members and drive.name in filled.wrong
+    ]
+    return ReadBack(array.geometry, result.seconds, (*drives, *left_out), raw)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """What follows the pass over all drives: wrong transfers and slow parts are read again."""
+
+    setup: Setup
+    array: Array
+    bs: str
+    filled: StampedFill
+    before: EnvironmentReading
+
+    def wrong_transfers(self, finished: FinishedProcess) -> Collection[str]:
+        """Keep the wrong transfers that fio reports, read each again, and return the paths of their drives."""
+        transfers = first_wrong(acceptance.messages(finished.pieces(), finished.completed.errors))
+        if not transfers:
+            return ()
+        reading = environment.take_reading(self.setup.machine, self.array, When.AFTER, self.before)
+        drives = zip(self.array.members, self.array.targets, reading.drives, strict=True)
+        wrong = [
+            (drive, target, self.filled.foreign_bytes(drive, seen.counted), transfers[target.path])
+            for drive, target, seen in drives
+            if target.path in transfers
+        ]
+        # All are kept before the first is read again, which may end in an error.
+        for drive, target, foreign_bytes, (offset_bytes, size_bytes) in wrong:
+            self.setup.logbook.note(
+                "wrong_data",
+                geometry=str(self.array.geometry),
+                serial=drive.name,
+                offset_bytes=offset_bytes,
+                size_bytes=size_bytes,
+                foreign_bytes=foreign_bytes,
+            )
+            right_bytes = offset_bytes - target.begin_bytes
+            block = WrongBlock(WrongKind.UNSTABLE, offset_bytes)
+            self.filled.keep(
+                DriveReadBack(drive.name, target.size_bytes, right_bytes, block, foreign_bytes=foreign_bytes)
+            )
+        for drive, target, _, transfer in wrong:
+            kept = self.filled.wrong[drive.name]
+            self.filled.keep(replace(kept, wrong=self._examined(target.path, *transfer)))
+        return [target.path for _, target, _, _ in wrong]
+
+    def _examined(self, path: str, offset_bytes: int, size_bytes: int) -> WrongBlock:
+        """Read a wrong transfer again, and return what is wrong with it."""
+        self.setup.held.require_lease()
+        argv = ["sh", "-c", RAW, "raw", path, str(offset_bytes), str(size_bytes)]
+        data = gzip.decompress(self.setup.machine.run(argv, deadline_s=EXAMINE_S, repeatable=True).stdout)
+        if len(data) != size_bytes:
+            raise RigError(f"{path} returned {len(data)} of {size_bytes} bytes at byte {offset_bytes} when asked again")
+        return examine(data, self.filled.stamp.at(offset_bytes))
+
+    def of_drive(self, drive: Drive, target: JobTarget, course: Sequence[Interval]) -> DriveReadBack:
+        """Return the result of a drive; ``course`` are its intervals over time."""
+        of_parts = () if drive.name in self.filled.wrong else rates(course, target.size_bytes)
+        slow = tuple(self._slow_zones(target, of_parts))
+        if drive.name in self.filled.wrong:
+            return self.filled.wrong[drive.name]
+        usual = median(of_parts) if of_parts else None
+        return DriveReadBack(drive.name, target.size_bytes, target.size_bytes, slow=slow, usual_bytes_per_s=usual)
+
+    def _slow_zones(self, target: JobTarget, of_parts: Sequence[float]) -> Iterator[SlowZone]:
+        """Yield the parts that were slow, and are again when they are read by themselves.
+
+        What slows the whole drive by then, such as heat, slows a part of median rate as well.
+        """
+        for number in slow_parts(of_parts)[:MOST_AGAIN]:
+            part = self._part(target, number)
+            bytes_per_s = self._rate_alone(part)
+            usual = self._rate_alone(self._part(target, median_part(of_parts)))
+            if bytes_per_s < LEAST_SHARE * usual:
+                yield SlowZone(part.begin_bytes, part.size_bytes, bytes_per_s, usual)
+
+    def _part(self, target: JobTarget, number: int) -> JobTarget:
+        block_bytes = parse_size(self.bs)
+        size_bytes = target.size_bytes // PARTS // block_bytes * block_bytes
+        return replace(
+            target, begin_bytes=target.begin_bytes + number * size_bytes, size_bytes=size_bytes, is_part=True
+        )
+
+    def _rate_alone(self, part: JobTarget) -> float:
+        """Return the bytes per second of a part of one drive that is read while the others are idle.
+
+        0 if it is read wrong now.
+        """
+        self.setup.held.require_lease()
+        job = jobs.compare([part], self.bs, self.filled.pattern)
+        limit_s = part.size_bytes / array_lifecycle.SLOWEST_FILL_BYTES_PER_S
+        finished = process.run(self.setup.machine, job, limit_s, is_watched=True)
+        self.setup.logbook.keep(f"{Path(part.path).name}-part.json.gz", finished.packed)
+        if self.wrong_transfers(finished):
+            return 0.0
+        done = finished.completed
+        result = acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation)
+        return result.read.bytes / result.seconds
 
 
 def _parts(result: FioResult) -> Sequence[Sequence[Interval]]:
@@ -112,36 +246,6 @@ def _courses(finished: FinishedProcess) -> Sequence[Sequence[Interval]]:
         return [() for _ in _parts(reader.totals())]
 
 
-def _slow_zones(
-    setup: Setup, target: JobTarget, of_parts: Sequence[float], bs: str, written: Stamp
-) -> Iterator[SlowZone]:
-    """Yield the parts that were slow, and are again when they are read by themselves."""
-    block_bytes = parse_size(bs)
-    size_bytes = target.size_bytes // PARTS // block_bytes * block_bytes
-    for number in slow_parts(of_parts)[:MOST_AGAIN]:
-        begin_bytes = target.begin_bytes + number * size_bytes
-        part = replace(target, begin_bytes=begin_bytes, size_bytes=size_bytes, is_part=True)
-        bytes_per_s = _rate_alone(setup, part, bs, written)
-        if bytes_per_s < LEAST_SHARE * median(of_parts):
-            yield SlowZone(begin_bytes, size_bytes, bytes_per_s, median(of_parts))
-
-
-def _rate_alone(setup: Setup, part: JobTarget, bs: str, written: Stamp) -> float:
-    """Return the bytes per second of a part of one drive that is read while the others are idle."""
-    setup.held.require_lease()
-    job = jobs.compare([part], bs, pattern(written))
-    finished = process.run(setup.machine, job, part.size_bytes / array_lifecycle.SLOWEST_FILL_BYTES_PER_S)
-    setup.logbook.keep(f"{Path(part.path).name}-slow-part.json.gz", finished.packed)
-    done = finished.completed
-    result = acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation)
-    return result.read.bytes / result.seconds
-
-
-def _wrong_transfers(finished: FinishedProcess) -> Mapping[str, tuple[int, int]]:
-    """Return offset and size of the first wrong transfer of each path that has one."""
-    return first_wrong(acceptance.messages(finished.pieces(), finished.completed.errors))
-
-
 def first_wrong(messages: Iterable[str]) -> Mapping[str, tuple[int, int]]:
     """Return offset and size in bytes of the first transfer of each path that fio's messages name.
 
@@ -155,10 +259,13 @@ def first_wrong(messages: Iterable[str]) -> Mapping[str, tuple[int, int]]:
     return wrong
 
 
-def _accepted(
+def accepted(
     finished: FinishedProcess, job: jobs.Job, targets: Sequence[JobTarget], wrong: Container[str]
 ) -> FioResult:
-    """Return fio's counts; those of the paths with a ``wrong`` transfer end there, all others are whole."""
+    """Return fio's counts; those of the paths with a ``wrong`` transfer end there, all others are whole.
+
+    ``RigError`` or a child of it if one of these is not.
+    """
     if wrong:
         totals = output.read(finished.pieces(), MOST_DOCUMENTS).totals()
         read = [sum(interval.read_bytes for interval in part) for part in _parts(totals)]
@@ -167,12 +274,3 @@ def _accepted(
             return totals
     done = finished.completed
     return acceptance.accept_totals(finished.pieces(), done.status, done.errors, job.expectation, most=MOST_DOCUMENTS)
-
-
-def _examined(setup: Setup, path: str, offset_bytes: int, size_bytes: int, written: Stamp) -> WrongBlock:
-    """Read a wrong transfer again, and return what is wrong with it."""
-    argv = ["sh", "-c", RAW, "raw", path, str(offset_bytes), str(size_bytes)]
-    data = gzip.decompress(setup.machine.run(argv, deadline_s=EXAMINE_S, repeatable=True).stdout)
-    if len(data) != size_bytes:
-        raise RigError(f"{path} returned {len(data)} of {size_bytes} bytes at byte {offset_bytes} when asked again")
-    return examine(data, written.at(offset_bytes))

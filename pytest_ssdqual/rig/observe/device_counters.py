@@ -13,6 +13,8 @@ SECTOR_BYTES = 512
 READS, READ_MERGES, READ_SECTORS, WRITES, WRITE_MERGES, WRITE_SECTORS = 0, 1, 2, 4, 5, 6
 #: Of the same file, milliseconds: of all reads, of all writes, with any I/O outstanding, of all outstanding I/Os.
 READ_MS, WRITE_MS, BUSY_MS, QUEUED_MS = 3, 7, 9, 10
+#: Of the same file since Linux 4.18.
+DISCARD_SECTORS = 13
 #: The kernel prints the milliseconds as 32-bit numbers (block/genhd.c), which begin again at 0. 256 outstanding I/Os
 #: pass all of them in 4.6 hours, 2048 in 35 minutes.
 WRAP_MS = 1 << 32
@@ -34,6 +36,7 @@ class Counted:
     traffic: Traffic | None = None
     #: Milliseconds of reads, of writes, with I/O outstanding, and of all outstanding I/Os; None as above.
     milliseconds: tuple[int, int, int, int] | None = None
+    discarded_bytes: int = 0
 
 
 def counted(name: str, files: Mapping[str, str]) -> Counted:
@@ -54,7 +57,13 @@ def counted(name: str, files: Mapping[str, str]) -> Counted:
     )
     # Paths of a namespace count their own queues; the head of old kernels counts none.
     milliseconds = _milliseconds(files.get(f"/sys/block/{name}/stat", "")) if not paths else None
-    return Counted(whole(files.get(f"/sys/block/{name}/diskseq")) or 0, traffic, milliseconds)
+    appearance = whole(files.get(f"/sys/block/{name}/diskseq")) or 0
+    return Counted(appearance, traffic, milliseconds, _discarded(files.get(f"/sys/block/{name}/stat", "")))
+
+
+def _discarded(text: str) -> int:
+    fields = text.split()
+    return count(fields[DISCARD_SECTORS]) * SECTOR_BYTES if len(fields) > DISCARD_SECTORS else 0
 
 
 def _milliseconds(text: str) -> tuple[int, int, int, int] | None:
@@ -117,6 +126,12 @@ def traffic_between(before: Counted, after: Counted) -> Traffic | None:
         now.write_bytes - earlier.write_bytes,
     )
     return moved if min(moved.reads, moved.writes, moved.read_bytes, moved.write_bytes) >= 0 else None
+
+
+def changed_bytes(before: Counted, after: Counted) -> int:
+    """Return the bytes that were written to a device and discarded between two readings; 0 if that is not known."""
+    moved = traffic_between(before, after)
+    return moved.write_bytes + after.discarded_bytes - before.discarded_bytes if moved else 0
 
 
 def whole(text: str | None) -> int | None:

@@ -43,6 +43,7 @@ REMARKS = (
     "self_test_awaited",
     "visit_missed",
     "read_back",
+    "wrong_data",
 )
 
 

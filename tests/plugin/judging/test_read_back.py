@@ -26,7 +26,7 @@ def test_sound_drives_are_filled_once_and_read_once(inner: Inner, suite: str) ->
     assert len(inner.records("purging")) == 1
 
 
-@pytest.mark.parametrize("kind", [kind.value for kind in WrongKind])
+@pytest.mark.parametrize("kind", [kind.value for kind in WrongKind if kind is not WrongKind.UNSTABLE])
 def test_a_drive_that_returns_other_data_fails(
     inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -39,6 +39,52 @@ def test_a_drive_that_returns_other_data_fails(
     assert wrong == [None, kind, None, None]
 
 
+@pytest.mark.parametrize(("kind", "trouble"), [("unstable", ""), ("damaged", "writes:SSDQ0002")])
+def test_wrong_data_that_prove_nothing_about_the_drive_are_an_error(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, kind: str, trouble: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_WRONG", f"SSDQ0002={kind}")
+    monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
+    inner.run(*ARGUMENTS, suite)
+    assert inner.outcomes()[f"{TEST}[drivex4]"] == "error"
+    assert [record["claim"] for record in inner.records("verdict")] == ["drive_health"]
+    (wrong,) = inner.records("wrong_data")
+    assert (wrong["serial"], wrong["foreign_bytes"] > 0) == ("SSDQ0002", bool(trouble))
+
+
+LOST_LINK = "nvme nvme0: frozen state error detected, reset controller"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "wrong", "outcome"),
+    [
+        ("kernel:SSDQ0003", "", "error"),
+        ("kernel:SSDQ0003", "SSDQ0002=damaged", "failure"),
+        ("media:SSDQ0003", "", "failure"),
+    ],
+)
+def test_data_of_a_drive_that_is_left_out_do_not_pass(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, trouble: str, wrong: str, outcome: str
+) -> None:
+    """Its link failed, or it did; what is known of the others counts."""
+    monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
+    monkeypatch.setenv("SIMULATED_KERNEL", LOST_LINK)
+    monkeypatch.setenv("SIMULATED_WRONG", wrong)
+    inner.run(*ARGUMENTS, suite)
+    assert inner.outcomes()[f"{TEST}[drivex4]"] == outcome
+    compared = {drive["serial"]: drive["wrong"] for drive in inner.records("read_back")[-1]["drives"]}
+    assert set(compared) == {"SSDQ0001", "SSDQ0002", "SSDQ0004"}
+    assert bool(compared["SSDQ0002"]) is bool(wrong)
+
+
+def test_what_others_write_does_not_matter_where_all_data_are_right(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_TROUBLE", "writes:SSDQ0002")
+    inner.run(*ARGUMENTS, suite)
+    assert inner.outcomes()[f"{TEST}[drivex4]"] == "passed"
+
+
 @pytest.mark.parametrize(("kind", "outcome"), [("slow", "failure"), ("paused", "passed")])
 def test_a_part_that_is_slow_twice_fails(
     inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, kind: str, outcome: str
@@ -46,8 +92,10 @@ def test_a_part_that_is_slow_twice_fails(
     monkeypatch.setenv("SIMULATED_WRONG", f"SSDQ0003={kind}")
     inner.run(*ARGUMENTS, suite)
     assert inner.outcomes()[f"{TEST}[drivex4]"] == outcome
-    slow = [len(drive["slow"]) for drive in inner.records("read_back")[0]["drives"]]
-    assert [count > 0 for count in slow] == [False, False, kind == "slow", False]
+    slow = [drive["slow"] for drive in inner.records("read_back")[0]["drives"]]
+    assert [bool(zones) for zones in slow] == [False, False, kind == "slow", False]
+    for zone in slow[2]:
+        assert zone["bytes_per_s"] == pytest.approx(0.1 * zone["usual_bytes_per_s"])
 
 
 def test_conditioning_follows_on_the_same_fill(inner: Inner) -> None:
@@ -78,3 +126,17 @@ def test_a_resumed_run_reads_nothing_again(inner: Inner, suite: str) -> None:
     inner.run(*ARGUMENTS, f"--ssd-resume={inner.folder()}", suite)
     assert set(inner.outcomes().values()) == {"passed"}
     assert len(inner.records("read_back")) == 1
+
+
+@pytest.mark.parametrize("drives", ["raid5", "raid0"])
+def test_data_of_an_array_are_refused_when_tests_are_collected(inner: Inner, drives: str) -> None:
+    inner.pytester.makepyfile(
+        f"""
+        import pytest
+
+        @pytest.mark.ssd_array({drives!r})
+        def test_data(ssd_read_back):
+            assert ssd_read_back
+        """
+    )
+    assert inner.run(*ARGUMENTS, "--collect-only").ret == pytest.ExitCode.USAGE_ERROR

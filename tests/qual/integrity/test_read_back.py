@@ -14,6 +14,7 @@ from pytest_ssdqual.qual.integrity.read_back import (
     WrongBlock,
     WrongKind,
     examine,
+    median_part,
     rates,
     slow_parts,
 )
@@ -53,10 +54,7 @@ def test_what_a_drive_returns_instead_has_its_kind(
     block = examine(RIGHT[:at] + returned[at:], WRITTEN)
     assert block.kind is kind
     assert block.offset_bytes == WRITTEN.offset_bytes + at
-    if belongs_to_bytes is None:
-        assert block.belongs_to_bytes is None
-    else:
-        assert block.belongs_to_bytes == block.offset_bytes - WRITTEN.offset_bytes + belongs_to_bytes
+    assert block.belongs_to_bytes == belongs_to_bytes
 
 
 def test_data_that_are_right_at_the_second_time_are_unstable() -> None:
@@ -84,18 +82,48 @@ def test_an_even_drive_has_no_slow_part(seconds: list[float]) -> None:
     assert slow_parts(rates(course(*seconds), 1000 * REPORTS)) == []
 
 
-def test_too_few_reports_show_no_parts() -> None:
-    assert slow_parts(rates(course(*[1.0] * (2 * PARTS - 1)), 1000)) == []
+@pytest.mark.parametrize(("reports", "parts"), [(0, 0), (PARTS - 1, 0), (PARTS, PARTS)])
+def test_too_few_reports_show_no_parts(reports: int, parts: int) -> None:
+    assert len(rates(course(*[1.0] * reports), 1000 * reports)) == parts
 
 
-def test_a_read_back_is_true_without_findings_and_names_those_that_it_has() -> None:
-    sound = DriveReadBack("A", 480 * 10**9, 480 * 10**9)
-    wrong = replace(sound, serial="B", wrong=WrongBlock(WrongKind.ELSEWHERE, 200, 100))
-    slow = replace(sound, serial="C", slow=(SlowZone(300, 7_500_000_000, 51e6, 512e6),))
-    geometry = Geometry.parse("drivex3")
-    assert ReadBack(geometry, 1.0, (sound,) * 3)
-    found = ReadBack(geometry, 1.0, (sound, wrong, slow), "fio/raw.json.gz")
-    assert not found
-    assert [len(drive.findings) for drive in found.drives] == [0, 1, 1]
-    assert "drive B: byte 200 has what was written to byte 100; drive C: 7.5 GB from byte 300 on" in repr(found)
+def test_the_time_after_the_last_byte_is_nobodys() -> None:
+    """The reports of a fast drive go on until the slowest one beside it is done."""
+    read = course(*[1.0] * REPORTS)
+    waiting = course(*[1.0] * REPORTS, size_bytes=0)
+    assert rates([*read, *waiting], 1000 * REPORTS) == rates(read, 1000 * REPORTS)
+
+
+@given(st.permutations(range(PARTS)))
+def test_the_slowest_parts_come_first_and_the_median_is_one_of_the_others(order: list[int]) -> None:
+    of_parts = [1.0] * PARTS
+    for place, number in enumerate(order[:5]):
+        of_parts[number] = 0.1 + place / 100
+    assert slow_parts(of_parts) == order[:5]
+    assert of_parts[median_part(of_parts)] == 1.0
+
+
+DRIVE = DriveReadBack("A", 480 * 10**9, 480 * 10**9)
+WRONG = WrongBlock(WrongKind.ELSEWHERE, 200, 100, 4096)
+SLOW = SlowZone(300, 7_500_000_000, 51e6, 512e6)
+
+
+@pytest.mark.parametrize(
+    ("drive", "is_sound", "findings", "is_doubtful"),
+    [
+        (DRIVE, True, 0, False),
+        (replace(DRIVE, foreign_bytes=4096), True, 0, False),
+        (replace(DRIVE, wrong=WRONG), False, 1, False),
+        (replace(DRIVE, slow=(SLOW,)), False, 1, False),
+        (replace(DRIVE, wrong=replace(WRONG, kind=WrongKind.UNSTABLE)), False, 0, True),
+        (replace(DRIVE, wrong=WRONG, foreign_bytes=4096), False, 0, True),
+        (replace(DRIVE, wrong=WRONG, foreign_bytes=4096, slow=(SLOW,)), False, 1, True),
+    ],
+)
+def test_a_wrong_block_is_a_finding_or_a_doubt(
+    drive: DriveReadBack, is_sound: bool, findings: int, is_doubtful: bool
+) -> None:
+    found = ReadBack(Geometry.parse("drivex2"), 1.0, (replace(DRIVE, serial="B"), drive), "fio/raw.json.gz")
+    assert (bool(found), len(drive.findings), bool(drive.doubt)) == (is_sound, findings, is_doubtful)
+    assert ("drive A" in repr(found)) is bool(findings)
     assert from_plain(ReadBack, plain(found)) == found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,16 +10,17 @@ import pytest
 from support.fakes import real_fio
 
 from pytest_ssdqual.qual.integrity.read_back import WrongKind, examine
-from pytest_ssdqual.rig.fio import acceptance, jobs, output
+from pytest_ssdqual.rig.fio import acceptance, jobs
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
-from pytest_ssdqual.rig.measure import read_back
-from pytest_ssdqual.rig.measure.read_back import first_wrong
+from pytest_ssdqual.rig.machine.machine import RigError
+from pytest_ssdqual.rig.measure.read_back import StampedFill, accepted, first_wrong
 
 pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
-WRITTEN = read_back.new_stamp()
+FILLED = StampedFill.new()
+WRITTEN = FILLED.stamp
 #: No multiple of the transfers, behind the MiB of the label.
 SIZE = 9 * MIB + 4096 * 3
 
@@ -29,7 +30,7 @@ def drives(tmp_path: Path) -> list[JobTarget]:
     """Two files that were filled."""
     whole = [real_fio.image(tmp_path, SIZE + MIB, name) for name in ("a", "b")]
     targets = [replace(each, begin_bytes=MIB, size_bytes=SIZE, is_part=True) for each in whole]
-    job = jobs.fill(targets, 1, "1m", pattern=read_back.pattern(WRITTEN))
+    job = jobs.fill(targets, 1, "1m", pattern=FILLED.pattern)
     accept(real_fio.run(job, tmp_path), job)
     return targets
 
@@ -45,11 +46,10 @@ def damage(target: JobTarget, at: int, data: bytes) -> None:
 
 
 def compared(drives: list[JobTarget], folder: Path) -> Mapping[str, tuple[int, int]]:
-    job = jobs.compare(drives, "1m", read_back.pattern(WRITTEN))
+    job = jobs.compare(drives, "1m", FILLED.pattern)
     done = real_fio.run(job, folder)
     wrong = first_wrong(acceptance.messages(done.pieces(), done.completed.errors))
-    if not wrong:
-        accept(done, job)
+    accepted(done, job, drives, wrong)
     return wrong
 
 
@@ -81,15 +81,33 @@ def test_the_first_wrong_transfer_of_each_drive_is_named(drives: list[JobTarget]
 def test_whatever_fio_says_the_counts_of_the_others_are_read(drives: list[JobTarget], tmp_path: Path) -> None:
     """A worker with many wrong transfers is ended in the middle of a line, and the document follows on that line."""
     damage(drives[1], MIB, bytes(8 * MIB))
-    job = jobs.compare(drives, "1m", read_back.pattern(WRITTEN))
+    job = jobs.compare(drives, "1m", FILLED.pattern)
     for _ in range(3):
         done = real_fio.run(job, tmp_path)
-        totals = output.read(done.pieces()).totals()
+        wrong = first_wrong(acceptance.messages(done.pieces(), done.completed.errors))
+        assert wrong == {drives[1].path: (MIB, MIB)}
+        totals = accepted(done, job, drives, wrong)
         assert sum(interval.read_bytes for interval in totals.parts[0]) == SIZE
-        assert first_wrong(acceptance.messages(done.pieces(), done.completed.errors)) == {drives[1].path: (MIB, MIB)}
+
+
+@pytest.mark.parametrize("damaged", [(), (1,)], ids=["alone", "beside a wrong one"])
+def test_a_drive_that_was_read_in_part_is_not_accepted(
+    drives: list[JobTarget], tmp_path: Path, damaged: Sequence[int]
+) -> None:
+    """Not even if the process ended as it should: a shorter drive is read, and a longer one is asked for."""
+    for number in damaged:
+        damage(drives[number], MIB, bytes(MIB))
+    done = real_fio.run(jobs.compare(drives, "1m", FILLED.pattern), tmp_path)
+    wrong = first_wrong(acceptance.messages(done.pieces(), done.completed.errors))
+    assert list(wrong) == [drives[number].path for number in damaged]
+    longer = [replace(drives[0], size_bytes=SIZE + MIB), drives[1]]
+    with pytest.raises(RigError):
+        accepted(done, jobs.compare(longer, "1m", FILLED.pattern), longer, wrong)
 
 
 def test_an_earlier_fill_does_not_pass_for_this_one(drives: list[JobTarget], tmp_path: Path) -> None:
-    job = jobs.fill(drives[1:], 1, "1m", pattern=read_back.pattern(replace(WRITTEN, generation=WRITTEN.generation ^ 1)))
+    job = jobs.fill(
+        drives[1:], 1, "1m", pattern=StampedFill(replace(WRITTEN, generation=WRITTEN.generation ^ 1)).pattern
+    )
     accept(real_fio.run(job, tmp_path), job)
     assert set(compared(drives, tmp_path)) == {drives[1].path}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.rig.observe.device_counters import counted, most_requests, queue
+from pytest_ssdqual.rig.observe.device_counters import changed_bytes, counted, most_requests, queue
 
 WRAP_MS = 1 << 32
 
@@ -52,3 +52,20 @@ def test_a_depth_of_the_workload_is_a_queue(depth: int, block_bytes: int) -> Non
     found = queue(before, after, 60.0, most_requests(depth, block_bytes))
     assert found
     assert found.mean_depth == pytest.approx(requests)
+
+
+#: Of Linux 4.18 and later: discards and flushes follow.
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        ("0 0 0 0 9 0 80 0 0 0 0", "7 0 56 0 9 0 80 0 0 0 0", 0),
+        ("0 0 0 0 9 0 80 0 0 0 0", "0 0 0 0 10 0 88 0 0 0 0", 4096),
+        ("0 0 0 0 9 0 80 0 0 0 0 1 0 8 0", "0 0 0 0 9 0 80 0 0 0 0 2 0 2056 0", 1 << 20),
+        ("0 0 0 0 9 0 80 0 0 0 0 1 0 8 0", "0 0 0 0 2 0 16 0 0 0 0 0 0 0 0", 0),
+        ("", "0 0 0 0 9 0 80 0 0 0 0", 0),
+    ],
+    ids=["read", "written", "discarded", "begun again", "unknown"],
+)
+def test_what_changes_data_is_counted(before: str, after: str, changed: int) -> None:
+    readings = [counted("sda", {"/sys/block/sda/stat": text} if text else {}) for text in (before, after)]
+    assert changed_bytes(*readings) == changed

@@ -18,6 +18,7 @@ from pytest_ssdqual.qual.stats.visits import Cell
 from pytest_ssdqual.qual.workload.rounds import Rounds, RoundsResult, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign import Campaign
+from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 from pytest_ssdqual.rig.md.mdadm import Array
@@ -116,7 +117,9 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> CheckpointRig:
 
 
 def campaign(rig: CheckpointRig, checkpoint: Recalled | None = None) -> Campaign:
-    return Campaign(rig.setup(), cache=ResultCache(earlier=checkpoint or NoEarlierResults()))
+    setup = rig.setup()
+    cache = ResultCache(earlier=checkpoint or NoEarlierResults())
+    return Campaign(setup, plan=CampaignPlan.of((), setup.protocol), cache=cache)
 
 
 def done(rig: CheckpointRig) -> list[str]:

@@ -262,7 +262,7 @@ def reading(array: Array, fill: Fill, wrong: Mapping[str, str]) -> UnderWay:
     """
     seconds, transfer = 10.0, parse_size(fill.bs)
     said, parts = [], []
-    reports = REPORTS if {"slow", "paused"} & set(wrong.values()) else 1
+    reports = REPORTS if {"slow", "paused"} & set(wrong.values()) else 2
     for drive, target in zip(array.members, array.targets, strict=True):
         size = target.size_bytes
         kind = wrong.get(drive.serial or "", "")

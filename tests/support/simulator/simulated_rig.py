@@ -21,9 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,6 +64,7 @@ from pytest_ssdqual.rig.md import ceiling, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, read_back, rebuild
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
+from pytest_ssdqual.rig.measure.read_back import StampedFill
 from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import drive_failure
 from pytest_ssdqual.rig.observe import environment as surroundings
@@ -619,23 +619,30 @@ def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload, comp
     return Ceiling(geometry, str(workload), "null_blk", md_iops)
 
 
-def simulated_read_back(setup: Setup, array: Array, fill: Fill, written: Stamp) -> ReadBack:
-    """``read_back.compare``, with a simulated process."""
+def simulated_read_back(setup: Setup, array: Array, fill: Fill, filled: StampedFill) -> ReadBack:
+    """``read_back.compare``, with simulated processes."""
     machine = machine_of(setup)
-    machine.written = written
-    wrong = machine.scene.wrong
-    first = simulated_fio.reading(array, fill, wrong)
-    again = (
-        simulated_fio.reading_a_part(target, fill, is_slow=wrong[drive.serial] == "slow")
-        for drive, target in zip(array.members, array.targets, strict=True)
-        for _ in range(read_back.MOST_AGAIN)
-        if drive.serial in wrong
-    )
-    processes = chain((first,), again)
+    machine.written = filled.stamp
+    processes = reading_back(machine, array, fill)
     with machine.about_to_run(lambda: next(processes)):
-        found = REAL_READ_BACK(setup, array, fill, written)
+        found = REAL_READ_BACK(setup, array, fill, filled)
     machine.written = None
     return found
+
+
+def reading_back(machine: SimulatedMachine, array: Array, fill: Fill) -> Iterator[UnderWay]:
+    """The process that compares all data, and those that read slow parts again: each is followed by a median one."""
+    wrong = machine.scene.wrong
+    died = True
+    while died:
+        whole = struck(machine, array, simulated_fio.reading(array, fill, wrong))
+        whole.ran = partial(machine.surroundings.ran, array)
+        yield whole
+        died = whole.dies_s < math.inf
+    for drive, target in zip(array.members, array.targets, strict=True):
+        kind = wrong.get(drive.serial or "", "")
+        for is_slow in (kind == "slow", False) * read_back.MOST_AGAIN if kind else ():
+            yield simulated_fio.reading_a_part(target, fill, is_slow=is_slow)
 
 
 def simulated_fill(setup: Setup, array: Array, fill: Fill, pattern: str = "") -> None:

@@ -30,6 +30,8 @@ SMART = json.loads((Path(__file__).parents[2] / "data" / "nvme-cli" / "2.3" / "s
 NOTHING = Traffic(0, 0, 0, 0)
 #: What another program reads of a drive during one run.
 FOREIGN = Traffic(20_000, 0, 20_000 * 131_072, 0)
+#: What it writes.
+WRITTEN = Traffic(0, 8, 0, 8 * 4096)
 CPUS = 2
 #: Of the ticks of one CPU: user, nice, system, idle, iowait, irq, softirq, steal.
 CALM, SATURATED = (8, 0, 10, 80, 0, 0, 2, 0), (8, 0, 60, 0, 0, 0, 32, 0)
@@ -83,6 +85,8 @@ class Surroundings:
         for drive in array.members:
             if self.serials.get(drive.kname, drive.serial) in self._about("reads"):
                 self._count(drive.kname, FOREIGN)
+            if self.serials.get(drive.kname, drive.serial) in self._about("writes"):
+                self._count(drive.kname, WRITTEN)
             if self.serials.get(drive.kname, drive.serial) in self._about("passthrough"):
                 earlier = self.passed_by.get(drive.kname, NOTHING)
                 self.passed_by[drive.kname] = total([earlier, FOREIGN])
