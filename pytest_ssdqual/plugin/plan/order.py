@@ -31,11 +31,10 @@ Steps = tuple[CampaignStep, ...]
 class Stage(IntEnum):
     """Stages of the work on one array, in their order.
 
-    First come the stages with a purge of their own. Then the array is built once for all measurements: what was filled
-    is read back, the rig
-    conditions it for one class of workloads and then for the other, removes members one by one, and ends with a
-    rebuild. Searches have a purge of their own, too, and come after all other work on all arrays: they take hours, and
-    a run that is stopped then has all other results.
+    First come the stages with a purge of their own. Then the array is built once for all measurements: the rig compares
+    the filled data, conditions the array for one class of workloads and then for the other, removes members one by one,
+    and ends with a rebuild. Searches have a purge of their own, too, and come after all other work on all arrays: they
+    take hours, and a run that is stopped then has all other results.
     """
 
     FRESH = 0

@@ -38,8 +38,8 @@ _ADDRESS = r"[\w.+=~-]+(?:@[a-z0-9][a-z0-9.-]*)?"
 MAIL = re.compile(rf"mailto:({_ADDRESS}(?:,[ ]?{_ADDRESS})*)", re.ASCII | re.IGNORECASE)
 #: Host of a mail server by which apprise completes a user to an address.
 DOMAIN = re.compile(r".+\.[a-z]+", re.IGNORECASE)
-#: Characters of what sendmail says.
-MOST_SAID = 200
+#: Longest sendmail message that is reported, in characters.
+MOST_CHARACTERS = 200
 #: Folders of sendmail that a user's PATH lacks.
 SBIN = "/usr/sbin:/usr/lib"
 #: apprise removes these fields of its JSON if an extra field has the name and no value.
@@ -159,7 +159,7 @@ def _sendmail_program() -> str:
 
 
 def _sendmail(program: str, addresses: str, event: Notification) -> None:
-    """Send mail by the local sendmail; ``OSError`` with its words if it refuses."""
+    """Send mail by the local sendmail; ``OSError`` with its message if it refuses."""
     message = EmailMessage()
     message["To"] = addresses
     message["Subject"] = event.title
@@ -167,5 +167,5 @@ def _sendmail(program: str, addresses: str, event: Notification) -> None:
     argv = [program, "-i", "-t"]
     done = subprocess.run(argv, input=bytes(message), capture_output=True, timeout=60, check=False)
     if done.returncode:
-        said = safe_text.line(done.stderr.decode(errors="replace"), MOST_SAID)
-        raise OSError(f"sendmail ended with status {done.returncode}: {said}")
+        complaint = safe_text.line(done.stderr.decode(errors="replace"), MOST_CHARACTERS)
+        raise OSError(f"sendmail ended with status {done.returncode}: {complaint}")

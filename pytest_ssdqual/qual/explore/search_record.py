@@ -1,4 +1,4 @@
-"""Record of a workload search: what it probed, and what came of its suspects."""
+"""Record of a workload search: its probes, and the results of its suspects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ProbeRecord:
     #: The worst verdict as a sentence; empty if nothing was judged.
     verdict: str
     trouble: tuple[str, ...]
-    #: Promises that a short probe does not see.
+    #: Promises that a short probe cannot judge.
     unseen: tuple[str, ...]
 
 

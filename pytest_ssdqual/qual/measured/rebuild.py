@@ -75,7 +75,7 @@ class Rebuild:
         return find(self)
 
     def summary(self) -> dict[str, Any]:
-        """Return what the journal holds of it, in base units."""
+        """Return the journal record, in base units."""
         return {
             "geometry": self.geometry,
             "workload": str(self.foreground.workload),

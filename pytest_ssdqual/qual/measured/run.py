@@ -32,7 +32,7 @@ RoundHistograms = tuple[LatencyHistogram, ...]
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What the journal holds of a run, in base units; its other data is in fio's output."""
+    """Journal record of a run, in base units; its other data is in fio's output."""
 
     workload: str
     geometry: Geometry
@@ -59,7 +59,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunsRecord:
-    """What the journal holds of runs that are judged together."""
+    """Journal record of runs that are judged together."""
 
     iops: float
     runs: tuple[RunRecord, ...]
@@ -268,7 +268,7 @@ class Run:
         )  # fmt: skip
 
     def record(self) -> RunRecord:
-        """Return what the journal holds of the window."""
+        """Return the journal record of the window."""
         latency = self.latency
         return RunRecord(
             workload=str(self.workload),
@@ -390,5 +390,5 @@ class Measured:
         return self.runs[0].spell_s
 
     def summary(self) -> RunsRecord:
-        """Return what the journal holds."""
+        """Return the journal record."""
         return RunsRecord(self.iops, tuple(run.record() for run in self.runs), self.visited)

@@ -59,7 +59,7 @@ FEWEST_ARRAYS = 4
 ODD, LEAST_DIFFERENCE = 0.998, 0.01
 #: Least difference between what the cells before wrote, as a share of the most, that shows what they
 #: leave behind. All reads of two mixes may come after the writes: a slope over the scatter of these
-#: writes was sure by chance once in a thousand runs, and led a hundred times beyond what it was fitted to.
+#: writes was significant by chance in 1 of 1,000 runs, and extrapolated to 100 times the fitted range.
 CONTRAST = 0.2
 #: Probability of so much more scatter by chance up to which a depth is not pooled with others.
 OF_ITS_OWN = 0.05

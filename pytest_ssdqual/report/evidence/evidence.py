@@ -177,7 +177,7 @@ class Evidence:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What it is about: a lot has a verdict for each group, but the group of a search is its result."""
+        """Key of the subject: a lot has a verdict for each group, but the group of a search is its result."""
         group = "" if self.about is About.SEARCH else self.group
         return self.claim, self.geometries, self.workloads, group
 

@@ -184,7 +184,7 @@ def _moment(time: str) -> str:
 
 
 def _why(seen: FleetView) -> tuple[tuple[SentencesOfBays, ...], int]:
-    """Return what speaks against the bays or their runs, and the number of sentences left out."""
+    """Return the reasons against the bays or their runs, and the number of sentences left out."""
     of_bays = [(link(bay), lists(bay.run)) for bay in seen.bays if bay.run]
     shown: dict[tuple[str, str], list[tuple[PageLink, str]]] = {}
     for bay, listed in of_bays:

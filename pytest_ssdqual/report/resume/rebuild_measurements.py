@@ -120,7 +120,7 @@ class Shelf:
         )
 
 
-#: What arithmetic on a damaged record or file may raise.
+#: Exceptions that arithmetic on a damaged record or file may raise.
 DAMAGED = (ValueError, TypeError, KeyError, IndexError, ArithmeticError)
 
 
@@ -190,8 +190,8 @@ def _agreeing(run: Run, noted: RunRecord) -> Run:
     return run
 
 
-#: By the kind of a record: the name of what it is of (none for drives as they are), its dataclass, and what rebuilds
-#: the result.
+#: By the kind of a record: the key that names its subject (empty for bare drives), its dataclass, and the function that
+#: rebuilds the result.
 BUILDERS: Mapping[str, tuple[str, type[Any], Callable[[Any, Shelf], object]]] = {
     **dict.fromkeys(
         ("measured", "member", "explored", "explored_longer", "confirmed"), ("workload", MeasuredRecord, _of_workload)

@@ -49,7 +49,7 @@ class PlannedTests:
 
     #: Ids of tests that will run and that no earlier session had.
     tests: tuple[str, ...]
-    #: What each of them declares to judge.
+    #: Claims that each test declares.
     claims: tuple[tuple[str, ...], ...]
     #: Ids of applicable tests of the same suites that will not run.
     left_out: tuple[str, ...]

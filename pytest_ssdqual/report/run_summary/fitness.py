@@ -152,7 +152,8 @@ def count(
     """Return the counts of a run."""
     outcomes = [each.evidence.outcome for each in judged]
     promised = [each.evidence for each in judged if each.evidence.is_promised]
-    # What is bounded says nothing about figures: beside it neither health, inspection nor data make a product fit.
+    # Bounded verdicts do not judge performance; with them, passes of health, inspection and data comparison alone do
+    # not make a product fit.
     decided = [evidence for evidence in promised if evidence.outcome is not Finding.BOUNDED]
     idle = (HEALTH, INSPECTED, READ_BACK) if len(decided) < len(promised) else (HEALTH,)
     lost = [each for each in errors if each.drives]

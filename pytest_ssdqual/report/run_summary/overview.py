@@ -30,10 +30,10 @@ MOST_NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class DriveMark:
-    """A drive and what speaks against it."""
+    """A drive and the reasons against it."""
 
     serial: str
-    #: Phrases; empty if nothing does.
+    #: Phrases; empty without one.
     charges: tuple[str, ...] = ()
     #: ``not tested``, ``only inspected``; empty for a drive that a judged test loaded.
     untested: str = ""
@@ -171,7 +171,7 @@ def _of_drives(run: RunView) -> Iterator[Reason]:
 
 
 def lists(run: RunView) -> tuple[tuple[str, str, Sequence[str]], ...]:
-    """Return what speaks against the product or the run: the title of a list, the mark of its sentences, and these."""
+    """Return the reasons against the product or the run: the title of a list, the mark of its sentences, and these."""
     causes = [f"{each.headline} ({each.advice})" if each.advice else each.headline for each in run.causes]
     return (
         ("Causes", "→", causes),
@@ -204,7 +204,7 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
 
 
 def details(run: RunView, where: str) -> Iterator[tuple[str, str]]:
-    """Yield what a summary has beside the facts of the first screen: name and text; ``where`` is the file with all."""
+    """Yield the summary's entries that are not on the first screen: name and text; ``where`` is the file with all."""
     if not run.manifest.expected:
         yield "Number of drives", subject.NOT_EXPECTED
     if skipped := run.verdict.counts.skipped:

@@ -26,7 +26,7 @@ def members(seen: ProcessEnvironment) -> Table | None:
 
 
 def host(seen: ProcessEnvironment) -> Table | None:
-    """Return what md and the host did meanwhile; None if nothing is known."""
+    """Return the activity of md and the host during the measurement; None if nothing is known."""
     rows = list(_host(seen))
     return Table(("Witness", "Observed"), tuple(rows), "md and the host in the first measurement") if rows else None
 
