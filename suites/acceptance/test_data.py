@@ -1,4 +1,4 @@
-"""Bare drives return all data that were written to them: every byte is written, read and compared, side by side.
+"""Bare drives return the data that were written to them: whole drives are written, read and compared, side by side.
 
 Found are a drive that holds less than it says, lost and misplaced writes, flipped bits, slow parts, and sectors that
 cannot be read.
