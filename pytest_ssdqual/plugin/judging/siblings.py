@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
@@ -100,9 +101,7 @@ class Siblings:
         campaign = self.campaign()
         wanted = judged.subject.workload
         if isinstance(judged, Measured) and wanted.writes:
-            share = self._by_reads(serial, judged)
-            if share is not None:
-                return share
+            return self._by_reads(serial, judged)
         alone = campaign.alone(wanted) or campaign.alone()
         try:
             if alone and (alone.workload == wanted or wanted.outstanding(1) < 2 * alone.workload.outstanding(1)):
@@ -121,14 +120,17 @@ class Siblings:
         No drive writes alone, as the others would collect garbage meanwhile. But a path that limits writes carries no
         more reads: None if all drives together read more than they write.
         """
-        for alone in self.campaign().all_alone():
-            try:
-                together = self.campaign().member(alone.workload)
-            except RigError:
-                continue
-            if _bytes_per_s(writes) >= CARRIED * _bytes_per_s(together):
-                return alone.shares(together).get(serial)
-        return None
+        campaign = self.campaign()
+        read = []
+        for alone in campaign.all_alone():
+            with suppress(RigError):
+                read.append((alone, campaign.member(alone.workload)))
+        if not read:
+            return None
+        alone, together = max(read, key=lambda pair: _bytes_per_s(pair[1]))
+        if _bytes_per_s(writes) < CARRIED * _bytes_per_s(together):
+            return None
+        return alone.shares(together).get(serial)
 
 
 def _bytes_per_s(measured: Measured) -> float:

@@ -226,6 +226,8 @@ def _together(found: SideBySide) -> Cause | None:
     what = f"drive {worst.serial} does {100 * share:.0f} % of what it does alone"
     is_proven = bool(found.alone)
     behind = tuple(drive.serial for drive in many if not is_proven or found.holds_alone(drive))
+    if not behind:
+        return None
     return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH], is_proven=is_proven)
 
 

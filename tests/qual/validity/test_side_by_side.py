@@ -80,6 +80,11 @@ def test_path_is_proven_by_the_same_load() -> None:
     assert (cause.culprit, cause.drives) == (Culprit.PATH, ("S0", "S1", "S3"))
 
 
+def test_a_path_that_excuses_no_drive_is_not_the_cause() -> None:
+    slowed = replace(drives(*[0.8] * 4), together=lambda serial: 0.75)
+    assert answer(replace(slowed, alone=dict.fromkeys(("S0", "S1", "S2", "S3"), 0.99))) == (Culprit.PRODUCT, ())
+
+
 @pytest.mark.parametrize(("share", "is_proven"), [(0.75, True), (0.99, False), (None, False)])
 def test_a_host_is_proven_by_drives_that_keep_the_promise_alone(share: float | None, is_proven: bool) -> None:
     busy = replace(drives(*[0.8] * 4), host=attribution.cause(Culprit.HOST, "busy"))
