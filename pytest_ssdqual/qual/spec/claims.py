@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
 from pytest_ssdqual.qual.units import Unit, format_value
 
@@ -53,10 +54,10 @@ class Scope(StrEnum):
 class Claim(StrEnum):
     """A claim, by its name in specs and suites."""
 
-    STEADY_IOPS = "steady_iops"
-    READ_IOPS = "read_iops"
-    WRITE_IOPS = "write_iops"
-    THROUGHPUT = "throughput"
+    STEADY_IOPS = "steady_iops", Unit.IOPS, Direction.AT_LEAST, Scope.RUN
+    READ_IOPS = "read_iops", Unit.IOPS, Direction.AT_LEAST, Scope.RUN
+    WRITE_IOPS = "write_iops", Unit.IOPS, Direction.AT_LEAST, Scope.RUN
+    THROUGHPUT = "throughput", Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.RUN
     MEAN_LATENCY = "mean_latency"
     READ_MEAN_LATENCY = "read_mean_latency"
     WRITE_MEAN_LATENCY = "write_mean_latency"
@@ -68,57 +69,138 @@ class Claim(StrEnum):
     P99_99_LATENCY = "p99.99_latency"
     P99_999_LATENCY = "p99.999_latency"
     MAX_LATENCY = "max_latency"
-    LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time"
-    WORST_SECOND = "worst_second"
-    SLOWEST_SECOND = "slowest_second"
-    FASTEST_SECOND = "fastest_second"
-    FASTEST_TO_SLOWEST_SECOND = "fastest_to_slowest_second"
-    WRITE_SPREAD_BETWEEN_MEMBERS = "write_spread_between_members"
-    SUSTAINED_TEMPERATURE = "sustained_temperature"
-    THROTTLED_TIME = "throttled_time"
-    ARRAY_EFFICIENCY = "array_efficiency"
-    TIMES_ONE_DRIVE = "times_one_drive"
-    MEMBER_SPREAD = "member_spread"
-    LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members"
-    CONFORMING_DRIVES = "conforming_drives"
-    QUALITY_INDEX = "quality_index"
-    LATENCY_SPREAD_BETWEEN_WIDTHS = "latency_spread_between_widths"
-    LATENCY_GROWTH_BETWEEN_WIDTHS = "latency_growth_between_widths"
-    SCALING_SLOPE = "scaling_slope"
-    SCALING_DEVIATION = "scaling_deviation"
-    BATHTUB_DEPTH = "bathtub_depth"
-    MIX_RISE = "mix_rise"
-    BALANCED_GAIN = "balanced_gain"
-    UNALIGNED_PENALTY = "unaligned_penalty"
-    QD_KNEE = "qd_knee"
-    QD_LATENCY_KNEE = "qd_latency_knee"
-    QD_GAIN = "qd_gain"
-    QD_DEPENDENCE = "qd_dependence"
-    FRESH_IOPS = "fresh_iops"
-    SETTLED_IOPS = "settled_iops"
-    FRESH_TO_STEADY = "fresh_to_steady"
-    CLIFF_AFTER = "cliff_after"
-    REBUILD_RATE = "rebuild_rate"
-    REBUILD_TIME = "rebuild_time"
+    LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time", Unit.RATIO, Direction.AT_MOST, Scope.RUN
+    WORST_SECOND = "worst_second", Unit.RATIO, Direction.AT_LEAST, Scope.RUN, "worst second over the mean"
+    SLOWEST_SECOND = (
+        "slowest_second",
+        Unit.BYTES_PER_SECOND,
+        Direction.AT_LEAST,
+        Scope.RUN,
+        "bytes per second of the slowest seconds",
+    )
+    FASTEST_SECOND = (
+        "fastest_second",
+        Unit.BYTES_PER_SECOND,
+        Direction.AT_LEAST,
+        Scope.RUN,
+        "bytes per second of the fastest seconds",
+    )
+    FASTEST_TO_SLOWEST_SECOND = (
+        "fastest_to_slowest_second",
+        Unit.RATIO,
+        Direction.AT_MOST,
+        Scope.RUN,
+        "fastest over slowest second",
+    )
+    WRITE_SPREAD_BETWEEN_MEMBERS = (
+        "write_spread_between_members",
+        Unit.RATIO,
+        Direction.AT_MOST,
+        Scope.RUN,
+        "most over least written member",
+    )
+    SUSTAINED_TEMPERATURE = "sustained_temperature", Unit.CELSIUS, Direction.AT_MOST, Scope.RUN
+    THROTTLED_TIME = "throttled_time", Unit.PERCENT, Direction.AT_MOST, Scope.RUN, "time throttled by heat"
+    ARRAY_EFFICIENCY = "array_efficiency", Unit.PERCENT, Direction.AT_LEAST, Scope.PREDICTED
+    TIMES_ONE_DRIVE = (
+        "times_one_drive",
+        Unit.RATIO,
+        Direction.AT_LEAST,
+        Scope.PREDICTED,
+        "IOPS over those of one bare drive",
+    )
+    MEMBER_SPREAD = (
+        "member_spread",
+        Unit.RATIO,
+        Direction.AT_LEAST,
+        Scope.MEMBERS,
+        "slowest drive over the median of the others",
+    )
+    LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members", Unit.RATIO, Direction.AT_MOST, Scope.MEMBERS
+    CONFORMING_DRIVES = (
+        "conforming_drives",
+        Unit.COUNT,
+        Direction.AT_LEAST,
+        Scope.LOT,
+        "conforming drives of a lot's sample",
+    )
+    QUALITY_INDEX = "quality_index", Unit.COUNT, Direction.AT_LEAST, Scope.LOT, "quality index of a lot"
+    LATENCY_SPREAD_BETWEEN_WIDTHS = "latency_spread_between_widths", Unit.RATIO, Direction.AT_MOST, Scope.SWEEP
+    LATENCY_GROWTH_BETWEEN_WIDTHS = "latency_growth_between_widths", Unit.RATIO, Direction.AT_MOST, Scope.SWEEP
+    SCALING_SLOPE = "scaling_slope", Unit.RATIO, Direction.AT_LEAST, Scope.SWEEP
+    SCALING_DEVIATION = "scaling_deviation", Unit.PERCENT, Direction.AT_MOST, Scope.SWEEP
+    BATHTUB_DEPTH = (
+        "bathtub_depth",
+        Unit.RATIO,
+        Direction.AT_LEAST,
+        Scope.CURVE,
+        "worst mix over the line between pure reads and pure writes",
+    )
+    MIX_RISE = (
+        "mix_rise",
+        Unit.RATIO,
+        Direction.AT_MOST,
+        Scope.CURVE,
+        "greatest rise of IOPS from one mix to the next with fewer reads",
+    )
+    BALANCED_GAIN = (
+        "balanced_gain",
+        Unit.RATIO,
+        Direction.AT_LEAST,
+        Scope.CURVE,
+        "best mix of 35 to 65 % reads over the best of all others",
+    )
+    UNALIGNED_PENALTY = "unaligned_penalty", Unit.RATIO, Direction.AT_MOST, Scope.CURVE, "aligned over unaligned IOPS"
+    QD_KNEE = "qd_knee", Unit.COUNT, Direction.AT_LEAST, Scope.CURVE, "I/Os outstanding where IOPS stop growing"
+    QD_LATENCY_KNEE = (
+        "qd_latency_knee",
+        Unit.COUNT,
+        Direction.AT_LEAST,
+        Scope.CURVE,
+        "I/Os outstanding where latency begins to rise in proportion",
+    )
+    QD_GAIN = "qd_gain", Unit.RATIO, Direction.AT_LEAST, Scope.CURVE, "IOPS of the deepest over the shallowest queue"
+    QD_DEPENDENCE = (
+        "qd_dependence",
+        Unit.RATIO,
+        Direction.AT_MOST,
+        Scope.CURVE,
+        "most over fewest IOPS of all queue depths",
+    )
+    FRESH_IOPS = "fresh_iops", Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION
+    SETTLED_IOPS = "settled_iops", Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION
+    FRESH_TO_STEADY = "fresh_to_steady", Unit.RATIO, Direction.AT_MOST, Scope.SATURATION, "fresh over settled IOPS"
+    CLIFF_AFTER = (
+        "cliff_after",
+        Unit.RATIO,
+        Direction.AT_LEAST,
+        Scope.SATURATION,
+        "drive capacities written before the cliff",
+    )
+    REBUILD_RATE = "rebuild_rate", Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.REBUILD
+    REBUILD_TIME = "rebuild_time", Unit.SECONDS, Direction.AT_MOST, Scope.REBUILD
 
-    @property
-    def label(self) -> str:
-        """Name in a sentence: ``p99 latency``."""
-        words = self.value.replace("_", " ").replace("iops", "IOPS").replace("qd ", "QD ")
-        return _LABELS.get(self, words)
+    unit: Unit
+    #: Side of the limit on which the claim is good.
+    direction: Direction
+    scope: Scope
+    #: Name in a sentence: ``p99 latency``.
+    label: str
 
-    @property
-    def unit(self) -> Unit:
-        return _SHAPES[self][0]
-
-    @property
-    def direction(self) -> Direction:
-        """Side of the limit on which the claim is good."""
-        return _SHAPES[self][1]
-
-    @property
-    def scope(self) -> Scope:
-        return _SHAPES[self][2]
+    def __new__(
+        cls,
+        name: str,
+        unit: Unit = Unit.NANOSECONDS,
+        direction: Direction = Direction.AT_MOST,
+        scope: Scope = Scope.RUN,
+        label: str = "",
+    ) -> Self:
+        """Return the claim of a row; one without a unit is a latency. A label is for what the name does not say."""
+        claim = str.__new__(cls, name)
+        claim._value_ = name
+        claim.unit, claim.direction, claim.scope = unit, direction, scope
+        claim.label = label or name.replace("_", " ").replace("iops", "IOPS").replace("qd ", "QD ")
+        return claim
 
     @property
     def is_of_system(self) -> bool:
@@ -155,29 +237,6 @@ OF_ARRAYS = frozenset({Claim.TIMES_ONE_DRIVE, Claim.WRITE_SPREAD_BETWEEN_MEMBERS
 OF_GROWTH = frozenset({Claim.SCALING_SLOPE, Claim.SCALING_DEVIATION})
 
 
-_LABELS = {
-    Claim.WORST_SECOND: "worst second over the mean",
-    Claim.SLOWEST_SECOND: "bytes per second of the slowest seconds",
-    Claim.FASTEST_SECOND: "bytes per second of the fastest seconds",
-    Claim.FASTEST_TO_SLOWEST_SECOND: "fastest over slowest second",
-    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: "most over least written member",
-    Claim.THROTTLED_TIME: "time throttled by heat",
-    Claim.TIMES_ONE_DRIVE: "IOPS over those of one bare drive",
-    Claim.MEMBER_SPREAD: "slowest drive over the median of the others",
-    Claim.QUALITY_INDEX: "quality index of a lot",
-    Claim.CONFORMING_DRIVES: "conforming drives of a lot's sample",
-    Claim.BATHTUB_DEPTH: "worst mix over the line between pure reads and pure writes",
-    Claim.MIX_RISE: "greatest rise of IOPS from one mix to the next with fewer reads",
-    Claim.BALANCED_GAIN: "best mix of 35 to 65 % reads over the best of all others",
-    Claim.UNALIGNED_PENALTY: "aligned over unaligned IOPS",
-    Claim.QD_KNEE: "I/Os outstanding where IOPS stop growing",
-    Claim.QD_LATENCY_KNEE: "I/Os outstanding where latency begins to rise in proportion",
-    Claim.QD_GAIN: "IOPS of the deepest over the shallowest queue",
-    Claim.QD_DEPENDENCE: "most over fewest IOPS of all queue depths",
-    Claim.FRESH_TO_STEADY: "fresh over settled IOPS",
-    Claim.CLIFF_AFTER: "drive capacities written before the cliff",
-}
-
 #: Claims whose ratio is near one, or a few times one: a limit of ``RATIO_IN_PER_CENT`` was meant in per cent.
 NEAR_ONE = frozenset(
     {
@@ -198,57 +257,6 @@ RATIO_IN_PER_CENT = 20
 FACTOR_IN_PER_CENT = 100
 #: Lowest limit of it. A drive hardly gets faster by being full, so a third means that it settles at a third.
 LEAST_FACTOR = 0.5
-
-_LATENCY = (Unit.NANOSECONDS, Direction.AT_MOST, Scope.RUN)
-_SHAPES = {
-    Claim.STEADY_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.RUN),
-    Claim.READ_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.RUN),
-    Claim.WRITE_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.RUN),
-    Claim.THROUGHPUT: (Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.RUN),
-    Claim.MEAN_LATENCY: _LATENCY,
-    Claim.READ_MEAN_LATENCY: _LATENCY,
-    Claim.WRITE_MEAN_LATENCY: _LATENCY,
-    Claim.P50_LATENCY: _LATENCY,
-    Claim.P90_LATENCY: _LATENCY,
-    Claim.P95_LATENCY: _LATENCY,
-    Claim.P99_LATENCY: _LATENCY,
-    Claim.P99_9_LATENCY: _LATENCY,
-    Claim.P99_99_LATENCY: _LATENCY,
-    Claim.P99_999_LATENCY: _LATENCY,
-    Claim.MAX_LATENCY: _LATENCY,
-    Claim.LATENCY_SPREAD_OVER_TIME: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
-    Claim.WORST_SECOND: (Unit.RATIO, Direction.AT_LEAST, Scope.RUN),
-    Claim.SLOWEST_SECOND: (Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.RUN),
-    Claim.FASTEST_SECOND: (Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.RUN),
-    Claim.FASTEST_TO_SLOWEST_SECOND: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
-    Claim.WRITE_SPREAD_BETWEEN_MEMBERS: (Unit.RATIO, Direction.AT_MOST, Scope.RUN),
-    Claim.SUSTAINED_TEMPERATURE: (Unit.CELSIUS, Direction.AT_MOST, Scope.RUN),
-    Claim.THROTTLED_TIME: (Unit.PERCENT, Direction.AT_MOST, Scope.RUN),
-    Claim.ARRAY_EFFICIENCY: (Unit.PERCENT, Direction.AT_LEAST, Scope.PREDICTED),
-    Claim.TIMES_ONE_DRIVE: (Unit.RATIO, Direction.AT_LEAST, Scope.PREDICTED),
-    Claim.MEMBER_SPREAD: (Unit.RATIO, Direction.AT_LEAST, Scope.MEMBERS),
-    Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: (Unit.RATIO, Direction.AT_MOST, Scope.MEMBERS),
-    Claim.CONFORMING_DRIVES: (Unit.COUNT, Direction.AT_LEAST, Scope.LOT),
-    Claim.QUALITY_INDEX: (Unit.COUNT, Direction.AT_LEAST, Scope.LOT),
-    Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: (Unit.RATIO, Direction.AT_MOST, Scope.SWEEP),
-    Claim.LATENCY_GROWTH_BETWEEN_WIDTHS: (Unit.RATIO, Direction.AT_MOST, Scope.SWEEP),
-    Claim.SCALING_SLOPE: (Unit.RATIO, Direction.AT_LEAST, Scope.SWEEP),
-    Claim.SCALING_DEVIATION: (Unit.PERCENT, Direction.AT_MOST, Scope.SWEEP),
-    Claim.BATHTUB_DEPTH: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),
-    Claim.MIX_RISE: (Unit.RATIO, Direction.AT_MOST, Scope.CURVE),
-    Claim.BALANCED_GAIN: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),
-    Claim.UNALIGNED_PENALTY: (Unit.RATIO, Direction.AT_MOST, Scope.CURVE),
-    Claim.QD_KNEE: (Unit.COUNT, Direction.AT_LEAST, Scope.CURVE),
-    Claim.QD_LATENCY_KNEE: (Unit.COUNT, Direction.AT_LEAST, Scope.CURVE),
-    Claim.QD_GAIN: (Unit.RATIO, Direction.AT_LEAST, Scope.CURVE),
-    Claim.QD_DEPENDENCE: (Unit.RATIO, Direction.AT_MOST, Scope.CURVE),
-    Claim.FRESH_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION),
-    Claim.SETTLED_IOPS: (Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION),
-    Claim.FRESH_TO_STEADY: (Unit.RATIO, Direction.AT_MOST, Scope.SATURATION),
-    Claim.CLIFF_AFTER: (Unit.RATIO, Direction.AT_LEAST, Scope.SATURATION),
-    Claim.REBUILD_RATE: (Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.REBUILD),
-    Claim.REBUILD_TIME: (Unit.SECONDS, Direction.AT_MOST, Scope.REBUILD),
-}
 
 #: Claims about the latency of I/Os; of a saturation it is that of its response times.
 OF_LATENCY = frozenset(claim for claim in Claim if claim.unit is Unit.NANOSECONDS)

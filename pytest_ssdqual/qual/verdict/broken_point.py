@@ -26,15 +26,7 @@ OF_KIND = (Claim.READ_MEAN_LATENCY, Claim.WRITE_MEAN_LATENCY)
 #: Claims about the change from the purged state to the steady one. What is above the drives limits both states alike:
 #: it can hide such a change, and never cause it.
 OF_TWO_STATES = (Claim.FRESH_TO_STEADY, Claim.CLIFF_AFTER)
-QUANTILES = {
-    Claim.P50_LATENCY: 0.5,
-    Claim.P90_LATENCY: 0.9,
-    Claim.P95_LATENCY: 0.95,
-    Claim.P99_LATENCY: 0.99,
-    Claim.P99_9_LATENCY: 0.999,
-    Claim.P99_99_LATENCY: 0.9999,
-    Claim.P99_999_LATENCY: 0.99999,
-}
+QUANTILES = estimators.QUANTILES
 
 
 @dataclass(frozen=True, slots=True)

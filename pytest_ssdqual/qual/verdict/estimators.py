@@ -142,6 +142,17 @@ def _quantile(q: float) -> Callable[[Measured, ConfidenceLevel], Estimate]:
     )
 
 
+#: Claims about a percentile of the latencies, with the share of I/Os that are as fast.
+QUANTILES = {
+    Claim.P50_LATENCY: 0.5,
+    Claim.P90_LATENCY: 0.9,
+    Claim.P95_LATENCY: 0.95,
+    Claim.P99_LATENCY: 0.99,
+    Claim.P99_9_LATENCY: 0.999,
+    Claim.P99_99_LATENCY: 0.9999,
+    Claim.P99_999_LATENCY: 0.99999,
+}
+
 #: Claims about one array under one workload.
 OF_RUN: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
     Claim.STEADY_IOPS: iops,
@@ -151,13 +162,7 @@ OF_RUN: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
     Claim.MEAN_LATENCY: _mean_latency,
     Claim.READ_MEAN_LATENCY: _read_mean_latency,
     Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
-    Claim.P50_LATENCY: _quantile(0.5),
-    Claim.P90_LATENCY: _quantile(0.9),
-    Claim.P95_LATENCY: _quantile(0.95),
-    Claim.P99_LATENCY: _quantile(0.99),
-    Claim.P99_9_LATENCY: _quantile(0.999),
-    Claim.P99_99_LATENCY: _quantile(0.9999),
-    Claim.P99_999_LATENCY: _quantile(0.99999),
+    **{claim: _quantile(q) for claim, q in QUANTILES.items()},
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
     Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,
     Claim.THROTTLED_TIME: thermal.throttled_time,
