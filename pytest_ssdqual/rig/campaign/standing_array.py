@@ -25,7 +25,7 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
 )
 from pytest_ssdqual.rig.campaign.result_cache import ResultCache
 from pytest_ssdqual.rig.drives.failed import CONDITIONING, FILL
-from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, MachineLost, RigError, UnforeseenAgain
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement, RigError, UnforeseenAgain
 from pytest_ssdqual.rig.md import members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, precondition, refresh
@@ -175,13 +175,8 @@ class StandingArray:
         """Call ``work``, and ``undo`` if that fails."""
 
         def undoing() -> None:
-            try:
+            with array_lifecycle.undone(undo):
                 work()
-            except MachineLost:
-                raise
-            except Exception as error:
-                array_lifecycle.undo_after(error, undo)
-                raise
 
         self.cache.unless_failed(step.failure_key, undoing, tries=_tries(step))
 

@@ -139,7 +139,7 @@ class MdTarget:
         """See ``IntegrityTarget``."""
         self.setup.held.require_lease()
         membership.remove(self.setup.machine, self.array, self._drive(drive))
-        self._settle_udev()
+        mdadm.settle_udev(self.setup.machine)
 
     def re_add(self, drive: int) -> None:
         """See ``IntegrityTarget``; where md refuses, the drive is added as a new one."""
@@ -199,7 +199,7 @@ class MdTarget:
         self.setup.machine.run(argv, deadline_s=300)
         if geometry.has_parity:
             self.settle(0)
-        self._settle_udev()
+        mdadm.settle_udev(self.setup.machine)
         size = int(self._run("blockdev", "--getsize64", array.path))
         wider = Geometry(geometry.level, geometry.width + 1)
         self._array = replace(array, geometry=wider, members=self._drives(sorted(self._bearing)), size_bytes=size)
@@ -269,9 +269,6 @@ class MdTarget:
 
     def _run(self, *argv: str) -> str:
         return self.setup.machine.run(argv).text
-
-    def _settle_udev(self) -> None:
-        self.setup.machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
 
     def _fio(self, job: Job, stretches: Sequence[Stretch]) -> FinishedProcess:
         seconds = sum(stretch.size_bytes for stretch in stretches) / SLOWEST_BYTES_PER_S

@@ -46,7 +46,7 @@ def cut(setup: Setup, switch: PowerSwitch, array: Array) -> None:
     setup.failures.power_cuts += 1
     switch()
     machine.restarted(BOOT_S)
-    machine.run(["udevadm", "settle", "--timeout=120"], check=False, deadline_s=150, repeatable=True)
+    mdadm.settle_udev(machine, 120)
     # Under the lease: until it is taken, another run may get the drives, and give the array's name to its own.
     setup.held.hold_again(lambda: stop_array(setup, array))
     if setup.caches:
@@ -93,7 +93,7 @@ def _assemble(setup: Setup, array: Array, members: Sequence[Drive], *more: str) 
     argv = ["mdadm", "--assemble", array.path, f"--uuid={array.uuid}", "--run", *more]
     argv += [drive.path for drive in members]
     fencing.run(setup.machine, argv, members, alone=False, deadline_s=120)
-    setup.machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+    mdadm.settle_udev(setup.machine)
 
 
 def begin(machine: Machine, target: JobTarget, history: int, overwritten: Stretch) -> int:

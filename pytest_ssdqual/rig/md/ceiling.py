@@ -94,7 +94,7 @@ def _on(setup: Setup, geometry: Geometry, workload: Workload, members: Sequence[
         machine.run(
             mdadm.create_argv(geometry.healthy, path, members, settings, uuid, assume_clean=True), deadline_s=120
         )
-        machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+        mdadm.settle_udev(machine)
         for member in members[geometry.width - geometry.missing :]:
             machine.run(["mdadm", path, "--fail", member], deadline_s=60)
         mdadm.tune(machine, geometry, path.removeprefix("/dev/"), settings)

@@ -179,7 +179,7 @@ def create(
     placement = {"data_offset_bytes": data_offset_bytes, "used_bytes": used_bytes}
     argv = create_argv(geometry, path, paths, settings, uuid, assume_clean=zeroed, **placement)
     fencing.run(machine, argv, members, alone=False, deadline_s=120)
-    machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+    settle_udev(machine)
     kname = path.removeprefix("/dev/")
     tune(machine, geometry, kname, settings)
     consistency = "none needed" if geometry.level not in REDUNDANT else "zeroed" if zeroed else "resync"
@@ -363,13 +363,19 @@ def stop(machine: Machine, path: str, members: Sequence[str], uuid: str) -> tupl
     return tuple(not_erased.split())
 
 
+def settle_udev(machine: Machine, timeout_s: int = 30) -> None:
+    """Wait until udev has handled all events so far, and its helpers have closed the devices."""
+    argv = ["udevadm", "settle", f"--timeout={timeout_s}"]
+    machine.run(argv, check=False, deadline_s=timeout_s + 30, repeatable=True)
+
+
 def halt(machine: Machine, path: str) -> None:
     """Stop an array, its members untouched; ``RigError`` if another process has it open."""
     # udev and its helpers may still have the device open (blivet PR#684); a few tries suffice.
     for attempt in range(5):
         done = machine.run(["mdadm", "--stop", path], check=False, deadline_s=120)
         if done.status == 0:
-            machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+            settle_udev(machine)
             remove_empty(machine, [path])
             return
         time.sleep(0.5 * (attempt + 1))

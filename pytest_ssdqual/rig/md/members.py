@@ -82,7 +82,7 @@ def lose(machine: Machine, array: Array, drives: Sequence[Drive]) -> None:
     for drive in drives:
         fail(machine, array, drive)
         remove(machine, array, drive)
-    machine.run(["udevadm", "settle", "--timeout=30"], check=False, deadline_s=60, repeatable=True)
+    mdadm.settle_udev(machine)
 
 
 def fail(machine: Machine, array: Array, drive: Drive) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from typing import NoReturn
@@ -50,12 +51,9 @@ def build(setup: Setup, geometry: Geometry, fill: Fill, pattern: str = "") -> Ar
     setup.logbook.note("purging", geometry=str(geometry), members=[drive.identity for drive in members])
     purged = purge_all(setup, members)
     array = _assemble(setup, geometry, members)
-    try:
+    with undone(partial(stop, setup, array)):
         _note_created(setup, array, fill, purge=purged)
         fill_up(setup, array, fill, pattern)
-    except BaseException as error:
-        undo_after(error, partial(stop, setup, array))
-        raise
     return array
 
 
@@ -129,12 +127,9 @@ def assemble(setup: Setup, bare: Array, geometry: Geometry) -> Array:
         return replace(bare, geometry=geometry, path=members[0].path, members=members, size_bytes=size_bytes)
     of_drives = str(bare.geometry)
     array = create(setup, geometry, members, setup.protocol.array, zeroed=True, of_drives=of_drives)
-    try:
+    with undone(partial(stop, setup, array)):
         array = replace(array, consistency=ASSUMED if geometry.level in mdadm.REDUNDANT else array.consistency)
         _note_created(setup, array, setup.protocol.fill, purge={}, of_drives=of_drives)
-    except BaseException as error:
-        undo_after(error, partial(stop, setup, array))
-        raise
     return array
 
 
@@ -145,21 +140,23 @@ def readopt(setup: Setup, left: Checkpoint, members: Sequence[Drive]) -> Array:
     ``RigError`` or a child of it if that fails or the array differs; then no array of this run is left.
     """
     array = _assemble(setup, left.geometry, members, left)
-    try:
+    with undone(partial(stop, setup, array)):
         _require_size(array, left.size_bytes)
         _note_created(setup, array, Fill(left.passes, left.fill_bs), purge={}, kept_of=left.uuid)
-    except BaseException as error:
-        undo_after(error, partial(stop, setup, array))
-        raise
     return array
 
 
-def undo_after(error: BaseException, undo: Callable[[], None]) -> None:
-    """Call ``undo`` after ``error``, which has more information than an error of ``undo``: that becomes its note."""
+@contextmanager
+def undone(undo: Callable[[], None]) -> Iterator[None]:
+    """Call ``undo`` if the block fails; what ``undo`` raises has less information, so it becomes a note."""
     try:
-        undo()
-    except Exception as second:
-        error.add_note(f"and what it left could not be undone: {second}")
+        yield
+    except BaseException as error:
+        try:
+            undo()
+        except Exception as second:
+            error.add_note(f"and what it left could not be undone: {second}")
+        raise
 
 
 def stop(setup: Setup, array: Array) -> None:
@@ -263,18 +260,15 @@ def create(
         path = mdadm.free_path(setup.machine)
         facts = _facts(setup, geometry, [*members, *later], path, uuid)
         setup.logbook.note("array_planned", **facts, **({"of_drives": of_drives} if of_drives else {}))
-        try:
-            return mdadm.create(
-                setup.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed, **placement
-            )
-        except BaseException as error:
-            is_taken = isinstance(error, CommandFailed) and mdadm.is_anothers(
-                setup.machine, path, uuid, [drive.path for drive in members]
-            )
-            if is_taken and attempt + 1 < MOST_NAMES:
-                continue
-            undo_after(error, partial(take_down, setup, path, members, uuid))
-            raise
+        with undone(partial(take_down, setup, path, members, uuid)):
+            try:
+                return mdadm.create(
+                    setup.machine, geometry, members, settings, path=path, uuid=uuid, zeroed=zeroed, **placement
+                )
+            except CommandFailed:
+                is_taken = mdadm.is_anothers(setup.machine, path, uuid, [drive.path for drive in members])
+                if not is_taken or attempt + 1 == MOST_NAMES:
+                    raise
     raise AssertionError(MOST_NAMES)
 
 

@@ -6,7 +6,6 @@ character device (sg, bsg, ng) it counts nothing, and a faultless drive looks sl
 
 from __future__ import annotations
 
-import contextlib
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe.live_stats import LineServer
+from pytest_ssdqual.rig.observe.witness import asked
 
 FUNCTIONS = scripts.text("open_files.sh")
 SCRIPT = FUNCTIONS + scripts.text("open_files_asked.sh")
@@ -59,48 +59,27 @@ class Users:
 def watched(machine: Machine, array: Array, waits: Mapping[str, float] | None = None) -> Iterator[Users]:
     """Look who has the drives side by side open until the block ends; nothing of arrays, whose members md holds.
 
-    The process that answers is started before the block, and ended after it. Without it nothing is known.
+    Without answers nothing is known.
     """
     users = Users()
-    start = getattr(machine, "line_process", None)
-    server: LineServer | None = None
-    if array.geometry.is_side_by_side and start is not None:
-        names = [word for drive in array.members for word in (drive.sysfs_name, drive.path, "none")]
-        with contextlib.suppress(Exception):  # a witness's error must not end the measurement
-            server = start(["sh", "-c", SCRIPT, "open_files", *names])
-    if server is None:
+    if not array.geometry.is_side_by_side:
         yield users
         return
-    ended = threading.Event()
     first_s, period_s, stays_s = waits.values() if waits else (FIRST_S, PERIOD_S, STAYS_S)
-    work = threading.Thread(
-        target=_look, args=(server, users, ended, first_s, period_s, stays_s), name="ssdqual-open-files", daemon=True
-    )
-    work.start()
-    try:
-        yield users
-    finally:
-        ended.set()
-        work.join(ANSWER_S)
-        with contextlib.suppress(Exception):
-            server.close()
 
-
-def _look(
-    server: LineServer, users: Users, ended: threading.Event, first_s: float, period_s: float, stays_s: float
-) -> None:
-    with contextlib.suppress(Exception):
+    def look(server: LineServer, ended: threading.Event) -> None:
         wait_s = first_s
-        while not ended.wait(wait_s):
+        while not ended.wait(wait_s) and (answer := server.ask("", 1, ANSWER_S)) is not None:
             wait_s = period_s
-            answer = server.ask("", 1, ANSWER_S)
-            if answer is None:
-                return
             if not any(not _is_own(each) for files in parse(answer[0].split("\t")).values() for each in files):
                 continue
             if ended.wait(stays_s) or (again := server.ask("", 1, ANSWER_S)) is None:
                 return
             users.add(answer[0], again[0])
+
+    names = [word for drive in array.members for word in (drive.sysfs_name, drive.path, "none")]
+    with asked(machine, ["sh", "-c", SCRIPT, "open_files", *names], look, ANSWER_S):
+        yield users
 
 
 def _is_own(file: OpenFile) -> bool:

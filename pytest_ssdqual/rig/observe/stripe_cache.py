@@ -7,7 +7,6 @@ are no samples, and the measurement goes on.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from pytest_ssdqual.rig.machine.machine import Machine
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe.device_counters import whole
 from pytest_ssdqual.rig.observe.live_stats import LineServer
+from pytest_ssdqual.rig.observe.witness import asked
 
 SCRIPT = scripts.text("stripe_cache.sh")
 #: Seconds between two samples, and until an answer is given up.
@@ -52,39 +52,15 @@ class Samples:
 
 @contextmanager
 def sampled(machine: Machine, array: Array, period_s: float = PERIOD_S) -> Iterator[Samples]:
-    """Sample the stripe cache of ``array`` until the block ends; no samples of other levels, or without such a process.
-
-    The process that answers is started before the block, and ended after it.
-    """
+    """Sample the stripe cache of ``array`` until the block ends; no samples of other levels, or without an answer."""
     samples = Samples()
-    start = getattr(machine, "line_process", None)
-    if array.geometry.is_side_by_side or array.geometry.level.value not in LEVELS or start is None:
+    if array.geometry.is_side_by_side or array.geometry.level.value not in LEVELS:
         yield samples
         return
-    server: LineServer | None = None
-    with contextlib.suppress(Exception):  # a witness's error must not end the measurement
-        server = start(["sh", "-c", SCRIPT, "stripe_cache", array.kname])
-    if server is None:
-        yield samples
-        return
-    ended = threading.Event()
-    work = threading.Thread(
-        target=_sample, args=(server, samples, ended, period_s), name="ssdqual-stripe-cache", daemon=True
-    )
-    work.start()
-    try:
-        yield samples
-    finally:
-        ended.set()
-        work.join(ANSWER_S)
-        with contextlib.suppress(Exception):
-            server.close()
 
-
-def _sample(server: LineServer, samples: Samples, ended: threading.Event, period_s: float) -> None:
-    with contextlib.suppress(Exception):
-        while not ended.wait(period_s):
-            lines = server.ask("", 1, ANSWER_S)
-            if lines is None:
-                return
+    def sample(server: LineServer, ended: threading.Event) -> None:
+        while not ended.wait(period_s) and (lines := server.ask("", 1, ANSWER_S)) is not None:
             samples.add(lines[0])
+
+    with asked(machine, ["sh", "-c", SCRIPT, "stripe_cache", array.kname], sample, ANSWER_S):
+        yield samples

@@ -249,36 +249,24 @@ STEPS: Mapping[str, Callable[[Checkpoint, Mapping[str, Any]], Checkpoint | None]
 
 
 class EarlierResults(Interface):
-    """Results of earlier sessions; the run folder of a resumed run implements it."""
+    """Results of earlier sessions; the run folder of a resumed run implements it. By default there are none."""
 
     def has(self, key: ResultKey) -> bool:
         """Return True if the measurement was made and its evidence still exists, or if the search has ended."""
-        ...
-
-    def recall(self, key: ResultKey) -> object | None:
-        """Return the value of that kind (``Measured``, ``Saturation``, …), or None if it has to be measured."""
-        ...
-
-    def cells(self, key: ResultKey) -> Sequence[Cell]:
-        """Return the cells of a measurement in visits, in order of time; those that are damaged are left out."""
-        ...
-
-    def left_array(self) -> Checkpoint | None:
-        """Return the array that was left intact, or None."""
-        ...
-
-
-class NoEarlierResults:
-    """A run that was not resumed has no results of earlier sessions."""
-
-    def has(self, key: ResultKey) -> bool:
         return False
 
     def recall(self, key: ResultKey) -> object | None:
+        """Return the value of that kind (``Measured``, ``Saturation``, …), or None if it has to be measured."""
         return None
 
     def cells(self, key: ResultKey) -> Sequence[Cell]:
+        """Return the cells of a measurement in visits, in order of time; those that are damaged are left out."""
         return ()
 
     def left_array(self) -> Checkpoint | None:
+        """Return the array that was left intact, or None."""
         return None
+
+
+class NoEarlierResults(EarlierResults):
+    """A run that was not resumed has no results of earlier sessions."""

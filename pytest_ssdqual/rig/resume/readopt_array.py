@@ -162,11 +162,8 @@ def _zeroes(machine: Machine, drive: Drive) -> list[int]:
 
 def _reassembled(setup: Setup, left: Checkpoint, members: Sequence[Drive], now: dict[str, Written]) -> Array:
     array = array_lifecycle.readopt(setup, left, members)
-    try:
+    with array_lifecycle.undone(lambda: array_lifecycle.stop(setup, array)):
         _note_kept(setup, array, left, now)
-    except BaseException as error:
-        array_lifecycle.undo_after(error, lambda: array_lifecycle.stop(setup, array))
-        raise
     return array
 
 
