@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 #: Each line is what ``pytest --markers`` prints.
@@ -29,315 +32,242 @@ STALL = "15 min"
 #: Without --ssd-protocol: a protocol for acceptance on real drives, a quick one in the lab.
 DEFAULT_PROTOCOL, LAB_PROTOCOL = "acceptance", "quick"
 
+#: Option without its prefix, metavar (none of a flag), help.
+OPTIONS = (
+    (
+        "devices",
+        "WHERE",
+        "Drives to qualify, and to DESTROY all data on: [[USER@]HOST:]PATTERN[,PATTERN...], e.g. '/dev/sd[b-i]' "
+        "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N][@RELEASE][,slow=K] for N emulated drives in a VM, e.g. of debian13, "
+        "the K-th of them slow; may repeat: drives of another machine are another bay, which runs the same tests at "
+        "the same time",
+    ),
+    (
+        "bays",
+        "FILE",
+        "Inventory of bays, instead of --ssd-devices: TOML, or Ansible's INI or YAML; the inventory of the ini "
+        "value applies only with --ssd-bay",
+    ),
+    ("bay", "NAME[,NAME...]", "Run only these bays, by name or shell-style pattern, e.g. 'rack7-*'; may repeat"),
+    (
+        "spec",
+        "SPEC[,SPEC...]",
+        "Spec to judge by: a TOML file or a shipped data sheet; of several, each for the drives whose model and "
+        "capacity it names; default: the shipped sheet of each drive's model",
+    ),
+    (
+        "protocol",
+        "PROTOCOL",
+        "How to condition and measure: acceptance, intel, intel910, snia, stec; not for acceptance: "
+        f"toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
+    ),
+    (
+        "arrays",
+        "LIST",
+        "Arrays to run the methods' suites on, e.g. 'drive,raid5x4,raid0': a level without a width uses all "
+        "drives, drive is all of them side by side; default: the arrays each method was published for",
+    ),
+    (
+        "wipe",
+        "SERIAL[@MARK][,...]",
+        "Consent to destroy what these drives carry: a partition table, a file system or other data; with the mark "
+        "that a refusal prints, only the content that it listed; serials as refusals spell them, a comma or an @ "
+        "in one as \\, and \\@",
+    ),
+    (
+        "shared",
+        "SERIAL[,SERIAL...]",
+        "Consent to test these drives although they have a second port, through which another host may use them unseen",
+    ),
+    (
+        "configured",
+        "SERIAL[,SERIAL...]",
+        "Consent to test these drives although fstab or another configuration file of the machine names them",
+    ),
+    (
+        "unreadable",
+        "SERIAL[,SERIAL...]",
+        "Consent to destroy these drives although some of what they carry cannot be read",
+    ),
+    (
+        "unchecked",
+        "SOURCE[,SOURCE...]",
+        "Do without these sources of the guard where the machine cannot answer: exports, openers, layers, "
+        "signatures, reservations; the refusal says what each would have shown",
+    ),
+    (
+        "expect",
+        "N",
+        "Number of drives that each bay must have; with more or fewer the run does not begin; default: the number "
+        "in the inventory, ssd_expect, the spec or the baseline, in this order",
+    ),
+    (
+        "read-only",
+        "",
+        "Write nothing to the drives and take no lease: drives in use need no consent, and only tests that write "
+        "nothing run, e.g. suites/inspection",
+    ),
+    (
+        "force-spec",
+        "",
+        "Judge by the spec although it is for drives of another model or capacity; the differences are recorded",
+    ),
+    ("mixed", "", "Accept drives of different models or firmware in one run; the run records the differences"),
+    (
+        "smart-type",
+        "[PATTERN=]TYPE",
+        "smartctl's option -d, e.g. megaraid,4 or sat, for all drives or those at the paths of a pattern; none: "
+        "smartctl cannot open them, so their health is neither read nor judged; may repeat; an inventory's smart_type "
+        "comes first",
+    ),
+    ("ssh-config", "FILE", "OpenSSH configuration file to use instead of the user's own"),
+    (
+        "shared-path",
+        "POLICY",
+        "What to do when bays of one run share a controller, an expander or a switch, and so slow each other: "
+        "error, warn, ignore, or auto: error under a protocol for acceptance, else warn; default: auto",
+    ),
+    (
+        "reconnect",
+        "DURATION",
+        "How long the connection to the machine under test may be lost; running commands continue meanwhile, "
+        f"and end if it does not come back in time; 0: not at all; default: {RECONNECT}",
+    ),
+    (
+        "wait",
+        "DURATION",
+        "How long to wait for drives that another run has leased; default: do not wait, report the owner of the lease",
+    ),
+    ("run-dir", "DIR", "Folder for run folders; default: ssdqual-runs in the root directory"),
+    (
+        "resume",
+        "RUN",
+        "Resume a run that ended too early, in its own folder, and measure only what is missing there: "
+        "its folder, the beginning of its name, or last; give all other options as before",
+    ),
+    (
+        "baseline",
+        "RUN",
+        "Earlier run that promises in per cent of a baseline are compared with: its folder, the beginning of "
+        "its name, or last",
+    ),
+    (
+        "budget",
+        "DURATION",
+        "Time that the whole run may take, e.g. 8h: the worthiest measurements that fit into it; the tests of the "
+        "others, and of what is undecided when it is over, are errors, never a pass; the plan says what is left out",
+    ),
+    (
+        "explore-database",
+        "DIR",
+        "Folder for the findings of workload searches, with which later searches begin; default: .explore "
+        "among the run folders",
+    ),
+    ("explore-seed", "RUN", "Draw the same workloads as the search of another run: the name of its folder"),
+    (
+        "replay",
+        "FILE",
+        "Run only the history of array steps in this file (written by suites/integrity) instead of a search",
+    ),
+    ("page", "YES|NO", "Write report.html into the run folder when the run ends; default: yes"),
+    (
+        "openmetrics",
+        "FILE",
+        "Write verdicts, figures and health to this file when the run ends, for Prometheus: the textfile "
+        "collector of its node_exporter reads files that end in .prom",
+    ),
+    (
+        "live",
+        "PORT",
+        "Serve a live page of the run on this computer's loopback interface, at the address in the header: "
+        "--ssd-live for any free port, --ssd-live=PORT for this one",
+    ),
+    (
+        "notify",
+        "URL|mailto:ADDRESS",
+        "Report the first broken promise, the first error, a stall and the end of the run: as JSON to this https "
+        "URL, as mail to these addresses, to a URL of apprise, or to what an environment variable names ('$NAME'); may "
+        "repeat; all but mail by sendmail needs pip install 'pytest-ssdqual[notify]'",
+    ),
+    ("spec-schema", "", "Print the JSON Schema of spec files, for editors, and exit"),
+)
+#: Options that may repeat.
+REPEATED = ("devices", "bay", "wipe", "shared", "configured", "unreadable", "unchecked", "smart-type", "notify")
+#: What else pytest has to know of an option.
+MORE: Mapping[str, Mapping[str, Any]] = {
+    "shared-path": {"choices": ("auto", "error", "warn", "ignore"), "type": str.lower},
+    "page": {"choices": ("yes", "no"), "type": str.lower},
+    "live": {"nargs": "?", "const": "0"},
+}
+#: Ini value without its prefix, which a site sets once in its configuration file: help, type, default.
+POLICIES: tuple[tuple[str, str, Any, object], ...] = (
+    ("spec", "Default of --ssd-spec", "string", ""),
+    ("protocol", "Default of --ssd-protocol", "string", ""),
+    ("arrays", "Default of --ssd-arrays", "string", ""),
+    ("bays", "Inventory for --ssd-bay without --ssd-bays", "string", ""),
+    ("shared_path", "Default of --ssd-shared-path", "string", "auto"),
+    ("reconnect", "Default of --ssd-reconnect", "string", RECONNECT),
+    ("expect", "Default of --ssd-expect, unless an inventory has it", "string", ""),
+    ("budget", "Default of --ssd-budget", "string", ""),
+    ("run_dir", "Default of --ssd-run-dir", "string", ""),
+    (
+        "members",
+        "Measure the bare drives before arrays, to predict arrays and to name the cause of a shortfall",
+        "bool",
+        True,
+    ),
+    (
+        "measure_unpromised",
+        "Measure also what has no limit, as a run needs from which ssdqual spec --from makes a sheet: true or false "
+        "(default)",
+        "bool",
+        False,
+    ),
+    ("page", "Default of --ssd-page: true or false", "bool", True),
+    ("explore_database", "Default of --ssd-explore-database", "string", ""),
+    ("inconclusive", "How to report an inconclusive verdict: error (default) or skip", "string", "error"),
+    (
+        "require_verdicts",
+        "Exit status 5 instead of 0 if a promise of the selected tests was not judged at all: true (default) or false",
+        "bool",
+        True,
+    ),
+    (
+        "required_claims",
+        "The claims that must be judged, e.g. steady_iops p99_latency; default: each claim of the selected tests",
+        "args",
+        [],
+    ),
+    (
+        "junit_properties",
+        "Write evidence as JUnit properties: true or false (for consumers that check the Jenkins schema)",
+        "bool",
+        True,
+    ),
+    ("notify", "More receivers like those of --ssd-notify, one a line", "linelist", []),
+    (
+        "notify_stall",
+        "How long a run may measure nothing before it counts as a stall; 0: stalls are not reported",
+        "string",
+        STALL,
+    ),
+    (
+        "smtp",
+        "Mail server for --ssd-notify=mailto: mailto[s]://[USER:PASSWORD@]HOST[:PORT], a URL of apprise, or '$NAME'; "
+        "the environment variable SSDQUAL_SMTP comes first; default: sendmail",
+        "string",
+        "",
+    ),
+)
+
 
 def declare(parser: pytest.Parser) -> None:
     """Declare the options and ini values; no other effects."""
     group = parser.getgroup("ssdqual", "storage qualification")
-    _declare_bays(group)
-    group.addoption(
-        "--ssd-spec",
-        metavar="SPEC[,SPEC...]",
-        help="Spec to judge by: a TOML file or a shipped data sheet; of several, each for the drives whose model and "
-        "capacity it names; default: the shipped sheet of each drive's model",
-    )
-    group.addoption(
-        "--ssd-protocol",
-        metavar="PROTOCOL",
-        help="How to condition and measure: acceptance, intel, intel910, snia, stec; not for acceptance: "
-        f"toms_s3500, quick; or a TOML file; default: {DEFAULT_PROTOCOL}, in the lab {LAB_PROTOCOL}",
-    )
-    group.addoption(
-        "--ssd-arrays",
-        metavar="LIST",
-        help="Arrays to run the methods' suites on, e.g. 'drive,raid5x4,raid0': a level without a width uses all "
-        "drives, drive is all of them side by side; default: the arrays each method was published for",
-    )
-    for declare_more in (
-        _declare_drives,
-        _declare_machine,
-        _declare_runs,
-        _declare_budget,
-        _declare_searches,
-        _declare_telling,
-    ):
-        declare_more(group)
-    _declare_policies(parser)
-    _declare_notifications(parser)
-
-
-def _declare_bays(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--ssd-devices",
-        action="append",
-        default=[],
-        metavar="WHERE",
-        help="Drives to qualify, and to DESTROY all data on: [[USER@]HOST:]PATTERN[,PATTERN...], e.g. '/dev/sd[b-i]' "
-        "or 'root@dut:/dev/nvme[0-7]n1'; lab[:N][@RELEASE][,slow=K] for N emulated drives in a VM, e.g. of debian13, "
-        "the K-th of them slow; may repeat: drives of another machine are another bay, which runs the same tests at "
-        "the same time",
-    )
-    group.addoption(
-        "--ssd-bays",
-        metavar="FILE",
-        help="Inventory of bays, instead of --ssd-devices: TOML, or Ansible's INI or YAML; the inventory of the ini "
-        "value applies only with --ssd-bay",
-    )
-    group.addoption(
-        "--ssd-bay",
-        action="append",
-        default=[],
-        metavar="NAME[,NAME...]",
-        help="Run only these bays, by name or shell-style pattern, e.g. 'rack7-*'; may repeat",
-    )
-
-
-def _declare_drives(group: pytest.OptionGroup) -> None:
-    """Options about which drives may be destroyed, and how many there must be."""
-    serials = "SERIAL[,SERIAL...]"
-    for option, metavar, text in (
-        (
-            "wipe",
-            "SERIAL[@MARK][,...]",
-            "Consent to destroy what these drives carry: a partition table, a file system or other data; with the mark "
-            "that a refusal prints, only the content that it listed; serials as refusals spell them, a comma or an @ "
-            "in one as \\, and \\@",
-        ),
-        (
-            "shared",
-            serials,
-            "Consent to test these drives although they have a second port, through which another host may use them "
-            "unseen",
-        ),
-        (
-            "configured",
-            serials,
-            "Consent to test these drives although fstab or another configuration file of the machine names them",
-        ),
-        ("unreadable", serials, "Consent to destroy these drives although some of what they carry cannot be read"),
-        (
-            "unchecked",
-            "SOURCE[,SOURCE...]",
-            "Do without these sources of the guard where the machine cannot answer: exports, openers, layers, "
-            "signatures, reservations; the refusal says what each would have shown",
-        ),
-    ):
-        group.addoption(f"--ssd-{option}", action="append", default=[], metavar=metavar, help=text)
-    group.addoption(
-        "--ssd-expect",
-        metavar="N",
-        help="Number of drives that each bay must have; with more or fewer the run does not begin; default: the number "
-        "in the inventory, ssd_expect, the spec or the baseline, in this order",
-    )
-    group.addoption(
-        "--ssd-read-only",
-        action="store_true",
-        help="Write nothing to the drives and take no lease: drives in use need no consent, and only tests that write "
-        "nothing run, e.g. suites/inspection",
-    )
-    group.addoption(
-        "--ssd-force-spec",
-        action="store_true",
-        help="Judge by the spec although it is for drives of another model or capacity; the differences are recorded",
-    )
-    group.addoption(
-        "--ssd-mixed",
-        action="store_true",
-        help="Accept drives of different models or firmware in one run; the run records the differences",
-    )
-
-
-def _declare_machine(group: pytest.OptionGroup) -> None:
-    """Options about the connection to the machine under test, and about sharing it."""
-    group.addoption(
-        "--ssd-smart-type",
-        action="append",
-        default=[],
-        metavar="[PATTERN=]TYPE",
-        help="smartctl's option -d, e.g. megaraid,4 or sat, for all drives or those at the paths of a pattern; none: "
-        "smartctl cannot open them, so their health is neither read nor judged; may repeat; an inventory's smart_type "
-        "comes first",
-    )
-    group.addoption(
-        "--ssd-ssh-config",
-        metavar="FILE",
-        help="OpenSSH configuration file to use instead of the user's own",
-    )
-    group.addoption(
-        "--ssd-shared-path",
-        choices=("auto", "error", "warn", "ignore"),
-        type=str.lower,
-        metavar="POLICY",
-        help="What to do when bays of one run share a controller, an expander or a switch, and so slow each other: "
-        "error, warn, ignore, or auto: error under a protocol for acceptance, else warn; default: auto",
-    )
-    group.addoption(
-        "--ssd-reconnect",
-        metavar="DURATION",
-        help="How long the connection to the machine under test may be lost; running commands continue meanwhile, "
-        f"and end if it does not come back in time; 0: not at all; default: {RECONNECT}",
-    )
-    group.addoption(
-        "--ssd-wait",
-        metavar="DURATION",
-        help="How long to wait for drives that another run has leased; default: do not wait, report the owner of the "
-        "lease",
-    )
-
-
-def _declare_runs(group: pytest.OptionGroup) -> None:
-    """Options about run folders, and about earlier runs."""
-    group.addoption(
-        "--ssd-run-dir",
-        metavar="DIR",
-        help="Folder for run folders; default: ssdqual-runs in the root directory",
-    )
-    group.addoption(
-        "--ssd-resume",
-        metavar="RUN",
-        help="Resume a run that ended too early, in its own folder, and measure only what is missing there: "
-        "its folder, the beginning of its name, or last; give all other options as before",
-    )
-    group.addoption(
-        "--ssd-baseline",
-        metavar="RUN",
-        help="Earlier run that promises in per cent of a baseline are compared with: its folder, the beginning of "
-        "its name, or last",
-    )
-
-
-def _declare_budget(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--ssd-budget",
-        metavar="DURATION",
-        help="Time that the whole run may take, e.g. 8h: the worthiest measurements that fit into it; the tests of the "
-        "others, and of what is undecided when it is over, are errors, never a pass; the plan says what is left out",
-    )
-
-
-def _declare_searches(group: pytest.OptionGroup) -> None:
-    """Options about searches."""
-    group.addoption(
-        "--ssd-explore-database",
-        metavar="DIR",
-        help="Folder for the findings of workload searches, with which later searches begin; default: .explore "
-        "among the run folders",
-    )
-    group.addoption(
-        "--ssd-explore-seed",
-        metavar="RUN",
-        help="Draw the same workloads as the search of another run: the name of its folder",
-    )
-    group.addoption(
-        "--ssd-replay",
-        metavar="FILE",
-        help="Run only the history of array steps in this file (written by suites/integrity) instead of a search",
-    )
-
-
-def _declare_telling(group: pytest.OptionGroup) -> None:
-    """Options about output besides JUnit and the terminal."""
-    group.addoption(
-        "--ssd-page",
-        choices=("yes", "no"),
-        type=str.lower,
-        metavar="YES|NO",
-        help="Write report.html into the run folder when the run ends; default: yes",
-    )
-    group.addoption(
-        "--ssd-openmetrics",
-        metavar="FILE",
-        help="Write verdicts, figures and health to this file when the run ends, for Prometheus: the textfile "
-        "collector of its node_exporter reads files that end in .prom",
-    )
-    group.addoption(
-        "--ssd-live",
-        nargs="?",
-        const="0",
-        metavar="PORT",
-        help="Serve a live page of the run on this computer's loopback interface, at the address in the header: "
-        "--ssd-live for any free port, --ssd-live=PORT for this one",
-    )
-    group.addoption(
-        "--ssd-notify",
-        action="append",
-        default=[],
-        metavar="URL|mailto:ADDRESS",
-        help="Report the first broken promise, the first error, a stall and the end of the run: as JSON to this https "
-        "URL, as mail to these addresses, to a URL of apprise, or to what an environment variable names ('$NAME'); may "
-        "repeat; all but mail by sendmail needs pip install 'pytest-ssdqual[notify]'",
-    )
-    group.addoption(
-        "--ssd-spec-schema",
-        action="store_true",
-        help="Print the JSON Schema of spec files, for editors, and exit",
-    )
-
-
-def _declare_policies(parser: pytest.Parser) -> None:
-    """Declare the ini values, which a site sets once in its configuration file."""
-    parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
-    parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
-    parser.addini("ssd_arrays", "Default of --ssd-arrays", type="string", default="")
-    parser.addini("ssd_bays", "Inventory for --ssd-bay without --ssd-bays", type="string", default="")
-    parser.addini("ssd_shared_path", "Default of --ssd-shared-path", type="string", default="auto")
-    parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
-    parser.addini("ssd_expect", "Default of --ssd-expect, unless an inventory has it", type="string", default="")
-    parser.addini("ssd_budget", "Default of --ssd-budget", type="string", default="")
-    parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
-    parser.addini(
-        "ssd_members",
-        "Measure the bare drives before arrays, to predict arrays and to name the cause of a shortfall",
-        type="bool",
-        default=True,
-    )
-    parser.addini(
-        "ssd_measure_unpromised",
-        "Measure also what has no limit, as a run needs from which ssdqual spec --from makes a sheet: true or false "
-        "(default)",
-        type="bool",
-        default=False,
-    )
-    parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
-    parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
-    parser.addini(
-        "ssd_inconclusive",
-        "How to report an inconclusive verdict: error (default) or skip",
-        type="string",
-        default="error",
-    )
-    parser.addini(
-        "ssd_require_verdicts",
-        "Exit status 5 instead of 0 if a promise of the selected tests was not judged at all: true (default) or false",
-        type="bool",
-        default=True,
-    )
-    parser.addini(
-        "ssd_required_claims",
-        "The claims that must be judged, e.g. steady_iops p99_latency; default: each claim of the selected tests",
-        type="args",
-        default=[],
-    )
-    parser.addini(
-        "ssd_junit_properties",
-        "Write evidence as JUnit properties: true or false (for consumers that check the Jenkins schema)",
-        type="bool",
-        default=True,
-    )
-
-
-def _declare_notifications(parser: pytest.Parser) -> None:
-    """Declare the ini values about notifications."""
-    parser.addini("ssd_notify", "More receivers like those of --ssd-notify, one a line", type="linelist", default=[])
-    parser.addini(
-        "ssd_notify_stall",
-        "How long a run may measure nothing before it counts as a stall; 0: stalls are not reported",
-        type="string",
-        default=STALL,
-    )
-    parser.addini(
-        "ssd_smtp",
-        "Mail server for --ssd-notify=mailto: mailto[s]://[USER:PASSWORD@]HOST[:PORT], a URL of apprise, or '$NAME'; "
-        "the environment variable SSDQUAL_SMTP comes first; default: sendmail",
-        type="string",
-        default="",
-    )
+    for name, metavar, text in OPTIONS:
+        kind: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}
+        if name in REPEATED:
+            kind |= {"action": "append", "default": []}
+        group.addoption(f"--ssd-{name}", help=text, **kind, **MORE.get(name, {}))
+    for name, text, kind_of_value, default in POLICIES:
+        parser.addini(f"ssd_{name}", text, type=kind_of_value, default=default)
