@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -30,7 +29,7 @@ OUTPUTS = (
 def require(config: pytest.Config) -> None:
     """Raise ``pytest.UsageError`` with everything that is wrong."""
     if devices := _devices(config):
-        raise pytest.UsageError(_unquoted(config, devices))
+        raise pytest.UsageError(_unquoted(devices))
     if wrong := [*_missing(config), *_not_writable(config), *other_plugins.repeating(config), *_planned_only(config)]:
         raise pytest.UsageError("\n".join(wrong))
 
@@ -69,35 +68,12 @@ def _is_block_device(path: Path) -> bool:
         return False
 
 
-def _unquoted(config: pytest.Config, devices: Sequence[str]) -> str:
-    """Return the error message, with the whole command as it should be typed."""
-    given, rest, follows = [], [], False
-    for word in map(str, config.invocation_params.args):
-        name, is_joined, value = word.partition("=")
-        if follows or (name == "--ssd-devices" and is_joined):
-            given.append(word if follows else value)
-        elif word not in devices and word != "--ssd-devices":
-            rest.append(word)
-        follows = word == "--ssd-devices"
-    local = [each for each in given if each.startswith("/")]
-    others = [f"--ssd-devices={shlex.quote(each)}" for each in given if not each.startswith("/")]
-    command = ["pytest", f"--ssd-devices='{pattern([*local, *devices])}'", *others, *map(shlex.quote, rest)]
+def _unquoted(devices: Sequence[str]) -> str:
     many = f"{len(devices)} devices" if len(devices) > 1 else "a device"
     return (
         f"{devices[0]}{' … ' + devices[-1] if len(devices) > 1 else ''}: {many} given as tests, because a shell "
-        f"expands a pattern without quotes. Quote it: {' '.join(command)}"
+        "expands a pattern without quotes. Quote the pattern: --ssd-devices='/dev/sd[b-i]'"
     )
-
-
-def pattern(paths: Sequence[str]) -> str:
-    """Return one pattern for these paths: ``/dev/sd[b-i]`` if they differ in one letter or digit, else a list."""
-    prefix = os.path.commonprefix(paths)  # noqa: RUF071 (of characters)
-    suffix = os.path.commonprefix([each[len(prefix) :][::-1] for each in paths])[::-1]  # noqa: RUF071
-    middles = sorted({each[len(prefix) : len(each) - len(suffix)] for each in paths})
-    if len(middles) < 2 or not all(re.fullmatch(r"[a-z0-9]", each) for each in middles):
-        return ",".join(dict.fromkeys(paths))
-    is_range = len(middles) == ord(middles[-1]) - ord(middles[0]) + 1 > 2
-    return f"{prefix}[{f'{middles[0]}-{middles[-1]}' if is_range else ''.join(middles)}]{suffix}"
 
 
 def _missing(config: pytest.Config) -> Iterator[str]:

@@ -207,8 +207,7 @@ def _read_only(config: pytest.Config) -> bool:
     asked = bool(config.getoption("ssd_read_only"))
     for name in ("ssd_wipe", "ssd_shared", "ssd_configured", "ssd_unreadable", "ssd_resume", "ssd_replay"):
         if asked and config.getoption(name):
-            option = "--" + name.replace("_", "-")
-            raise pytest.UsageError(f"{option} is for runs that write to drives: remove it, or --ssd-read-only")
+            raise pytest.UsageError(f"{_option(name)} is for runs that write to drives: remove it, or --ssd-read-only")
     return asked
 
 
@@ -239,11 +238,15 @@ def _require_known_place(config: pytest.Config) -> None:
         )
 
 
+def _option(name: str) -> str:
+    """Return an option as it is typed, by its name in pytest's configuration."""
+    return "--" + name.replace("_", "-")
+
+
 def _require_idle(config: pytest.Config) -> None:
     for name in NEED_DEVICES:
         if config.getoption(name):
-            option = "--" + name.replace("_", "-")
-            raise pytest.UsageError(f"{option} needs drives: add --ssd-devices or --ssd-bays")
+            raise pytest.UsageError(f"{_option(name)} needs drives: add --ssd-devices or --ssd-bays")
 
 
 def _require_words(config: pytest.Config) -> None:
@@ -255,15 +258,16 @@ def _require_words(config: pytest.Config) -> None:
     for name in (*IN_FILES, "ssd_resume", "ssd_ssh_config", "ssd_baseline", "ssd_openmetrics"):
         values = [config.getoption(name), config.getini(name) if name in IN_FILES else None]
         if any("\0" in text for text in values if text):
-            raise pytest.UsageError(f"--{name.replace('_', '-')} contains a NUL character; write a path without it")
+            raise pytest.UsageError(f"{_option(name)} contains a NUL character; write a path without it")
     for name in (*NEED_DEVICES, "ssd_run_dir", "ssd_ssh_config"):
         value = config.getoption(name)
         if name == "ssd_spec" and value:
             value = value.split(",")
         texts = value if isinstance(value, list) else [value]
         if any(isinstance(text, str) and not text.strip() for text in texts):
-            option = "--" + name.replace("_", "-")
-            raise pytest.UsageError(f"{option}= has no value (is a variable not set?): give one, or leave it out")
+            raise pytest.UsageError(
+                f"{_option(name)}= has no value (is a variable not set?): give one, or leave it out"
+            )
 
 
 def _require_known_ini(config: pytest.Config) -> None:
