@@ -7,8 +7,10 @@ is one reading of the environment; there is one just before the process and one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import reduce
+from operator import add
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 
@@ -34,6 +36,10 @@ class Traffic:
     @property
     def total_bytes(self) -> int:
         return self.read_bytes + self.write_bytes
+
+    def combined(self, combine: Callable[[int, int], int], other: Traffic) -> Traffic:
+        """Combine each number with that of ``other``."""
+        return Traffic(*map(combine, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,12 +339,7 @@ class ProcessEnvironment:
 
 def total(traffic: Sequence[Traffic]) -> Traffic:
     """Sum the traffic of several devices."""
-    return Traffic(
-        sum(each.reads for each in traffic),
-        sum(each.writes for each in traffic),
-        sum(each.read_bytes for each in traffic),
-        sum(each.write_bytes for each in traffic),
-    )
+    return reduce(lambda one, other: one.combined(add, other), traffic, Traffic(0, 0, 0, 0))
 
 
 def parse_list(text: str) -> list[int]:

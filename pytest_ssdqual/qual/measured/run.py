@@ -349,10 +349,14 @@ class Measured:
         return self.visited is not None
 
     @property
+    def seconds(self) -> float:
+        """Measured time of all repeats together."""
+        return sum(run.seconds for run in self.runs)
+
+    @property
     def iops(self) -> float:
         """All counted I/Os over all counted time."""
-        seconds = sum(run.seconds for run in self.runs)
-        return sum(run.ios for run in self.runs) / seconds if seconds else 0.0
+        return sum(run.ios for run in self.runs) / self.seconds if self.seconds else 0.0
 
     @property
     def latency(self) -> LatencyHistogram:

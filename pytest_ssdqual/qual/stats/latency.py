@@ -308,7 +308,7 @@ def with_exposure(
         return found
     geometry = measured.geometry
     width = geometry.width - geometry.missing
-    drive_s = width * sum(run.seconds for run in measured.runs)
+    drive_s = width * measured.seconds
     credited_s = min(exposure.drive_s / width, exposure.array_s)
     allowed = per_hour * credited_s / 3600
     share = min(1.0, drive_s / exposure.drive_s)
@@ -355,7 +355,7 @@ class Exceedance:
 def slower_than(limit_ns: float, measured: Measured, confidence_level: ConfidenceLevel) -> Exceedance:
     """Count the I/Os slower than ``limit_ns`` in everything behind the ramp. ``TooFew`` without time."""
     spells, level = measured.spells, Basis.of(measured, confidence_level).level
-    seconds = sum(run.seconds for run in measured.runs)
+    seconds = measured.seconds
     if not spells or seconds <= 0:
         raise TooFew("the rate of slow I/Os needs a time of observation, there is none")
     latency = measured.latency
@@ -377,7 +377,7 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
 
 def slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: float) -> Bounds:
     """Latency that is exceeded ``per_hour`` times an hour, nanoseconds; by its own spells only."""
-    seconds = sum(run.seconds for run in measured.runs)
+    seconds = measured.seconds
     level = Basis.of(measured, confidence_level).level
     lows, highs = _between([spell.max_ns for spell in measured.spells])
     found = return_level(lows, highs, seconds, per_hour, level)

@@ -121,10 +121,10 @@ def worst_second(measured: Measured, confidence_level: ConfidenceLevel, per_hour
     its neighbour. If fio reported less often than every second, a second may have been without any I/O. ``TooFew`` if
     nothing was transferred.
     """
-    seconds = sum(run.seconds for run in measured.runs)
-    mean = sum(run.bytes_per_s * run.seconds for run in measured.runs) / seconds if seconds else 0.0
-    if not mean:
+    transferred = sum(run.bytes_per_s * run.seconds for run in measured.runs)
+    if not transferred:
         raise TooFew("the worst second needs I/Os, there are none")
+    mean = transferred / measured.seconds
     found = _slowest(measured, confidence_level, per_hour)
     relative = Bounds(found.value / mean, found.low / mean, found.high / mean)
     return _rare(relative, measured, confidence_level, per_hour, Unit.RATIO)
@@ -165,7 +165,7 @@ def _slowest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: fl
     found = return_level(
         [-(each.slowest_high + edge) for each in measured.spells],
         [-max(0.0, each.slowest_low - edge) for each in measured.spells],
-        sum(run.seconds for run in measured.runs), per_hour, Basis.of(measured, confidence_level).level,
+        measured.seconds, per_hour, Basis.of(measured, confidence_level).level,
     )  # fmt: skip
     low, value = (0.0 if math.isinf(each) else -each for each in (found.high, found.value))
     high = -found.low
@@ -179,7 +179,7 @@ def _fastest(measured: Measured, confidence_level: ConfidenceLevel, per_hour: fl
     return return_level(
         [max(0.0, each.fastest_low - edge) for each in measured.spells],
         [each.fastest_high + edge for each in measured.spells],
-        sum(run.seconds for run in measured.runs), per_hour, Basis.of(measured, confidence_level).level,
+        measured.seconds, per_hour, Basis.of(measured, confidence_level).level,
     )  # fmt: skip
 
 
@@ -237,9 +237,9 @@ def _rare(
     """Return the estimate; unless its bad end is proved, with what that would take."""
     spells = measured.spells
     shortest = latency.shortest_s(per_hour, Basis.of(measured, confidence_level).level)
-    seconds = sum(run.seconds for run in measured.runs)
-    observed = f"{format_duration(shortest)} of observation, {format_duration(seconds)} were observed"
-    short = f"what happens {per_hour:g} times an hour takes {observed}" if seconds < shortest and not is_proved else ""
+    observed = f"{format_duration(shortest)} of observation, {format_duration(measured.seconds)} were observed"
+    is_short = measured.seconds < shortest and not is_proved
+    short = f"what happens {per_hour:g} times an hour takes {observed}" if is_short else ""
     return Estimate(
         found.value, found.low, found.high, len(spells), unit, confidence=confidence_level.confidence,
         basis=f"exceeded {per_hour:g} times an hour", unbounded=short,

@@ -13,7 +13,7 @@ from pytest_ssdqual.rig.drives.fencing import BUSY
 from pytest_ssdqual.rig.fio import engine_limits
 from pytest_ssdqual.rig.fio.intervals import IoDirection
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult
-from pytest_ssdqual.rig.fio.output import FioResult, Output, read
+from pytest_ssdqual.rig.fio.output import FioResult, Output, StatusReader, read
 from pytest_ssdqual.rig.machine.machine import DriveRefused, InvalidMeasurement, RigError
 
 #: Jobs of one target differ in speed, and the first that is done ends all: 95 to 100 % of the volume were written.
@@ -81,32 +81,30 @@ COMPLAINTS: tuple[tuple[re.Pattern[str], type[RigError], str], ...] = (
 )
 
 
-def accept(
-    output: Output, status: int, stderr: str, expectation: ExpectedResult, *, most: int | None = None
-) -> FioResult:
+def accept(output: Output, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
     """``StatusReader.whole`` and ``check``, in the order that finds the cause before its consequences.
 
-    ``most`` is the reader's. ``RigError`` if nothing could be measured, ``InvalidMeasurement`` if the numbers must not
-    be used.
+    ``RigError`` if nothing could be measured, ``InvalidMeasurement`` if the numbers must not be used.
     """
-    reader = read(output, most)
-    _look_for_complaints([*stderr.splitlines(), *reader.messages()])
-    _check_status(status, stderr, *reader.failure)
-    result = reader.whole()
-    check(result, status, stderr, expectation)
-    return result
+    return check(_ended(output, status, stderr).whole(), status, stderr, expectation)
 
 
 def accept_totals(
     output: Output, status: int, stderr: str, expectation: ExpectedResult, *, most: int | None = None
 ) -> FioResult:
-    """``accept`` where only the counts of the whole process matter, whatever happened to the clock meanwhile."""
+    """``accept`` where only the counts of the whole process matter, whatever happened to the clock meanwhile.
+
+    ``most`` is the reader's.
+    """
+    return check(_ended(output, status, stderr, most).totals(), status, stderr, expectation)
+
+
+def _ended(output: Output, status: int, stderr: str, most: int | None = None) -> StatusReader:
+    """Return the reader of the output unless fio itself reports a failure."""
     reader = read(output, most)
     _look_for_complaints([*stderr.splitlines(), *reader.messages()])
     _check_status(status, stderr, *reader.failure)
-    result = reader.totals()
-    check(result, status, stderr, expectation)
-    return result
+    return reader
 
 
 def accept_ended(output: Output, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
@@ -126,8 +124,8 @@ def messages(output: Output, stderr: str) -> tuple[str, ...]:
     return (*stderr.splitlines(), *read(output).messages())
 
 
-def check(result: FioResult, status: int, stderr: str, expectation: ExpectedResult) -> None:
-    """Raise ``RigError`` or ``InvalidMeasurement`` unless ``result`` is whole and as expected."""
+def check(result: FioResult, status: int, stderr: str, expectation: ExpectedResult) -> FioResult:
+    """Return ``result``; raise ``RigError`` or ``InvalidMeasurement`` unless it is whole and as expected."""
     _look_for_complaints([*stderr.splitlines(), *result.messages])
     _check_status(status, stderr, result.error, result.engine)
     if not result.intervals:
@@ -140,6 +138,7 @@ def check(result: FioResult, status: int, stderr: str, expectation: ExpectedResu
     if expectation.read_bytes not in (None, result.read.bytes):
         raise InvalidMeasurement(f"fio read {result.read.bytes} bytes instead of {expectation.read_bytes}")
     _check_parts(result, expectation)
+    return result
 
 
 def _check_end(result: FioResult, expectation: ExpectedResult) -> None:

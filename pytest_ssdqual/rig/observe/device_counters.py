@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import sub
 
-from pytest_ssdqual.qual.measured.environment import DeviceQueue, Traffic
+from pytest_ssdqual.qual.measured.environment import DeviceQueue, Traffic, total
 
 SECTOR_BYTES = 512
 #: Fields of /sys/block/<name>/stat (Documentation/block/stat.rst), counted from 0.
@@ -49,12 +50,7 @@ def counted(name: str, files: Mapping[str, str]) -> Counted:
     ]
     if head is None or files.get(f"/sys/block/{name}/queue/iostats") == "0":
         return Counted()
-    traffic = Traffic(
-        max(head.reads, sum(each.reads for each in paths)),
-        max(head.writes, sum(each.writes for each in paths)),
-        max(head.read_bytes, sum(each.read_bytes for each in paths)),
-        max(head.write_bytes, sum(each.write_bytes for each in paths)),
-    )
+    traffic = head.combined(max, total(paths))
     # Paths of a namespace count their own queues; the head of old kernels counts none.
     milliseconds = _milliseconds(files.get(f"/sys/block/{name}/stat", "")) if not paths else None
     appearance = whole(files.get(f"/sys/block/{name}/diskseq")) or 0
@@ -119,13 +115,8 @@ def traffic_between(before: Counted, after: Counted) -> Traffic | None:
     earlier, now = before.traffic, after.traffic
     if earlier is None or now is None or before.appearance != after.appearance:
         return None
-    moved = Traffic(
-        now.reads - earlier.reads,
-        now.writes - earlier.writes,
-        now.read_bytes - earlier.read_bytes,
-        now.write_bytes - earlier.write_bytes,
-    )
-    return moved if min(moved.reads, moved.writes, moved.read_bytes, moved.write_bytes) >= 0 else None
+    moved = now.combined(sub, earlier)
+    return moved if min(astuple(moved)) >= 0 else None
 
 
 def changed_bytes(before: Counted, after: Counted) -> int:

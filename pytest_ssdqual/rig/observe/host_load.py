@@ -84,10 +84,15 @@ def _md_thread(lines: Iterable[str]) -> int | None:
 
 def md_thread_busy(before: HostCounters, after: HostCounters, seconds: float) -> float | None:
     """Share of one CPU that md's thread used; None if it has none."""
-    first, last = before.md_thread_ticks, after.md_thread_ticks
+    ticks = _each_second(before.md_thread_ticks, after.md_thread_ticks, seconds)
+    return None if ticks is None else ticks / TICKS_PER_S
+
+
+def _each_second(first: int | None, last: int | None, seconds: float) -> float | None:
+    """Growth of a counter in a second; None if it is not known."""
     if first is None or last is None or last < first or seconds <= 0:
         return None
-    return (last - first) / TICKS_PER_S / seconds
+    return (last - first) / seconds
 
 
 def md_workers_busy(before: HostCounters, after: HostCounters, seconds: float) -> float | None:
@@ -104,10 +109,8 @@ def md_workers_busy(before: HostCounters, after: HostCounters, seconds: float) -
 
 def pressure(before: HostCounters, after: HostCounters, seconds: float) -> float | None:
     """Share of the time in which a task waited for a CPU, 0…1; None if the kernel does not report it."""
-    first, last = before.cpu_pressure_us, after.cpu_pressure_us
-    if first is None or last is None or last < first or seconds <= 0:
-        return None
-    return min(1.0, (last - first) * MICROSECONDS / seconds)
+    waited_us = _each_second(before.cpu_pressure_us, after.cpu_pressure_us, seconds)
+    return None if waited_us is None else min(1.0, waited_us * MICROSECONDS)
 
 
 def cpu(before: HostCounters, after: HostCounters, seconds: float) -> Cpu | None:
