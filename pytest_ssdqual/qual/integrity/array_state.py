@@ -149,7 +149,7 @@ class ArrayLife:
     def _against_member(self, step: Fail | Remove | ReAdd | Add | Grow) -> str:
         if FACTS[self.level].may_lose(self.geometry.width) == 0:
             return f"{self.level} cannot lose or be given a member"
-        if not 1 <= step.drive <= self.drives:
+        if not 1 <= step.number <= self.drives:
             return f"there are drives 1 to {self.drives}"
         match step:
             case Fail(drive) if drive in self.whole:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import format_size, parse_size
@@ -27,6 +28,27 @@ class HistoryError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class NumberedStep:
+    """A step about one drive or region; its line is a word and the number."""
+
+    number: int
+    word: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.word} {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class BareStep:
+    """A step about the whole array; its line is one word."""
+
+    word: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self.word
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """Overwrite a region in transfers of one size, all acknowledged; then flush, unless ``unflushed``."""
 
@@ -38,96 +60,64 @@ class Write:
         return f"write {self.region} {format_size(self.block_bytes)}{'' if self.flushed else ' unflushed'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Trim:
+class Trim(NumberedStep):
     """Discard a region; its content is undefined until it is written again."""
 
-    region: int
-
-    def __str__(self) -> str:
-        return f"trim {self.region}"
+    word = "trim"
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(NumberedStep):
     """Let md fail a member, as it does when a drive returns errors."""
 
-    drive: int
-
-    def __str__(self) -> str:
-        return f"fail {self.drive}"
+    word = "fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(NumberedStep):
     """Take a failed member out of the array."""
 
-    drive: int
-
-    def __str__(self) -> str:
-        return f"remove {self.drive}"
+    word = "remove"
 
 
-@dataclass(frozen=True, slots=True)
-class ReAdd:
+class ReAdd(NumberedStep):
     """Re-add a removed member: md writes only what changed meanwhile, by the bitmap."""
 
-    drive: int
-
-    def __str__(self) -> str:
-        return f"re-add {self.drive}"
+    word = "re-add"
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(NumberedStep):
     """Add a drive as new: a spare, which is rebuilt at once if a member is missing."""
 
-    drive: int
-
-    def __str__(self) -> str:
-        return f"add {self.drive}"
+    word = "add"
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildMember:
+class RebuildMember(BareStep):
     """Wait for the end of the rebuild."""
 
-    def __str__(self) -> str:
-        return "rebuild"
+    word = "rebuild"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckArray:
+class CheckArray(BareStep):
     """Let md compare all copies, or all data with their parity."""
 
-    def __str__(self) -> str:
-        return "check"
+    word = "check"
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(BareStep):
     """Let md compare, and make copies and parity consistent."""
 
-    def __str__(self) -> str:
-        return "repair"
+    word = "repair"
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(BareStep):
     """Stop the array and assemble it again."""
 
-    def __str__(self) -> str:
-        return "restart"
+    word = "restart"
 
 
-@dataclass(frozen=True, slots=True)
-class Grow:
+class Grow(NumberedStep):
     """Make the array one member wider, by this drive."""
 
-    drive: int
-
-    def __str__(self) -> str:
-        return f"grow {self.drive}"
+    word = "grow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +131,10 @@ class Cut:
         return "cut" if self.region is None else f"cut {self.region} {format_size(self.block_bytes)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(BareStep):
     """Read and verify all regions."""
 
-    def __str__(self) -> str:
-        return "read"
+    word = "read"
 
 
 Step = Write | Trim | Fail | Remove | ReAdd | Add | RebuildMember | CheckArray | Repair | Restart | Grow | Cut | Read
@@ -232,9 +220,7 @@ def _block(text: str) -> int:
     return size
 
 
-NUMBERED: dict[str, Callable[[int], Step]] = {
-    "trim": Trim, "fail": Fail, "remove": Remove, "re-add": ReAdd, "add": Add, "grow": Grow,
-}  # fmt: skip
+NUMBERED: dict[str, Callable[[int], Step]] = {each.word: each for each in (Trim, Fail, Remove, ReAdd, Add, Grow)}
 BARE: dict[str, Step] = {
     str(each): each for each in (RebuildMember(), CheckArray(), Repair(), Restart(), Cut(), Read())
 }
