@@ -17,6 +17,7 @@ import pytest
 
 from pytest_ssdqual.plugin.options.device_address import Devices
 from pytest_ssdqual.plugin.options.settings import Settings
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import format_duration
@@ -98,7 +99,7 @@ def open_bay(
     Raises ``pytest.UsageError`` with all refusals.
     """
     target, patterns, switch = _where(settings, stack)
-    try:
+    with usage_error(RigError, ValueError):
         channel = local.connect(observer) if target is None else ssh.connect(target, observer)
         stack.callback(channel.close)
         if settings.read_only:
@@ -114,8 +115,6 @@ def open_bay(
         facts = provenance.facts(channel)
         drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
         known = _typed(channel, drives, settings)
-    except (RigError, ValueError) as error:
-        raise pytest.UsageError(str(error)) from error
     _guard(topology, matches, settings, uuids, known, refuse)
     # smartctl runs only on drives that passed the guard.
     known = _identified(channel, known)
@@ -138,13 +137,11 @@ def clear(
     ``ours`` and ``refuse`` as for ``open_bay``; ``note`` records each array. Raises ``pytest.UsageError``.
     """
     channel, wanted, uuids = opened.channel, {match.kname for match in opened.matches}, ours()
-    try:
+    with usage_error(RigError, ValueError):
         topology = held_drives.examined_leftovers(channel, survey(channel, wanted), uuids, wanted)
         leftovers = held_drives.stoppable(topology, uuids, wanted, settings.consents)
         stopped = held_drives.clear_leftovers(channel, topology, leftovers, note)
         topology = content.examined(channel, survey(channel, wanted), wanted, uuids, names=True)
-    except (RigError, ValueError) as error:
-        raise pytest.UsageError(str(error)) from error
     _guard(topology, opened.matches, settings, uuids, opened.bay.drives, refuse)
     remarks = (f"stopped {array}, left over from an earlier run" for array in stopped)
     contents = _contents(topology, opened.bay.drives)
@@ -243,11 +240,9 @@ def _identified(channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
 
     Raises ``pytest.UsageError`` with all drives that smartctl cannot identify, and if it does not run.
     """
-    try:
+    with usage_error(RigError):
         found = health.identify(channel, drives)
         drives = _without_virtual_health(channel, drives, found)
-    except RigError as error:
-        raise pytest.UsageError(str(error)) from error
     if unread := [drive for drive in drives if found[drive.path].problem and drive.has_health]:
         raise pytest.UsageError(_unread(unread, found, are_all=len(unread) == len(drives)))
     return [replace(drive, firmware=found[drive.path].firmware or drive.firmware) for drive in drives]
@@ -322,18 +317,14 @@ def _without_health(drives: Sequence[Drive]) -> tuple[str, ...]:
 def _require_tools_of(channel: Channel, drives: Sequence[Drive]) -> None:
     """Require the tools that these drives need on the machine; else raise ``pytest.UsageError``."""
     if any(drive.transport == "nvme" for drive in drives):
-        try:
+        with usage_error(RigError):
             provenance.require_tools(channel, provenance.NVME_TOOLS)
-        except RigError as error:
-            raise pytest.UsageError(str(error)) from error
 
 
 def _require_unlocked(channel: Channel, drives: Sequence[Drive]) -> None:
     """Require that no drive reports itself as locked; else raise ``pytest.UsageError``. Unknown is no refusal."""
-    try:
+    with usage_error(RigError):
         states = locking.read(channel, drives)
-    except RigError as error:
-        raise pytest.UsageError(str(error)) from error
     objections = {drive: locking.objection(states[drive.path]) for drive in drives if drive.path in states}
     _require_none([refusals.Refusal(drive.describe(), (why,)) for drive, why in objections.items() if why])
 
@@ -369,10 +360,8 @@ def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, 
     if devices.host is None:
         return None, devices.patterns, None
     options = ("-F", settings.ssh_config) if settings.ssh_config else ()
-    try:
+    with usage_error(ValueError):
         return ssh.SshTarget(devices.host, options, patience_s=settings.reconnect_s), devices.patterns, None
-    except ValueError as error:
-        raise pytest.UsageError(str(error)) from error
 
 
 def _boot_lab(devices: Devices, count: int, stack: ExitStack) -> tuple[ssh.SshTarget, tuple[str, ...], PowerSwitch]:
@@ -380,10 +369,8 @@ def _boot_lab(devices: Devices, count: int, stack: ExitStack) -> tuple[ssh.SshTa
     from pytest_ssdqual.lab.host import LabUnavailable
     from pytest_ssdqual.lab.vm import LabFailed
 
-    try:
+    with usage_error(LabUnavailable, LabFailed):
         booted = stack.enter_context(lab.start(count, first=devices.first, slow=devices.slow, release=devices.release))
-    except (LabUnavailable, LabFailed) as error:
-        raise pytest.UsageError(str(error)) from error
     return lab_target(booted.ssh), ("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_SSDQ????",), lambda: lab_switch(booted)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec import spec as specs
@@ -40,10 +41,8 @@ class Sheets:
 
 def load(sources: Sequence[str]) -> tuple[Spec, ...]:
     """Load the sheets of ``--ssd-spec``; raise ``pytest.UsageError``, also for different ones of the same name."""
-    try:
+    with usage_error(ValueError, of="--ssd-spec"):
         loaded = tuple(map(specs.load, sources))
-    except ValueError as error:
-        raise pytest.UsageError(f"--ssd-spec: {error}") from error
     named: dict[str, Spec] = {}
     for spec in loaded:
         # Records and groups of drives tell sheets apart by their names.
@@ -65,10 +64,8 @@ def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_se
     if not is_of_several and (idle := [spec.key for spec in loaded if spec not in chosen and chosen]):
         raise pytest.UsageError(f"--ssd-spec: none of the drives is one of {' or '.join(idle)}; leave it out")
     own = {drive.name: _of_class(spec, drive, is_lab=is_lab) for drive, spec in zip(bay.drives, chosen, strict=True)}
-    try:
+    with usage_error(ValueError, of="--ssd-spec"):
         return Sheets(combine(own) if own else loaded[0], tuple(sources))
-    except ValueError as error:
-        raise pytest.UsageError(f"--ssd-spec: {error}") from error
 
 
 def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: int) -> None:

@@ -7,10 +7,9 @@ not silently become a run of a part of it.
 
 from __future__ import annotations
 
-import queue
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,7 @@ import pytest
 from pytest_ssdqual.plugin.fleet import xdist
 from pytest_ssdqual.plugin.options.inventory import BayRequest
 from pytest_ssdqual.plugin.options.settings import Settings
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session import artefacts
 from pytest_ssdqual.plugin.session.bay_start import STOPPED, BayStart
 from pytest_ssdqual.plugin.session.resume import budget_s
@@ -63,51 +63,34 @@ def open_all(starts: Sequence[BayStart], folder: Path) -> None:
     Daemon threads open them, so that Ctrl-C does not wait for a machine or for drives of another run. This thread boots
         the labs, one after the other, because the kernel ends QEMU with the thread that started it (prctl(2)).
     """
-    create = partial(_journal, folder)
-    labs = [each for each in starts if each.settings.devices.lab is not None]
-    others = [each for each in starts if each.settings.devices.lab is None]
-    jobs: queue.SimpleQueue[BayStart] = queue.SimpleQueue()
-    done: queue.SimpleQueue[tuple[BayStart, BaseException | None]] = queue.SimpleQueue()
-    for each in others:
-        jobs.put(each)
-    for number in range(min(AT_ONCE, len(others))):
-        target = partial(_work, jobs, done, create)
-        threading.Thread(target=target, name=f"ssdqual-open-{number}", daemon=True).start()
+    at_once = threading.Semaphore(AT_ONCE)
     wrong: dict[str, BaseException] = {}
-    for each in labs:
+
+    def work(start: BayStart) -> None:
         try:
-            each.open(partial(create, each.name))
-        except (pytest.UsageError, RigError) as error:
-            wrong[each.name] = error
-    for _ in others:
-        each, failed = done.get()
-        if failed:
-            wrong[each.name] = failed
+            with at_once:
+                start.open(partial(_journal, folder, start.name))
+        except KeyboardInterrupt:  # only this thread has it
+            raise
+        except BaseException as error:
+            wrong[start.name] = error
+
+    threads = []
+    for each in starts:
+        if each.settings.devices.lab is None:
+            threads.append(threading.Thread(target=work, args=(each,), name=f"ssdqual-open-{each.name}", daemon=True))
+            threads[-1].start()
+    for each in starts:
+        if each.settings.devices.lab is not None:
+            work(each)
+    for thread in threads:
+        thread.join()
     for reason in wrong.values():
         if not isinstance(reason, (pytest.UsageError, RigError)):
             raise reason
     if wrong:
-        _refuse(starts, ANOTHER)
         order = [each.name for each in starts if each.name in wrong]
         raise pytest.UsageError("\n".join(f"{name}: {line}" for name in order for line in str(wrong[name]).split("\n")))
-
-
-def _work(
-    jobs: queue.SimpleQueue[BayStart],
-    done: queue.SimpleQueue[tuple[BayStart, BaseException | None]],
-    create: Callable[[str], Journal],
-) -> None:
-    while True:
-        try:
-            each = jobs.get_nowait()
-        except queue.Empty:
-            return
-        try:
-            each.open(partial(create, each.name))
-        except BaseException as error:
-            done.put((each, error))
-        else:
-            done.put((each, None))
 
 
 def _journal(fleet: Path, name: str) -> Journal:
@@ -139,7 +122,6 @@ def apart(starts: Sequence[BayStart]) -> tuple[str, ...]:
         if what == "error":
             wrong += [f"{each}; ssd_shared_path = warn permits it" for each in shared]
     if wrong:
-        _refuse(starts, ANOTHER)
         raise pytest.UsageError("\n".join(wrong))
     return shared
 
@@ -150,11 +132,7 @@ def clear_all(starts: Sequence[BayStart]) -> None:
         try:
             each.clear()
         except (pytest.UsageError, RigError) as error:
-            _refuse(starts, ANOTHER)
             raise pytest.UsageError("\n".join(f"{each.name}: {line}" for line in str(error).split("\n"))) from error
-        except BaseException:
-            _refuse(starts, ANOTHER)
-            raise
 
 
 def _consents_for_several(bays: Mapping[str, Sequence[Drive]], given: Collection[Consent]) -> Iterator[str]:
@@ -363,17 +341,15 @@ def _resumed(settings: Settings) -> tuple[folders.Fleet | None, Mapping[str, Pat
     """
     if settings.resume is None:
         return None, {}
-    try:
+    with usage_error(ValueError, OSError, of="--ssd-resume"):
         folder = find_any(settings.resume, settings.run_root)
         if not folders.is_fleet(folder):
-            raise ValueError(f"{folder} is the run of a single bay: choose it with --ssd-bay=NAME")  # noqa: TRY301
+            raise ValueError(f"{folder} is the run of a single bay: choose it with --ssd-bay=NAME")
         found = folders.read(folder)
         own = {bay.name: folder / folders.folder_of(bay.name) for bay in settings.bays}
         begun = {name: path.absolute() for name, path in own.items() if _has_begun(path)}
         if not begun and not any(map(_has_begun, folders.bay_folders(folder))):
-            raise ValueError(f"{folder} has nothing to resume: none of its bays was begun")  # noqa: TRY301
-    except (ValueError, OSError) as error:
-        raise pytest.UsageError(f"--ssd-resume: {error}") from error
+            raise ValueError(f"{folder} has nothing to resume: none of its bays was begun")
     known = {bay.name for bay in found.bays}
     if strange := [bay.name for bay in settings.bays if bay.name not in known]:
         raise pytest.UsageError(
@@ -402,10 +378,8 @@ def _has_begun(folder: Path) -> bool:
 
 def _baseline(name: str, root: Path, bay: str) -> str:
     """Return the baseline of a bay: of a fleet the bay of the same name; a run of one bay serves all bays."""
-    try:
+    with usage_error(NoSuchRun, of="--ssd-baseline"):
         found = find_any(name, root)
-    except NoSuchRun as error:
-        raise pytest.UsageError(f"--ssd-baseline: {error}") from error
     own = found / folders.folder_of(bay)
     if folders.is_fleet(found) and own not in folders.bay_folders(found):
         raise pytest.UsageError(f"--ssd-baseline: {found} has no run of the bay {bay}")

@@ -21,6 +21,7 @@ from pytest_ssdqual.plugin.options import ansible
 from pytest_ssdqual.plugin.options.bay_table import BayTable
 from pytest_ssdqual.plugin.options.device_address import Devices, bay_names, parse_devices, pools
 from pytest_ssdqual.plugin.options.smart_type import SmartType
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.spec import toml
@@ -63,10 +64,8 @@ class InventoryDocument(Strict):
 
 def load(path: Path) -> tuple[BayRequest, ...]:
     """Read the bays of a file; raise ``pytest.UsageError`` with all errors."""
-    try:
+    with usage_error(toml.DocumentError, of="--ssd-bays"):
         return read(path)
-    except toml.DocumentError as error:
-        raise pytest.UsageError(f"--ssd-bays: {error}") from None
 
 
 def read(path: Path) -> tuple[BayRequest, ...]:

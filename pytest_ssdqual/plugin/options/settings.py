@@ -12,6 +12,7 @@ import pytest
 from pytest_ssdqual.plugin.options import values
 from pytest_ssdqual.plugin.options.declare import DEFAULT_PROTOCOL, LAB_PROTOCOL
 from pytest_ssdqual.plugin.options.device_address import Devices
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.qual.names import choice
 
 if TYPE_CHECKING:
@@ -196,10 +197,8 @@ def _required_claims(config: pytest.Config) -> tuple[str, ...] | None:
 def _smart_types(config: pytest.Config) -> tuple[SmartType, ...]:
     from pytest_ssdqual.plugin.options import smart_type
 
-    try:
+    with usage_error(ValueError, of="--ssd-smart-type"):
         return smart_type.parse(config.getoption("ssd_smart_type"))
-    except ValueError as error:
-        raise pytest.UsageError(f"--ssd-smart-type: {error}") from None
 
 
 def _read_only(config: pytest.Config) -> bool:
@@ -300,10 +299,8 @@ def _openmetrics(config: pytest.Config) -> Path | None:
 def _replay(text: str | None) -> StepSequence | None:
     from pytest_ssdqual.qual.integrity.steps import parse
 
-    try:
+    with usage_error(OSError, ValueError, of=f"--ssd-replay={text}"):
         return parse(Path(text).read_text(encoding="utf-8")) if text else None
-    except (OSError, ValueError) as error:
-        raise pytest.UsageError(f"--ssd-replay={text}: {error}") from error
 
 
 def _consents(config: pytest.Config) -> frozenset[Consent]:
@@ -336,10 +333,8 @@ def _arrays(text: str) -> tuple[ArrayRequest, ...]:
 
     if not text:
         return ()
-    try:
+    with usage_error(ValueError, of=f"--ssd-arrays={text}"):
         return parse_list(text)
-    except ValueError as error:
-        raise pytest.UsageError(f"--ssd-arrays={text}: {error}") from None
 
 
 def live_port(config: pytest.Config) -> int | None:

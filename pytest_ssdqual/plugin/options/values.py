@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -15,6 +17,15 @@ MAX_RECONNECT_S = 3600.0
 MOST_DRIVES = 10_000
 #: Policies for bays that share a path, see ``Settings.on_shared_path``.
 SHARED_PATH = ("auto", "error", "warn", "ignore")
+
+
+@contextmanager
+def usage_error(*kinds: type[Exception], of: str = "") -> Iterator[None]:
+    """Raise an error of these kinds as ``pytest.UsageError``, with the name of an option in front if one is given."""
+    try:
+        yield
+    except kinds as error:
+        raise pytest.UsageError(f"{of}: {error}" if of else str(error)) from error
 
 
 def truth(config: pytest.Config, name: str) -> bool:
@@ -55,10 +66,8 @@ def budget_s(text: str) -> float | None:
 
     if not text:
         return None
-    try:
+    with usage_error(ValueError, of=f"--ssd-budget={text}"):
         seconds = parse_duration(text)
-    except ValueError as error:
-        raise pytest.UsageError(f"--ssd-budget={text}: {error}") from None
     if not 0 < seconds < math.inf:
         raise pytest.UsageError(f"--ssd-budget={text}: write a time above zero, e.g. 8h")
     return seconds

@@ -289,6 +289,11 @@ def needs_drives(item: pytest.Item) -> bool:
     return item.get_closest_marker("ssd_array") is not None
 
 
+def selected(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """Return the hardware tests that nothing has skipped so far."""
+    return [item for item in filter(needs_drives, items) if not item.get_closest_marker("skip")]
+
+
 def parameters(item: pytest.Item) -> Mapping[str, object]:
     """Return the parameters of a test, by the name of the fixture."""
     found: Mapping[str, object] = getattr(getattr(item, "callspec", None), "params", {})
@@ -472,4 +477,5 @@ __all__ = [
     "promised",
     "published",
     "require_promises",
+    "selected",
 ]

@@ -107,7 +107,7 @@ def find(
     def is_limited(place: ClaimPlace) -> bool:
         return place.has_limit(spec, has_baseline=has_baseline, has_members=has_members)
 
-    selected = [item for item in items if marks.needs_drives(item) and not item.get_closest_marker("skip")]
+    selected = marks.selected(items)
     places = {item: found for item in selected if (found := tuple(claim_places(item)))}
     limited = {item: frozenset(place.claim for place in found if is_limited(place)) for item, found in places.items()}
     without = {item: found for item, found in places.items() if not limited[item] & _named(item)}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ssdqual.plugin.judging.sla import Sla
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.plan import needs
 from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.plugin.plan.stopping import OF_ONE, Promises
@@ -329,10 +330,8 @@ class Explore:
         self._family = run.family
         self._drives = found.bay.drives[: geometry.width]
         self._promised = SpecPromises(found.spec, geometry, self._drives)
-        try:
+        with usage_error(ValueError):
             self._space = Space.of(plain, max(drive.logical_block_bytes for drive in self._drives))
-        except ValueError as error:
-            raise pytest.UsageError(str(error)) from error
         models, firmwares = (
             " + ".join(sorted({each or "" for each in of_drives}))
             for of_drives in ([drive.model for drive in self._drives], [drive.firmware for drive in self._drives])

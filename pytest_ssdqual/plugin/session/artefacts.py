@@ -29,7 +29,7 @@ def write_all(folder: Path, settings: Settings, *, alone: bool = True) -> tuple[
 
     Never raises: returns a sentence for each file that could not be written.
     """
-    failed = _complaint(markdown.NAME, partial(_summarise, folder))
+    failed = _complaint(markdown.NAME, partial(markdown.write, folder))
     if alone and not failed:
         failed = to_job(folder)
     unmetered = ""
@@ -52,7 +52,7 @@ def to_job(folder: Path) -> str:
     return _complaint(f"the job summary ({STEP_SUMMARY})", partial(_append, folder, Path(step)))
 
 
-def _complaint(what: str, make: Callable[[], None]) -> str:
+def _complaint(what: str, make: Callable[[], object]) -> str:
     """Call ``make`` and return the reason of a failure, or nothing. Ctrl-C ends only ``make``: the folder is still
     sealed.
     """
@@ -64,10 +64,6 @@ def _complaint(what: str, make: Callable[[], None]) -> str:
         why = f"{error.strerror or error}" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         return safe_text.line(f"{what} could not be written ({why})")
     return ""
-
-
-def _summarise(folder: Path) -> None:
-    markdown.write(folder)
 
 
 def _summarise_fleet(folder: Path) -> None:
@@ -104,14 +100,14 @@ class PageResult:
 
 def make(folder: Path) -> PageResult:
     """Write the page of a run folder, also of a run without a verdict. Never raises."""
-    return _made(folder, lambda: run_page.write(folder))
+    return _made(folder, run_page.write)
 
 
 def make_of_fleet(folder: Path) -> PageResult:
     """Write the page of a fleet's folder, and its summary. Never raises."""
     from pytest_ssdqual.report.html import fleet_page
 
-    return _made(folder, lambda: fleet_page.write(folder))
+    return _made(folder, fleet_page.write)
 
 
 def side_by_side(folder: Path, width: int) -> list[str]:
@@ -125,12 +121,5 @@ def side_by_side(folder: Path, width: int) -> list[str]:
         return [safe_text.line(f"the fleet summary could not be made ({type(error).__name__}: {error})", 300)]
 
 
-def _made(folder: Path, write: Callable[[], Path]) -> PageResult:
-    """Call ``write``. Ctrl-C ends only the drawing: the folder is still sealed."""
-    try:
-        return PageResult(write())
-    except KeyboardInterrupt:
-        return PageResult(folder / REPORT, "it was interrupted while it was written")
-    except Exception as error:
-        why = f"{error.strerror or error}" if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-        return PageResult(folder / REPORT, safe_text.line(f"it could not be written ({why})", 300))
+def _made(folder: Path, write: Callable[[Path], Path]) -> PageResult:
+    return PageResult(folder / REPORT, _complaint("it", partial(write, folder)))

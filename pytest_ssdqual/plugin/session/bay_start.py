@@ -12,6 +12,7 @@ import pytest
 from pytest_ssdqual.plugin.bay import expectation, fitting, sheets
 from pytest_ssdqual.plugin.bay.bay import Bay, OpenedBay, clear, open_bay, planned_bay
 from pytest_ssdqual.plugin.options.settings import Settings
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.session import resume
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.resume import ResumedRun
@@ -180,11 +181,9 @@ class BayStart:
             return list(map(_change, self.left.caches))
 
         left = map(_change, self._left().caches)
-        try:
+        with usage_error(RigError):
             unchecked = self.settings.unchecked
             restored = cache_changes.restore_left(channel, bay.drives, left, left_now, journal.note, unchecked)
-        except RigError as error:
-            raise pytest.UsageError(str(error)) from error
         self.left = self._read_left() if restored else self._left()
         return restored
 
@@ -221,10 +220,8 @@ def _baseline_of(settings: Settings) -> Baseline | None:
     """
     if settings.baseline is None:
         return None
-    try:
+    with usage_error(NoBaseline, NoSuchRun, of="--ssd-baseline"):
         return Baseline.read(find(settings.baseline, settings.run_root))
-    except (NoBaseline, NoSuchRun) as error:
-        raise pytest.UsageError(f"--ssd-baseline: {error}") from error
 
 
 def _require_baseline(run: Qualification) -> tuple[str, ...]:
@@ -244,10 +241,8 @@ def _require_baseline(run: Qualification) -> tuple[str, ...]:
 
 
 def _protocol_of(settings: Settings) -> Protocol:
-    try:
+    with usage_error(ValueError, of="--ssd-protocol"):
         return protocols.load(settings.protocol)
-    except ValueError as error:
-        raise pytest.UsageError(f"--ssd-protocol: {error}") from error
 
 
 def _refuser(config: pytest.Config) -> Callable[[Any], list[str]]:

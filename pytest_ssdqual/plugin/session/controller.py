@@ -19,6 +19,7 @@ from pytest_ssdqual.plugin.fleet.worker import BayWorker, Worker
 from pytest_ssdqual.plugin.judging import lot
 from pytest_ssdqual.plugin.options import arguments, other_plugins
 from pytest_ssdqual.plugin.options.settings import notify_stall_s
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.plugin.plan import marks, needs, order, unpromised
 from pytest_ssdqual.plugin.session import attachments, resume
 from pytest_ssdqual.plugin.session import recorder as claims
@@ -121,8 +122,8 @@ def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _arrange(run: BayRun, items: list[pytest.Item]) -> None:
     """Order the tests of a run with drives, and skip those that it cannot serve or has no limits for."""
-    for item in filter(marks.needs_drives, items):
-        if not item.get_closest_marker("skip") and (why := _objections(item, run.qualification)):
+    for item in marks.selected(items):
+        if why := _objections(item, run.qualification):
             item.add_marker(pytest.mark.skip(reason="; ".join(why)))
     if mixed := fitting.refused_array(run.qualification):
         _require_single_drives(items, mixed)
@@ -130,11 +131,9 @@ def _arrange(run: BayRun, items: list[pytest.Item]) -> None:
     other_plugins.require_once(filter(marks.needs_drives, items))
     _require_limits(run.qualification, items)
     run.leave_out_unpromised(items)
-    try:
+    with usage_error(JournalError):
         order.order(items, of_drives=run.qualification.protocol.conditions_drives)
         run.claims = claims.plan(run.qualification, items)
-    except JournalError as error:
-        raise pytest.UsageError(str(error)) from error
 
 
 def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
@@ -146,16 +145,13 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     _require_time(run, items)
     config.stash[SKIPPED] = _skipped(items)
     collected = config.stash.get(COLLECTED, list[pytest.Item]())
-    try:
+    with usage_error(JournalError):
         claims.plan_tests(run.qualification, items, collected)
-    except JournalError as error:
-        raise pytest.UsageError(str(error)) from error
 
 
 def _require_time(run: BayRun, items: Sequence[pytest.Item]) -> None:
     """Raise ``pytest.UsageError`` if pytest-timeout would end a test before the longest step of the plan has ended."""
-    hardware = [item for item in filter(marks.needs_drives, items) if not item.get_closest_marker("skip")]
-    limit = other_plugins.shortest_limit(hardware)
+    limit = other_plugins.shortest_limit(marks.selected(items))
     found = run.forecast() if limit else None
     if limit and found and (why := limit.objection(found.longest_s)):
         raise pytest.UsageError(why)
@@ -163,9 +159,8 @@ def _require_time(run: BayRun, items: Sequence[pytest.Item]) -> None:
 
 def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:
     """Raise ``pytest.UsageError`` if a test that may run needs an array."""
-    for item in filter(marks.needs_drives, items):
-        arrays = [each for each in needs.of(item).geometries if not each.is_side_by_side]
-        if arrays and not item.get_closest_marker("skip"):
+    for item in marks.selected(items):
+        if any(not each.is_side_by_side for each in needs.of(item).geometries):
             raise pytest.UsageError(f"{item.nodeid}: {why}")
 
 
@@ -173,13 +168,12 @@ def _require_limits(run: Qualification, items: Sequence[pytest.Item]) -> None:
     """Raise ``pytest.UsageError`` if the selected tests have their limits from what nobody has named: a sheet, or the
     plan of a lot.
     """
-    of_lots = (item for item in items if "ssd_lot" in getattr(item, "fixturenames", ()))
-    without_plan = next((each for each in of_lots if not each.get_closest_marker("skip")), None)
+    hardware = marks.selected(items)
+    without_plan = next((each for each in hardware if "ssd_lot" in getattr(each, "fixturenames", ())), None)
     if without_plan and (why := lot.without_plan(run.spec)):
         raise pytest.UsageError(f"{without_plan.nodeid}: {why}")
     own = [run.spec.of(drive.name) for drive in run.bay.drives]
     default = {spec.drive_class: spec for spec in own if spec.key == specs.DEFAULT}
-    hardware = [item for item in items if marks.needs_drives(item) and not item.get_closest_marker("skip")]
     sheets.require(run, unpromised.of_a_sheet(items, tuple(default.values())), len(hardware))
 
 
@@ -188,9 +182,9 @@ def _require_searches(items: Sequence[pytest.Item]) -> None:
 
     Skipping it would leave a suite about lost data without a verdict beside a green one.
     """
-    for item in items:
+    for item in marks.selected(items):
         is_search = {"ssd_explore", "ssd_integrity"} & set(getattr(item, "fixturenames", ()))
-        if is_search and not item.get_closest_marker("skip") and not find_spec("hypothesis"):
+        if is_search and not find_spec("hypothesis"):
             raise pytest.UsageError(f"{item.nodeid}: {NO_HYPOTHESIS}")
 
 

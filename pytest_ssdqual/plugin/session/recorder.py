@@ -147,7 +147,8 @@ class Recorder:
         self.incomplete = ""
         self.has_tests = False
         self.is_finished = False
-        gate.of(config).tests(run.qualification.name)
+        self._gate = gate.of(config)
+        self._tests = self._gate.tests(run.qualification.name)
 
     def take(self, report: pytest.TestReport) -> str:
         """Record the report of a test phase; return the error message, or nothing."""
@@ -248,7 +249,7 @@ class Recorder:
                 self._add_used(BudgetUse.of(story.records), write_caches.states(story))
         of_all = replace(self.run.family, claims=planned or self.run.claims)
         self.tally = tally(self.evidence, of_all, run.protocol.verdict.confidence, run.protocol.name)
-        judged = JudgedTests(**gate.of(self._config).to_record(run.name), not_run=len(not_run))
+        judged = JudgedTests(**self._gate.to_record(run.name), not_run=len(not_run))
         self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
         if story and self.run.manifest:
             self.verdict = RunView.of(replace(story, manifest=self.run.manifest.closed(utc_now(), status))).verdict
@@ -260,17 +261,20 @@ class Recorder:
     def _not_run(self, story: RunReader) -> tuple[str, ...]:
         """Return the planned tests of all sessions that have no result in any."""
         done = {record.test for record in story.of(*OF_TESTS)}
-        done |= gate.of(self._config).tests(self.run.qualification.name).ran
+        done |= self._tests.ran
         return tuple(each for each in tests_in(story) if each not in done)
+
+    def _close(self, sentence: str, *, is_finding: bool = True) -> None:
+        """Let the bay not be green; see ``Gate.close``."""
+        self._gate.close(self.run.qualification.name, sentence, is_finding=is_finding)
 
     def _close_gate(self, not_run: Sequence[str], defective: Sequence[WorsenedDrive]) -> None:
         """Let the run not end with status 0 for what none of its tests reports."""
-        found, bay = gate.of(self._config), self.run.qualification.name
         if not_run:
-            found.close(bay, f"the run planned tests that it never ran: {named(not_run, 1)}", is_finding=False)
+            self._close(f"the run planned tests that it never ran: {named(not_run, 1)}", is_finding=False)
         for each in defective:
             findings = "; ".join(each.findings)
-            found.close(bay, f"{each.name} failed or has a new defect, which no test reported: {findings}")
+            self._close(f"{each.name} failed or has a new defect, which no test reported: {findings}")
 
     def _close_gate_for_degraded(self, story: RunReader) -> None:
         """Let a run not end with status 0 if an array had lost a member when it was stopped, and no test says so.
@@ -282,8 +286,7 @@ class Recorder:
         for record in story.of(*STOPPED):
             objections = subject.texts(record.facts.get("objections"))
             if degraded := next((each for each in objections if each.startswith("degraded")), ""):
-                sentence = f"an array was {degraded} when it was stopped, which no test reported"
-                gate.of(self._config).close(self.run.qualification.name, sentence)
+                self._close(f"an array was {degraded} when it was stopped, which no test reported")
 
     def _close_gate_for_hidden(self, status: int) -> None:
         """Let a run not end with status 0 if its records and pytest disagree on which tests failed.
@@ -294,13 +297,11 @@ class Recorder:
         if status == pytest.ExitCode.OK:
             hidden = list(self._broken | self._failed)
         if hidden:
-            sentence = f"tests failed by the records of this run, and a hook or plugin hides that: {named(hidden, 3)}"
-            gate.of(self._config).close(self.run.qualification.name, sentence)
+            self._close(f"tests failed by the records of this run, and a hook or plugin hides that: {named(hidden, 3)}")
 
     def _close_gate_for_earlier(self, story: RunReader) -> None:
         """Let a resumed run not end with status 0 for what earlier sessions found, unless this one judged it again."""
-        found, bay = gate.of(self._config), self.run.qualification.name
-        here = found.tests(bay)
+        here = self._tests
         left = unresolved(
             story,
             tests=here.judged | here.in_error,
@@ -311,19 +312,19 @@ class Recorder:
             if tests:
                 which = named(tests, 1)
                 sentence = f"tests {how} in an earlier session, and this one did not judge that again: {which}"
-                found.close(bay, sentence, is_finding=tests is left.failed)
+                self._close(sentence, is_finding=tests is left.failed)
 
     def _close_gate_unless_fit(self, verdict: PageVerdict) -> None:
         """Let a run that is undecided, or came to no verdict, not end with status 0."""
-        found, bay = gate.of(self._config), self.run.qualification.name
+        found, bay = self._gate, self.run.qualification.name
         if verdict.fitness not in (Fitness.UNDECIDED, Fitness.NO_VERDICT):
             return
         for promise in verdict.coverage.missing if not found.nothing_judged(bay) else ():
-            found.close(bay, str(promise), is_finding=False)
+            self._close(str(promise), is_finding=False)
         if found.status(bay) == pytest.ExitCode.OK:
             # Hardware tests without promises leave no gap.
             sentences = verdict.gaps or (verdict.sentence,)
-            found.close(bay, "; ".join(each.removesuffix(".") for each in sentences), is_finding=False)
+            self._close("; ".join(each.removesuffix(".") for each in sentences), is_finding=False)
 
     def _add_used(self, budget: BudgetUse | None, caches: str) -> None:
         self._add(budget.facts() if budget else ())
@@ -343,7 +344,7 @@ class Recorder:
         """The exit status that this bay requires, whatever others set instead; 0 if none."""
         if self.has_failed:
             return int(pytest.ExitCode.TESTS_FAILED)
-        return gate.of(self._config).status(self.run.qualification.name)
+        return self._gate.status(self.run.qualification.name)
 
     def finish(self, status: int) -> None:
         """Write the last record, the manifest and the page, and seal the folder; sets ``incomplete``."""

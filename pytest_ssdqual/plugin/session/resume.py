@@ -12,6 +12,7 @@ import pytest
 
 from pytest_ssdqual.plugin.bay.bay import Bay
 from pytest_ssdqual.plugin.options.settings import Settings
+from pytest_ssdqual.plugin.options.values import usage_error
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
@@ -121,14 +122,12 @@ def asked_for(config: pytest.Config, settings: Settings) -> ResumedRun | None:
     """
     if settings.resume is None:
         return None
-    try:
+    with usage_error(NotResumable, NoSuchRun, RigError, of="--ssd-resume"):
         folder = find_any(settings.resume, settings.run_root)
         if not config.option.collectonly:
             _require_its_kind(folder, settings)
             claim(config, folder).require_alone()
         return ResumedRun.of(Past.read(folder))
-    except (NotResumable, NoSuchRun, RigError) as error:
-        raise pytest.UsageError(f"--ssd-resume: {error}") from error
 
 
 def _require_its_kind(folder: Path, settings: Settings) -> None:
