@@ -10,9 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import NoReturn, TypeVar
-
-ValueT = TypeVar("ValueT")
+from typing import NoReturn
 
 #: Largest accepted count: above every 64-bit counter.
 LARGEST = 2**64

@@ -203,14 +203,14 @@ class Promise:
     #: File, and the place in it.
     source: Annotated[SkipJsonSchema[str], BeforeValidator(_no_key)] = ""
 
-    @field_validator("claim", mode="after")
+    @field_validator("claim")
     @classmethod
     def _of_drives(cls, given: Claim) -> Claim:
         if given.scope is Scope.LOT:
             raise ValueError(f"{given} is decided by the plan in the table lot, not by a promise")
         return given
 
-    @field_validator("state", mode="after")
+    @field_validator("state")
     @classmethod
     def _a_rebuild_rebuilds(cls, given: str | None, info: ValidationInfo) -> str | None:
         claim = info.data.get("claim")
@@ -218,7 +218,7 @@ class Promise:
             raise ValueError(f"{claim} is about arrays that are rebuilding, not {given}")
         return given
 
-    @field_validator("subject", mode="after")
+    @field_validator("subject")
     @classmethod
     def _of_the_system(cls, given: Accountable | None, info: ValidationInfo) -> Accountable | None:
         claim = info.data.get("claim")
@@ -257,7 +257,7 @@ class Promise:
             raise ValueError(f"{claim} is {claim.label}: {words}")
         return require_factor(given, bound) if claim is Claim.FRESH_TO_STEADY else bound
 
-    @field_validator("min_percent_of_spec", "max_percent_of_spec", mode="after")
+    @field_validator("min_percent_of_spec", "max_percent_of_spec")
     @classmethod
     def _of_a_figure(cls, given: float | None, info: ValidationInfo) -> float | None:
         claim = info.data.get("claim")
@@ -269,7 +269,7 @@ class Promise:
             raise ValueError(f"{claim} is judged by {claim.direction}: write {_percent_key(claim)}")
         return given
 
-    @field_validator("times_per_hour", mode="after")
+    @field_validator("times_per_hour")
     @classmethod
     def _of_rare_events(cls, given: float | None, info: ValidationInfo) -> float | None:
         claim = info.data.get("claim")
@@ -277,7 +277,7 @@ class Promise:
             raise ValueError(f"{claim} is not about rare events: leave times_per_hour out")
         return given
 
-    @field_validator("min_percent_of_baseline", "max_percent_of_baseline", mode="after")
+    @field_validator("min_percent_of_baseline", "max_percent_of_baseline")
     @classmethod
     def _of_a_run(cls, given: float | None, info: ValidationInfo) -> float | None:
         claim = info.data.get("claim")

@@ -106,9 +106,7 @@ def knee(iops: Mapping[Workload, Estimate], width: int) -> CurveFigure:
     gained, there is no upper end: IOPS were still growing. The knee is one of the measured depths; their spacing is not
     in the interval. ``NotApplicable`` below three depths.
     """
-    points = _by_depth(iops, width)
-    if len(points) < 3:
-        raise NotApplicable(f"a knee needs at least 3 queue depths, there are {len(points)}: {_names(iops)}")
+    points = _for_a_knee(iops, width)
     certain = likely = possible = 0
     for index in range(1, len(points)):
         best = max(points[:index], key=lambda point: point[2].value)
@@ -118,10 +116,7 @@ def knee(iops: Mapping[Workload, Estimate], width: int) -> CurveFigure:
         likely = index if growth.value >= needed else likely
         possible = index if growth.high >= needed else possible
     high = math.inf if possible == len(points) - 1 else float(points[possible][0])
-    n = min(measured.n for measured in iops.values())
-    confidence = _confidence(iops.values())
-    estimate = Estimate(points[likely][0], points[certain][0], high, n, Unit.COUNT, confidence=confidence)
-    return CurveFigure(estimate, (points[likely][1],))
+    return _knee(points, likely, certain, high)
 
 
 def latency_knee(latencies: Mapping[Workload, Estimate], width: int) -> CurveFigure:
@@ -131,9 +126,7 @@ def latency_knee(latencies: Mapping[Workload, Estimate], width: int) -> CurveFig
     queue depth 8"). The knee is the last depth before the first such step. Low and high are those of the steps that may
     be and that certainly are sharp; without a certain one there is no upper end. ``NotApplicable`` below three depths.
     """
-    points = _by_depth(latencies, width)
-    if len(points) < 3:
-        raise NotApplicable(f"a knee needs at least 3 queue depths, there are {len(points)}: {_names(latencies)}")
+    points = _for_a_knee(latencies, width)
     steps = [
         (ratio(deeper[2], shallower[2], Unit.RATIO), LATENCY_GROWTH ** math.log2(deeper[0] / shallower[0]))
         for shallower, deeper in pairwise(points)
@@ -146,8 +139,21 @@ def latency_knee(latencies: Mapping[Workload, Estimate], width: int) -> CurveFig
     likely = first([growth.value > allowed for growth, allowed in steps])
     certain = [growth.low > allowed for growth, allowed in steps]
     high = float(points[first(certain)][0]) if any(certain) else math.inf
-    n, confidence = min(each.n for each in latencies.values()), _confidence(latencies.values())
-    estimate = Estimate(points[likely][0], points[possible][0], high, n, Unit.COUNT, confidence=confidence)
+    return _knee(points, likely, possible, high)
+
+
+def _for_a_knee(figures: Mapping[Workload, Estimate], width: int) -> list[tuple[int, Workload, Estimate]]:
+    points = _by_depth(figures, width)
+    if len(points) < 3:
+        raise NotApplicable(f"a knee needs at least 3 queue depths, there are {len(points)}: {_names(figures)}")
+    return points
+
+
+def _knee(points: Sequence[tuple[int, Workload, Estimate]], likely: int, low: int, high: float) -> CurveFigure:
+    """Return the point ``likely``; the low end is that of the point ``low``."""
+    estimates = [estimate for _, _, estimate in points]
+    n, confidence = min(each.n for each in estimates), _confidence(estimates)
+    estimate = Estimate(points[likely][0], points[low][0], high, n, Unit.COUNT, confidence=confidence)
     return CurveFigure(estimate, (points[likely][1],))
 
 

@@ -84,7 +84,7 @@ def at(estimate: Estimate, wider: Sequence[Widening], share: float) -> Estimate:
         rungs = [(of_share, *_distances(estimate.value, low, high)) for of_share, low, high in _widest(ends)]
         down = _between([(of_share, each) for of_share, each, _ in rungs], share)
         up = _between([(of_share, each) for of_share, _, each in rungs], share)
-    return replace(estimate, low=estimate.value * math.exp(-down), high=estimate.value * _exp(up))
+    return with_distances(estimate, down, up)
 
 
 def rescaled(of: Estimate, wider: Sequence[Widening], to: Estimate) -> tuple[Widening, ...]:
@@ -99,13 +99,19 @@ def rescaled(of: Estimate, wider: Sequence[Widening], to: Estimate) -> tuple[Wid
     for each in wider:
         grown = zip(own, _distances(of.value, each.low, each.high), base, strict=True)
         down, up = (distance * far / near if distance else 0.0 for distance, far, near in grown)
-        found.append(Widening(each.share, to.value * math.exp(-down), to.value * _exp(up)))
+        wide = with_distances(to, down, up)
+        found.append(Widening(each.share, wide.low, wide.high))
     return tuple(found)
 
 
 def distances(estimate: Estimate) -> tuple[float, float]:
     """Distances of both ends from the figure, of logarithms; infinite if an end is not above zero, or unbounded."""
     return _distances(estimate.value, estimate.low, estimate.high)
+
+
+def with_distances(estimate: Estimate, down: float, up: float) -> Estimate:
+    """Return the estimate with ends at these distances from the figure, of logarithms."""
+    return replace(estimate, low=estimate.value * math.exp(-down), high=estimate.value * exp(up))
 
 
 def _widest(ends: Iterable[tuple[float, float, float]]) -> Iterable[tuple[float, float, float]]:
@@ -135,7 +141,8 @@ def _distances(value: float, low: float, high: float) -> tuple[float, float]:
     return down, up
 
 
-def _exp(value: float) -> float:
+def exp(value: float) -> float:
+    """``math.exp``; infinite where that is out of range."""
     try:
         return math.exp(value)
     except OverflowError:

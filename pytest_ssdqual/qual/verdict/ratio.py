@@ -78,7 +78,7 @@ def ratio(new: Estimate, old: Estimate, unit: Unit = Unit.RATIO) -> Estimate:
     return Estimate(
         value=factor * value,
         low=factor * value * math.exp(-down),
-        high=factor * value * _exp(up),
+        high=factor * value * multiplicity.exp(up),
         n=min(new.n, old.n),
         unit=unit,
         is_reading=is_reading,
@@ -122,14 +122,14 @@ def paired(
     if least is None:
         return found
     if least.is_reading:
-        return _with(replace(found, is_reading=True), *multiplicity.distances(least))
-    return _with(found, *map(max, multiplicity.distances(found), multiplicity.distances(least)))
+        return multiplicity.with_distances(replace(found, is_reading=True), *multiplicity.distances(least))
+    return multiplicity.with_distances(found, *map(max, multiplicity.distances(found), multiplicity.distances(least)))
 
 
 def blurred(estimate: Estimate, by: float) -> Estimate:
     """Widen an interval on both sides by ``by``, of logarithms, for an error that is not random."""
     down, up = multiplicity.distances(estimate)
-    return _with(estimate, down + by, up + by)
+    return multiplicity.with_distances(estimate, down + by, up + by)
 
 
 def widened(estimate: Estimate, percent: float, share: float = 1.0) -> Estimate:
@@ -142,7 +142,7 @@ def widened(estimate: Estimate, percent: float, share: float = 1.0) -> Estimate:
     if estimate.is_reading or not percent:
         return estimate
     more = _normal(ConfidenceLevel(estimate.confidence, share).level()) * math.log1p(percent / 100)
-    return _with(estimate, *(math.hypot(each, more) for each in multiplicity.distances(estimate)))
+    return multiplicity.with_distances(estimate, *(math.hypot(each, more) for each in multiplicity.distances(estimate)))
 
 
 def changes(
@@ -187,16 +187,12 @@ def _combined(distances: tuple[float, float], read: float, *, is_reading: bool) 
     return math.hypot(*(max(0.0, each - read) for each in distances)) + 2 * read
 
 
-def _with(estimate: Estimate, down: float, up: float) -> Estimate:
-    return replace(estimate, low=estimate.value * math.exp(-down), high=estimate.value * _exp(up))
-
-
 def _of_logarithms(values: Sequence[float], unit: Unit, confidence_level: ConfidenceLevel) -> Estimate:
     count, middle = len(values), fmean(values)
     half = student_t(confidence_level.level(), count - 1) * stdev(values) / math.sqrt(count)
     value = math.exp(middle)
     # Rounding of exp and log must not put the figure outside its own interval.
-    low, high = min(value, math.exp(middle - half)), max(value, _exp(middle + half))
+    low, high = min(value, math.exp(middle - half)), max(value, multiplicity.exp(middle + half))
     return Estimate(value, low, high, count, unit, confidence=confidence_level.confidence)
 
 
@@ -204,10 +200,3 @@ def _normal(confidence: float = CONFIDENCE) -> float:
     from statistics import NormalDist
 
     return NormalDist().inv_cdf((1 + confidence) / 2)
-
-
-def _exp(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
