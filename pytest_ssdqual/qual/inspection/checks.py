@@ -98,25 +98,23 @@ def _at_most(value: int | None, limit: int, what: str, unit: str = "") -> Found:
     return _result(value <= limit, f"has {what} of {value:,}{unit}, at most {limit:,}{unit} allowed", float(value))
 
 
-def _model(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
-    if not limits.models:
-        return _unlimited(f"is of the model {drive.model}")
-    if drive.model is None:
-        return _unknown("its model")
-    ordered = " or ".join(limits.models)
-    return _result(matches(drive.model, limits.models), f"is of the model {drive.model}, {ordered} was ordered")
+def _one_of(value: str | None, allowed: list[str], what: str, is_what: str, asked: str) -> Found:
+    if not allowed:
+        return _unlimited(f"{is_what} {value}")
+    if value is None:
+        return _unknown(f"its {what}")
+    return _result(matches(value, allowed), f"{is_what} {value}, {' or '.join(allowed)} {asked}")
 
 
-def _firmware(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
-    if not limits.firmware:
-        return _unlimited(f"has firmware {drive.firmware}")
-    if drive.firmware is None:
-        return _unknown("its firmware")
-    allowed = " or ".join(limits.firmware)
-    return _result(matches(drive.firmware, limits.firmware), f"has firmware {drive.firmware}, {allowed} is allowed")
+def _model(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+    return _one_of(drive.model, limits.models, "model", "is of the model", "was ordered")
 
 
-def _capacity(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _firmware(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+    return _one_of(drive.firmware, limits.firmware, "firmware", "has firmware", "is allowed")
+
+
+def _capacity(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     size, ordered = drive.capacity_bytes, limits.capacity_bytes
     if size is None or (ordered is None and size == 0):
         return _unknown("its capacity")
@@ -126,7 +124,7 @@ def _capacity(drive: InspectionRecord, limits: InspectionTable, _: Sequence[Insp
     return _result(good, f"has {format_capacity(size)}, {format_capacity(ordered)} was ordered", float(size))
 
 
-def _sector_format(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _sector_format(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     values: list[tuple[str, int | None, int | None]] = [
         ("logical blocks", drive.logical_block_bytes, limits.logical_block_bytes),
         ("physical blocks", drive.physical_block_bytes, limits.physical_block_bytes),
@@ -192,15 +190,15 @@ def _alike(drive: InspectionRecord, limits: InspectionTable, drives: Sequence[In
     return _result(not differences, ", ".join(differences) or "is like the others")
 
 
-def _power_on_hours(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _power_on_hours(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     return _at_most(drive.power_on_hours, limits.power_on_hours, "a power-on time", " h")
 
 
-def _power_cycles(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _power_cycles(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     return _at_most(drive.power_cycles, limits.power_cycles, "a number of power cycles")
 
 
-def _written(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _written(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     if drive.written_bytes is None:
         return _unknown("how much was written to it")
     written, limit = format_capacity(drive.written_bytes), format_capacity(limits.written_bytes)
@@ -208,11 +206,11 @@ def _written(drive: InspectionRecord, limits: InspectionTable, _: Sequence[Inspe
     return _result(good, f"had {written} written to it, at most {limit} allowed", float(drive.written_bytes))
 
 
-def _wear(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _wear(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     return _at_most(drive.wear_percent, limits.wear_percent, "a used endurance", " %")
 
 
-def _spare(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _spare(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     if drive.spare_percent is None:
         return (
             _absent("count of spare blocks") if drive.kind in (DriveKind.ATA, DriveKind.SCSI) else _unknown("its spare")
@@ -221,11 +219,11 @@ def _spare(drive: InspectionRecord, limits: InspectionTable, _: Sequence[Inspect
     return _result(drive.spare_percent >= limits.spare_percent, words, float(drive.spare_percent))
 
 
-def _media(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _media(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     return _counters(drive.media_counters, limits.media_errors, "defects of its media")
 
 
-def _link_errors(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _link_errors(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     if not drive.link_counters and drive.kind in (DriveKind.NVME, DriveKind.SCSI):
         # A SAS drive counts some whenever its link comes up; a run compares them (``errors of the SAS link``).
         return _absent("counter of link errors that should be zero")
@@ -243,7 +241,7 @@ def _counters(counters: Mapping[str, int], limit: int, what: str) -> Found:
     )
 
 
-def _error_log(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _error_log(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     entries, limit, of_media = drive.error_log_entries, limits.error_log_entries, drive.media_log_entries
     if entries is None and drive.kind is DriveKind.SCSI:
         return _absent("error log")
@@ -253,14 +251,14 @@ def _error_log(drive: InspectionRecord, limits: InspectionTable, _: Sequence[Ins
     return _result(not of_media, words, float(entries))
 
 
-def _self_test(drive: InspectionRecord, _: InspectionTable, __: Sequence[InspectionRecord]) -> Found:
+def _self_test(drive: InspectionRecord, *_: object) -> Found:
     failed = drive.failed_self_tests
     if failed is None:
         return _absent("self-tests") if drive.has_self_tests is False else _unknown("a log of self-tests")
     return _result(failed == 0, f"has failed self-tests in its log: {failed}", float(failed))
 
 
-def _health(drive: InspectionRecord, _: InspectionTable, __: Sequence[InspectionRecord]) -> Found:
+def _health(drive: InspectionRecord, *_: object) -> Found:
     warnings = list(drive.warnings or ())
     if drive.read_only:
         warnings.insert(0, "it is read-only")
@@ -273,7 +271,7 @@ def _health(drive: InspectionRecord, _: InspectionTable, __: Sequence[Inspection
     return _result(good=True, words="passes its own health assessment")
 
 
-def _write_cache(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _write_cache(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     state = {True: "on", False: "off", None: "not reported"}
     if limits.write_cache is None:
         return _unlimited(f"has its write cache {state[drive.write_cache]}")
@@ -283,7 +281,7 @@ def _write_cache(drive: InspectionRecord, limits: InspectionTable, _: Sequence[I
     return _result(drive.write_cache is limits.write_cache, words)
 
 
-def _link_speed(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _link_speed(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     link = drive.link
     if link is None or link.speed is None:
         return _unknown("the speed of its link")
@@ -291,7 +289,7 @@ def _link_speed(drive: InspectionRecord, limits: InspectionTable, _: Sequence[In
     return _link(link.speed, (link.drive_speed, link.slot_speed), limits.link_speed, lambda value: f"{value:g}{unit}")
 
 
-def _link_width(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _link_width(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     link = drive.link
     if drive.kind in (DriveKind.ATA, DriveKind.SCSI) and (link is None or link.kind != "PCIe"):
         return _absent("lanes")
@@ -323,7 +321,7 @@ def _link(
     return _result(good=True, words=words, value=now)
 
 
-def _temperature(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _temperature(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     warmest = min(each for each in (limits.temperature_c, drive.temperature_limit_c) if each is not None)
     now = drive.temperature_c
     if now is None:
@@ -331,7 +329,7 @@ def _temperature(drive: InspectionRecord, limits: InspectionTable, _: Sequence[I
     return _result(now <= warmest, f"has {now} °C at rest, at most {warmest} °C allowed", float(now))
 
 
-def _security(drive: InspectionRecord, _: InspectionTable, __: Sequence[InspectionRecord]) -> Found:
+def _security(drive: InspectionRecord, *_: object) -> Found:
     if drive.security_locked:
         return _result(good=False, words="is locked with a password")
     if drive.security_enabled:
@@ -341,7 +339,7 @@ def _security(drive: InspectionRecord, _: InspectionTable, __: Sequence[Inspecti
     return _result(good=True, words="has no password set")
 
 
-def _sanitize(drive: InspectionRecord, _: InspectionTable, __: Sequence[InspectionRecord]) -> Found:
+def _sanitize(drive: InspectionRecord, *_: object) -> Found:
     if drive.sanitizing is None:
         has_none = drive.can_sanitize is False or drive.kind in (DriveKind.ATA, DriveKind.SCSI)
         return _absent("sanitize status") if has_none else _unknown("its sanitize state")
@@ -350,14 +348,14 @@ def _sanitize(drive: InspectionRecord, _: InspectionTable, __: Sequence[Inspecti
     return _result(drive.sanitizing is not Sanitizing.FAILED, f"reports: {drive.sanitizing.value}")
 
 
-def _activity(drive: InspectionRecord, _: InspectionTable, __: Sequence[InspectionRecord]) -> Found:
+def _activity(drive: InspectionRecord, *_: object) -> Found:
     """A drive that is busy by itself is not defective, and what is measured of it is not its speed."""
     if drive.activity:
         return Answer.UNKNOWN, drive.activity, None
     return _unknown("what it does") if drive.unreadable else _result(good=True, words="runs nothing by itself")
 
 
-def _namespaces(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _namespaces(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     if drive.kind in (DriveKind.ATA, DriveKind.SCSI):
         return _absent("namespaces")
     count = drive.namespaces
@@ -369,7 +367,7 @@ def _namespaces(drive: InspectionRecord, limits: InspectionTable, _: Sequence[In
     return _result(count == limits.namespaces, f"has namespaces: {count}, expected: {limits.namespaces}", float(count))
 
 
-def _queue_depth(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _queue_depth(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     if drive.kind is DriveKind.NVME:
         return _absent("queue depth of practical relevance")
     depth = drive.queue_depth
@@ -380,7 +378,7 @@ def _queue_depth(drive: InspectionRecord, limits: InspectionTable, _: Sequence[I
     )
 
 
-def _log_pages(drive: InspectionRecord, limits: InspectionTable, _: Sequence[InspectionRecord]) -> Found:
+def _log_pages(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     if not limits.log_pages:
         return _unlimited("has no log page that it must support")
     if drive.log_pages is None:
