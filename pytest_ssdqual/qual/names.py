@@ -23,3 +23,9 @@ def nearest(wrong: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(wrong, list(known), 1)), "")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return all names, at least one: ``a, b and c``."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -23,6 +23,7 @@ from pytest_ssdqual.rig.drives.smart_answer import at, first, items, whole
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Machine
+from pytest_ssdqual.rig.machine.numbers import bytes_of, decimal
 
 if TYPE_CHECKING:
     from pytest_ssdqual.rig.drives.health import DriveHealth
@@ -140,7 +141,7 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
         own_serial=_text(smart, "serial_number"),
         temperature_limit_c=None if warmth.limit_c is None else int(warmth.limit_c),
         activity=activity.of(
-            drive, smart, _bytes(answers.get("self-test", "")), _bytes(answers.get("sanitize", "")),
+            drive, smart, (bytes_of(answers.get("self-test", "")) or []), (bytes_of(answers.get("sanitize", "")) or []),
             _any_whole(_json(answers.get("id-ns", "")), "fpi"), answers.get("ata-sanitize", ""),
         ),
         doubts=_doubts(smart),
@@ -172,10 +173,10 @@ def _of_kernel(drive: Drive, sysfs: Mapping[str, str]) -> dict[str, Any]:
         "logical_block_bytes": drive.logical_block_bytes,
         "physical_block_bytes": drive.physical_block_bytes,
         "read_only": drive.read_only or sysfs.get("ro") == "1",
-        "queue_depth": _decimal(sysfs.get("queue_depth")) or drive.queue_limit,
+        "queue_depth": decimal(sysfs.get("queue_depth")) or drive.queue_limit,
         "write_cache": None if cache is None else cache == "write back",
-        "namespaces": _decimal(sysfs.get("namespaces")) or None,
-        "metadata_bytes": _decimal(sysfs.get("metadata_bytes")),
+        "namespaces": decimal(sysfs.get("namespaces")) or None,
+        "metadata_bytes": decimal(sysfs.get("metadata_bytes")),
     }
 
 
@@ -253,8 +254,8 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
         return {}
     controller, namespace = _json(answers.get("id-ctrl", "")), _json(answers.get("id-ns", ""))
     oacs, sanicap = _any_whole(controller, "oacs"), _any_whole(controller, "sanicap")
-    log = (_bytes(answers.get("sanitize", "")), _bytes(answers.get("self-test", "")))
-    state = locking.of_discovery(_bytes(answers.get("discovery", "")))
+    log = ((bytes_of(answers.get("sanitize", "")) or []), (bytes_of(answers.get("self-test", "")) or []))
+    state = locking.of_discovery(bytes_of(answers.get("discovery", "")) or [])
     format_index = _any_whole(namespace, "flbas")
     formats = list(items(namespace, "lbafs"))
     # FLBAS: bits 3:0 of the index, and above them bits 6:5, which a drive with more than 16 formats has.
@@ -305,11 +306,11 @@ def _pcie(sysfs: Mapping[str, str]) -> InspectedLink | None:
     return InspectedLink(
         "PCIe",
         _rate(sysfs.get("current_link_speed")),
-        _decimal(sysfs.get("current_link_width")),
+        decimal(sysfs.get("current_link_width")),
         _rate(sysfs.get("max_link_speed")),
-        _decimal(sysfs.get("max_link_width")),
+        decimal(sysfs.get("max_link_width")),
         _rate(sysfs.get("slot_max_link_speed")),
-        _decimal(sysfs.get("slot_max_link_width")),
+        decimal(sysfs.get("slot_max_link_width")),
     )
 
 
@@ -351,20 +352,9 @@ def _json(text: str) -> object:
         return None
 
 
-def _bytes(text: str) -> list[int]:
-    words = text.split()
-    return (
-        [int(word) for word in words] if all(_decimal(word) is not None and int(word) < 256 for word in words) else []
-    )
-
-
 def _rate(text: str | None) -> float | None:
     found = RATE.search(text or "")
     return float(found[1]) if found else None
-
-
-def _decimal(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
 def _text(plain: object, *names: str) -> str | None:
@@ -376,5 +366,5 @@ def _any_whole(plain: object, name: str) -> int | None:
     """Return a number of nvme-cli, which prints some as text, and 32-bit fields as negative numbers (2.1, 2.2)."""
     value = at(plain, name)
     if isinstance(value, str):
-        return _decimal(value)
+        return decimal(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST else None

@@ -16,6 +16,7 @@ from pytest_ssdqual.rig.drives.smart_answer import at
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
+from pytest_ssdqual.rig.machine.numbers import bytes_of
 
 SCRIPT = scripts.text("locking.sh")
 DEADLINE_S, DEADLINE_OF_DRIVE_S = 30.0, 30.0
@@ -68,17 +69,10 @@ def of_discovery(data: Sequence[int]) -> Locking | None:
     return Locking.OFF
 
 
-def bytes_in(text: str) -> list[int] | None:
-    """Return the bytes of ``od -An -v -tu1``; None if it printed something else."""
-    numbers = text.split()
-    is_of_bytes = all(number.isascii() and number.isdecimal() and int(number) < 256 for number in numbers)
-    return [int(number) for number in numbers] if is_of_bytes else None
-
-
 def _state(answer: str) -> Locking | None:
     kind, _, report = answer.partition(" ")
     if kind == "discovery":
-        return of_discovery(bytes_in(report) or [])
+        return of_discovery(bytes_of(report) or [])
     try:
         security = at(read_json(report.strip()), "ata_security")
     except ValueError:

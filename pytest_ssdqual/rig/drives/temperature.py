@@ -12,6 +12,7 @@ from typing import Any
 from pytest_ssdqual.qual.measured.environment import DriveLink, DriveTemperature
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.drives import smart_answer
+from pytest_ssdqual.rig.machine.numbers import decimal
 
 #: NVM Express Base Specification, SMART / Health Information log page, byte 0: temperature at or beyond a threshold.
 TOO_WARM_BIT = 0b10
@@ -47,9 +48,15 @@ def parse(answer: str) -> tuple[Warmth, DriveLink | None]:
     if not isinstance(plain, dict):
         return Warmth(), None
     if "json_format_version" not in plain:
-        return _nvme_cli(plain), None
+        # A drive that does not report its temperature, as those of clouds, has 0 K.
+        kelvin = _number(plain.get("temperature"))
+        return _nvme(plain, kelvin - KELVIN if kelvin else None), None
     log = plain.get("nvme_smart_health_information_log")
-    return (_nvme(log, plain) if isinstance(log, dict) else _ata(plain)), _sata_link(plain)
+    if not isinstance(log, dict):
+        return _ata(plain), _sata_link(plain)
+    # smartctl has the threshold since 7.4.
+    warning_c = _number(smart_answer.at(plain, "nvme_composite_temperature_threshold", "warning"))
+    return _nvme(log, _number(log.get("temperature")), limit(warning_c)), None
 
 
 def between(before: Warmth, after: Warmth, alarm_c: float | None) -> DriveTemperature:
@@ -77,36 +84,20 @@ def _growth(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None or after < before else after - before
 
 
-def _nvme_cli(plain: dict[str, Any]) -> Warmth:
-    """Parse nvme-cli's answer: kelvin; some versions print numbers as text or as 323.0, some flags as a structure.
-
-    A drive that does not report its temperature, as those of clouds, has 0 K.
-    """
-    warning = plain.get("critical_warning")
-    if isinstance(warning, dict):
-        warning = warning.get("value")
-    flags, kelvin = _number(warning), _number(plain.get("temperature"))
-    minutes = [_number(plain.get(name)) for name in ("warning_temp_time", "critical_comp_time")]
-    seconds = [_number(plain.get(f"thm_temp{level}_total_time")) for level in (1, 2)]
-    counts = [_number(plain.get(f"thm_temp{level}_trans_count")) for level in (1, 2)]
+def _nvme(log: dict[str, Any], celsius: int | None, limit_c: float | None = None) -> Warmth:
+    """Parse NVMe's log: some versions of nvme-cli print numbers as text or as 323.0, some flags as a structure."""
+    warning = log.get("critical_warning")
+    flags = _number(warning.get("value") if isinstance(warning, dict) else warning)
+    minutes = [_number(log.get(name)) for name in ("warning_temp_time", "critical_comp_time")]
+    seconds = [_number(log.get(f"thm_temp{level}_total_time")) for level in (1, 2)]
+    counts = [_number(log.get(f"thm_temp{level}_trans_count")) for level in (1, 2)]
     return Warmth(
-        temperature_c=smart_answer.possible_c(kelvin - KELVIN) if kelvin else None,
+        temperature_c=smart_answer.possible_c(celsius),
+        limit_c=limit_c,
         too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
         too_warm_s=_sum([value and value * 60 for value in minutes] + seconds),
         events=_sum(counts),
         counted_in_s=_sum(seconds),
-    )
-
-
-def _nvme(log: dict[str, Any], plain: dict[str, Any]) -> Warmth:
-    flags = _number(log.get("critical_warning"))
-    minutes = [_number(log.get(name)) for name in ("warning_temp_time", "critical_comp_time")]
-    threshold = plain.get("nvme_composite_temperature_threshold")  # since smartctl 7.4
-    return Warmth(
-        temperature_c=smart_answer.possible_c(_number(log.get("temperature"))),
-        limit_c=limit(_number(threshold.get("warning")) if isinstance(threshold, dict) else None),
-        too_warm=None if flags is None else bool(flags & TOO_WARM_BIT),
-        too_warm_s=_sum([value and value * 60 for value in minutes]),
     )
 
 
@@ -145,8 +136,8 @@ def _gigabits(plain: object) -> float | None:
 
 
 def _number(value: object) -> int | None:
-    if isinstance(value, str) and value.isdecimal() and len(value) < 21:
-        return int(value)
+    if isinstance(value, str):
+        return decimal(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     known = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST

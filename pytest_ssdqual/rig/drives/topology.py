@@ -149,8 +149,7 @@ class Node:
 
     def describe(self) -> str:
         """``/dev/sdb (INTEL SSDSC2BB480G4, serial BTWL…)``."""
-        name = f"serial {self.serial}" if self.serial else f"WWN {self.wwn}" if self.wwn else "no serial"
-        return f"{self.path} ({self.model or 'unknown model'}, {name})"
+        return _described(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +299,7 @@ class Drive:
 
     def describe(self) -> str:
         """``/dev/sdb (INTEL SSDSC2BB480G4, serial BTWL…)``."""
-        name = f"serial {self.serial}" if self.serial else f"WWN {self.wwn}" if self.wwn else "no serial"
-        return f"{self.path} ({self.model or 'unknown model'}, {name})"
+        return _described(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +311,11 @@ class Match:
     written_path: str
     #: Kernel name of the device at that path, by its device number.
     kname: str
+
+
+def _described(what: Node | Drive) -> str:
+    name = f"serial {what.serial}" if what.serial else f"WWN {what.wwn}" if what.wwn else "no serial"
+    return f"{what.path} ({what.model or 'unknown model'}, {name})"
 
 
 def plain_name(name: str) -> str:

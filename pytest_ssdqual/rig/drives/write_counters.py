@@ -15,6 +15,7 @@ from pytest_ssdqual.rig.drives.smart_answer import NVME_DATA_UNIT_BYTES
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, MachineLost, RigError
+from pytest_ssdqual.rig.machine.numbers import decimal
 
 SECTOR_BYTES = 512
 #: Bytes that md adds when an array is stopped: the superblock's last states, and this program's erasing of it. Measured
@@ -58,7 +59,7 @@ def read(machine: Machine, drives: Sequence[Drive], *, smart: bool = True) -> di
         rows = [line.split()[1:] for line in lines[1:] if line.split()[:1] == [name]]
         if not boot_id or not rows:
             raise RigError(f"{machine.name} reports no write counters for {drive.describe()}")
-        if not all(word.isascii() and word.isdecimal() and len(word) < 21 for row in rows for word in row):
+        if any(decimal(word) is None for row in rows for word in row):
             raise RigError(f"{machine.name} reports write counters for {drive.describe()} that are not numbers")
         written[drive.identity] = Written(
             boot_id,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.rig.fio import engine_limits
-from pytest_ssdqual.rig.fio.jobs import Job
-from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, StatusReader
+from pytest_ssdqual.rig.fio import acceptance, engine_limits
+from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job
+from pytest_ssdqual.rig.fio.output import MOST_DOCUMENTS, FioResult, StatusReader
 from pytest_ssdqual.rig.machine import run_files, scripts
 from pytest_ssdqual.rig.machine.machine import Completed, DeadlineExceeded, Machine, RigError, Tethered
 
@@ -68,6 +68,10 @@ class FinishedProcess:
     def pieces(self) -> Iterator[bytes]:
         """The whole output, see ``unpacked``."""
         return unpacked(self.packed)
+
+    def accepted(self, expectation: ExpectedResult) -> FioResult:
+        """Return the result; raises as ``acceptance.accept``."""
+        return acceptance.accept(self.pieces(), self.completed.status, self.completed.errors, expectation)
 
 
 @dataclass(slots=True)

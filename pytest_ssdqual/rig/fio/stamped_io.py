@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.integrity import stamp
-from pytest_ssdqual.rig.fio import acceptance, jobs, output
+from pytest_ssdqual.rig.fio import jobs, output
 from pytest_ssdqual.rig.fio.jobs import ExpectedResult, Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.machine import scripts
@@ -56,7 +56,7 @@ def differs(finished: FinishedProcess, expectation: ExpectedResult) -> bool:
     Raises ``RigError`` or ``InvalidMeasurement`` if fio failed in another way.
     """
     try:
-        acceptance.accept(finished.pieces(), finished.completed.status, finished.completed.errors, expectation)
+        finished.accepted(expectation)
     except InvalidMeasurement:
         if _error(finished.pieces()) not in (DIFFERENT, *UNREADABLE):
             raise

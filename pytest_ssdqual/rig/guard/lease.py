@@ -244,23 +244,12 @@ def await_free(machine: Machine, names: Mapping[str, str], terms: Terms, began: 
     call. Raises ``LeaseTaken`` as ``Lease``.
     """
     patience = _Patience.of(machine, names, terms)
-    patience.began = patience.began if began is None else began
-    waited = False
-    while owners := ask(machine, patience.files):
-        patience.wait_for(owners)
-        waited = True
-    return waited
+    return patience.outlast(lambda: ask(machine, patience.files), began)
 
 
 def await_finished(machine: Machine, knames: Collection[str], terms: Terms, began: float | None = None) -> bool:
     """``await_free`` for work on these drives that must finish; such drives cannot be surveyed meanwhile."""
-    patience = _Patience(machine, {}, terms)
-    patience.began = patience.began if began is None else began
-    waited = False
-    while owners := under_way(machine, DIRECTORY, knames):
-        patience.wait_for(owners)
-        waited = True
-    return waited
+    return _Patience(machine, {}, terms).outlast(lambda: under_way(machine, DIRECTORY, knames), began)
 
 
 @dataclass(slots=True)
@@ -288,6 +277,15 @@ class _Patience:
         if self._unexplained > AT_ONCE:
             raise LeaseTaken(f"others hold drives on {self.machine.name} again and again, for a moment each; try again")
         time.sleep(AT_ONCE_S)
+
+    def outlast(self, ask_owners: Callable[[], tuple[Holder, ...]], began: float | None) -> bool:
+        """Wait until there are no owners; return whether there were any."""
+        self.began = self.began if began is None else began
+        waited = False
+        while owners := ask_owners():
+            self.wait_for(owners)
+            waited = True
+        return waited
 
     def wait_for(self, owners: tuple[Holder, ...]) -> None:
         """Report the owners and sleep for one polling interval; ``LeaseTaken`` when the time is over."""

@@ -17,6 +17,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.rig.guard import known_places
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
+from pytest_ssdqual.rig.machine.numbers import count
 
 PAGE_BYTES = known_places.PAGE_BYTES
 #: Seconds for each device, side by side: at the first check, and at the rechecks before each step. An NVMe drive
@@ -134,24 +135,18 @@ def _sample(path: str, records: list[str]) -> DeviceSample:
         match kind, words:
             case "page", [at, head, tail]:
                 bytes.fromhex(head + tail)
-                sample = replace(sample, pages=(*sample.pages, SampledPage(_count(at), head, tail)))
+                sample = replace(sample, pages=(*sample.pages, SampledPage(count(at), head, tail)))
             case "label", [text]:
                 sample = replace(sample, label=bytes.fromhex(text))
             case "data", [at]:
-                sample = replace(sample, data_at=_count(at))
+                sample = replace(sample, data_at=count(at))
             case "error", [at, _, *_]:
                 why = safe_text.line(rest.partition(" ")[2], 200)
-                sample = replace(sample, errors=(*sample.errors, (_count(at), why)))
-            case "read", [count] if record is records[-1]:
-                sample = replace(sample, read=_count(count))
+                sample = replace(sample, errors=(*sample.errors, (count(at), why)))
+            case "read", [number] if record is records[-1]:
+                sample = replace(sample, read=count(number))
             case _:
                 raise ValueError(f"a record of {path} is {safe_text.line(record, 80)!r}")
     if not sample.read and not sample.errors:
         raise ValueError(f"nothing of {path} was read")
     return sample
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 21):
-        raise ValueError(f"{safe_text.line(text, 40)!r} is no number")
-    return int(text)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import listed
 from pytest_ssdqual.rig.drives.topology import Drive, plain_name
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
@@ -175,7 +176,7 @@ def between(bays: Mapping[str, Sequence[DrivePath]]) -> tuple[str, ...]:
                     nearest[thing] = None
                     met |= on[thing].keys()
     return tuple(
-        f"{_list([_drives(bay, drives) for bay, drives in on[thing].items()])} share {thing}: "
+        f"{listed([_drives(bay, drives) for bay, drives in on[thing].items()])} share {thing}: "
         "I/O on one slows the other"
         for thing in nearest
     )
@@ -212,9 +213,4 @@ def _names(drive: Drive) -> Iterator[tuple[tuple[str, str], str]]:
 def _drives(bay: str, drives: Sequence[Drive]) -> str:
     named = [f"{drive.kname} (S/N {drive.serial or 'none'})" for drive in drives[:NAMED]]
     rest = [f"{len(drives) - NAMED} more"] if len(drives) > NAMED else []
-    return f"{_list([*named, *rest])} of bay {bay}"
-
-
-def _list(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{listed([*named, *rest])} of bay {bay}"

@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import Bitmap
 from pytest_ssdqual.rig.drives import fencing
 from pytest_ssdqual.rig.drives.survey import Drive
-from pytest_ssdqual.rig.fio import acceptance, process, stamped_io
+from pytest_ssdqual.rig.fio import process, stamped_io
 from pytest_ssdqual.rig.fio.jobs import Job, JobTarget
 from pytest_ssdqual.rig.fio.process import FinishedProcess
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
@@ -107,9 +107,7 @@ class MdTarget:
         """See ``IntegrityTarget``."""
         self.setup.held.require_lease()
         job = stamped_io.write(self._target, history, stretches, flush=flush)
-        finished = self._fio(job, stretches)
-        done = finished.completed
-        acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+        self._fio(job, stretches).accepted(job.expectation)
 
     def differs(self, history: int, stretches: Sequence[Stretch]) -> bool:
         """See ``IntegrityTarget``; reads from the members, not from md's stripe cache."""

@@ -18,6 +18,7 @@ from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.machine import run_files
 from pytest_ssdqual.rig.machine.channel import Channel
 from pytest_ssdqual.rig.machine.machine import CommandFailed, DriveRefused, InvalidMeasurement, Machine, RigError
+from pytest_ssdqual.rig.machine.numbers import decimal
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure.session import Setup
@@ -116,4 +117,5 @@ def begin(machine: Machine, target: JobTarget, history: int, overwritten: Stretc
 
 def _flushed(machine: Machine, note: str, before: int) -> int:
     content = machine.run(["cat", note], check=False).text.strip()
-    return int(content) if content.isdecimal() else before
+    found = decimal(content)
+    return before if found is None else found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import listed
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
 
@@ -59,7 +59,7 @@ def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None
         packages = sorted({packages_of[command] for command in missing})
         names = [EITHER.get(command, command) for command in missing]
         raise ToolsMissing(
-            f"{machine.name} has no {_list(names)}: install the package{'s' if len(packages) > 1 else ''} "
+            f"{machine.name} has no {listed(names)}: install the package{'s' if len(packages) > 1 else ''} "
             f"{' '.join(packages)} there{_how(machine, packages)}"
         )
 
@@ -80,8 +80,3 @@ def facts(machine: Machine) -> dict[str, str]:
     lines = machine.run(["sh", "-c", FACTS, "facts"], check=False, repeatable=True).text.splitlines()
     words = (line.split(" ", 1) for line in lines if " " in line)
     return {safe_text.line(name): safe_text.line(value) for name, value in words}
-
-
-def _list(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

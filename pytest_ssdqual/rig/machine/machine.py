@@ -16,6 +16,7 @@ from typing import ClassVar, Protocol
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import format_duration
+from pytest_ssdqual.rig.machine import numbers
 
 #: Limit of one line of a message: a drive may be refused for many reasons.
 SENTENCE_CHARACTERS = 4000
@@ -113,18 +114,19 @@ class CommandFailed(RigError):
 
 def counts(done: Completed) -> list[int]:
     """Parse an answer that consists of counts only; ``CommandFailed`` for any other."""
-    words = done.text.split()
-    if not all(word.isascii() and word.isdecimal() and len(word) < 21 for word in words):
-        raise CommandFailed(f"{done.argv[0]} answered {safe_text.line(done.text, 80)!r} instead of counts", done)
-    return list(map(int, words))
+    try:
+        return list(map(numbers.count, done.text.split()))
+    except ValueError:
+        answer = safe_text.line(done.text, 80)
+        raise CommandFailed(f"{done.argv[0]} answered {answer!r} instead of counts", done) from None
 
 
 def count(done: Completed) -> int:
     """Parse an answer that is one count; ``CommandFailed`` for any other."""
-    numbers = counts(done)
-    if len(numbers) != 1:
+    found = counts(done)
+    if len(found) != 1:
         raise CommandFailed(f"{done.argv[0]} answered {safe_text.line(done.text, 80)!r} instead of a count", done)
-    return numbers[0]
+    return found[0]
 
 
 class DeadlineExceeded(RigError):

@@ -17,7 +17,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked
-from pytest_ssdqual.rig.fio import acceptance, jobs, process
+from pytest_ssdqual.rig.fio import jobs, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load
 from pytest_ssdqual.rig.machine import scripts
@@ -103,9 +103,7 @@ def _on(setup: Setup, geometry: Geometry, workload: Workload, members: Sequence[
         seconds = RAMP_S + WINDOW_S
         load = Load(setup.load.drives.array_engine, setup.load.drives.jobs)
         job = jobs.measurement(workload, [target], geometry.width, seconds, load=load)
-        finished = process.run(machine, job, seconds)
-        done = finished.completed
-        result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+        result = process.run(machine, job, seconds).accepted(job.expectation)
     finally:
         if machine.run(["test", "-e", path], check=False, repeatable=True).status == 0:
             mdadm.require_uuid(machine, path, uuid)

@@ -22,6 +22,7 @@ from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.guard import label
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import CheckRan, InvalidMeasurement, Machine, RigError, count
+from pytest_ssdqual.rig.machine.numbers import decimal
 
 #: Levels whose members must agree with each other from the start.
 REDUNDANT = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6, RaidLevel.RAID10)
@@ -257,10 +258,9 @@ def parse_state(text: str) -> ArrayState:
 
 def _number(text: str | None) -> int:
     """Parse a number; 0 where the level has no such file; ``RigError`` for any other text."""
-    text = (text or "0").strip()
-    if not (text.isascii() and text.isdecimal() and len(text) < 21):
-        raise RigError(f"the kernel reports {text[:40]!r} instead of a number")
-    return int(text)
+    if (found := decimal((text or "0").strip())) is None:
+        raise RigError(f"the kernel reports {text!r:.40} instead of a number")
+    return found
 
 
 def final_objections(machine: Machine, path: str, missing: int = 0) -> tuple[str, ...]:

@@ -72,12 +72,11 @@ def damage(finished: FinishedProcess, expectation: ExpectedResult) -> str:
 
     Raises ``RigError`` or ``InvalidMeasurement`` if not all was read, for example because of an I/O error.
     """
-    stderr, status = finished.completed.errors, finished.completed.status
-    for line in acceptance.messages(finished.pieces(), stderr):
+    for line in acceptance.messages(finished.pieces(), finished.completed.errors):
         if match := MISMATCH.search(line):
             return _sentence(match)
     try:
-        acceptance.accept(finished.pieces(), status, stderr, expectation)
+        finished.accepted(expectation)
     except InvalidMeasurement:
         if not _differs(finished.pieces()):
             raise
@@ -159,7 +158,7 @@ def write(setup: Setup, array: Array) -> Array:
     setup.logbook.note("writing_pattern", geometry=str(array.geometry))
     job = write_pattern(region.target, region.offset_bytes, region.size_bytes, region.seed)
     raw, finished = _run(setup, array, "write-pattern", job, region)
-    acceptance.accept(finished.pieces(), finished.completed.status, finished.completed.errors, job.expectation)
+    finished.accepted(job.expectation)
     setup.logbook.note(
         "pattern_written",
         geometry=str(array.geometry),

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.validity.check import Check
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.failed import DrivesUndecided
-from pytest_ssdqual.rig.fio import acceptance, jobs, output, process
+from pytest_ssdqual.rig.fio import jobs, output, process
 from pytest_ssdqual.rig.fio.jobs import Job
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.fio.process import FinishedProcess
@@ -80,9 +80,8 @@ def run(setup: Setup, array: Array, workload: Workload, kind: str, window: Proce
         files.append(raw)
         after = drive_failure.reading_after(setup, array, before)
         mdadm.require_healthy(setup.machine, array)
-        done = finished.completed
-        result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
-        result, window_s = _counted(workload, window, result, done.elapsed_s)
+        result = finished.accepted(job.expectation)
+        result, window_s = _counted(workload, window, result, finished.completed.elapsed_s)
     setup.require_caches(array)
     parts, part_reports = output.of_drives(result, array.geometry)
     measured_run = Run(

@@ -16,7 +16,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import AUTO, LoadRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.drives.fencing import Checked
 from pytest_ssdqual.rig.drives.survey import Drive
-from pytest_ssdqual.rig.fio import acceptance, jobs, process
+from pytest_ssdqual.rig.fio import jobs, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import IO_URING, LIBAIO, DriveLoad, Load, LoadRecord, LoadTrial
 from pytest_ssdqual.rig.guard.label import HEAD_BYTES
@@ -88,9 +88,7 @@ def try_load(machine: Machine, target: JobTarget, load: Load) -> LoadTrial:
     """Read ``target`` for some seconds; raises as ``acceptance.accept``."""
     seconds = RAMP_S + WINDOW_S
     job = jobs.measurement(READS, [target], 1, seconds, load=load)
-    finished = process.run(machine, job, seconds)
-    done = finished.completed
-    result = acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+    result = process.run(machine, job, seconds).accepted(job.expectation)
     counted = [each for each in result.intervals if each.end_s > RAMP_S + 0.5] or result.intervals
     iops = sum(each.ios for each in counted) / sum(each.seconds for each in counted)
     return LoadTrial(load.engine, load.parts(READS), iops, (result.user_percent + result.system_percent) / 100)

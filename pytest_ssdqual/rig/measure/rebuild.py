@@ -255,6 +255,5 @@ def _too_slow(setup: Setup, array: Array, seconds: float) -> str:
 def _require_running(running: RunningProcess, job: Job, array: Array) -> None:
     """Raise the error that ended the load, if it has ended."""
     if not running.is_alive():
-        done = (finished := running.wait(0)).completed
-        acceptance.accept(finished.pieces(), done.status, done.errors, job.expectation)
+        running.wait(0).accepted(job.expectation)
         raise InvalidMeasurement(f"fio ended before the rebuild of {array.geometry.healthy} did")

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass
 from operator import sub
 
 from pytest_ssdqual.qual.measured.environment import DeviceQueue, Traffic, total
+from pytest_ssdqual.rig.machine.numbers import count, decimal
 
 SECTOR_BYTES = 512
 #: Fields of /sys/block/<name>/stat (Documentation/block/stat.rst), counted from 0.
@@ -24,7 +25,6 @@ FEWEST_POSSIBLE = 256
 #: The block layer splits a large I/O into requests of at most max_sectors_kb, rarely less than this; and a write of an
 #: array has up to two requests at one member, the read and the write of a parity update.
 REQUEST_BYTES, LEAST_REQUESTS = 128 << 10, 2
-COUNT = re.compile(r"\d{1,20}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def counted(name: str, files: Mapping[str, str]) -> Counted:
     traffic = head.combined(max, total(paths))
     # Paths of a namespace count their own queues; the head of old kernels counts none.
     milliseconds = _milliseconds(files.get(f"/sys/block/{name}/stat", "")) if not paths else None
-    appearance = whole(files.get(f"/sys/block/{name}/diskseq")) or 0
+    appearance = decimal(files.get(f"/sys/block/{name}/diskseq")) or 0
     return Counted(appearance, traffic, milliseconds, _discarded(files.get(f"/sys/block/{name}/stat", "")))
 
 
@@ -123,15 +123,3 @@ def changed_bytes(before: Counted, after: Counted) -> int:
     """Return the bytes that were written to a device and discarded between two readings; 0 if that is not known."""
     moved = traffic_between(before, after)
     return moved.write_bytes + after.discarded_bytes - before.discarded_bytes if moved else 0
-
-
-def whole(text: str | None) -> int | None:
-    """Return the count; None for anything else."""
-    return int(text) if text is not None and COUNT.fullmatch(text) else None
-
-
-def count(word: str) -> int:
-    """Return the count; ``ValueError`` for anything else."""
-    if not COUNT.fullmatch(word):
-        raise ValueError(f"{word[:40]!r} is no count")
-    return int(word)

@@ -37,9 +37,10 @@ from pytest_ssdqual.rig.drives.temperature import Warmth
 from pytest_ssdqual.rig.fio.output import FioResult
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine, RigError
+from pytest_ssdqual.rig.machine.numbers import decimal
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.observe import host_load, kernel_log, open_files, placement, repaired
-from pytest_ssdqual.rig.observe.device_counters import Counted, counted, most_requests, queue, traffic_between, whole
+from pytest_ssdqual.rig.observe.device_counters import Counted, counted, most_requests, queue, traffic_between
 from pytest_ssdqual.rig.observe.host_load import HostCounters
 from pytest_ssdqual.rig.observe.kernel_log import KernelLogExcerpt
 from pytest_ssdqual.rig.observe.open_files import Users
@@ -119,10 +120,10 @@ def parse(text: str, array: str, drives: Sequence[str]) -> EnvironmentReading:
         host=host_load.parse(rest, files),
         drives=tuple(_drive(name, files, sections) for name in drives),
         array=counted(array, files) if array else Counted(),
-        chunk_bytes=whole(files.get(f"/sys/block/{array}/md/chunk_size")),
+        chunk_bytes=decimal(files.get(f"/sys/block/{array}/md/chunk_size")),
         # RAID 0 has neither such a file nor a bitmap.
         bitmap=files.get(f"/sys/block/{array}/md/bitmap/location", "none") != "none" if array else None,
-        md_workers=whole(files.get(f"/sys/block/{array}/md/group_thread_cnt")),
+        md_workers=decimal(files.get(f"/sys/block/{array}/md/group_thread_cnt")),
         kernel_log=kernel_log.parse(log_head.removeprefix("kernel "), sections[log_head]) if log_head else None,
         names=kernel_log.names(sections.get("names", ())),
     )
@@ -162,7 +163,7 @@ def _drive(name: str, files: Mapping[str, str], sections: Mapping[str, Sequence[
     smart = "\n".join(sections.get(f"warmth {name}", ()))
     warmth, link = temperature.parse(smart)
     own = {path: value for path, value in files.items() if path.startswith(f"/sys/block/{name}/device/")}
-    alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and whole(value)]
+    alarms = [int(value) / 1000 for path, value in own.items() if path.endswith("/temp1_max") and decimal(value)]
     alarm_c = next((threshold for threshold in map(temperature.limit, alarms) if threshold is not None), None)
     place = placement.parse(sections[f"placement {name}"]) if f"placement {name}" in sections else None
     link = _pcie_link(own) or link

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ssdqual.qual.measured.environment import Cpu, CpuUse
-from pytest_ssdqual.rig.observe.device_counters import count
+from pytest_ssdqual.rig.machine.numbers import count
 
 #: Fields of a CPU's line in /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal. Guest time
 #: follows, and is already part of the first two.

@@ -23,6 +23,7 @@ from pytest_ssdqual.qual.progress_events import BytesWritten, LoadBegun, News, N
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.machine import scripts
+from pytest_ssdqual.rig.machine.numbers import count
 
 if TYPE_CHECKING:
     from pytest_ssdqual.rig.md.mdadm import Array
@@ -84,12 +85,11 @@ class Count:
 
 def parse(line: str) -> Count | None:
     """Parse one line of a ``stat`` file; None for anything else."""
-    words = line.split()
-    if len(words) <= SECTORS_WRITTEN or not all(word.isascii() and word.isdecimal() for word in words[:7]):
+    try:
+        counts = list(map(count, line.split()[: SECTORS_WRITTEN + 1]))
+        return Count(counts[SECTORS_READ] * SECTOR_BYTES, counts[SECTORS_WRITTEN] * SECTOR_BYTES)
+    except (IndexError, ValueError):
         return None
-    if any(len(word) > 20 for word in words[:7]):
-        return None
-    return Count(int(words[SECTORS_READ]) * SECTOR_BYTES, int(words[SECTORS_WRITTEN]) * SECTOR_BYTES)
 
 
 def rates(before: Sequence[Count], after: Sequence[Count], seconds: float, block_bytes: float) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from pytest_ssdqual.qual.measured.environment import DrivePlacement, format_list
 from pytest_ssdqual.rig.drives.survey import Drive
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
-from pytest_ssdqual.rig.observe.device_counters import whole
+from pytest_ssdqual.rig.machine.numbers import decimal
 
 NUMA_NODES = scripts.text("placement.sh") + scripts.text("numa_nodes.sh")
 
@@ -35,9 +35,9 @@ def parse(lines: Sequence[str]) -> DrivePlacement:
     used = IN_USE.search(values.get("scheduler", ""))
     return DrivePlacement(
         scheduler=used[1] if used else "",
-        nr_requests=whole(values.get("nr_requests")),
+        nr_requests=decimal(values.get("nr_requests")),
         # The kernel says -1 where it knows of no node.
-        numa_node=whole(values.get("numa_node")),
+        numa_node=decimal(values.get("numa_node")),
         interrupt_cpus=format_list(cpus),
         write_cache=cache if (cache := values.get("write_cache", "")) in CACHES else "",
     )

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pytest_ssdqual.qual.measured.environment import StripeCache
 from pytest_ssdqual.rig.machine import scripts
 from pytest_ssdqual.rig.machine.machine import Machine
+from pytest_ssdqual.rig.machine.numbers import decimal
 from pytest_ssdqual.rig.md.mdadm import Array
-from pytest_ssdqual.rig.observe.device_counters import whole
 from pytest_ssdqual.rig.observe.live_stats import LineServer
 from pytest_ssdqual.rig.observe.witness import asked
 
@@ -37,7 +37,7 @@ class Samples:
     def add(self, line: str) -> None:
         """Add an answer: size and number in use; anything else is ignored."""
         words = line.split()
-        size, active = (whole(words[0]), whole(words[1])) if len(words) == 2 else (None, None)
+        size, active = (decimal(words[0]), decimal(words[1])) if len(words) == 2 else (None, None)
         if size and active is not None:
             self._size = size
             self._active.append(active)
