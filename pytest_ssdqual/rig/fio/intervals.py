@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interval import Interval, Spell
+from pytest_ssdqual.qual.measured.interval import Interval, Spell, merged
 from pytest_ssdqual.rig.machine.machine import ClockSet
 
 #: Scheduling noise between the request of a status and its time stamp.
@@ -126,16 +126,7 @@ def _transferred(gain: Gain, read_size: int | None, write_size: int | None) -> i
 
 def together(parts: Sequence[Interval]) -> Interval:
     """Sum of several drives' I/O in the same time."""
-    return Interval(
-        start_s=parts[0].start_s,
-        seconds=parts[0].seconds,
-        read_ios=sum(part.read_ios for part in parts),
-        write_ios=sum(part.write_ios for part in parts),
-        read_bytes=sum(part.read_bytes for part in parts),
-        write_bytes=sum(part.write_bytes for part in parts),
-        read_latency=LatencyHistogram.merged(part.read_latency for part in parts),
-        write_latency=LatencyHistogram.merged(part.write_latency for part in parts),
-    )
+    return replace(merged(parts), seconds=parts[0].seconds, slowest=None, fastest=None)
 
 
 def summed(parts: Sequence[IoDirection]) -> IoDirection:
