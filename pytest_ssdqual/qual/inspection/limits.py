@@ -20,55 +20,50 @@ CAPACITY_TOLERANCE = 0.01
 class InspectionTable(Strict):
     """Table ``inspection``: the receiving inspection."""
 
-    models: Annotated[
-        list[Name], Field(description="Globs on the model string; default: those of the table product")
-    ] = Field(default_factory=list)
-    firmware: Annotated[
-        list[Name], Field(description="Globs on the firmware revisions that are allowed", examples=[["7CV1*"]])
-    ] = Field(default_factory=list)
-    capacity_bytes: Annotated[
-        Size | None, Field(alias="capacity", description="Of one drive, within 1 %; default: that of the product")
-    ] = None
-    logical_block_bytes: Annotated[
-        int | None, Field(alias="logical_block", ge=512, le=65536, description="Bytes of a logical block")
-    ] = None
-    physical_block_bytes: Annotated[
-        int | None, Field(alias="physical_block", ge=512, le=65536, description="Bytes of a physical block")
-    ] = None
-    metadata_bytes: Annotated[
-        int, Field(alias="metadata", ge=0, le=65536, description="Bytes of metadata of each block (NVMe)")
-    ] = 0
-    power_on_hours: Annotated[int, Field(ge=0, description="At most, hours")] = 24
-    power_cycles: Annotated[int, Field(ge=0, description="At most")] = 50
-    written_bytes: Annotated[Size, Field(alias="written", description="At most written by hosts")] = 100 * 10**9
-    wear_percent: Annotated[
-        int, Field(alias="wear", ge=0, le=255, description="At most, per cent of the rated endurance used")
-    ] = 0
-    spare_percent: Annotated[
-        int, Field(alias="spare", ge=0, le=100, description="At least, per cent of the spare blocks left")
-    ] = 100
-    media_errors: Annotated[
-        int, Field(ge=0, description="At most, of each counter of defects: reallocated, pending, uncorrectable, grown")
-    ] = 0
-    error_log_entries: Annotated[
-        int | None,
-        Field(ge=0, description="At most, entries of the drive's error log; if left out, none of its media"),
-    ] = None
-    link_errors: Annotated[int, Field(ge=0, description="At most, of each counter of the connection's errors")] = 0
-    write_cache: Annotated[bool | None, Field(description="Whether the write cache must be on or off")] = None
-    link_speed: Annotated[
-        float | None, Field(gt=0, le=256, description="At least, of one lane: GT/s for PCIe, Gb/s for SATA and SAS")
-    ] = None
-    link_width: Annotated[int | None, Field(ge=1, le=32, description="At least, lanes of PCIe")] = None
-    temperature_c: Annotated[int, Field(alias="temperature", ge=1, le=120, description="At most at rest, °C")] = 60
-    queue_depth: Annotated[
-        int, Field(ge=1, le=65536, description="At least, I/Os that the kernel queues in the drive (SATA and SAS)")
-    ] = 31
-    namespaces: Annotated[int, Field(ge=1, le=65536, description="Number of namespaces of an NVMe drive")] = 1
-    log_pages: Annotated[
-        list[int], Field(description="Addresses of log pages that must be supported", examples=[[0x02, 0x06]])
-    ] = Field(default_factory=list)
-    mixed: Annotated[bool, Field(description="Whether the drives may differ in model, firmware or format")] = False
+    models: list[Name] = Field(default_factory=list)
+    """Globs on the model string; default: those of the table product"""
+    firmware: Annotated[list[Name], Field(examples=[["7CV1*"]])] = Field(default_factory=list)
+    """Globs on the firmware revisions that are allowed"""
+    capacity_bytes: Annotated[Size | None, Field(alias="capacity")] = None
+    """Of one drive, within 1 %; default: that of the product"""
+    logical_block_bytes: Annotated[int | None, Field(alias="logical_block", ge=512, le=65536)] = None
+    """Bytes of a logical block"""
+    physical_block_bytes: Annotated[int | None, Field(alias="physical_block", ge=512, le=65536)] = None
+    """Bytes of a physical block"""
+    metadata_bytes: Annotated[int, Field(alias="metadata", ge=0, le=65536)] = 0
+    """Bytes of metadata of each block (NVMe)"""
+    power_on_hours: Annotated[int, Field(ge=0)] = 24
+    """At most, hours"""
+    power_cycles: Annotated[int, Field(ge=0)] = 50
+    """At most"""
+    written_bytes: Annotated[Size, Field(alias="written")] = 100 * 10**9
+    """At most written by hosts"""
+    wear_percent: Annotated[int, Field(alias="wear", ge=0, le=255)] = 0
+    """At most, per cent of the rated endurance used"""
+    spare_percent: Annotated[int, Field(alias="spare", ge=0, le=100)] = 100
+    """At least, per cent of the spare blocks left"""
+    media_errors: Annotated[int, Field(ge=0)] = 0
+    """At most, of each counter of defects: reallocated, pending, uncorrectable, grown"""
+    error_log_entries: Annotated[int | None, Field(ge=0)] = None
+    """At most, entries of the drive's error log; if left out, none of its media"""
+    link_errors: Annotated[int, Field(ge=0)] = 0
+    """At most, of each counter of the connection's errors"""
+    write_cache: bool | None = None
+    """Whether the write cache must be on or off"""
+    link_speed: Annotated[float | None, Field(gt=0, le=256)] = None
+    """At least, of one lane: GT/s for PCIe, Gb/s for SATA and SAS"""
+    link_width: Annotated[int | None, Field(ge=1, le=32)] = None
+    """At least, lanes of PCIe"""
+    temperature_c: Annotated[int, Field(alias="temperature", ge=1, le=120)] = 60
+    """At most at rest, °C"""
+    queue_depth: Annotated[int, Field(ge=1, le=65536)] = 31
+    """At least, I/Os that the kernel queues in the drive (SATA and SAS)"""
+    namespaces: Annotated[int, Field(ge=1, le=65536)] = 1
+    """Number of namespaces of an NVMe drive"""
+    log_pages: Annotated[list[int], Field(examples=[[0x02, 0x06]])] = Field(default_factory=list)
+    """Addresses of log pages that must be supported"""
+    mixed: bool = False
+    """Whether the drives may differ in model, firmware or format"""
 
 
 #: The defaults: new, healthy, alike.

@@ -270,24 +270,22 @@ class LotTable(Strict):
         }
     )
 
-    size: Annotated[int | None, Field(ge=2, description="Drives in the lot")] = None
-    by: Annotated[
-        Literal["attributes", "variables"],
-        Field(description="Whether bad drives are counted, or the spread of the drives' figures is judged"),
-    ] = "attributes"
-    aql: Annotated[
-        Percentage | None, Field(description="Acceptance quality limit: bad drives that are acceptable on average")
-    ] = None
-    inspection: Annotated[
-        Literal["S-1", "S-2", "S-3", "S-4", "I", "II", "III"] | None,
-        Field(description="Inspection level of ISO 2859-1; II if left out"),
-    ] = None
-    ltpd: Annotated[
-        Percentage | None, Field(description="Bad drives of a lot that is to be accepted in one case of ten at most")
-    ] = None
-    sample: Annotated[int | None, Field(ge=1, description="Drives to be tested, of a plan of your own")] = None
-    accept: Annotated[int | None, Field(ge=0, description="Bad drives with which the lot is still accepted")] = None
-    k: Annotated[float | None, Field(gt=0, description="Acceptability constant of a plan by variables")] = None
+    size: Annotated[int | None, Field(ge=2)] = None
+    """Drives in the lot"""
+    by: Literal["attributes", "variables"] = "attributes"
+    """Whether bad drives are counted, or the spread of the drives' figures is judged"""
+    aql: Percentage | None = None
+    """Acceptance quality limit: bad drives that are acceptable on average"""
+    inspection: Literal["S-1", "S-2", "S-3", "S-4", "I", "II", "III"] | None = None
+    """Inspection level of ISO 2859-1; II if left out"""
+    ltpd: Percentage | None = None
+    """Bad drives of a lot that is to be accepted in one case of ten at most"""
+    sample: Annotated[int | None, Field(ge=1)] = None
+    """Drives to be tested, of a plan of your own"""
+    accept: Annotated[int | None, Field(ge=0)] = None
+    """Bad drives with which the lot is still accepted"""
+    k: Annotated[float | None, Field(gt=0)] = None
+    """Acceptability constant of a plan by variables"""
 
     @model_validator(mode="after")
     def _is_a_plan(self) -> Self:

@@ -136,62 +136,72 @@ class DataSheetValue(Strict):
         }
     )
 
-    rw: Annotated[
-        Literal["randread", "randwrite", "read", "write"] | None, Field(description="Access pattern, for one drive")
-    ] = None
-    bs: Annotated[_Sizes, Field(description="Transfer size, or a list of sizes", examples=["4k", ["4k", "8k"]])] = None
-    queue_depths: Annotated[
-        list[Depth] | None,
-        Field(min_length=1, description="I/Os outstanding at the drive for which this is published", examples=[[32]]),
-    ] = None
-    conditions: Annotated[
-        Literal["unpublished"] | None,
-        Field(description="The source states no queue depth: judged approximately, under the program's conditions"),
-    ] = None
-    workload: Annotated[
-        _Workloads,
-        Field(
-            description="Id of a workload, or list of ids, instead of rw, bs and queue_depths",
-            examples=["randrw70_4k_qd8", "randread_4k_t1xqd16", "webserver_qd8"],
-        ),
-    ] = None
-    array: Annotated[
-        _Arrays,
-        Field(description="With workload: array, or list of arrays; left out: one drive", examples=["raid10x8"]),
-    ] = None
-    iops: Annotated[_Iops, Field(description="Reads and writes per second, steady")] = None
-    read_iops: Annotated[_Iops, Field(description="Reads per second of a mix")] = None
-    write_iops: Annotated[_Iops, Field(description="Writes per second of a mix")] = None
-    throughput: Annotated[_Rate, Field(description="Bytes per second, reads and writes")] = None
-    mean_latency: Annotated[_Latency, Field(description="Mean of reads and writes")] = None
-    read_mean_latency: Annotated[_Latency, Field(description="Mean of the reads of a mix")] = None
-    write_mean_latency: Annotated[_Latency, Field(description="Mean of the writes of a mix")] = None
-    p50_latency: Annotated[_Latency, Field(description="Median latency")] = None
-    p90_latency: Annotated[_Latency, Field(description="90 % of I/Os are as fast")] = None
-    p95_latency: Annotated[_Latency, Field(description="95 % of I/Os are as fast")] = None
-    p99_latency: Annotated[_Latency, Field(description="99 % of I/Os are as fast")] = None
-    p99_9_latency: Annotated[_Latency, Field(alias="p99.9_latency", description="99.9 % of I/Os are as fast")] = None
-    p99_99_latency: Annotated[_Latency, Field(alias="p99.99_latency", description="99.99 % of I/Os are as fast")] = None
-    p99_999_latency: Annotated[_Latency, Field(alias="p99.999_latency", description="99.999 % of I/Os are as fast")] = (
-        None
-    )
-    max_latency: Annotated[_Latency, Field(description="Slowest I/O")] = None
-    latency_spread_over_time: Annotated[_Ratio, Field(description="Worst maximum of the rounds over their median")] = (
-        None
-    )
-    worst_second: Annotated[_Ratio, Field(description="Slowest second over the mean")] = None
-    slowest_second: Annotated[_Rate, Field(description="Bytes per second of the slowest second")] = None
-    fastest_second: Annotated[_Rate, Field(description="Bytes per second of the fastest second")] = None
-    fastest_to_slowest_second: Annotated[_Ratio, Field(description="Fastest over slowest second")] = None
-    fresh_iops: Annotated[_Iops, Field(description="From the purged state")] = None
-    settled_iops: Annotated[_Iops, Field(description="After the write cliff")] = None
-    fresh_to_steady: Annotated[_Factor, Field(description="Fresh over settled IOPS")] = None
-    cliff_after: Annotated[_Ratio, Field(description="User capacities written before the cliff")] = None
-    source: Annotated[Name, Field(description="Where it is published")]
-    approximate: Annotated[bool, Field(description='The source says "about", or can be read in two ways')] = False
-    bound: Annotated[
-        bool, Field(description='The source says "over" or "less than": promises in per cent allow nothing beside it')
-    ] = False
+    rw: Literal["randread", "randwrite", "read", "write"] | None = None
+    """Access pattern, for one drive"""
+    bs: Annotated[_Sizes, Field(examples=["4k", ["4k", "8k"]])] = None
+    """Transfer size, or a list of sizes"""
+    queue_depths: Annotated[list[Depth] | None, Field(min_length=1, examples=[[32]])] = None
+    """I/Os outstanding at the drive for which this is published"""
+    conditions: Literal["unpublished"] | None = None
+    """The source states no queue depth: judged approximately, under the program's conditions"""
+    workload: Annotated[_Workloads, Field(examples=["randrw70_4k_qd8", "randread_4k_t1xqd16", "webserver_qd8"])] = None
+    """Id of a workload, or list of ids, instead of rw, bs and queue_depths"""
+    array: Annotated[_Arrays, Field(examples=["raid10x8"])] = None
+    """With workload: array, or list of arrays; left out: one drive"""
+    iops: _Iops = None
+    """Reads and writes per second, steady"""
+    read_iops: _Iops = None
+    """Reads per second of a mix"""
+    write_iops: _Iops = None
+    """Writes per second of a mix"""
+    throughput: _Rate = None
+    """Bytes per second, reads and writes"""
+    mean_latency: _Latency = None
+    """Mean of reads and writes"""
+    read_mean_latency: _Latency = None
+    """Mean of the reads of a mix"""
+    write_mean_latency: _Latency = None
+    """Mean of the writes of a mix"""
+    p50_latency: _Latency = None
+    """Median latency"""
+    p90_latency: _Latency = None
+    """90 % of I/Os are as fast"""
+    p95_latency: _Latency = None
+    """95 % of I/Os are as fast"""
+    p99_latency: _Latency = None
+    """99 % of I/Os are as fast"""
+    p99_9_latency: Annotated[_Latency, Field(alias="p99.9_latency")] = None
+    """99.9 % of I/Os are as fast"""
+    p99_99_latency: Annotated[_Latency, Field(alias="p99.99_latency")] = None
+    """99.99 % of I/Os are as fast"""
+    p99_999_latency: Annotated[_Latency, Field(alias="p99.999_latency")] = None
+    """99.999 % of I/Os are as fast"""
+    max_latency: _Latency = None
+    """Slowest I/O"""
+    latency_spread_over_time: _Ratio = None
+    """Worst maximum of the rounds over their median"""
+    worst_second: _Ratio = None
+    """Slowest second over the mean"""
+    slowest_second: _Rate = None
+    """Bytes per second of the slowest second"""
+    fastest_second: _Rate = None
+    """Bytes per second of the fastest second"""
+    fastest_to_slowest_second: _Ratio = None
+    """Fastest over slowest second"""
+    fresh_iops: _Iops = None
+    """From the purged state"""
+    settled_iops: _Iops = None
+    """After the write cliff"""
+    fresh_to_steady: _Factor = None
+    """Fresh over settled IOPS"""
+    cliff_after: _Ratio = None
+    """User capacities written before the cliff"""
+    source: Name
+    """Where it is published"""
+    approximate: bool = False
+    """The source says "about", or can be read in two ways"""
+    bound: bool = False
+    """The source says "over" or "less than": promises in per cent allow nothing beside it"""
     #: Class of the product, which the figure's table does not contain.
     _drive_class: DriveClass | None = PrivateAttr(default=None)
 

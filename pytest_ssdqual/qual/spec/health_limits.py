@@ -45,20 +45,26 @@ COUNTERS = {
 class HealthTable(Strict):
     """Table ``health``: the most by which a counter of one drive may get worse during a run."""
 
-    media_errors: Annotated[Rise, Field(description="Unrecovered errors")] = 0
-    reallocated_blocks: Annotated[Rise, Field(description="Blocks that the drive replaced by spare ones (SATA)")] = 0
-    pending_sectors: Annotated[Rise, Field(description="Sectors that wait to be replaced (SATA)")] = 0
-    uncorrectable_sectors: Annotated[Rise, Field(description="Uncorrectable sectors found offline (SATA)")] = 0
-    program_failures: Annotated[Rise, Field(description="Failures to program flash (SATA)")] = 0
-    erase_failures: Annotated[Rise, Field(description="Failures to erase flash (SATA)")] = 0
-    end_to_end_errors: Annotated[Rise, Field(description="Errors of the drive's own data path (SATA)")] = 0
-    grown_defects: Annotated[Rise, Field(description="Entries of the grown defect list (SAS)")] = 0
-    spare_percent: Annotated[
-        int, Field(alias="spare", ge=0, le=100, description="Loss of the available spare, points of per cent (NVMe)")
-    ] = 0
-    link_errors: Annotated[
-        Rise | None, Field(description="Checksum errors between drive and host; without a limit if left out")
-    ] = None
+    media_errors: Rise = 0
+    """Unrecovered errors"""
+    reallocated_blocks: Rise = 0
+    """Blocks that the drive replaced by spare ones (SATA)"""
+    pending_sectors: Rise = 0
+    """Sectors that wait to be replaced (SATA)"""
+    uncorrectable_sectors: Rise = 0
+    """Uncorrectable sectors found offline (SATA)"""
+    program_failures: Rise = 0
+    """Failures to program flash (SATA)"""
+    erase_failures: Rise = 0
+    """Failures to erase flash (SATA)"""
+    end_to_end_errors: Rise = 0
+    """Errors of the drive's own data path (SATA)"""
+    grown_defects: Rise = 0
+    """Entries of the grown defect list (SAS)"""
+    spare_percent: Annotated[int, Field(alias="spare", ge=0, le=100)] = 0
+    """Loss of the available spare, points of per cent (NVMe)"""
+    link_errors: Rise | None = None
+    """Checksum errors between drive and host; without a limit if left out"""
     retried_errors: Annotated[
         Rise | None,
         Field(
@@ -66,13 +72,10 @@ class HealthTable(Strict):
             "under load, of each; without a limit if left out"
         ),
     ] = None
-    error_log_entries: Annotated[
-        Rise | None, Field(description="Entries of the error log (NVMe); without a limit if left out")
-    ] = None
-    unsafe_shutdowns: Annotated[
-        Rise | None,
-        Field(description="Losses of power beyond those that the run made itself; without a limit if left out"),
-    ] = None
+    error_log_entries: Rise | None = None
+    """Entries of the error log (NVMe); without a limit if left out"""
+    unsafe_shutdowns: Rise | None = None
+    """Losses of power beyond those that the run made itself; without a limit if left out"""
 
     def limit(self, counter: str) -> int | None:
         """Return the limit of a counter by its name in sentences; None: it has none. ``KeyError`` for no counter."""

@@ -132,6 +132,7 @@ class Promise:
     __pydantic_config__ = ConfigDict(
         extra="forbid",
         strict=True,
+        use_attribute_docstrings=True,
         json_schema_extra={
             "oneOf": [{"required": [key]} for key in _LIMITS],
             "dependentSchemas": {"relative_to": {"anyOf": [{"required": [key]} for key in _LIMITS[:2]]}},
@@ -139,25 +140,20 @@ class Promise:
     )
 
     # Order matters: a bound is read in the unit of the claim, or in per cent, which must be validated first.
-    claim: Annotated[Claim, Field(strict=False, description="What is promised")]
-    level: Annotated[RaidLevel | None, Field(strict=False, description="Of this level only")] = None
-    width: Annotated[int | None, Field(ge=1, description="Of arrays with this number of members only")] = None
-    state: Annotated[
-        Literal["healthy", "degraded", "rebuilding"] | None,
-        Field(description="Of arrays in this state only; healthy if left out, of a rebuild's claims rebuilding"),
-    ] = None
+    claim: Annotated[Claim, Field(strict=False)]
+    """What is promised"""
+    level: Annotated[RaidLevel | None, Field(strict=False)] = None
+    """Of this level only"""
+    width: Annotated[int | None, Field(ge=1)] = None
+    """Of arrays with this number of members only"""
+    state: Literal["healthy", "degraded", "rebuilding"] | None = None
+    """Of arrays in this state only; healthy if left out, of a rebuild's claims rebuilding"""
     workload: Annotated[
-        Annotated[Name, AfterValidator(_matches_ids)] | None,
-        Field(description="Glob on the workload's id", examples=["randwrite_*", "*_qd8"]),
+        Annotated[Name, AfterValidator(_matches_ids)] | None, Field(examples=["randwrite_*", "*_qd8"])
     ] = None
-    drive_classes: Annotated[
-        _Classes,
-        Field(
-            alias="class",
-            description="Of drives of this class only, or a list of classes",
-            examples=["nvme_gen4", ["sata", "sas"]],
-        ),
-    ] = None
+    """Glob on the workload's id"""
+    drive_classes: Annotated[_Classes, Field(alias="class", examples=["nvme_gen4", ["sata", "sas"]])] = None
+    """Of drives of this class only, or a list of classes"""
     subject: Annotated[
         Accountable | None,
         Field(
@@ -166,31 +162,22 @@ class Promise:
             "the table product",
         ),
     ] = None
-    relative_to: Annotated[
-        Annotated[Workload, parsed(Workload.parse)] | None,
-        Field(
-            description="Id of another workload: at_least or at_most is in per cent of its quantity on the same array",
-            examples=["randread_4k_qd8"],
-        ),
-    ] = None
-    at_least: Annotated[
-        float | None, Field(description="Lower limit in the unit of the claim", examples=["11,500 IOPS", 0.9, "40 %"])
-    ] = None
-    at_most: Annotated[
-        float | None, Field(description="Upper limit in the unit of the claim", examples=["1.4 ms", 7, "10 %", "2 h"])
-    ] = None
-    min_percent_of_spec: Annotated[
-        _LeastPercent | None, Field(description="Lower limit in per cent of what the figures give for the array")
-    ] = None
-    max_percent_of_spec: Annotated[
-        Percent | None, Field(description="Upper limit in per cent of the published figure")
-    ] = None
-    min_percent_of_baseline: Annotated[
-        _LeastPercent | None, Field(description="Lower limit in per cent of what the run of --ssd-baseline measured")
-    ] = None
-    max_percent_of_baseline: Annotated[
-        Percent | None, Field(description="Upper limit in per cent of what the run of --ssd-baseline measured")
-    ] = None
+    relative_to: Annotated[Annotated[Workload, parsed(Workload.parse)] | None, Field(examples=["randread_4k_qd8"])] = (
+        None
+    )
+    """Id of another workload: at_least or at_most is in per cent of its quantity on the same array"""
+    at_least: Annotated[float | None, Field(examples=["11,500 IOPS", 0.9, "40 %"])] = None
+    """Lower limit in the unit of the claim"""
+    at_most: Annotated[float | None, Field(examples=["1.4 ms", 7, "10 %", "2 h"])] = None
+    """Upper limit in the unit of the claim"""
+    min_percent_of_spec: _LeastPercent | None = None
+    """Lower limit in per cent of what the figures give for the array"""
+    max_percent_of_spec: Percent | None = None
+    """Upper limit in per cent of the published figure"""
+    min_percent_of_baseline: _LeastPercent | None = None
+    """Lower limit in per cent of what the run of --ssd-baseline measured"""
+    max_percent_of_baseline: Percent | None = None
+    """Upper limit in per cent of what the run of --ssd-baseline measured"""
     times_per_hour: Annotated[
         float | None,
         Field(

@@ -65,55 +65,48 @@ DEFAULT = "default"
 class Product(Strict):
     """Table ``product``: identity of the product."""
 
-    name: Annotated[Name, Field(description="As verdicts and reports name it")]
-    models: Annotated[
-        list[Name],
-        Field(description="Globs on the drive's model string; empty: only chosen by name", examples=[["ACME-9*"]]),
-    ]
-    vendor: Annotated[str, Field(description="Who makes it")] = ""
-    capacity_bytes: Annotated[
-        Size | None, Field(alias="capacity", description="Of one drive, decimal as on its label")
-    ] = None
-    drive_class: Annotated[
-        DriveClass | None,
-        Field(alias="class", strict=False, description="Interface; for a drive that does not report its own"),
-    ] = None
-    source: Annotated[str, Field(description="What these facts are taken from")] = ""
-    sequential_write_bytes_per_s: Annotated[
-        Throughput | None,
-        Field(alias="sequential_write", description="Of one drive; only used to plan how long a fill takes"),
-    ] = None
-    subject: Annotated[
-        Accountable,
-        Field(strict=False, description="What is accepted: the drives, or the system of drives, md and host"),
-    ] = Accountable.DRIVE
-    drives: Annotated[
-        int | None, Field(ge=1, le=10_000, description="How many of them a bay has; with more or fewer no run begins")
-    ] = None
+    name: Name
+    """As verdicts and reports name it"""
+    models: Annotated[list[Name], Field(examples=[["ACME-9*"]])]
+    """Globs on the drive's model string; empty: only chosen by name"""
+    vendor: str = ""
+    """Who makes it"""
+    capacity_bytes: Annotated[Size | None, Field(alias="capacity")] = None
+    """Of one drive, decimal as on its label"""
+    drive_class: Annotated[DriveClass | None, Field(alias="class", strict=False)] = None
+    """Interface; for a drive that does not report its own"""
+    source: str = ""
+    """What these facts are taken from"""
+    sequential_write_bytes_per_s: Annotated[Throughput | None, Field(alias="sequential_write")] = None
+    """Of one drive; only used to plan how long a fill takes"""
+    subject: Annotated[Accountable, Field(strict=False)] = Accountable.DRIVE
+    """What is accepted: the drives, or the system of drives, md and host"""
+    drives: Annotated[int | None, Field(ge=1, le=10_000)] = None
+    """How many of them a bay has; with more or fewer no run begins"""
 
 
 class EnduranceTable(Strict):
     """Table ``endurance``: the rated bytes written."""
 
-    tbw: Annotated[Size, Field(description="Rated bytes written over the drive's life", examples=["3,500 TB"])]
+    tbw: Annotated[Size, Field(examples=["3,500 TB"])]
+    """Rated bytes written over the drive's life"""
 
 
 class SpecDocument(Strict):
     """A spec file: a product's data sheet and promises."""
 
     product: Product
-    figure: Annotated[list[DataSheetValue], Field(description="What is published")] = Field(default_factory=list)
+    figure: list[DataSheetValue] = Field(default_factory=list)
+    """What is published"""
     endurance: EnduranceTable | None = None
-    lot: Annotated[LotTable | None, Field(description="What a sample of drives decides about")] = None
-    inspection: Annotated[
-        InspectionTable | None, Field(description="What the receiving inspection compares drives with")
-    ] = None
-    health: Annotated[HealthTable, Field(description="How far error counters of a drive may rise during a run")] = (
-        ORDINARY
-    )
-    promise: Annotated[
-        list[Annotated[Promise, TABLE]], Field(description="What is promised; the first that matches decides")
-    ] = Field(default_factory=list)
+    lot: LotTable | None = None
+    """What a sample of drives decides about"""
+    inspection: InspectionTable | None = None
+    """What the receiving inspection compares drives with"""
+    health: HealthTable = ORDINARY
+    """How far error counters of a drive may rise during a run"""
+    promise: list[Annotated[Promise, TABLE]] = Field(default_factory=list)
+    """What is promised; the first that matches decides"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,9 +248,9 @@ def parsed(parse: Callable[[str], object]) -> Any:  # noqa: ANN401  GetPydanticS
 
 
 class Strict(BaseModel):
-    """Base model: unknown keys are errors, and ``true`` is not a number."""
+    """Base model: unknown keys are errors, and ``true`` is not a number. The text below a field describes it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True)
