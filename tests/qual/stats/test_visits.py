@@ -344,9 +344,7 @@ def test_on_their_limit_points_are_accepted_as_rarely_as_stated() -> None:
 @pytest.mark.slow
 def test_good_points_are_accepted_and_bad_ones_are_not() -> None:
     rng = random.Random(12)  # noqa: S311
-    good, bad = (
-        [verdict for of_points in outcomes(rng, limit, 8) for verdict in of_points] for limit in (0.95, 1.05)
-    )
+    good, bad = ([verdict for of_points in outcomes(rng, limit, 8) for verdict in of_points] for limit in (0.95, 1.05))
     assert good.count(Outcome.PASS) >= 0.98 * len(good)
     assert bad.count(Outcome.FAIL) >= 0.98 * len(bad)
     assert Outcome.FAIL not in good
