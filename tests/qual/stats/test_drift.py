@@ -140,6 +140,14 @@ def test_a_ramp_does_not_pass(fall: float, noise: float, capacity_s: float, seed
     assert settled_after(found, capacity_s, limit=4.0) is None
 
 
+def test_a_late_fall_is_not_diluted_by_a_longer_volume() -> None:
+    series = WrittenSeries(1000 * RATE)
+    series.add(report(1.0 if second < 7500 else 0.95, second) for second in range(0, 8000, 10))
+    found = series.drift(DRIFT_PERCENT)
+    assert found
+    assert not found.settled
+
+
 def judged(*parts: tuple[int, float], was_settled: bool = False) -> DriftTest:
     seconds = [value for count, value in parts for _ in range(count)]
     return judge(seconds, DRIFT_PERCENT, was_settled=was_settled)
