@@ -31,11 +31,11 @@ from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding,
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.manifest import JudgedTests
-from pytest_ssdqual.report.run_folder.reader import WORSENED, Judged, Record, RunReader
+from pytest_ssdqual.report.run_folder.reader import PLANNED, WORSENED, Judged, Record, RunReader
 from pytest_ssdqual.report.run_folder.records import PlannedTests, WorsenedDrive
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.coverage import GROUPS, INAPPLICABLE
-from pytest_ssdqual.report.run_summary.errors import PASSED, PLANNED
+from pytest_ssdqual.report.run_summary.errors import PASSED
 from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
@@ -312,6 +312,8 @@ class Recorder:
                 which = named(tests, 1)
                 sentence = f"tests {how} in an earlier session, and this one did not judge that again: {which}"
                 found.close(bay, sentence, is_finding=tests is left.failed)
+        if story.unreadable:
+            found.close(bay, f"{story.unreadable:,} records of the run cannot be read, and one may be of a failure")
 
     def _close_gate_unless_fit(self, verdict: PageVerdict) -> None:
         """Let a run that is undecided, or came to no verdict, not end with status 0."""

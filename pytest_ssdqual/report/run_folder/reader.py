@@ -20,14 +20,16 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest
-from pytest_ssdqual.report.run_folder.records import WorsenedDrive
+from pytest_ssdqual.report.run_folder.records import PlannedTests, WorsenedDrive
 
 #: Fields of every line.
 BESIDE = ("writer", "since_last_s")
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
-#: Kind of the records of drives whose health worsened.
-WORSENED = "drive_worsened"
+#: Kinds of the records of drives whose health worsened, and of the tests of a session.
+WORSENED, PLANNED = "drive_worsened", "tests_planned"
+#: Kinds of records, beside evidence, without which a run could look better than it is.
+DECISIVE: Mapping[str, type[object]] = {WORSENED: WorsenedDrive, PLANNED: PlannedTests}
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +265,9 @@ class RunReader:
 
     @cached_property
     def unreadable(self) -> int:
-        """Number of damaged verdicts and observations."""
-        return sum(Judged.of(record) is None for record in self.of(*JUDGED))
+        """Number of damaged records without which the run could look better than it is."""
+        lost = sum(len(self.of(kind)) - len(tuple(self.contents(content, kind))) for kind, content in DECISIVE.items())
+        return lost + sum(Judged.of(record) is None for record in self.of(*JUDGED))
 
     def wrongs(self) -> Iterator[str]:
         """Yield what a run did to its drives beyond expected wear, and what it left, a sentence each."""

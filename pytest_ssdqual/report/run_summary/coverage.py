@@ -14,9 +14,9 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED as FAILED_DRIVES
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
-from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
+from pytest_ssdqual.report.run_folder.reader import PLANNED, Judged, Record, RunReader
 from pytest_ssdqual.report.run_folder.records import PlannedTests
-from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, PASSED, PLANNED, SKIPPED
+from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, PASSED, SKIPPED
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import label, parse_geometry
 

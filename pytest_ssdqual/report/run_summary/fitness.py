@@ -65,7 +65,7 @@ class Counts:
     #: Missed because md, the host or a shared path is the bottleneck; the drives can do more.
     bounded: int = 0
     observed: int = 0
-    #: Verdicts that this version cannot read.
+    #: Damaged verdicts, worsened drives and plans (``RunReader.unreadable``).
     unreadable: int = 0
     #: Tests that ended in an error, or failed for another reason than a promise.
     errors: int = 0
@@ -300,7 +300,7 @@ def _gaps(counts: Counts, manifest: Manifest) -> Iterator[str]:
     if counts.only_health and not _nothing_judged(manifest):
         yield "Nothing but the health of the drives was judged."
     if counts.unreadable:
-        yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the verdicts."
+        yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the run's records."
     yield from _ending(counts, manifest)
 
 
@@ -356,7 +356,7 @@ def _ending(counts: Counts, manifest: Manifest) -> Iterator[str]:
         yield "The run has not ended or was killed; how much is missing is unknown."
     elif status == INTERRUPTED:
         yield "The run was interrupted; the remaining tests were not run."
-    elif status == FAILED and not counts.failed + counts.inconclusive + counts.errors:
+    elif status == FAILED and not counts.failed + counts.inconclusive + counts.errors + counts.unreadable:
         yield "pytest reported failed tests that the run folder does not record; see pytest's output."
     elif status == NOTHING_JUDGED and not (why or not_run or counts.promises):
         yield "No test was run."

@@ -198,7 +198,7 @@ def test_a_damaged_folder_has_a_page_that_says_so(write_run: WriteRun, claimed: 
         file.write('{"schema":2,"kind":"verdict","time":"t","test":"x"}\n')
     _, page = read(folder)
     assert page.headings[0] == (1, "? No verdict")
-    assert "cannot read 1 of the verdicts" in page.text
+    assert "cannot read 1 of the run" in page.text
 
 
 def test_an_empty_folder_has_a_page(write_run: WriteRun) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from support.builders.manifests import manifest
 
-from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import Journal, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
 from pytest_ssdqual.report.run_folder.reader import RunReader
+from pytest_ssdqual.report.run_folder.records import PlannedTests, WorsenedDrive
 
 Claimed = Callable[..., Evidence]
 
@@ -94,6 +95,28 @@ def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal,
     story = RunReader.read(journal.path)
     assert [each.test for each in story.judged] == ["b"]
     assert story.unreadable == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage", "unreadable"),
+    [
+        ("drive_worsened", {}, 0),
+        ("drive_worsened", {"severity": 3}, 1),
+        ("drive_worsened", {"defects": "2 media errors"}, 1),
+        ("tests_planned", {}, 0),
+        ("tests_planned", {"claims": None}, 1),
+        ("tests_planned", {"claims": [["steady_iops"], []]}, 1),
+        ("health", {"when": 7}, 0),
+    ],
+)
+def test_damaged_records_that_decide_about_a_run_are_counted(
+    journal: Journal, kind: str, damage: dict[str, object], unreadable: int
+) -> None:
+    worsened = WorsenedDrive("0x50", "/dev/sdb (ACME, serial 1)", ("2 media errors",), ("2 media errors",))
+    planned = PlannedTests(("a",), (("steady_iops",),), (), ("steady_iops",))
+    facts = {"drive_worsened": shallow(worsened), "tests_planned": shallow(planned)}
+    journal.note(kind, **{**facts.get(kind, {}), **damage})
+    assert RunReader.read(journal.path).unreadable == unreadable
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"x"', None, '{"schema": 2}', "{}"])
