@@ -326,12 +326,12 @@ def _gate(found: Comparison) -> int:
     if any(other.count(ChangeKind.WORSE) or other.rejected for other in found.others):
         return WORSE
     for run in (found.first, *(other.run for other in found.others)):
+        if run.unreadable:
+            raise Refused(f"{run.name} has unreadable records, so --fail-on-worse does not pass what is missing")
         if damage := checksums.changed_among(run.folder, (RECORDS, MANIFEST)):
             raise Refused(
                 f"{run.name} is not as it was sealed: {damage}; --fail-on-worse does not pass what is missing"
             )
-    if found.first.unreadable:
-        raise Refused(f"{found.first.name} has unreadable verdicts, so --fail-on-worse does not pass what is missing")
     for other in found.others:
         if not other.pairs and not other.decided:
             raise Refused("no figure is in both runs, so --fail-on-worse has nothing to decide")

@@ -34,7 +34,7 @@ from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import RECORDS, Journal, JournalError
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import PLANNED, WORSENED, RunReader, left_behind, read_records
+from pytest_ssdqual.report.run_folder.reader import DECISIVE, WORSENED, RunReader, left_behind, read_records
 from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.run_summary.errors import RESUMED
 from pytest_ssdqual.report.run_summary.run_view import OF_TESTS
@@ -265,7 +265,7 @@ def _has_findings(folder: Path) -> bool:
     True if a record cannot be read, because it may be of one. A bay that never began has no records.
     """
     try:
-        story = RunReader.read(folder, *OF_TESTS, RESUMED, PLANNED, WORSENED)
+        story = RunReader.read(folder, *OF_TESTS, RESUMED, *DECISIVE)
     except FileNotFoundError:
         return False
     except OSError:

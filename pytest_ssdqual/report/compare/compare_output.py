@@ -79,7 +79,7 @@ def sections(found: Comparison, shown: Callable[[Estimate], str], *, every: bool
 def _runs(found: Comparison) -> Iterator[str]:
     for number, run in enumerate((found.first, *(each.run for each in found.others))):
         called = f"run {number + 1}" if number and len(found.others) > 1 else ("first", "now")[min(number, 1)]
-        unread = f", {run.unreadable} verdicts unreadable" if run.unreadable else ""
+        unread = f", {run.unreadable:,} records unreadable" if run.unreadable else ""
         ended = "" if run.has_ended else ", has not ended"
         when = run.started[:16] or "time unknown"
         yield f"{called}: {run.name}, {when}, {len(run.figures):,} figures{unread}{ended}"

@@ -20,16 +20,19 @@ from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest
-from pytest_ssdqual.report.run_folder.records import PlannedTests, WorsenedDrive
+from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
 
 #: Fields of every line.
 BESIDE = ("writer", "since_last_s")
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
-#: Kinds of the records of drives whose health worsened, and of the tests of a session.
-WORSENED, PLANNED = "drive_worsened", "tests_planned"
-#: Kinds of records, beside evidence, without which a run could look better than it is.
-DECISIVE: Mapping[str, type[object]] = {WORSENED: WorsenedDrive, PLANNED: PlannedTests}
+#: Kinds of the records of drives whose health worsened, and of the tests and claims of a session.
+WORSENED, PLANNED, CLAIMS = "drive_worsened", "tests_planned", "claims_planned"
+#: Kinds of the records of arrays that were stopped, which may have lost a member.
+STOPPED = ("array_stopped", "array_left")
+CONTENTS: Mapping[str, type[object]] = {WORSENED: WorsenedDrive, PLANNED: PlannedTests, CLAIMS: PlannedClaims}
+#: Kinds of records without which a run could look better than it is.
+DECISIVE = (*JUDGED, *CONTENTS, *STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,18 @@ class Record:
     def content(self, kind: type[RecordT]) -> RecordT:
         """Return the record as the dataclass that was written; ``ValueError`` if it is damaged."""
         return from_plain(kind, {name: value for name, value in self.facts.items() if name not in BESIDE})
+
+    @property
+    def is_damaged(self) -> bool:
+        """True if a decisive record, other than evidence, cannot be read."""
+        try:
+            if self.kind in STOPPED:
+                from_plain(tuple[str, ...], self.facts.get("objections"))
+            elif self.kind in CONTENTS:
+                self.content(CONTENTS[self.kind])
+        except ValueError:
+            return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +281,7 @@ class RunReader:
     @cached_property
     def unreadable(self) -> int:
         """Number of damaged records without which the run could look better than it is."""
-        lost = sum(len(self.of(kind)) - len(tuple(self.contents(content, kind))) for kind, content in DECISIVE.items())
+        lost = sum(record.is_damaged for record in self.records)
         return lost + sum(Judged.of(record) is None for record in self.of(*JUDGED))
 
     def wrongs(self) -> Iterator[str]:

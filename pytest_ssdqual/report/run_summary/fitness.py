@@ -65,7 +65,7 @@ class Counts:
     #: Missed because md, the host or a shared path is the bottleneck; the drives can do more.
     bounded: int = 0
     observed: int = 0
-    #: Damaged verdicts, worsened drives and plans (``RunReader.unreadable``).
+    #: Damaged records without which the run could look better (``RunReader.unreadable``).
     unreadable: int = 0
     #: Tests that ended in an error, or failed for another reason than a promise.
     errors: int = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import JUDGED, WORSENED, Judged, RunReader
+from pytest_ssdqual.report.run_folder.reader import DECISIVE, JUDGED, WORSENED, Judged, RunReader
 from pytest_ssdqual.report.run_folder.records import HealthRecord, WorsenedDrive
 from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
@@ -36,7 +36,7 @@ OF_TESTS = (*JUDGED, ERROR, FAILED, PASSED, SKIPPED)
 KINDS = (
     *OF_TESTS,
     RESUMED,
-    WORSENED,
+    *DECISIVE,
     "write_cache",
     "health",
     *coverage.KINDS,

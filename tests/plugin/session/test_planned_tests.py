@@ -60,12 +60,14 @@ def headline(folder: Path) -> str:
 
 
 def damage(folder: Path, kind: str) -> None:
-    """Add an unknown key to the records of a kind; add such a record if there is none."""
+    """Let the records of a kind be unreadable; add such a record if there is none."""
     file = folder / "records.jsonl"
     records = [json.loads(line) for line in file.read_text().splitlines()]
     if all(record["kind"] != kind for record in records):
         records.append({**records[-1], "kind": kind})
-    damaged = ({**record, "severity": 3} if record["kind"] == kind else record for record in records)
+    damaged = (
+        {**record, "severity": 3, "objections": None} if record["kind"] == kind else record for record in records
+    )
     file.write_text("".join(json.dumps(record) + "\n" for record in damaged))
 
 
@@ -110,7 +112,13 @@ def test_what_failed_in_an_earlier_session_and_is_left_out_is_not_green(inner: I
     assert "earlier session" not in inner.run(*args, "-k", "p99").stdout.str()
 
 
-@pytest.mark.parametrize(("kind", "status"), [("verdict", FAILED), ("drive_worsened", OK), ("tests_planned", OK)])
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("verdict", FAILED),
+        *((kind, OK) for kind in ("drive_worsened", "tests_planned", "claims_planned", "array_stopped")),
+    ],
+)
 def test_a_run_with_a_damaged_record_is_not_green(inner: Inner, suite: str, kind: str, status: pytest.ExitCode) -> None:
     """Not even where a run may be without verdicts: what cannot be read may be of a failure."""
     args = (DRIVES, QUICK, suite, "-o", "ssd_require_verdicts=false")
@@ -266,7 +274,7 @@ def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(
     assert inner.fleet()["exit_status"] == FAILED
 
 
-@pytest.mark.parametrize(("kind", "failing"), [("verdict", "dut2"), ("drive_worsened", "neither")])
+@pytest.mark.parametrize(("kind", "failing"), [("verdict", "dut2"), ("array_stopped", "neither")])
 def test_a_bay_with_a_damaged_record_is_not_permitted(
     inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, kind: str, failing: str
 ) -> None:

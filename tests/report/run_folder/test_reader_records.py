@@ -13,7 +13,7 @@ from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import Journal, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
 from pytest_ssdqual.report.run_folder.reader import RunReader
-from pytest_ssdqual.report.run_folder.records import PlannedTests, WorsenedDrive
+from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
 
 Claimed = Callable[..., Evidence]
 
@@ -106,6 +106,11 @@ def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal,
         ("tests_planned", {}, 0),
         ("tests_planned", {"claims": None}, 1),
         ("tests_planned", {"claims": [["steady_iops"], []]}, 1),
+        ("claims_planned", {}, 0),
+        ("claims_planned", {"count": "many"}, 1),
+        ("array_stopped", {}, 0),
+        ("array_stopped", {"objections": None}, 1),
+        ("array_left", {"objections": "degraded"}, 1),
         ("health", {"when": 7}, 0),
     ],
 )
@@ -114,7 +119,10 @@ def test_damaged_records_that_decide_about_a_run_are_counted(
 ) -> None:
     worsened = WorsenedDrive("0x50", "/dev/sdb (ACME, serial 1)", ("2 media errors",), ("2 media errors",))
     planned = PlannedTests(("a",), (("steady_iops",),), (), ("steady_iops",))
-    facts = {"drive_worsened": shallow(worsened), "tests_planned": shallow(planned)}
+    facts: dict[str, dict[str, object]] = {
+        "drive_worsened": shallow(worsened), "tests_planned": shallow(planned),
+        "claims_planned": shallow(PlannedClaims(16, "none")), "array_stopped": {"uuid": "1", "objections": []},
+    }  # fmt: skip
     journal.note(kind, **{**facts.get(kind, {}), **damage})
     assert RunReader.read(journal.path).unreadable == unreadable
 

@@ -24,7 +24,7 @@ def test_drives_with_a_new_defect_are_counted(write_run: WriteRun, facts: dict[s
     assert len(run.worsened) == 1
 
 
-@pytest.mark.parametrize("kind", ["drive_worsened", "tests_planned"])
+@pytest.mark.parametrize("kind", ["drive_worsened", "tests_planned", "claims_planned", "array_stopped"])
 def test_a_run_with_a_damaged_record_is_not_green(write_run: WriteRun, claimed: Claimed, kind: str) -> None:
     run = RunView.read(write_run(judged(claimed(value=100_000)), record(kind, severity=3)))
     assert (run.verdict.fitness, run.verdict.counts.passed) == (Fitness.NO_VERDICT, 1)
