@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
-from pytest_ssdqual.qual.records import RecordT, from_plain
+from pytest_ssdqual.qual.records import RecordT, from_plain, plain
 from pytest_ssdqual.report.evidence import evidence, health
-from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence
+from pytest_ssdqual.report.evidence.evidence import EXPECTED, About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
@@ -239,6 +239,12 @@ class Judged:
             return None
         return cls(record.test, record.time, found, record.facts.get(EXPECTED) is True)
 
+    def replaces(self, damaged: Record) -> bool:
+        """Return whether an earlier record, of which only some keys may be readable, was about the same."""
+        same = ("claim", "geometries", "workloads", *(("group",) if self.evidence.about is not About.SEARCH else ()))
+        own = {"test": self.test, **{name: plain(getattr(self.evidence, name)) for name in same}}
+        return all(damaged.facts.get(name) == value for name, value in own.items())
+
 
 @dataclass(frozen=True)
 class RunReader:
@@ -272,17 +278,26 @@ class RunReader:
         A test that was run again, here or in a resumed session, replaces its earlier verdict. Damaged ones
         (``unreadable``) are left out.
         """
-        found: dict[tuple[object, ...], Judged] = {}
-        for each in filter(None, map(Judged.of, self.of(*JUDGED))):
-            found.pop(each.subject, None)
-            found[each.subject] = each
-        return tuple(found.values())
+        return self._evidence[0]
 
     @cached_property
     def unreadable(self) -> int:
         """Number of damaged records without which the run could look better than it is."""
-        lost = sum(record.is_damaged for record in self.records)
-        return lost + sum(Judged.of(record) is None for record in self.of(*JUDGED))
+        return self._evidence[1] + sum(record.is_damaged for record in self.records)
+
+    @cached_property
+    def _evidence(self) -> tuple[tuple[Judged, ...], int]:
+        """The verdicts and observations, and the number of damaged ones that no later one replaces."""
+        found: dict[tuple[object, ...], Judged] = {}
+        damaged: list[Record] = []
+        for record in self.of(*JUDGED):
+            if each := Judged.of(record):
+                found.pop(each.subject, None)
+                found[each.subject] = each
+                damaged = [other for other in damaged if not each.replaces(other)]
+            else:
+                damaged.append(record)
+        return tuple(found.values()), len(damaged)
 
     def wrongs(self) -> Iterator[str]:
         """Yield what a run did to its drives beyond expected wear, and what it left, a sentence each."""

@@ -128,6 +128,13 @@ def test_a_run_with_a_damaged_record_is_not_green(inner: Inner, suite: str, kind
     assert headline(inner.folder()).startswith("## No verdict")
 
 
+def test_a_damaged_verdict_is_judged_again(inner: Inner, suite: str) -> None:
+    args = (DRIVES, QUICK, suite, "-k", "iops")
+    assert inner.run(*args).ret == OK
+    damage(inner.folder(), "verdict")
+    assert inner.run(*args, "--ssd-resume=last").ret == OK
+
+
 def test_a_site_may_permit_it(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_LOST_AT", "1")
     inner.run(DRIVES, QUICK, suite)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.manifests import manifest
@@ -95,6 +96,28 @@ def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal,
     story = RunReader.read(journal.path)
     assert [each.test for each in story.judged] == ["b"]
     assert story.unreadable == 1
+
+
+@pytest.mark.parametrize(
+    ("later", "unreadable"),
+    [
+        ({}, 0),
+        ({"about": About.SEARCH, "group": "what it found now"}, 0),
+        ({"group": "another"}, 1),
+        ({"geometries": ("raid5x8",)}, 1),
+        ({"claim": "mean_latency"}, 1),
+    ],
+)
+def test_a_damaged_verdict_that_is_judged_again_is_not_missing(
+    journal: Journal, claimed: Claimed, later: dict[str, Any], unreadable: int
+) -> None:
+    note(journal, "a", claimed(), outcome="splendid")
+    note(journal, "a", replace(claimed(), **later))
+    assert RunReader.read(journal.path).unreadable == unreadable
+    note(journal, "b", claimed())
+    assert RunReader.read(journal.path).unreadable == unreadable
+    note(journal, "a", claimed(), outcome="splendid")
+    assert RunReader.read(journal.path).unreadable == unreadable + 1
 
 
 @pytest.mark.parametrize(
