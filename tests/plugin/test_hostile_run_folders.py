@@ -161,7 +161,7 @@ def test_a_line_without_an_end_is_passed_over(folder: Path) -> None:
     with (folder / "records.jsonl").open("ab") as file:
         file.truncate(file.tell() + (40 << 20))  # a hole: 40 MB of zeroes
     with (folder / "records.jsonl").open("ab") as file:
-        file.write(b'\n{"schema":2,"kind":"x","time":"y"}\n')
+        file.write(b'\n{"schema":3,"kind":"x","time":"y"}\n')
     assert [each.kind for each in read_records(folder)][before:] == ["x"]
 
 

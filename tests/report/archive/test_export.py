@@ -123,7 +123,7 @@ def test_the_drives_of_a_count_have_their_own_figure_and_unit(
 ) -> None:
     promise = KeptPromise(2, 2, Claim.CONFORMING_DRIVES, "drivex2").evidence()
     drives = tuple(Part(serial, {"value": 9e5}, Finding.PASS) for serial in ("S1", "S2"))
-    line = {"schema": 2, "time": "t", "writer": "main", "kind": "verdict", "test": "t"}
+    line = {"schema": 3, "time": "t", "writer": "main", "kind": "verdict", "test": "t"}
     with (folder / "b" / "records.jsonl").open("a") as file:
         file.write(json.dumps({**line, **plain(replace(promise, members=drives)), **more}) + "\n")
     rows = [row for row in figure_table.rows(runs.read([folder / "b"])[0]) if row.part == "drive"]

@@ -212,7 +212,7 @@ def test_hostile_records_and_manifests_cost_nothing_but_themselves(tmp_path: Pat
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD), bay("dut2", GOOD)])
     bays = folder / "bays"
     record = plain(GOOD.evidence())
-    line = '{"schema":2,"kind":"verdict","time":"t","test":"x",'
+    line = '{"schema":3,"kind":"verdict","time":"t","test":"x",'
     wrong: list[dict[str, object]] = [{"geometries": []}, {"workloads": []}, {"estimate": 7}, {"group": "g" * 100_000}]
     with (bays / "dut1" / "records.jsonl").open("a") as file:
         for changed in wrong:

@@ -193,9 +193,9 @@ def test_a_damaged_folder_has_a_page_that_says_so(write_run: WriteRun, claimed: 
     folder = write_run(judged(claimed(value=1000)))
     (folder / "manifest.json").write_text(manifest)
     with (folder / "records.jsonl").open("a") as file:
-        file.write('{"kind": "verdict"\n{"schema":2,"kind":"health","time":"t","drive":[],"when":1}\n')
-        file.write('{"schema":2,"kind":"array_created","time":"t","members":1,"purge":[],"settings":null}\n')
-        file.write('{"schema":2,"kind":"verdict","time":"t","test":"x"}\n')
+        file.write('{"kind": "verdict"\n{"schema":3,"kind":"health","time":"t","drive":[],"when":1}\n')
+        file.write('{"schema":3,"kind":"array_created","time":"t","members":1,"purge":[],"settings":null}\n')
+        file.write('{"schema":3,"kind":"verdict","time":"t","test":"x"}\n')
     _, page = read(folder)
     assert page.headings[0] == (1, "? No verdict")
     assert "cannot read 1 of the run" in page.text

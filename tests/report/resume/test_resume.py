@@ -270,9 +270,9 @@ def test_without_a_manifest_nothing_can_be_compared(journal: Journal, text: str)
 @pytest.mark.parametrize("name", ["records.jsonl", "manifest.json"])
 def test_a_run_of_another_schema_is_refused(journal: Journal, name: str) -> None:
     file = journal.path / name
-    file.write_text(file.read_text().replace('"schema": 2', '"schema": 1').replace('"schema":2', '"schema":1'))
+    file.write_text(file.read_text().replace('"schema": 3', '"schema": 1').replace('"schema":3', '"schema":1'))
     assert find("last", journal.path.parent) == journal.path
-    with pytest.raises(NotResumable, match=rf"cannot be resumed: .*{name} has schema 1, and .* reads schema 2 only$"):
+    with pytest.raises(NotResumable, match=rf"cannot be resumed: .*{name} has schema 1, and .* reads schema 3 only$"):
         Past.read(journal.path)
 
 
