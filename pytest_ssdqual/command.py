@@ -384,8 +384,8 @@ def export(given: argparse.Namespace) -> None:
         raise Refused("export needs --csv FILE, --xlsx FILE or --parquet FILE")
     found = [find_any(name, given.run_dir) for name in given.runs]
     read, skipped = runs.read(bay for each in found for bay in (fleet.bay_folders(each) or [each]))
-    unreadable = {run.name: run.verdict.counts.unreadable for run in read}
-    skipped += [f"{name}: {number:,} verdicts are unreadable" for name, number in unreadable.items() if number]
+    unreadable = ((run.name, run.verdict.counts.unreadable) for run in read)
+    skipped += [f"{name}: {number:,} records are unreadable" for name, number in unreadable if number]
     for sentence in skipped:
         print(safe_text.line(sentence), file=sys.stderr)
     rows = list(figure_table.rows(read))

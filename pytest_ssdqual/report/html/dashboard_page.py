@@ -43,7 +43,7 @@ def compose(folder: Path, place: Path) -> dict[str, Any]:
     runs, skipped = read(folders_below(folder))
     products, drives = products_of(runs), drives_of(runs)
     promises = list(figure_table.promises(runs))
-    verdicts, margins, note = _charts(products, margins_of(promises))
+    verdicts, margins, note = _charts(products, margins_of(runs))
     words = Counter(run.verdict.word for run in runs)
     return {
         "title": safe_text.line(folder.resolve().name or "runs"),
@@ -241,16 +241,13 @@ def drives_of(runs: Iterable[RunView]) -> list[DriveHistory]:
     return sorted(histories, key=lambda drive: (-drive.blamed, -len(drive.runs), drive.last.name))
 
 
-def margins_of(promises: Iterable[FigureRow]) -> dict[str, list[FigureRow]]:
+def margins_of(runs: Iterable[RunView]) -> dict[str, list[FigureRow]]:
     """Return the worst margin of each claim in each run; claims with the least margin first."""
-    worst: dict[tuple[str, str], FigureRow] = {}
-    for row in promises:
-        known = worst.setdefault((row.claim, row.run), row)
-        if row.percent < known.percent:
-            worst[row.claim, row.run] = row
     of_claim: dict[str, list[FigureRow]] = {}
-    for row in worst.values():
-        of_claim.setdefault(row.claim, []).append(row)
+    for run in runs:
+        falling = sorted(figure_table.promises([run]), key=lambda row: -row.percent)
+        for claim, row in {row.claim: row for row in falling}.items():
+            of_claim.setdefault(claim, []).append(row)
     return dict(sorted(of_claim.items(), key=lambda each: (min(row.percent for row in each[1]), each[0])))
 
 

@@ -18,8 +18,9 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
-from pytest_ssdqual.report.archive import figure_table, runs
+from pytest_ssdqual.report.archive import runs
 from pytest_ssdqual.report.charts import archive as charts_of
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import dashboard_page
 from pytest_ssdqual.report.run_folder.find import folders_below
 
@@ -51,9 +52,17 @@ def test_products_drives_and_margins_are_those_of_the_runs(archive: Path) -> Non
     assert (found["ACME 9", "A1"], found["ACME 9", "B2"]) == (4, 1)  # two of them are bays
     (drive,) = [each for each in dashboard_page.drives_of(read) if each.last.serial == "S1"]
     assert (len(drive.runs), drive.firmware) == (3, "A1 → B2")
-    ((_, points),) = dashboard_page.margins_of(figure_table.promises(read)).items()
+    ((_, points),) = dashboard_page.margins_of(read).items()
     assert len(points) == 2
     assert min(row.percent for row in points) < 0 < max(row.percent for row in points)
+
+
+def test_runs_of_one_name_have_a_margin_each(tmp_path: Path) -> None:
+    for day in (1, 2):
+        kept = Kept([KeptMeasurement(5, outcome=Finding.PASS)], started=f"2026-03-{day:02}T12:00:00+00:00")
+        kept.keep(tmp_path / f"machine{day}" / "run")
+    (points,) = dashboard_page.margins_of(runs.read(folders_below(tmp_path))[0]).values()
+    assert [row.run for row in points] == ["run", "run"]
 
 
 @pytest.mark.parametrize("given_up", [True, False])
