@@ -17,7 +17,6 @@ from pytest_ssdqual.report.evidence import inspection
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.run_view import RunView, shown
-from pytest_ssdqual.report.view.tables import span
 
 #: Figures of a part that are its value and its limit, not figures of their own.
 VALUE, LOW, HIGH, LIMIT = "value", "low", "high", "limit"
@@ -57,7 +56,7 @@ class FigureRow:
     about: str
     #: Name of the workload set or the loop.
     group_name: str
-    #: The array, ``raid5x4``, or the first and the last of several.
+    #: All arrays, ``raid5x3 raid5x4``; all workloads.
     geometry: str
     workload: str
     #: ``whole``, ``drive``, ``point`` or ``beside``.
@@ -135,8 +134,8 @@ def _whole(run: RunView, judged: Judged) -> FigureRow:
         claim=found.claim,
         about=found.about.value,
         group_name=found.group,
-        geometry=span(found.geometries),
-        workload=span(found.workloads),
+        geometry=" ".join(found.geometries),
+        workload=" ".join(found.workloads),
         part="whole",
         figure=found.claim,
         drive=found.worst,
