@@ -6,7 +6,6 @@ A verdict has a row for its figure (``part`` is ``whole``), one for each of its 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -83,15 +82,6 @@ class FigureRow:
     sentence: str = ""
     #: Purge, fill and conditioning of the drives.
     history: str = ""
-
-    @property
-    def percent(self) -> float:
-        """The margin for comparison; infinite if it is unknown."""
-        return math.inf if self.margin_percent is None else self.margin_percent
-
-    @property
-    def product(self) -> str:
-        return f"{self.model}, {self.firmware}"
 
 
 COLUMNS = tuple(each.name for each in fields(FigureRow))

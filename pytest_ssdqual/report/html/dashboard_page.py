@@ -17,6 +17,7 @@ from pytest_ssdqual.report.archive import figure_table
 from pytest_ssdqual.report.archive.figure_table import FigureRow
 from pytest_ssdqual.report.archive.runs import read
 from pytest_ssdqual.report.charts import archive as charts_of
+from pytest_ssdqual.report.charts.archive import Margin
 from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.drawing.room import ChartRoom
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -26,7 +27,7 @@ from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.find import folders_below
 from pytest_ssdqual.report.run_summary.fitness import NUMBERS, WORDS
 from pytest_ssdqual.report.run_summary.run_view import RunView, shown
-from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, Table, bounded, label
+from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, Table, bounded, label, margin
 from pytest_ssdqual.rig.drives.topology import Drive
 
 #: Maximum numbers of rows, of charts of margins, and of skipped folders.
@@ -79,7 +80,7 @@ def _counted(count: int, word: str) -> str:
 
 
 def _charts(
-    products: Mapping[Product, Sequence[RunView]], margins: Mapping[str, Sequence[FigureRow]]
+    products: Mapping[Product, Sequence[RunView]], margins: Mapping[str, Sequence[Margin]]
 ) -> tuple[Chart | None, tuple[Chart, ...], str]:
     """Return the charts, and a sentence if any are missing. An error in a chart does not cost the page."""
     drawn: list[Chart] = []
@@ -88,8 +89,8 @@ def _charts(
         verdicts = charts_of.verdicts(products) if products else None
         if verdicts:
             room.takes(verdicts)
-        for claim, rows in list(margins.items())[:MOST_CHARTS]:
-            chart = charts_of.margin(claim, rows)
+        for claim, found in list(margins.items())[:MOST_CHARTS]:
+            chart = charts_of.margin(claim, found)
             if room.takes(chart):
                 drawn.append(chart)
         room.left_out = len(margins) - len(drawn)
@@ -241,14 +242,14 @@ def drives_of(runs: Iterable[RunView]) -> list[DriveHistory]:
     return sorted(histories, key=lambda drive: (-drive.blamed, -len(drive.runs), drive.last.name))
 
 
-def margins_of(runs: Iterable[RunView]) -> dict[str, list[FigureRow]]:
+def margins_of(runs: Iterable[RunView]) -> dict[str, list[Margin]]:
     """Return the worst margin of each claim in each run; claims with the least margin first."""
-    of_claim: dict[str, list[FigureRow]] = {}
+    of_claim: dict[str, list[Margin]] = {}
     for run in runs:
-        falling = sorted(figure_table.promises([run]), key=lambda row: -row.percent)
-        for claim, row in {row.claim: row for row in falling}.items():
-            of_claim.setdefault(claim, []).append(row)
-    return dict(sorted(of_claim.items(), key=lambda each: (min(row.percent for row in each[1]), each[0])))
+        promised = (each.evidence for each in run.judged if each.evidence.is_promised)
+        for claim, worst in {each.claim: each for each in sorted(promised, key=margin, reverse=True)}.items():
+            of_claim.setdefault(claim, []).append((run, worst))
+    return dict(sorted(of_claim.items(), key=lambda each: (min(margin(worst) for _, worst in each[1]), each[0])))
 
 
 def outcomes_of(promises: Iterable[FigureRow]) -> Mapping[tuple[str, Product], Counter[str]]:

@@ -23,6 +23,7 @@ from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import dashboard_page
 from pytest_ssdqual.report.run_folder.find import folders_below
+from pytest_ssdqual.report.view.tables import margin
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_products_drives_and_margins_are_those_of_the_runs(archive: Path) -> Non
     assert (len(drive.runs), drive.firmware) == (3, "A1 → B2")
     ((_, points),) = dashboard_page.margins_of(read).items()
     assert len(points) == 2
-    assert min(row.percent for row in points) < 0 < max(row.percent for row in points)
+    assert min(margin(worst) for _, worst in points) < 0 < max(margin(worst) for _, worst in points)
 
 
 def test_runs_of_one_name_have_a_margin_each(tmp_path: Path) -> None:
@@ -62,7 +63,14 @@ def test_runs_of_one_name_have_a_margin_each(tmp_path: Path) -> None:
         kept = Kept([KeptMeasurement(5, outcome=Finding.PASS)], started=f"2026-03-{day:02}T12:00:00+00:00")
         kept.keep(tmp_path / f"machine{day}" / "run")
     (points,) = dashboard_page.margins_of(runs.read(folders_below(tmp_path))[0]).values()
-    assert [row.run for row in points] == ["run", "run"]
+    assert [run.name for run, _ in points] == ["run", "run"]
+
+
+def test_the_margin_of_a_percentage_is_in_points(tmp_path: Path) -> None:
+    kept = Kept([KeptMeasurement(5, relative_to="randwrite_4k_qd8", outcome=Finding.PASS)]).keep(tmp_path / "run")
+    ((claim, found),) = dashboard_page.margins_of(runs.read([kept])[0]).items()
+    ((*_, distance, _),) = charts_of.margin(claim, found).table.rows
+    assert distance == "+1.0 pt"
 
 
 @pytest.mark.parametrize("given_up", [True, False])
