@@ -84,7 +84,7 @@ def _charts(
 ) -> tuple[Chart | None, tuple[Chart, ...], str]:
     """Return the charts, and a sentence if any are missing. An error in a chart does not cost the page."""
     drawn: list[Chart] = []
-    verdicts, room = None, ChartRoom(MOST_BYTES)
+    verdicts, room = None, ChartRoom(MOST_BYTES, "ssdqual export has")
     with room.guard():
         verdicts = charts_of.verdicts(products) if products else None
         if verdicts:

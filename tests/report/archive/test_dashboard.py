@@ -117,6 +117,7 @@ def test_a_chart_that_cannot_be_drawn_does_not_cost_the_page(archive: Path, monk
     monkeypatch.setattr(charts_of, "margin", lambda claim, points: 1 / 0)
     page = dashboard_page.compose(archive, archive)
     assert "ZeroDivisionError" in page["charts_note"]
+    assert "ssdqual export" in page["charts_note"]
     assert len(page["runs"].rows) == 6
 
 
