@@ -40,7 +40,7 @@ class FigureKey:
     """Identity of a figure, equal in every run that has it; all text, as in the records."""
 
     claim: str
-    #: As tables name them: ``raid5x4``, ``raid5x3…x8``; ``drive`` of drives side by side.
+    #: ``drive`` of drives side by side.
     geometries: tuple[str, ...]
     workloads: tuple[str, ...]
     #: Evidence about a loop's cell is not that about a plain run of the same workload.
