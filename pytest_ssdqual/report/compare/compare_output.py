@@ -66,10 +66,11 @@ def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[Te
 
 
 def page(found: Comparison) -> str:
-    """Return a self-contained page: facts, chart, tables."""
+    """Return a self-contained page: circumstances, chart, tables."""
     lead = [f"{other.run.name} against {found.first.name}: {counted(other)}." for other in found.others]
     chart = Section("Ratios", sentences(caption(found)), svg=_chart(found).svg)
-    return pages.sheet("Runs compared", lead, [chart, *sections(found, str, every=True)])
+    runs, circumstances, *rest = sections(found, str, every=True)
+    return pages.sheet("Runs compared", lead, [runs, circumstances, chart, *rest])
 
 
 def sections(found: Comparison, shown: Callable[[Estimate], str], *, every: bool) -> Iterator[Section]:
