@@ -65,6 +65,15 @@ def test_the_last_commands_before_an_error(folder: Path) -> None:
     assert [each.text for each in commands.before(found, "2026-01-01T00:30:07.000+00:00", "main")[-1:]] == ["lsblk"]
 
 
+@pytest.mark.parametrize(
+    ("day", "began", "at"), [("0001-01-01", "00:00:00", "00:00:01"), ("9999-12-31", "23:59:58", "23:59:59")]
+)
+def test_the_ends_of_the_calendar_are_times(folder: Path, day: str, began: str, at: str) -> None:
+    lines = (line(1, began, ["short"]), line(2, began, ["long"], 1e6))
+    found = transcribe(folder, *(each.replace("2026-01-01", day) for each in lines))
+    assert [each.text for each in commands.before(found, f"{day}T{at}.000+00:00", "main")] == ["short"]
+
+
 def test_a_file_of_somebody_else_is_not_read(folder: Path) -> None:
     (folder.parent / "secret").write_text("secret")
     (folder / "link").symlink_to(folder.parent / "secret")
