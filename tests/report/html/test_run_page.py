@@ -186,6 +186,15 @@ def test_many_inconclusive_promises_leave_the_charts_in_reach(write_run: WriteRu
     assert "raid5x17" in page.text
 
 
+@pytest.mark.parametrize("outcome", [Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED])
+def test_a_list_says_how_many_it_leaves_out(
+    write_run: WriteRun, claimed: Claimed, monkeypatch: pytest.MonkeyPatch, outcome: Finding
+) -> None:
+    monkeypatch.setattr(run_page, "MOST_SENTENCES", 20)
+    many = [judged(replace(claimed(arrays=f"raid5x{width}"), outcome=outcome), f"t{width}") for width in range(3, 30)]
+    assert "7 more are in records.jsonl." in read(write_run(*many))[1].text
+
+
 @pytest.mark.parametrize(
     "manifest", ["", "{", '{"bays": 7, "protocol": [], "sessions": {}, "versions": 1, "family": 3}']
 )
