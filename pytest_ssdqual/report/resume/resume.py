@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import LONGEST_STEP_S, MANIFEST, RECORDS, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader, read_records
+from pytest_ssdqual.report.view.subject import moment
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -81,14 +81,6 @@ def _step_s(record: Record, step_s: float) -> float:
     if not isinstance(counted_s, int | float) or not counted_s > LONGEST_STEP_S:
         return 0.0
     return min(step_s, float(counted_s))
-
-
-def _time(record: Record) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(record.time)
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
 
 
 class NotResumable(ValueError):
@@ -153,7 +145,7 @@ class Past:
         record to the next is negative or longer than ``LONGEST_STEP_S``, and counts as zero. A longer step counts as
         far as the writer's other clock says the same.
         """
-        timed = [(record, at) for record in self.records if (at := _time(record))]
+        timed = [(record, at) for record in self.records if (at := moment(record.time))]
         steps = ((record, (at - before).total_seconds()) for (_, before), (record, at) in pairwise(timed))
         return sum(_step_s(record, step_s) for record, step_s in steps if step_s > 0 and not _is_beginning(record))
 
@@ -176,14 +168,14 @@ class Past:
         if now.facts:
             was, is_now = _identity(self._facts, self._machine), _identity(now.facts, now.machine)
             found += _differ("machine", was, is_now)
-            found += _changes(FIXED, self._facts, now.facts)
+            found += changes(FIXED, self._facts, now.facts)
         return [f"{self.folder.name} cannot be resumed: {each}" for each in found]
 
     def remarks(self, now: Present) -> tuple[str, ...]:
         """Return a sentence for each difference that is reported only."""
         ours = self.manifest.sessions[-1].versions.get(OURS), installed_versions().get(OURS)
-        changes = _changes(NOTED, self._facts, now.facts) if now.facts else []
-        return (*changes, *_differ(f"version of {OURS}", *ours))
+        noted = changes(NOTED, self._facts, now.facts) if now.facts else []
+        return (*noted, *_differ(f"version of {OURS}", *ours))
 
     def memory(self, forgotten: Callable[[ResultKey, str], None] = lambda key, why: None) -> Recollection:
         """Return the stored results; ``forgotten`` is called for each measurement that must be repeated."""
@@ -279,8 +271,9 @@ def _identity(facts: Mapping[str, str], machine: str) -> str:
     return facts.get("machine_id") or facts.get("hostname") or machine
 
 
-def _changes(names: Mapping[str, str], before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return [each for name, called in names.items() for each in _differ(called, before.get(name), now.get(name))]
+def changes(names: Mapping[str, str], before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each fact that differs; a missing one is as an empty one."""
+    return [each for name, called in names.items() for each in _differ(called, before.get(name, ""), now.get(name, ""))]
 
 
 def _differ(called: str, before: object, now: object) -> list[str]:
@@ -290,11 +283,15 @@ def _differ(called: str, before: object, now: object) -> list[str]:
 def _other_document(called: str, before: Document | None, now: Document) -> list[str]:
     if before is None or before.name != now.name:
         return _differ(called, before and before.name, now.name)
-    lines = enumerate(zip_longest(before.text.splitlines(), now.text.splitlines()), 1)
-    for number, (old, new) in lines:
-        if old != new:
-            old, new = ("missing" if line is None else f'"{line.strip()}"' for line in (old, new))
-            return [f"line {number} of the {called} {now.name} is {new} now and was {old}"]
+    return other_text(f"{called} {now.name}", before, now)
+
+
+def other_text(called: str, before: Document, now: Document) -> list[str]:
+    """Return a sentence about the first line that differs."""
+    for number, lines in enumerate(zip_longest(before.text.splitlines(), now.text.splitlines()), 1):
+        if lines[0] != lines[1]:
+            old, new = ("missing" if line is None else f'"{line.strip()}"' for line in lines)
+            return [f"line {number} of the {called} is {new} now and was {old}"]
     return []
 
 

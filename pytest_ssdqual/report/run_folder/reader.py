@@ -15,15 +15,13 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.records import RecordT, from_plain, plain
 from pytest_ssdqual.report.evidence import evidence, health
-from pytest_ssdqual.report.evidence.evidence import EXPECTED, About, Evidence
+from pytest_ssdqual.report.evidence.evidence import BESIDE, EXPECTED, About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest
 from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
 
-#: Fields of every line.
-BESIDE = ("writer", "since_last_s")
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
 #: Kinds of the records of drives whose health worsened, and of the tests and claims of a session.
@@ -241,9 +239,9 @@ class Judged:
 
     def replaces(self, damaged: Record) -> bool:
         """Return whether an earlier record, of which only some keys may be readable, was about the same."""
-        same = ("claim", "geometries", "workloads", *(("group",) if self.evidence.about is not About.SEARCH else ()))
-        own = {"test": self.test, **{name: plain(getattr(self.evidence, name)) for name in same}}
-        return all(damaged.facts.get(name) == value for name, value in own.items())
+        own = {"test": self.test, **plain(self.evidence)}
+        own["group"] = damaged.facts.get("group") if self.evidence.about is About.SEARCH else self.evidence.group
+        return all(damaged.facts.get(name) == own[name] for name in ("test", "claim", "geometries", "workloads", "group"))
 
 
 @dataclass(frozen=True)

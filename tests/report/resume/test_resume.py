@@ -12,7 +12,7 @@ from support.builders.kept_fleets import KeptPromise
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
+from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts, changes
 from pytest_ssdqual.report.run_folder.find import find
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, BayEntry, Document, Manifest, Session
@@ -195,6 +195,18 @@ def test_the_time_of_a_run_does_not_follow_a_clock_that_is_set(
     records = [Record("looked", time if "+" in time else f"{time}+00:00", {}) for time in times]
     records[0] = replace(records[0], kind="run_started")
     assert replace(Past.read(journal.path), records=tuple(records)).spent_s == hours * 3600
+
+
+def test_a_time_without_a_zone_is_utc(journal: Journal) -> None:
+    times = ("2026-11-25T08:00:00", "2026-11-25T09:00:00+00:00")
+    records = tuple(Record("looked", time, {}) for time in times)
+    journal.note("run_started")
+    assert replace(Past.read(journal.path), records=records).spent_s == 3600
+
+
+def test_an_empty_fact_is_an_unknown_one() -> None:
+    assert changes({"cpu": "processor"}, {"cpu": ""}, {}) == []
+    assert len(changes({"cpu": "processor"}, {"cpu": ""}, {"cpu": "ACME"})) == 1
 
 
 @pytest.mark.parametrize(
