@@ -103,11 +103,6 @@ def rows(runs: Iterable[RunView]) -> Iterator[FigureRow]:
                 yield from _parts(replace(whole, workload=part.name), judged.evidence, part, "point")
 
 
-def promises(runs: Iterable[RunView]) -> Iterator[FigureRow]:
-    """Yield the row of each promise of all runs, in their order."""
-    return (_whole(run, judged) for run in runs for judged in run.judged if judged.evidence.is_promised)
-
-
 def _whole(run: RunView, judged: Judged) -> FigureRow:
     found = judged.evidence
     return FigureRow(

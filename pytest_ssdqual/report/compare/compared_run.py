@@ -246,8 +246,5 @@ def _asked(measured: Iterable[Record]) -> dict[str, str]:
 
 def _health(story: RunReader) -> dict[str, HealthRecord]:
     """Return the first reading of the drives' health."""
-    found: dict[str, HealthRecord] = {}
-    for reading in story.contents(HealthRecord, "health"):
-        if reading.when == "before":
-            found.setdefault(reading.drive, reading)
-    return found
+    readings = reversed([*story.contents(HealthRecord, "health")])
+    return {each.drive: each for each in readings if each.when == "before"}

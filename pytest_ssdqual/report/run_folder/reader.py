@@ -241,7 +241,9 @@ class Judged:
         """Return whether an earlier record, of which only some keys may be readable, was about the same."""
         own = {"test": self.test, **plain(self.evidence)}
         own["group"] = damaged.facts.get("group") if self.evidence.about is About.SEARCH else self.evidence.group
-        return all(damaged.facts.get(name) == own[name] for name in ("test", "claim", "geometries", "workloads", "group"))
+        return all(
+            damaged.facts.get(name) == own[name] for name in ("test", "claim", "geometries", "workloads", "group")
+        )
 
 
 @dataclass(frozen=True)
