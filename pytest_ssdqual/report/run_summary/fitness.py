@@ -191,6 +191,8 @@ def stand(counts: Counts, manifest: Manifest, coverage: Coverage = NOTHING) -> P
     acceptance = manifest.acceptance
     missing = tuple(f"{_capital(str(each))}." for each in coverage.missing)
     gaps = (*_gaps(counts, manifest), *missing)
+    if counts.passed and not gaps and manifest.exit_status == NOTHING_JUDGED:
+        gaps = (_other_status(manifest),)
     if counts.failed or counts.worsened:
         fitness = Fitness.NOT_FIT
     elif counts.passed and not gaps:
@@ -363,7 +365,11 @@ def _ending(counts: Counts, manifest: Manifest) -> Iterator[str]:
     elif status == NOTHING_JUDGED and not (why or not_run or counts.promises):
         yield "No test was run."
     elif status not in (0, FAILED, NOTHING_JUDGED):
-        yield f"pytest ended with status {status}; see its output."
+        yield _other_status(manifest)
+
+
+def _other_status(manifest: Manifest) -> str:
+    return f"pytest ended with status {manifest.exit_status}; see its output."
 
 
 def _are(number: int) -> str:
