@@ -326,12 +326,12 @@ def _gate(found: Comparison) -> int:
     if any(other.count(ChangeKind.WORSE) or other.rejected for other in found.others):
         return WORSE
     for run in (found.first, *(other.run for other in found.others)):
+        if run.unreadable:
+            raise Refused(f"{run.name} has unreadable records, so --fail-on-worse does not pass what is missing")
         if damage := checksums.changed_among(run.folder, (RECORDS, MANIFEST)):
             raise Refused(
                 f"{run.name} is not as it was sealed: {damage}; --fail-on-worse does not pass what is missing"
             )
-    if found.first.unreadable:
-        raise Refused(f"{found.first.name} has unreadable verdicts, so --fail-on-worse does not pass what is missing")
     for other in found.others:
         if not other.pairs and not other.decided:
             raise Refused("no figure is in both runs, so --fail-on-worse has nothing to decide")
@@ -384,8 +384,8 @@ def export(given: argparse.Namespace) -> None:
         raise Refused("export needs --csv FILE, --xlsx FILE or --parquet FILE")
     found = [find_any(name, given.run_dir) for name in given.runs]
     read, skipped = runs.read(bay for each in found for bay in (fleet.bay_folders(each) or [each]))
-    unreadable = {run.name: run.verdict.counts.unreadable for run in read}
-    skipped += [f"{name}: {number:,} verdicts are unreadable" for name, number in unreadable.items() if number]
+    unreadable = ((run.name, run.verdict.counts.unreadable) for run in read)
+    skipped += [f"{name}: {number:,} records are unreadable" for name, number in unreadable if number]
     for sentence in skipped:
         print(safe_text.line(sentence), file=sys.stderr)
     rows = list(figure_table.rows(read))

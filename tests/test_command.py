@@ -202,11 +202,16 @@ def test_a_gate_passes_figures_that_were_and_are_zero(runs: Path) -> None:
     assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 0
 
 
-def test_a_gate_does_not_pass_what_an_unreadable_verdict_may_say(runs: Path, capsys: Out) -> None:
-    records = runs / "20260301T120000Z-aaaa" / "records.jsonl"
-    records.write_text(records.read_text().replace('"claim":"p99_latency"', '"claim":99'))
-    assert command.main(["compare", "20260301", "20260302", "--fail-on-worse"]) == 4
-    assert "20260301T120000Z-aaaa has unreadable verdicts" in capsys.readouterr().err
+@pytest.mark.parametrize("damaged", ["old", "new"])
+def test_a_gate_does_not_pass_what_an_unreadable_record_may_say(runs: Path, capsys: Out, damaged: str) -> None:
+    for name in ("old", "new"):
+        Kept([KeptMeasurement(12_000)]).keep(runs / name)
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 0
+    records = runs / damaged / "records.jsonl"
+    last = records.read_text().splitlines()[-1]
+    records.write_text(records.read_text() + last.replace('"steady_iops"', "99") + "\n")
+    assert command.main(["compare", "old", "new", "--fail-on-worse"]) == 4
+    assert f"{damaged} has unreadable records" in capsys.readouterr().err
 
 
 def test_a_gate_does_not_pass_readings_alone(runs: Path, capsys: Out) -> None:

@@ -1,8 +1,13 @@
-"""Names in a sentence: an enumeration of them, and the one that was probably meant."""
+"""Names in a sentence: their number, an enumeration of them, and the one that was probably meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
+
+def counted(number: int, word: str) -> str:
+    """Return ``1 drive``, ``1,024 drives``."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def named(names: Sequence[object], most: int, separator: str = ", ") -> str:

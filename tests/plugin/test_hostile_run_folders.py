@@ -161,7 +161,7 @@ def test_a_line_without_an_end_is_passed_over(folder: Path) -> None:
     with (folder / "records.jsonl").open("ab") as file:
         file.truncate(file.tell() + (40 << 20))  # a hole: 40 MB of zeroes
     with (folder / "records.jsonl").open("ab") as file:
-        file.write(b'\n{"schema":2,"kind":"x","time":"y"}\n')
+        file.write(b'\n{"schema":3,"kind":"x","time":"y"}\n')
     assert [each.kind for each in read_records(folder)][before:] == ["x"]
 
 
@@ -189,5 +189,8 @@ def test_numbers_beyond_all_figures_are_unknown(
     read_all(folder)
     table = folder.parent.parent / "figures.csv"
     assert main(["report", str(folder)]) == 0
-    assert main(["export", "--csv", str(table), str(folder)]) in (0, 4)
+    assert main(["export", "--csv", str(table), str(folder)]) == 4
     assert "Traceback" not in capsys.readouterr().err
+    is_manifest = name == "manifest.json"
+    assert (RunReader.read(folder).manifest.exit_status is None) is is_manifest
+    assert {each.facts["iops"] is None for each in read_records(folder, "measured")} == {not is_manifest}

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.plugin.plan.budget import SPENT
-from pytest_ssdqual.plugin.session.recorder import CLAIMS
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Direction, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import Earlier, Ends, Evidence, Finding, Part
-from pytest_ssdqual.report.run_summary.errors import PASSED, PLANNED
+from pytest_ssdqual.report.run_folder.reader import CLAIMS, PLANNED
+from pytest_ssdqual.report.run_summary.errors import PASSED
 from pytest_ssdqual.rig.measure.probe import CONFIRMED, EXPLORED, EXPLORED_LONGER
 
 ROOT = Path(__file__).parents[2]

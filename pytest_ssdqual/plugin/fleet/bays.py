@@ -34,9 +34,9 @@ from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.run_folder.find import NoSuchRun, find_any
 from pytest_ssdqual.report.run_folder.journal import RECORDS, Journal, JournalError
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import WORSENED, RunReader, left_behind, read_records
+from pytest_ssdqual.report.run_folder.reader import DECISIVE, WORSENED, RunReader, left_behind, read_records
 from pytest_ssdqual.report.run_folder.records import WorsenedDrive
-from pytest_ssdqual.report.run_summary.errors import PLANNED, RESUMED
+from pytest_ssdqual.report.run_summary.errors import RESUMED
 from pytest_ssdqual.report.run_summary.run_view import OF_TESTS
 from pytest_ssdqual.report.run_summary.unresolved import unresolved
 from pytest_ssdqual.report.terminal import summary
@@ -240,15 +240,16 @@ def _exit_status(folder: Path) -> int | None:
 def _has_findings(folder: Path) -> bool:
     """Return whether a bay whose session ended early has a failure or a defective drive on record.
 
-    True if its records cannot be read, because they may have one. A bay that never began has no records.
+    True if a record cannot be read, because it may be of one. A bay that never began has no records.
     """
     try:
-        story = RunReader.read(folder, *OF_TESTS, RESUMED, PLANNED, WORSENED)
+        story = RunReader.read(folder, *OF_TESTS, RESUMED, *DECISIVE)
     except FileNotFoundError:
         return False
     except OSError:
         return True
-    return bool(unresolved(story).failed) or any(each.defects for each in story.contents(WorsenedDrive, WORSENED))
+    defects = any(worsened.defects for worsened in story.contents(WorsenedDrive, WORSENED))
+    return bool(story.unreadable or unresolved(story).failed or defects)
 
 
 def goes_on(settings: Settings) -> bool:

@@ -31,11 +31,11 @@ from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence, Finding,
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally, properties, tally
 from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.report.run_folder.manifest import JudgedTests
-from pytest_ssdqual.report.run_folder.reader import WORSENED, Judged, Record, RunReader
-from pytest_ssdqual.report.run_folder.records import PlannedTests, WorsenedDrive
+from pytest_ssdqual.report.run_folder.reader import CLAIMS, PLANNED, STOPPED, WORSENED, Judged, RunReader
+from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.coverage import GROUPS, INAPPLICABLE
-from pytest_ssdqual.report.run_summary.errors import PASSED, PLANNED
+from pytest_ssdqual.report.run_summary.errors import PASSED
 from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
 from pytest_ssdqual.report.run_summary.run_view import KINDS, OF_TESTS, RunView
 from pytest_ssdqual.report.run_summary.time_budget import BudgetUse
@@ -44,10 +44,8 @@ from pytest_ssdqual.report.terminal import summary
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.rig.machine.machine import utc_now
 
-#: Kinds of the records.
-CLAIMS = "claims_planned"
-#: Kinds of records: of arrays that were stopped, and of failed measurements that were attributed.
-STOPPED, ATTRIBUTED = ("array_stopped", "array_left"), "measurement_failed"
+#: Kind of the records of failed measurements that were attributed.
+ATTRIBUTED = "measurement_failed"
 
 
 def count(items: Iterable[pytest.Item]) -> int:
@@ -70,21 +68,20 @@ def _each(item: pytest.Item) -> int:
     return sum(1 if scope is Scope.CURVE else workloads for scope in scopes) or 1
 
 
-def planned_in(records: Iterable[Record]) -> int | None:
+def planned_in(story: RunReader) -> int | None:
     """Return the most claims that a session of a run planned; None if it ended before that.
 
     Fewer tests in a later session do not make its verdicts less strict.
     """
-    counts = (record.facts.get("count") for record in records if record.kind == CLAIMS)
-    return max((each for each in counts if isinstance(each, int) and each > 0), default=None)
+    return max((planned.count for planned in story.contents(PlannedClaims, CLAIMS)), default=None)
 
 
 def plan(run: Qualification, items: Iterable[pytest.Item]) -> int:
     """Return the number of planned claims, at least one; record it unless the resumed run had planned as many."""
-    before = planned_in(run.resumed.past.records) if run.resumed else None
+    before = planned_in(run.resumed.past.story) if run.resumed else None
     found = max(before or 1, count(items))
     if run.journal and found != before:
-        run.journal.note(CLAIMS, count=found, control=run.protocol.verdict.family)
+        run.journal.note(CLAIMS, **shallow(PlannedClaims(found, run.protocol.verdict.family)))
     return found
 
 
@@ -238,8 +235,8 @@ class Recorder:
         planned, not_run, story = None, tuple[str, ...](), None
         with suppress(OSError):  # the folder is gone: ``finish`` reports it
             if self._journal:
-                story = RunReader.read(self._journal.path, CLAIMS, *KINDS, *write_caches.KINDS, *STOPPED, ATTRIBUTED)
-                planned, not_run = planned_in(story.records), self._not_run(story)
+                story = RunReader.read(self._journal.path, *KINDS, *write_caches.KINDS, ATTRIBUTED)
+                planned, not_run = planned_in(story), self._not_run(story)
                 changed = tuple(story.contents(WorsenedDrive, WORSENED))
                 self._close_gate(not_run, [each for each in changed if each.defects])
                 self._close_gate_for_degraded(story)
@@ -313,6 +310,8 @@ class Recorder:
                 which = named(tests, 1)
                 sentence = f"tests {how} in an earlier session, and this one did not judge that again: {which}"
                 self._close(sentence, is_finding=tests is left.failed)
+        if story.unreadable:
+            self._close(f"{story.unreadable:,} records of the run cannot be read, and one may be of a failure")
 
     def _close_gate_unless_fit(self, verdict: PageVerdict) -> None:
         """Let a run that is undecided, or came to no verdict, not end with status 0."""

@@ -51,9 +51,13 @@ class ResumedRun:
 
     @property
     def load(self) -> DriveLoad | None:
-        """Load of fio in the past run, which this session continues with; None if it was not chosen yet."""
-        found = tuple(self.past.story.contents(LoadRecord, "load"))
-        return found[-1].load if found else None
+        """Load of fio in the past run, which this session continues with; None if it was not chosen yet, or if its
+        record is damaged.
+        """
+        try:
+            return self.past.story.of("load")[-1].content(LoadRecord).load
+        except (IndexError, ValueError):
+            return None
 
     @property
     def write_caches(self) -> dict[str, CacheState]:

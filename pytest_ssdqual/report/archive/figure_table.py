@@ -6,7 +6,6 @@ A verdict has a row for its figure (``part`` is ``whole``), one for each of its 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -17,7 +16,6 @@ from pytest_ssdqual.report.evidence import inspection
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.run_view import RunView, shown
-from pytest_ssdqual.report.view.tables import span
 
 #: Figures of a part that are its value and its limit, not figures of their own.
 VALUE, LOW, HIGH, LIMIT = "value", "low", "high", "limit"
@@ -57,7 +55,7 @@ class FigureRow:
     about: str
     #: Name of the workload set or the loop.
     group_name: str
-    #: The array, ``raid5x4``, or the first and the last of several.
+    #: All arrays, ``raid5x3 raid5x4``; all workloads.
     geometry: str
     workload: str
     #: ``whole``, ``drive``, ``point`` or ``beside``.
@@ -85,15 +83,6 @@ class FigureRow:
     #: Purge, fill and conditioning of the drives.
     history: str = ""
 
-    @property
-    def percent(self) -> float:
-        """The margin for comparison; infinite if it is unknown."""
-        return math.inf if self.margin_percent is None else self.margin_percent
-
-    @property
-    def product(self) -> str:
-        return f"{self.model}, {self.firmware}"
-
 
 COLUMNS = tuple(each.name for each in fields(FigureRow))
 
@@ -114,11 +103,6 @@ def rows(runs: Iterable[RunView]) -> Iterator[FigureRow]:
                 yield from _parts(replace(whole, workload=part.name), judged.evidence, part, "point")
 
 
-def promises(runs: Iterable[RunView]) -> Iterator[FigureRow]:
-    """Yield the row of each promise of all runs, in their order."""
-    return (_whole(run, judged) for run in runs for judged in run.judged if judged.evidence.is_promised)
-
-
 def _whole(run: RunView, judged: Judged) -> FigureRow:
     found = judged.evidence
     return FigureRow(
@@ -135,8 +119,8 @@ def _whole(run: RunView, judged: Judged) -> FigureRow:
         claim=found.claim,
         about=found.about.value,
         group_name=found.group,
-        geometry=span(found.geometries),
-        workload=span(found.workloads),
+        geometry=" ".join(found.geometries),
+        workload=" ".join(found.workloads),
         part="whole",
         figure=found.claim,
         drive=found.worst,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.archive.figure_table import FigureRow
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
 from pytest_ssdqual.report.drawing.plot import Chart, Line, Panel, Point, Style, level
 from pytest_ssdqual.report.drawing.scales import Dates, Rows, Values, day, spread
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.run_summary.fitness import WORDS
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view.tables import Table, label
+from pytest_ssdqual.report.view.tables import Table, label, short_margin
+from pytest_ssdqual.report.view.tables import margin as margin_of
 
+#: A verdict of a run.
+Margin = tuple[RunView, Evidence]
 #: Rows of the chart of verdicts, and products with a series of their own.
 MOST_PRODUCTS, MOST_SERIES = 24, 7
 #: Margins beyond this are drawn at the edge.
@@ -30,7 +32,7 @@ def verdicts(products: Mapping[tuple[str, str], Sequence[RunView]]) -> Chart:
     lines = [
         Line(
             [
-                _point(run.name, run.started, row, f"{run.verdict.word}. {run.verdict.sentence}")
+                _point(run, row, f"{run.verdict.word}. {run.verdict.sentence}")
                 for row, (_, runs) in enumerate(shown)
                 for run in runs
                 if run.verdict.word == word
@@ -44,7 +46,7 @@ def verdicts(products: Mapping[tuple[str, str], Sequence[RunView]]) -> Chart:
     rest = f" The first {len(shown)} of {len(products):,} products." if len(products) > len(shown) else ""
     caption = f"Each mark is a run, in the row of its model and firmware.{rest}"
     rows = tuple(
-        (_started(run.started), ", ".join(product), run.name, run.verdict.word)
+        (_started(run), ", ".join(product), run.name, run.verdict.word)
         for product, runs in products.items()
         for run in runs
     )
@@ -54,23 +56,25 @@ def verdicts(products: Mapping[tuple[str, str], Sequence[RunView]]) -> Chart:
     return Chart("verdicts", "Verdicts over time", caption, panel, table, height_in=height_in)
 
 
-def margin(claim: str, promises: Sequence[FigureRow]) -> Chart:
+def margin(claim: str, margins: Sequence[Margin]) -> Chart:
     """Return the worst margin of a claim in each run, a series for each product."""
-    named = list(dict.fromkeys(row.product for row in promises))
+    products = [f"{run.models}, {run.firmware}" for run, _ in margins]
+    named = list(dict.fromkeys(products))
     rest = f" Products beyond the first {MOST_SERIES} share a mark." if len(named) > MOST_SERIES else ""
     caption = (
         "Of each run the verdict that is closest to its limit, or misses it most: distance of the figure from the "
         f"limit in per cent, below zero on the bad side; beyond ±{MOST_PERCENT:g} % at the edge.{rest}"
     )
     groups: dict[str, list[Point]] = {}
-    for row in promises:
-        index = named.index(row.product)
-        name = printable(row.product, 40) if index < MOST_SERIES else "other products"
-        y = min(max(row.percent, -MOST_PERCENT), MOST_PERCENT)
-        groups.setdefault(name, []).append(_point(row.run, row.started, y, row.sentence))
+    for product, (run, evidence) in zip(products, margins, strict=True):
+        index = named.index(product)
+        name = printable(product, 40) if index < MOST_SERIES else "other products"
+        y = min(max(margin_of(evidence), -MOST_PERCENT), MOST_PERCENT)
+        groups.setdefault(name, []).append(_point(run, y, evidence.sentence))
     lines = [Line(group, index, name, JOINED) for index, (name, group) in enumerate(groups.items())]
     rows = tuple(
-        (_started(row.started), row.product, row.run, f"{row.percent:+.1f} %", row.sentence) for row in promises
+        (_started(run), product, run.name, short_margin(evidence), evidence.sentence)
+        for product, (run, evidence) in zip(products, margins, strict=True)
     )
     panel = Panel(Dates(), Values("margin", Unit.PERCENT, spread), [*lines, level(0.0, "promised")])
     table = Table(("Started", "Model and firmware", "Run", "Margin", "Verdict"), rows)
@@ -78,9 +82,9 @@ def margin(claim: str, promises: Sequence[FigureRow]) -> Chart:
     return Chart(slug("margin", claim), title, caption, panel, table, height_in=2.7)
 
 
-def _started(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M}"
+def _started(run: RunView) -> str:
+    return f"{run.started:%Y-%m-%d %H:%M}"
 
 
-def _point(run: str, started: datetime, y: float, words: str) -> Point:
-    return Point(day(started), y, words=f"{run}: {words}")
+def _point(run: RunView, y: float, words: str) -> Point:
+    return Point(day(run.started), y, words=f"{run.name}: {words}")

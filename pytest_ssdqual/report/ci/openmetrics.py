@@ -19,7 +19,6 @@ from types import MappingProxyType
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.archive import figure_table
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_summary.fitness import Fitness
@@ -147,7 +146,7 @@ def escaped(foreign: str) -> str:
 
 
 def _run(page: MetricsText, run: RunView) -> None:
-    manifest, standing, counts = run.manifest, run.verdict, run.verdict.counts
+    manifest, standing = run.manifest, run.verdict
     names = {each: run.document(each) for each in ("protocol", "spec")}
     page.add("run", 1, {"run": manifest.run_id, **names})
     for fitness in Fitness:
@@ -156,15 +155,10 @@ def _run(page: MetricsText, run: RunView) -> None:
         what, _, which = name.partition("_")
         page.add(f"run_{what}", number, {"which": which})
     page.add("run_acceptance", int(standing.acceptance))
-    for name, number in (
-        ("pass", counts.passed),
-        ("fail", counts.failed),
-        ("inconclusive", counts.inconclusive),
-        ("bounded", counts.bounded),
-        ("observed", counts.observed),
-    ):
-        page.add("run_claims", number, {"outcome": name})
-    page.add("run_tests_in_error", counts.errors)
+    outcomes = Counter(each.evidence.outcome for each in run.judged)
+    for outcome in Finding:
+        page.add("run_claims", outcomes[outcome], {"outcome": outcome.value})
+    page.add("run_tests_in_error", standing.counts.errors)
     for group in run.causes:
         culprit = group.culprit.value if group.culprit else "none"
         page.add("run_cause", len(group.broken), {"culprit": culprit, "drives": " ".join(group.drives)})
@@ -177,19 +171,19 @@ def _run(page: MetricsText, run: RunView) -> None:
 def _promises(page: MetricsText, run: RunView) -> None:
     """Add each promise once; of two tests with the same promise the worse verdict counts."""
     judged: set[tuple[str, ...]] = set()
-    for row in sorted(figure_table.promises([run]), key=lambda row: SEVERITY.index(Finding(row.verdict))):
-        labels = {"claim": row.claim, "array": row.geometry, "workload": row.workload}
-        labels |= {"group": row.group_name} if row.group_name else {}
+    for each in sorted(run.promised, key=lambda each: SEVERITY.index(each.outcome)):
+        labels = {"claim": each.claim, "array": " ".join(each.geometries), "workload": " ".join(each.workloads)}
+        labels |= {"group": each.group} if each.group else {}
         if (promise := tuple(labels.values())) in judged:
             continue
         judged.add(promise)
-        unit, divisor = BASE[Unit(row.unit)]
-        page.add("verdict", 1, {**labels, "outcome": row.verdict})
-        page.add("measured", row.value, labels, unit, divisor)
-        page.add("measured_low", row.low, labels, unit, divisor)
-        page.add("measured_high", row.high, labels, unit, divisor)
-        page.add("limit", row.limit_value, {**labels, "bound": row.direction}, unit, divisor)
-        page.add("margin", row.margin_percent, labels, "ratio", 100)
+        unit, divisor = BASE[each.unit]
+        page.add("verdict", 1, {**labels, "outcome": each.outcome.value})
+        page.add("measured", each.value, labels, unit, divisor)
+        page.add("measured_low", each.low, labels, unit, divisor)
+        page.add("measured_high", each.high, labels, unit, divisor)
+        page.add("limit", each.limit, {**labels, "bound": each.direction.value}, unit, divisor)
+        page.add("margin", each.margin_percent, labels, "ratio", 100)
 
 
 def _drives(page: MetricsText, run: RunView) -> None:

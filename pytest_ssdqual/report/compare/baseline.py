@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual.measured.judgeable import J
@@ -19,10 +18,10 @@ from pytest_ssdqual.qual.stats.estimate import CannotJudge
 from pytest_ssdqual.qual.workload.rounds import RoundsResult
 from pytest_ssdqual.report.fleet.folder import called
 from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
-from pytest_ssdqual.report.resume.resume import FIXED, NOTED, Present
+from pytest_ssdqual.report.resume.resume import FIXED, NOTED, Present, changes, other_text
 from pytest_ssdqual.report.run_folder import checksums, safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS
-from pytest_ssdqual.report.run_folder.manifest import Document, Manifest
+from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import read_records
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
@@ -80,8 +79,10 @@ class Baseline:
 
     def refusals(self, now: Present) -> list[str]:
         """Return the reasons why a run with these means must not be compared with it, a sentence each."""
+        was = self.manifest.protocol
         found = [
-            *_other_protocol(self.manifest.protocol, now.protocol),
+            # Another name for the same text is no difference.
+            *(f"{each}, so it was measured in another way" for each in other_text("protocol", was, now.protocol)),
             *_other_models(self._drives, now.drives),
         ]
         return [f"{self.name} cannot be the baseline: {each}" for each in found]
@@ -91,7 +92,7 @@ class Baseline:
         found = [f"the baseline is {self.name}, {len(self.memory)} measurements, SHA-256 {self.sha256[:12]}…"]
         facts = self.manifest.bays[0].facts
         if now.facts:
-            found += _changes({"machine_id": "machine", **FIXED, **NOTED}, facts, now.facts)
+            found += changes({"machine_id": "machine", **FIXED, **NOTED}, facts, now.facts)
         then, today = ({drive.identity for drive in drives} for drives in (self._drives, now.drives))
         if then != today:
             new = len(today - then)
@@ -100,7 +101,7 @@ class Baseline:
         compared = {"firmware": "firmware", "size": "size in bytes", "block": "logical block in bytes"}
         if _is_same_firmware(self._drives, now.drives):
             del compared["firmware"]
-        found += _changes(compared, *map(_facts, (self._drives, now.drives)))
+        found += changes(compared, *map(_facts, (self._drives, now.drives)))
         found += [f"its {key.geometry} {key.what} cannot be used: {why}" for key, why in self.damaged.items()]
         return (found[0], *(f"baseline: {each}" for each in found[1:]))
 
@@ -154,15 +155,6 @@ class Baseline:
         return self.manifest.bays[0].drives
 
 
-def _other_protocol(then: Document, now: Document) -> list[str]:
-    """Return the difference of two texts; another name for the same text is none."""
-    for number, (old, new) in enumerate(zip_longest(then.text.splitlines(), now.text.splitlines()), 1):
-        if old != new:
-            is_now, was = ("missing" if line is None else f'"{line.strip()}"' for line in (new, old))
-            return [f"line {number} of the protocol is {is_now} now and was {was}, so it was measured in another way"]
-    return []
-
-
 def _other_models(then: Sequence[Drive], now: Sequence[Drive]) -> list[str]:
     old, new = ({drive.model for drive in drives} for drives in (then, now))
     if old == new:
@@ -187,11 +179,3 @@ def _facts(drives: Sequence[Drive]) -> Mapping[str, str]:
         "block": {str(drive.logical_block_bytes) for drive in drives},
     }
     return {name: ", ".join(sorted(filter(None, each))) for name, each in values.items()}
-
-
-def _changes(names: Mapping[str, str], then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return [
-        f"the {called} is {now.get(name) or 'unknown'} now and was {then.get(name) or 'unknown'}"
-        for name, called in names.items()
-        if (then.get(name) or "") != (now.get(name) or "")
-    ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
@@ -15,7 +16,7 @@ from pytest_ssdqual.qual.verdict.ratio import ChangeKind
 from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.compare.circumstances import Weight, firmware_of, model_of
 from pytest_ssdqual.report.compare.compare import Against, Comparison, Pair, whole
-from pytest_ssdqual.report.compare.compared_run import ComparedRun
+from pytest_ssdqual.report.compare.compared_run import ComparedRun, FigureKey
 from pytest_ssdqual.report.drawing.plot import Chart, Line, Point
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import page as pages
@@ -49,7 +50,14 @@ SERIES = {
 }  # fmt: skip
 #: Room for the names of the chart's rows.
 NAMES_IN = 3.1
-SCHEMA = 1
+#: Schema of the JSON of comparisons and histories.
+SCHEMA = 2
+#: Columns of CSV.
+COLUMNS = (
+    "run", "against", *(each.name for each in fields(FigureKey)), "geometry", "workload", "direction",
+    *(f"{of}_{each.name}".removesuffix("_value") for of in ("first", "now", "ratio") for each in fields(Estimate)),
+    "shown", "p_value", "drives_paired", "drive",
+)  # fmt: skip
 
 
 def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[TextLine]:
@@ -58,10 +66,11 @@ def table(found: Comparison, width: int = 80, *, every: bool = False) -> list[Te
 
 
 def page(found: Comparison) -> str:
-    """Return a self-contained page: facts, chart, tables."""
+    """Return a self-contained page: circumstances, chart, tables."""
     lead = [f"{other.run.name} against {found.first.name}: {counted(other)}." for other in found.others]
     chart = Section("Ratios", sentences(caption(found)), svg=_chart(found).svg)
-    return pages.sheet("Runs compared", lead, [chart, *sections(found, str, every=True)])
+    runs, circumstances, *rest = sections(found, str, every=True)
+    return pages.sheet("Runs compared", lead, [runs, circumstances, chart, *rest])
 
 
 def sections(found: Comparison, shown: Callable[[Estimate], str], *, every: bool) -> Iterator[Section]:
@@ -79,7 +88,7 @@ def sections(found: Comparison, shown: Callable[[Estimate], str], *, every: bool
 def _runs(found: Comparison) -> Iterator[str]:
     for number, run in enumerate((found.first, *(each.run for each in found.others))):
         called = f"run {number + 1}" if number and len(found.others) > 1 else ("first", "now")[min(number, 1)]
-        unread = f", {run.unreadable} verdicts unreadable" if run.unreadable else ""
+        unread = f", {run.unreadable:,} records unreadable" if run.unreadable else ""
         ended = "" if run.has_ended else ", has not ended"
         when = run.started[:16] or "time unknown"
         yield f"{called}: {run.name}, {when}, {len(run.figures):,} figures{unread}{ended}"
@@ -275,9 +284,12 @@ def run_record(run: ComparedRun) -> dict[str, object]:
 def csv(found: Comparison) -> str:
     """Return a row for each pair of figures."""
     return csv_of_records(
-        {"run": other.run.name, "against": found.first.name, **_record(pair)}
-        for other in found.others
-        for pair in other.pairs
+        COLUMNS,
+        (
+            {"run": other.run.name, "against": found.first.name, **_record(pair)}
+            for other in found.others
+            for pair in other.pairs
+        ),
     )
 
 
@@ -297,4 +309,4 @@ def _record(pair: Pair) -> dict[str, object]:
 
 def _numbers(name: str, estimate: Estimate) -> dict[str, object]:
     """Return an estimate's fields: ``first`` for its value, ``first_low``, ``first_unit``."""
-    return {name if key == "value" else f"{name}_{key}": value for key, value in plain(estimate).items()}
+    return {f"{name}_{key}".removesuffix("_value"): value for key, value in plain(estimate).items()}

@@ -20,7 +20,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import Widening
 from pytest_ssdqual.report.evidence.evidence import About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import Record, RunReader
+from pytest_ssdqual.report.run_folder.reader import DECISIVE, Record, RunReader
 from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.view import subject
@@ -32,7 +32,7 @@ DRIVES = "drive"
 #: Of a drive's part in evidence: the figure of that drive. Of claims about the drives' likeness there is none.
 VALUE, LOW, HIGH = "value", "low", "high"
 #: Records that something is taken from.
-KINDS = ("run_started", "verdict", "observation", "measured", "health", "load", "write_cache")
+KINDS = ("run_started", "measured", "health", "load", "write_cache", *DECISIVE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,7 +40,7 @@ class FigureKey:
     """Identity of a figure, equal in every run that has it; all text, as in the records."""
 
     claim: str
-    #: As tables name them: ``raid5x4``, ``raid5x3…x8``; ``drive`` of drives side by side.
+    #: ``drive`` of drives side by side.
     geometries: tuple[str, ...]
     workloads: tuple[str, ...]
     #: Evidence about a loop's cell is not that about a plain run of the same workload.
@@ -122,7 +122,7 @@ class ComparedRun:
     asked: Mapping[str, str]
     #: Health figures, by drive: how much the drives had been used when the run began.
     health: Mapping[str, HealthRecord]
-    #: Verdicts that could not be read.
+    #: Records that could not be read, see ``RunReader.unreadable``.
     unreadable: int
     #: Engine and jobs of fio as a phrase; empty if they were not recorded.
     load: str = ""
@@ -246,8 +246,5 @@ def _asked(measured: Iterable[Record]) -> dict[str, str]:
 
 def _health(story: RunReader) -> dict[str, HealthRecord]:
     """Return the first reading of the drives' health."""
-    found: dict[str, HealthRecord] = {}
-    for reading in story.contents(HealthRecord, "health"):
-        if reading.when == "before":
-            found.setdefault(reading.drive, reading)
-    return found
+    readings = reversed([*story.contents(HealthRecord, "health")])
+    return {each.drive: each for each in readings if each.when == "before"}

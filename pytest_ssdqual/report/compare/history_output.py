@@ -11,6 +11,7 @@ from pytest_ssdqual.qual.detect.trend import FEWEST, FEWEST_FOR_STEP, LevelStep,
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 from pytest_ssdqual.qual.verdict import ratio as comparison
+from pytest_ssdqual.report.compare.compare_output import SCHEMA
 from pytest_ssdqual.report.compare.history import FigureHistory, HistoryPoint
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, upright
 from pytest_ssdqual.report.drawing.scales import Dates, Values, day, spread
@@ -131,7 +132,7 @@ def record(found: FigureHistory) -> dict[str, object]:
     """Plain JSON data."""
     drift = found.drift
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         **found.key.record,
         "points": [_record(point) for point in found.points],
         "runs_counted": drift.runs,
@@ -159,7 +160,8 @@ def _record(point: HistoryPoint) -> dict[str, object]:
 
 def csv(found: FigureHistory) -> str:
     """Return a row for each run."""
-    return csv_of_records({**_record(point), **found.key.record} for point in found.points)
+    records = [{**_record(point), **found.key.record} for point in found.points]
+    return csv_of_records(tuple(records[0]), records)
 
 
 def svg(found: FigureHistory) -> str:

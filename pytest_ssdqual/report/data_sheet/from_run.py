@@ -178,4 +178,4 @@ def write(run: ComparedRun, path: Path) -> None:
 
 def unread(run: ComparedRun) -> Sequence[str]:
     """Return a sentence if verdicts of the run could not be read; their figures are missing."""
-    return [f"{run.unreadable} verdicts of {run.name} cannot be read; their figures are missing"] * bool(run.unreadable)
+    return [f"{run.unreadable} records of {run.name} cannot be read; figures may be missing"] * bool(run.unreadable)

@@ -32,8 +32,9 @@ Figures = Mapping[str, int | float | None]
 ATTRIBUTE = "ssdqual"
 #: Key of a failed verdict's line in the journal: its test was expected to fail (``pytest.mark.xfail``), and did.
 EXPECTED = "xfail"
-#: Keys of a verdict's line in the journal that are not about the evidence.
-BESIDE = ("schema", "kind", "time", "writer", "since_last_s", "test", "supersedes", EXPECTED)
+#: Keys of every line in the journal, and those of a verdict's line that are not about the evidence.
+BESIDE = ("schema", "kind", "time", "writer", "since_last_s")
+OF_TEST = ("test", "supersedes", EXPECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +307,7 @@ def of_observation(
 
 def of_facts(facts: Mapping[str, object]) -> Evidence:
     """Return the evidence of a verdict's line in the journal; ``ValueError`` if it is damaged."""
-    found = from_plain(Evidence, {name: value for name, value in facts.items() if name not in BESIDE})
+    found = from_plain(Evidence, {name: value for name, value in facts.items() if name not in (*BESIDE, *OF_TEST)})
     if (found.limit is None) != (found.outcome is Finding.OBSERVED):
         raise ValueError(f"this is no Evidence: outcome {found.outcome} with the limit {found.limit}")
     if not (0 < found.confidence < 1 and found.n >= 0):

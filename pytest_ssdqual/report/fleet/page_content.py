@@ -130,7 +130,7 @@ def link(bay: BayView) -> PageLink:
     return PageLink(bay.name, f"bays/{quote(bay.name, safe='')}/{REPORT}" if bay.has_page else "")
 
 
-def bays(seen: FleetView) -> Table:
+def bays(seen: FleetView, most: int = MOST_BAYS) -> Table:
     """Return a row for each bay; a bay that was not started has no counts."""
     marks = labels(seen)
     columns = (
@@ -140,7 +140,7 @@ def bays(seen: FleetView) -> Table:
     if len(shown) > MOST_IN_ORDER:
         shown.sort(key=lambda bay: WORST_FIRST.index(bay.fitness))
     made = [tuple(_bay(bay, marks)) for bay in shown]
-    return bounded(columns, made, f"Bays: {len(seen.bays):,}", MOST_BAYS, "fleet.json has them")
+    return bounded(columns, made, f"Bays: {len(seen.bays):,}", most, "fleet.json has them")
 
 
 def labels(seen: FleetView) -> Sequence[str]:
@@ -195,7 +195,7 @@ def _why(seen: FleetView) -> tuple[tuple[SentencesOfBays, ...], int]:
     return why, count - sum(len(sentences) for *_, sentences in why)
 
 
-def figures(caption: str, found: Sequence[FleetRow], names: Sequence[str]) -> Table:
+def figures(caption: str, found: Sequence[FleetRow], names: Sequence[str], most: int = MOST_ROWS) -> Table:
     """Return a column for each bay; of many bays the least, the median, the most and the worst."""
     head = ("Claim", "Array", "Workload", "Limit")
     wide = len(names) <= MOST_COLUMNS
@@ -204,7 +204,7 @@ def figures(caption: str, found: Sequence[FleetRow], names: Sequence[str]) -> Ta
         (row.claim, row.array, row.workload, row.limit, *(_beside(row, names) if wide else _condensed(row)))
         for row in found
     ]
-    return bounded(columns, made, caption, MOST_ROWS, LEFT_OUT)
+    return bounded(columns, made, caption, most, LEFT_OUT)
 
 
 def _beside(row: FleetRow, names: Sequence[str]) -> Iterator[Cell]:

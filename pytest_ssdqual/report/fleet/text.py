@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.fleet import page_content, view
 from pytest_ssdqual.report.fleet.view import MOST_COLUMNS, FleetView, together
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.view.document import Section, sentences, text_lines
-from pytest_ssdqual.report.view.tables import INDENT, SIGN, Table, TextLine, bounded, paragraph
+from pytest_ssdqual.report.view.tables import INDENT, SIGN, Table, TextLine, paragraph
 
 #: Maximum number of bays and figures; the page has all.
 MOST_ROWS = 20
@@ -30,20 +31,20 @@ def summary_lines(seen: FleetView, width: int) -> list[str]:
 
 
 def _sections(seen: FleetView) -> Iterator[Section]:
-    bays = page_content.bays(seen)
-    yield Section(bays.caption, table=_first(bays.without("Drives", *page_content.labels(seen)).named_by(1)))
+    bays = page_content.bays(seen, MOST_ROWS)
+    yield Section(bays.caption, table=_narrow(bays.without("Drives", *page_content.labels(seen)).named_by(1)))
     kept, names = view.promised(view.rows(seen)), [bay.name for bay in seen.begun]
     if kept and len(names) > 1:
         has_signs = len(names) <= MOST_COLUMNS and any(row.outcome in SIGN for row in kept)
         legend = sentences("! fail, ? inconclusive, ‖ bounded") if has_signs else ()
-        yield Section("Promises", legend, _first(page_content.figures("", kept, names).named_by(3)))
+        yield Section("Promises", legend, _narrow(page_content.figures("", kept, names, MOST_ROWS).named_by(3)))
 
 
-def _first(table: Table) -> Table:
-    """Return the first rows, with names that leave room for figures."""
+def _narrow(table: Table) -> Table:
+    """Return the table with names that leave room for figures."""
     columns = tuple(safe_text.line(name, 24) for name in table.columns)
-    rows = [(safe_text.line(str(row[0]), NAME_CHARACTERS), *row[1:]) for row in table.rows]
-    return bounded(columns, rows, "", MOST_ROWS, "the page has them")
+    rows = tuple((safe_text.line(str(row[0]), NAME_CHARACTERS), *row[1:]) for row in table.rows)
+    return replace(table, columns=columns, rows=rows)
 
 
 def differing(seen: FleetView) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.detect import outliers
 from pytest_ssdqual.qual.detect.outliers import Outlying, Spread
-from pytest_ssdqual.qual.names import named
+from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.stats import latency
 from pytest_ssdqual.qual.units import format_value
 from pytest_ssdqual.report.compare.circumstances import facts
@@ -317,18 +317,15 @@ def together(seen: FleetView) -> PageVerdict:
     )
 
 
-def bays(number: int) -> str:
-    return "1 bay" if number == 1 else f"{number:,} bays"
-
-
 def _sentence(count: int, passed: Sequence[str], failed: Sequence[str]) -> str:
     if not count:
         return "This fleet has no bay."
     if failed:
         rest = f"; {len(passed):,} passed" if passed else ""
-        return f"{len(failed):,} of {bays(count)} failed: {named(failed, MOST_TOLD)}{rest}."
+        return f"{len(failed):,} of {counted(count, 'bay')} failed: {named(failed, MOST_TOLD)}{rest}."
     if len(passed) < count:
-        return f"{len(passed):,} of {bays(count)} passed and none failed; the rest was not decided or not started."
+        of = counted(count, "bay")
+        return f"{len(passed):,} of {of} passed and none failed; the rest was not decided or not started."
     return "The one bay passed." if count == 1 else f"All {count:,} bays passed."
 
 

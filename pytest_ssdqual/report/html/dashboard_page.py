@@ -11,12 +11,12 @@ from typing import Any
 from urllib.parse import quote
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import format_capacity
-from pytest_ssdqual.report.archive import figure_table
-from pytest_ssdqual.report.archive.figure_table import FigureRow
 from pytest_ssdqual.report.archive.runs import read
 from pytest_ssdqual.report.charts import archive as charts_of
+from pytest_ssdqual.report.charts.archive import Margin
 from pytest_ssdqual.report.drawing.plot import Chart
 from pytest_ssdqual.report.drawing.room import ChartRoom
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -26,7 +26,7 @@ from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.find import folders_below
 from pytest_ssdqual.report.run_summary.fitness import NUMBERS, WORDS
 from pytest_ssdqual.report.run_summary.run_view import RunView, shown
-from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, Table, bounded, label
+from pytest_ssdqual.report.view.tables import SEVERITY, Cell, PageLink, Table, bounded, label, margin
 from pytest_ssdqual.rig.drives.topology import Drive
 
 #: Maximum numbers of rows, of charts of margins, and of skipped folders.
@@ -42,8 +42,7 @@ def compose(folder: Path, place: Path) -> dict[str, Any]:
     """Return the content for the template; ``place`` is the folder of the page, from which it links to runs."""
     runs, skipped = read(folders_below(folder))
     products, drives = products_of(runs), drives_of(runs)
-    promises = list(figure_table.promises(runs))
-    verdicts, margins, note = _charts(products, margins_of(promises))
+    verdicts, margins, note = _charts(products, margins_of(runs))
     words = Counter(run.verdict.word for run in runs)
     return {
         "title": safe_text.line(folder.resolve().name or "runs"),
@@ -51,7 +50,7 @@ def compose(folder: Path, place: Path) -> dict[str, Any]:
         "counters": (*((f"runs: {word[0].lower()}{word[1:]}", words[word]) for word in WORDS), ("drives", len(drives))),
         "verdicts": verdicts,
         "products": _products(products),
-        "claims": _claims(promises),
+        "claims": _claims(runs),
         "causes": tuple(causes_of(runs).most_common(MOST_CHARTS)),
         "margins": margins,
         "charts_note": note,
@@ -69,27 +68,23 @@ def _lead(runs: Sequence[RunView], products: Collection[Product], drives: Sequen
     first, last = (f"{run.started:%Y-%m-%d}" for run in (runs[0], runs[-1]))
     when = f"on {first}" if first == last else f"from {first} to {last}"
     return (
-        f"{_counted(len(runs), 'run')} {when}: {_counted(len(drives), 'drive')} of {_counted(models, 'model')}, with "
-        f"{_counted(len(products), 'combination')} of model and firmware."
+        f"{counted(len(runs), 'run')} {when}: {counted(len(drives), 'drive')} of {counted(models, 'model')}, with "
+        f"{counted(len(products), 'combination')} of model and firmware."
     )
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
 def _charts(
-    products: Mapping[Product, Sequence[RunView]], margins: Mapping[str, Sequence[FigureRow]]
+    products: Mapping[Product, Sequence[RunView]], margins: Mapping[str, Sequence[Margin]]
 ) -> tuple[Chart | None, tuple[Chart, ...], str]:
     """Return the charts, and a sentence if any are missing. An error in a chart does not cost the page."""
     drawn: list[Chart] = []
-    verdicts, room = None, ChartRoom(MOST_BYTES)
+    verdicts, room = None, ChartRoom(MOST_BYTES, "ssdqual export has")
     with room.guard():
         verdicts = charts_of.verdicts(products) if products else None
         if verdicts:
             room.takes(verdicts)
-        for claim, rows in list(margins.items())[:MOST_CHARTS]:
-            chart = charts_of.margin(claim, rows)
+        for claim, found in list(margins.items())[:MOST_CHARTS]:
+            chart = charts_of.margin(claim, found)
             if room.takes(chart):
                 drawn.append(chart)
         room.left_out = len(margins) - len(drawn)
@@ -111,10 +106,11 @@ def _product(runs: Sequence[RunView]) -> Iterator[Cell]:
     yield runs[-1].verdict.state
 
 
-def _claims(promises: Sequence[FigureRow]) -> Table:
+def _claims(runs: Sequence[RunView]) -> Table:
     """Return the promised claims of each product, those with fails first."""
-    counted = outcomes_of(promises).items()
-    ordered = sorted(counted, key=lambda each: (-each[1][Finding.FAIL], -each[1][Finding.INCONCLUSIVE]))
+    ordered = sorted(
+        outcomes_of(runs).items(), key=lambda each: (-each[1][Finding.FAIL], -each[1][Finding.INCONCLUSIVE])
+    )
     rows = [
         (
             label(claim), *product,
@@ -170,7 +166,7 @@ def _drive(drive: DriveHistory, place: Path) -> Iterator[Cell]:
     yield f"{len(drive.runs):,}"
     yield _link(drive.runs[-1], place)
     yield drive.runs[-1].verdict.state
-    yield f"{_counted(drive.blamed, 'broken promise')}" if drive.blamed else ""
+    yield counted(drive.blamed, "broken promise") if drive.blamed else ""
     yield "" if used is None else f"{used:g} %"
     yield "" if written is None else format_capacity(int(written))
     yield "" if hours is None else f"{hours:,.0f}"
@@ -241,25 +237,22 @@ def drives_of(runs: Iterable[RunView]) -> list[DriveHistory]:
     return sorted(histories, key=lambda drive: (-drive.blamed, -len(drive.runs), drive.last.name))
 
 
-def margins_of(promises: Iterable[FigureRow]) -> dict[str, list[FigureRow]]:
+def margins_of(runs: Iterable[RunView]) -> dict[str, list[Margin]]:
     """Return the worst margin of each claim in each run; claims with the least margin first."""
-    worst: dict[tuple[str, str], FigureRow] = {}
-    for row in promises:
-        known = worst.setdefault((row.claim, row.run), row)
-        if row.percent < known.percent:
-            worst[row.claim, row.run] = row
-    of_claim: dict[str, list[FigureRow]] = {}
-    for row in worst.values():
-        of_claim.setdefault(row.claim, []).append(row)
-    return dict(sorted(of_claim.items(), key=lambda each: (min(row.percent for row in each[1]), each[0])))
+    of_claim: dict[str, list[Margin]] = {}
+    for run in runs:
+        for claim, worst in {each.claim: each for each in sorted(run.promised, key=margin, reverse=True)}.items():
+            of_claim.setdefault(claim, []).append((run, worst))
+    return dict(sorted(of_claim.items(), key=lambda each: (min(margin(worst) for _, worst in each[1]), each[0])))
 
 
-def outcomes_of(promises: Iterable[FigureRow]) -> Mapping[tuple[str, Product], Counter[str]]:
+def outcomes_of(runs: Iterable[RunView]) -> Mapping[tuple[str, Product], Counter[str]]:
     """Return the outcomes of each claim of each product, by product and in the order of the claims."""
     known = [claim.value for claim in Claim]
     counts: dict[tuple[str, Product], Counter[str]] = {}
-    for row in promises:
-        counts.setdefault((row.claim, (row.model, row.firmware)), Counter())[row.verdict] += 1
+    for run in runs:
+        for each in run.promised:
+            counts.setdefault((each.claim, (run.models, run.firmware)), Counter())[each.outcome] += 1
     ranks = {claim: known.index(claim) if claim in known else len(known) for claim, _ in counts}
     return dict(sorted(counts.items(), key=lambda each: (each[0][1], ranks[each[0][0]])))
 

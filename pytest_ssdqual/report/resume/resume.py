@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
@@ -22,8 +21,9 @@ from pytest_ssdqual.report.resume.rebuild_measurements import Recollection
 from pytest_ssdqual.report.run_folder import checksums as sums
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import LONGEST_STEP_S, MANIFEST, RECORDS, OtherSchema
-from pytest_ssdqual.report.run_folder.manifest import Document, Manifest, installed_versions
+from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest, installed_versions
 from pytest_ssdqual.report.run_folder.reader import JUDGED, Judged, Record, RunReader, read_records
+from pytest_ssdqual.report.view.subject import moment
 from pytest_ssdqual.rig.drives.topology import Drive, is_same_firmware
 from pytest_ssdqual.rig.resume.checkpoint import ResultKey
 
@@ -46,6 +46,13 @@ NOTED = {
     "pcie_aspm": "power saving of PCIe links",
 }
 OURS = "pytest-ssdqual"
+#: What must be the same of a drive, beside its firmware.
+SAME = {
+    "model": "model of {}",
+    "size_bytes": "size of {} in bytes",
+    "logical_block_bytes": "logical block of {} in bytes",
+    "smart_type": "smartctl type of {}",
+}
 
 
 #: Kinds of records that begin a session, or come before its beginning.
@@ -81,14 +88,6 @@ def _step_s(record: Record, step_s: float) -> float:
     if not isinstance(counted_s, int | float) or not counted_s > LONGEST_STEP_S:
         return 0.0
     return min(step_s, float(counted_s))
-
-
-def _time(record: Record) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(record.time)
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
 
 
 class NotResumable(ValueError):
@@ -153,7 +152,7 @@ class Past:
         record to the next is negative or longer than ``LONGEST_STEP_S``, and counts as zero. A longer step counts as
         far as the writer's other clock says the same.
         """
-        timed = [(record, at) for record in self.records if (at := _time(record))]
+        timed = [(record, at) for record in self.records if (at := moment(record.time))]
         steps = ((record, (at - before).total_seconds()) for (_, before), (record, at) in pairwise(timed))
         return sum(_step_s(record, step_s) for record, step_s in steps if step_s > 0 and not _is_beginning(record))
 
@@ -162,7 +161,7 @@ class Past:
 
         Additional drives come last.
         """
-        order = {drive.identity: number for number, drive in enumerate(self._drives)}
+        order = {drive.identity: number for number, drive in enumerate(self._bay.drives)}
         return tuple(sorted(drives, key=lambda drive: order.get(drive.identity, len(order))))
 
     def refusals(self, now: Present) -> list[str]:
@@ -171,19 +170,19 @@ class Past:
             *_other_document("spec", self.manifest.spec, now.spec),
             *_other_document("protocol", self.manifest.protocol, now.protocol),
             *self._other_defaults(now.defaults),
-            *_other_drives(self._drives, now.drives),
+            *_other_drives(self._bay.drives, now.drives),
         ]
         if now.facts:
-            was, is_now = _identity(self._facts, self._machine), _identity(now.facts, now.machine)
+            was, is_now = _identity(self._bay.facts, self._bay.machine), _identity(now.facts, now.machine)
             found += _differ("machine", was, is_now)
-            found += _changes(FIXED, self._facts, now.facts)
+            found += changes(FIXED, self._bay.facts, now.facts)
         return [f"{self.folder.name} cannot be resumed: {each}" for each in found]
 
     def remarks(self, now: Present) -> tuple[str, ...]:
         """Return a sentence for each difference that is reported only."""
         ours = self.manifest.sessions[-1].versions.get(OURS), installed_versions().get(OURS)
-        changes = _changes(NOTED, self._facts, now.facts) if now.facts else []
-        return (*changes, *_differ(f"version of {OURS}", *ours))
+        noted = changes(NOTED, self._bay.facts, now.facts) if now.facts else []
+        return (*noted, *_differ(f"version of {OURS}", *ours))
 
     def memory(self, forgotten: Callable[[ResultKey, str], None] = lambda key, why: None) -> Recollection:
         """Return the stored results; ``forgotten`` is called for each measurement that must be repeated."""
@@ -207,10 +206,7 @@ class Past:
     @property
     def failed_in(self) -> dict[str, str]:
         """The ids of the tests that first reported in earlier sessions that a drive failed, by serial number."""
-        found: dict[str, str] = {}
-        for serial, test in self.story.failed_drives():
-            found.setdefault(serial, test)
-        return found
+        return dict(reversed([*self.story.failed_drives()]))
 
     def _other_defaults(self, now: Document | None) -> list[str]:
         """Return how the default promises differ; nothing if the spec is these promises itself."""
@@ -218,16 +214,8 @@ class Past:
         return _other_document("promises", before, now) if before and now else []
 
     @property
-    def _machine(self) -> str:
-        return self.manifest.bays[0].machine
-
-    @property
-    def _facts(self) -> Mapping[str, str]:
-        return self.manifest.bays[0].facts
-
-    @property
-    def _drives(self) -> tuple[Drive, ...]:
-        return self.manifest.bays[0].drives
+    def _bay(self) -> BayEntry:
+        return self.manifest.bays[0]
 
 
 class Verdicts:
@@ -279,8 +267,9 @@ def _identity(facts: Mapping[str, str], machine: str) -> str:
     return facts.get("machine_id") or facts.get("hostname") or machine
 
 
-def _changes(names: Mapping[str, str], before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return [each for name, called in names.items() for each in _differ(called, before.get(name), now.get(name))]
+def changes(names: Mapping[str, str], before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each fact that differs; a missing one is as an empty one."""
+    return [each for name, called in names.items() for each in _differ(called, before.get(name, ""), now.get(name, ""))]
 
 
 def _differ(called: str, before: object, now: object) -> list[str]:
@@ -290,11 +279,15 @@ def _differ(called: str, before: object, now: object) -> list[str]:
 def _other_document(called: str, before: Document | None, now: Document) -> list[str]:
     if before is None or before.name != now.name:
         return _differ(called, before and before.name, now.name)
-    lines = enumerate(zip_longest(before.text.splitlines(), now.text.splitlines()), 1)
-    for number, (old, new) in lines:
-        if old != new:
-            old, new = ("missing" if line is None else f'"{line.strip()}"' for line in (old, new))
-            return [f"line {number} of the {called} {now.name} is {new} now and was {old}"]
+    return other_text(f"{called} {now.name}", before, now)
+
+
+def other_text(called: str, before: Document, now: Document) -> list[str]:
+    """Return a sentence about the first line that differs."""
+    for number, lines in enumerate(zip_longest(before.text.splitlines(), now.text.splitlines()), 1):
+        if lines[0] != lines[1]:
+            old, new = ("missing" if line is None else f'"{line.strip()}"' for line in lines)
+            return [f"line {number} of the {called} is {new} now and was {old}"]
     return []
 
 
@@ -307,12 +300,8 @@ def _other_drives(before: Sequence[Drive], now: Sequence[Drive]) -> list[str]:
     found = []
     for name, drive in new.items():
         was = old[name]
-        found += _differ(f"model of {drive.describe()}", was.model, drive.model)
-        found += _differ(f"size of {drive.describe()} in bytes", was.size_bytes, drive.size_bytes)
-        found += _differ(
-            f"logical block of {drive.describe()} in bytes", was.logical_block_bytes, drive.logical_block_bytes
-        )
-        found += _differ(f"smartctl type of {drive.describe()}", was.smart_type, drive.smart_type)
+        for key, what in SAME.items():
+            found += _differ(what.format(drive.describe()), getattr(was, key), getattr(drive, key))
         if drive.firmware is not None and not is_same_firmware(was.firmware, drive.firmware):
             found += _differ(f"firmware of {drive.describe()}", was.firmware, drive.firmware)
     return found

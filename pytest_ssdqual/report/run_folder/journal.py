@@ -34,7 +34,7 @@ from pytest_ssdqual.rig.resume import checkpoint
 from pytest_ssdqual.rig.resume.checkpoint import Checkpoint
 
 #: Schema of records, transcript, manifest and ``fleet.json``. Readers refuse another one.
-SCHEMA = 2
+SCHEMA = 3
 RECORDS, MANIFEST, CHECKPOINT = "records.jsonl", "manifest.json", "checkpoint.json"
 #: A checkpoint of 64 drives is 20 KB.
 MOST_CHECKPOINT_BYTES = 1 << 20

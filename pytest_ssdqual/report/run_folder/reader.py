@@ -13,21 +13,24 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
-from pytest_ssdqual.qual.records import RecordT, from_plain
+from pytest_ssdqual.qual.records import RecordT, from_plain, plain
 from pytest_ssdqual.report.evidence import evidence, health
-from pytest_ssdqual.report.evidence.evidence import EXPECTED, Evidence
+from pytest_ssdqual.report.evidence.evidence import BESIDE, EXPECTED, About, Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS, OtherSchema, require_schema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, Manifest
-from pytest_ssdqual.report.run_folder.records import WorsenedDrive
+from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
 
-#: Fields of every line.
-BESIDE = ("writer", "since_last_s")
 #: Kinds of records that hold evidence.
 JUDGED = ("verdict", "observation")
-#: Kind of the records of drives whose health worsened.
-WORSENED = "drive_worsened"
+#: Kinds of the records of drives whose health worsened, and of the tests and claims of a session.
+WORSENED, PLANNED, CLAIMS = "drive_worsened", "tests_planned", "claims_planned"
+#: Kinds of the records of arrays that were stopped, which may have lost a member.
+STOPPED = ("array_stopped", "array_left")
+CONTENTS: Mapping[str, type[object]] = {WORSENED: WorsenedDrive, PLANNED: PlannedTests, CLAIMS: PlannedClaims}
+#: Kinds of records without which a run could look better than it is.
+DECISIVE = (*JUDGED, *CONTENTS, *STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,18 @@ class Record:
     def content(self, kind: type[RecordT]) -> RecordT:
         """Return the record as the dataclass that was written; ``ValueError`` if it is damaged."""
         return from_plain(kind, {name: value for name, value in self.facts.items() if name not in BESIDE})
+
+    @property
+    def is_damaged(self) -> bool:
+        """True if a decisive record, other than evidence, cannot be read."""
+        try:
+            if self.kind in STOPPED:
+                from_plain(tuple[str, ...], self.facts.get("objections"))
+            elif self.kind in CONTENTS:
+                self.content(CONTENTS[self.kind])
+        except ValueError:
+            return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +237,14 @@ class Judged:
             return None
         return cls(record.test, record.time, found, record.facts.get(EXPECTED) is True)
 
+    def replaces(self, damaged: Record) -> bool:
+        """Return whether an earlier record, of which only some keys may be readable, was about the same."""
+        own = {"test": self.test, **plain(self.evidence)}
+        own["group"] = damaged.facts.get("group") if self.evidence.about is About.SEARCH else self.evidence.group
+        return all(
+            damaged.facts.get(name) == own[name] for name in ("test", "claim", "geometries", "workloads", "group")
+        )
+
 
 @dataclass(frozen=True)
 class RunReader:
@@ -255,16 +278,26 @@ class RunReader:
         A test that was run again, here or in a resumed session, replaces its earlier verdict. Damaged ones
         (``unreadable``) are left out.
         """
-        found: dict[tuple[object, ...], Judged] = {}
-        for each in filter(None, map(Judged.of, self.of(*JUDGED))):
-            found.pop(each.subject, None)
-            found[each.subject] = each
-        return tuple(found.values())
+        return self._evidence[0]
 
     @cached_property
     def unreadable(self) -> int:
-        """Number of damaged verdicts and observations."""
-        return sum(Judged.of(record) is None for record in self.of(*JUDGED))
+        """Number of damaged records without which the run could look better than it is."""
+        return self._evidence[1] + sum(record.is_damaged for record in self.records)
+
+    @cached_property
+    def _evidence(self) -> tuple[tuple[Judged, ...], int]:
+        """The verdicts and observations, and the number of damaged ones that no later one replaces."""
+        found: dict[tuple[object, ...], Judged] = {}
+        damaged: list[Record] = []
+        for record in self.of(*JUDGED):
+            if each := Judged.of(record):
+                found.pop(each.subject, None)
+                found[each.subject] = each
+                damaged = [other for other in damaged if not each.replaces(other)]
+            else:
+                damaged.append(record)
+        return tuple(found.values()), len(damaged)
 
     def wrongs(self) -> Iterator[str]:
         """Yield what a run did to its drives beyond expected wear, and what it left, a sentence each."""

@@ -44,6 +44,15 @@ class WorsenedDrive:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedClaims:
+    """``claims_planned``: for how many claims the verdicts are corrected."""
+
+    count: int
+    #: The protocol's ``verdict.family``.
+    control: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedTests:
     """``tests_planned``: what a collection added."""
 

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED as FAILED_DRIVES
 from pytest_ssdqual.report.evidence.health import HEALTH
 from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
-from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
+from pytest_ssdqual.report.run_folder.reader import PLANNED, Judged, Record, RunReader
 from pytest_ssdqual.report.run_folder.records import PlannedTests
-from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, PASSED, PLANNED, SKIPPED
+from pytest_ssdqual.report.run_summary.errors import ERROR, FAILED, PASSED, SKIPPED
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import label, parse_geometry
 
@@ -77,7 +78,7 @@ class Coverage:
 
     def __str__(self) -> str:
         """Return ``7 of 187 tests, 3 of 8 drives``."""
-        tests, drives = _counted(self.tests, "test"), _counted(self.drives, "drive")
+        tests, drives = counted(self.tests, "test"), counted(self.drives, "drive")
         return f"{self.tests_judged:,} of {tests}, {self.drives_judged:,} of {drives}"
 
     def __add__(self, other: Self) -> Coverage:
@@ -111,10 +112,6 @@ class Coverage:
         }
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Test:
     """The end of a test over all sessions."""
@@ -139,7 +136,7 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
     applying = [test for test in planned if not _is_inapplicable(test, ends)]
     drives = story.manifest.serials
     loaded, inspected = _drives(story, judged, drives)
-    counted = loaded or inspected
+    seen = loaded or inspected
     empty = tuple(_hollow(planned, ends))
     promised = {claim for each in collections for claim in each.promised}
     hollow = tuple(each for each in empty if each.claim in promised)
@@ -148,10 +145,10 @@ def coverage(story: RunReader, judged: Sequence[Judged]) -> Coverage:
     return Coverage(
         tests_judged=sum(test in ends and ends[test].is_decided for test in applying),
         tests=len(applying) + len(left_out.difference(planned)),
-        drives_judged=len(counted),
+        drives_judged=len(seen),
         drives=len(drives),
-        untested=frozenset(drives.keys() - counted),
-        inspected=frozenset(inspected - counted),
+        untested=frozenset(drives.keys() - seen),
+        inspected=frozenset(inspected - seen),
         hollow=hollow,
         unpromised=tuple(each for each in empty if each.claim not in promised),
         missing=tuple(missing),

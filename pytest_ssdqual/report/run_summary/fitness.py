@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pytest_ssdqual.qual.names import named
+from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
 from pytest_ssdqual.qual.stats import repeatability
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -65,7 +65,7 @@ class Counts:
     #: Missed because md, the host or a shared path is the bottleneck; the drives can do more.
     bounded: int = 0
     observed: int = 0
-    #: Verdicts that this version cannot read.
+    #: Damaged records without which the run could look better (``RunReader.unreadable``).
     unreadable: int = 0
     #: Tests that ended in an error, or failed for another reason than a promise.
     errors: int = 0
@@ -191,6 +191,8 @@ def stand(counts: Counts, manifest: Manifest, coverage: Coverage = NOTHING) -> P
     acceptance = manifest.acceptance
     missing = tuple(f"{_capital(str(each))}." for each in coverage.missing)
     gaps = (*_gaps(counts, manifest), *missing)
+    if counts.passed and not gaps and manifest.exit_status == NOTHING_JUDGED:
+        gaps = (_other_status(manifest),)
     if counts.failed or counts.worsened:
         fitness = Fitness.NOT_FIT
     elif counts.passed and not gaps:
@@ -252,36 +254,38 @@ def headline(fitness: Fitness, acceptance: bool, coverage: Coverage) -> str:
 
 def _sentence(counts: Counts, gaps: Sequence[str], coverage: Coverage) -> str:
     if counts.worsened and not counts.failed:
-        return f"{_drives(counts.worsened)} failed or reported a new defect in this run, which no promise judged."
+        return (
+            f"{counted(counts.worsened, 'drive')} failed or reported a new defect in this run, which no promise judged."
+        )
     if not counts.promises:
         return "No promise was judged in this run."
     if coverage.missing and not counts.failed and not counts.inconclusive:
         if counts.bounded:
-            return f"{_not_judged(coverage)}. {_promises(counts.passed)} passed and none failed."
+            return f"{_not_judged(coverage)}. {counted(counts.passed, 'promise')} passed and none failed."
         rest = "The one promise that was" if counts.promises == 1 else f"All {counts.promises:,} promises that were"
         return f"{_not_judged(coverage)}. {rest} judged passed."
     if counts.failed:
         rest = f"; {counts.passed:,} passed" if counts.passed else ""
-        return f"{counts.failed:,} of {_promises(counts.promises)} failed{rest}."
+        return f"{counts.failed:,} of {counted(counts.promises, 'promise')} failed{rest}."
     if not counts.passed:
         kinds = {"inconclusive": counts.inconclusive, "bounded": counts.bounded}
         how = " or ".join(kind for kind, number in kinds.items() if number)
-        return f"{_promises(counts.promises)} {_are(counts.promises)} {how}; none passed or failed."
+        return f"{counted(counts.promises, 'promise')} {_are(counts.promises)} {how}; none passed or failed."
     if gaps:
-        passed = f"{counts.passed:,} of {_promises(counts.promises)} passed"
+        passed = f"{counts.passed:,} of {counted(counts.promises, 'promise')} passed"
         return f"{passed} and none failed, but the run did not decide everything that it planned."
     if counts.bounded:
-        return f"{_promises(counts.passed)} passed and none failed."
+        return f"{counted(counts.passed, 'promise')} passed and none failed."
     if counts.promises == 1:
         return "The one promise judged passed."
-    return f"All {_promises(counts.promises)} judged passed."
+    return f"All {counted(counts.promises, 'promise')} judged passed."
 
 
 def _not_judged(coverage: Coverage) -> str:
     """Return ``Steady IOPS: none of 384 tests judged``, one sentence for each promise."""
     named = [_capital(str(each)) for each in coverage.missing[:MOST_NAMED]]
     more = len(coverage.missing) - MOST_NAMED
-    return ". ".join([*named, *([f"Nothing was judged of {_promises(more)} more"] if more > 0 else [])])
+    return ". ".join([*named, *([f"Nothing was judged of {counted(more, 'promise')} more"] if more > 0 else [])])
 
 
 def _capital(text: str) -> str:
@@ -291,16 +295,16 @@ def _capital(text: str) -> str:
 def _gaps(counts: Counts, manifest: Manifest) -> Iterator[str]:
     """Yield a sentence for each reason why the run did not decide everything that it planned."""
     if counts.inconclusive:
-        yield f"{_promises(counts.inconclusive)} {_are(counts.inconclusive)} inconclusive: {_undecided(counts)}."
+        open_ones = f"{counted(counts.inconclusive, 'promise')} {_are(counts.inconclusive)} inconclusive"
+        yield f"{open_ones}: {_undecided(counts)}."
     if counts.lost:
         yield lost(counts)
     if errors := counts.errors - counts.lost:
-        tests = "1 test" if errors == 1 else f"{errors:,} tests"
-        yield f"{tests} ended in an error, which says nothing about the drives."
+        yield f"{counted(errors, 'test')} ended in an error, which says nothing about the drives."
     if counts.only_health and not _nothing_judged(manifest):
         yield "Nothing but the health of the drives was judged."
     if counts.unreadable:
-        yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the verdicts."
+        yield f"This version of pytest-ssdqual cannot read {counts.unreadable:,} of the run's records."
     yield from _ending(counts, manifest)
 
 
@@ -325,11 +329,11 @@ def _limits(counts: Counts, manifest: Manifest, coverage: Coverage) -> Iterator[
     """Yield a sentence for what the run was not to judge, which does not change the verdict."""
     if counts.bounded:
         yield (
-            f"{_promises(counts.bounded)} {_are(counts.bounded)} bounded: something above the drives is the "
+            f"{counted(counts.bounded, 'promise')} {_are(counts.bounded)} bounded: something above the drives is the "
             "bottleneck, and the drives can do more."
         )
     if counts.unread:
-        yield f"The health of {_drives(counts.unread)} was not read and is not judged."
+        yield f"The health of {counted(counts.unread, 'drive')} was not read and is not judged."
     yield from (f"{_capital(str(each))} (not required)." for each in coverage.hollow if each not in coverage.missing)
     yield from (f"{_capital(str(each))} (not promised)." for each in coverage.unpromised)
     models = manifest.without_sheet
@@ -349,27 +353,23 @@ def _ending(counts: Counts, manifest: Manifest) -> Iterator[str]:
     if why:
         yield f"Nothing was judged: {why}."
     if not_run and status != INTERRUPTED:
-        yield f"{'1 test' if not_run == 1 else f'{not_run:,} tests'} that the run planned did not run."
+        yield f"{counted(not_run, 'test')} that the run planned did not run."
     if not manifest.is_readable:
         yield "The run folder has no readable manifest, so the drives, the spec and the protocol are unknown."
     elif not manifest.ended:
         yield "The run has not ended or was killed; how much is missing is unknown."
     elif status == INTERRUPTED:
         yield "The run was interrupted; the remaining tests were not run."
-    elif status == FAILED and not counts.failed + counts.inconclusive + counts.errors:
+    elif status == FAILED and not counts.failed + counts.inconclusive + counts.errors + counts.unreadable:
         yield "pytest reported failed tests that the run folder does not record; see pytest's output."
     elif status == NOTHING_JUDGED and not (why or not_run or counts.promises):
         yield "No test was run."
     elif status not in (0, FAILED, NOTHING_JUDGED):
-        yield f"pytest ended with status {status}; see its output."
+        yield _other_status(manifest)
 
 
-def _promises(number: int) -> str:
-    return "1 promise" if number == 1 else f"{number:,} promises"
-
-
-def _drives(number: int) -> str:
-    return "1 drive" if number == 1 else f"{number:,} drives"
+def _other_status(manifest: Manifest) -> str:
+    return f"pytest ended with status {manifest.exit_status}; see its output."
 
 
 def _are(number: int) -> str:

@@ -78,7 +78,7 @@ def overview(run: RunView) -> Overview:
 def drive_marks(run: RunView) -> Sequence[DriveMark]:
     """Return every drive of the run with the charges against it; what all drives have in common is no mark."""
     drives = run.manifest.drives
-    guilty, alone = blamed(run.causes), _failed_alone(each.evidence for each in run.judged)
+    guilty, alone = blamed(run.causes), _failed_alone(_promises(run))
     serials = [drive.name for drive in drives]
     if len(serials) > 1 and min(guilty.get(serial, 0) for serial in serials) == max(guilty.values(), default=0):
         guilty = {}
@@ -118,14 +118,14 @@ def _unmarked(run: RunView, drives: Sequence[str]) -> str:
 
 def _promises(run: RunView) -> list[Evidence]:
     """Return the promises that were judged, without those about health."""
-    return [each.evidence for each in run.judged if each.evidence.is_promised and each.evidence.claim != HEALTH]
+    return [each for each in run.promised if each.claim != HEALTH]
 
 
 def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
     """Return by serial number how many promises a drive failed that was judged by itself."""
     counts: dict[str, int] = {}
     for each in evidence:
-        if each.claim not in (HEALTH, FAILED) and each.is_promised:
+        if each.claim != FAILED:
             for part in each.members:
                 counts[part.name] = counts.get(part.name, 0) + (part.outcome is Finding.FAIL)
     return counts
@@ -255,8 +255,7 @@ def _arrays(level: str, state: str, widths: Iterable[int]) -> str:
 
 def least_margin(run: RunView) -> Evidence | None:
     """Return the measured promise with the least margin, failed or not; None without one that has a margin."""
-    found = [each.evidence for each in run.judged if each.evidence.is_promised]
-    found = [each for each in found if each.about not in CONCLUDED and each.claim != HEALTH and each.limit]
+    found = (each for each in _promises(run) if each.about not in CONCLUDED and each.limit)
     return min(found, key=margin, default=None)
 
 

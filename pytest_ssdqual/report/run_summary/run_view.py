@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.manifest import Manifest
-from pytest_ssdqual.report.run_folder.reader import JUDGED, WORSENED, Judged, RunReader
+from pytest_ssdqual.report.run_folder.reader import DECISIVE, JUDGED, WORSENED, Judged, RunReader
 from pytest_ssdqual.report.run_folder.records import HealthRecord, WorsenedDrive
 from pytest_ssdqual.report.run_summary import coverage, time_budget, write_caches
 from pytest_ssdqual.report.run_summary.causes import CauseGroup, groups
@@ -36,7 +37,7 @@ OF_TESTS = (*JUDGED, ERROR, FAILED, PASSED, SKIPPED)
 KINDS = (
     *OF_TESTS,
     RESUMED,
-    WORSENED,
+    *DECISIVE,
     "write_cache",
     "health",
     *coverage.KINDS,
@@ -92,6 +93,11 @@ class RunView:
     def worsened(self) -> tuple[str, ...]:
         """A sentence for each change of a drive's health that use does not explain."""
         return tuple(sentence for each in self.changed for sentence in each.sentences)
+
+    @property
+    def promised(self) -> list[Evidence]:
+        """What was judged by a promise."""
+        return [each.evidence for each in self.judged if each.evidence.is_promised]
 
     def sentences(self, outcome: str) -> tuple[str, ...]:
         """Return the sentences of all claims with this outcome (``Finding``)."""

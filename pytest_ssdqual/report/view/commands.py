@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from pytest_ssdqual.report.run_folder import safe_files, transcript
@@ -19,7 +19,6 @@ from pytest_ssdqual.report.view import subject
 
 #: Longest time from the end of fio to the first record of its output; fetching the output of hours takes minutes.
 SOON = timedelta(minutes=10)
-LONG_AGO = datetime.min.replace(tzinfo=UTC)
 #: Tolerance for commands that are recorded after the record that names their output.
 CLOCK = timedelta(seconds=2)
 #: Maximum length of an argument, and of a command's output.
@@ -68,9 +67,8 @@ def before(
     moment = subject.moment(time)
     if moment is None:
         return ()
-    ended = [(each, each.ended) for each in commands if each.writer == writer and each.ended]
-    since = moment - within if within else LONG_AGO
-    return [each for each, end in ended if since <= end <= moment + CLOCK]
+    ended = [(each, moment - each.ended) for each in commands if each.writer == writer and each.ended]
+    return [each for each, ago in ended if -CLOCK <= ago <= (within or timedelta.max)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +99,14 @@ def fio_of(commands: Iterable[ShownCommand], mention: Mention | None) -> str:
 def _command(line: Mapping[str, object]) -> ShownCommand:
     argv = [str(each) for each in line["argv"]]  # type: ignore[attr-defined]
     status, seconds = line.get("status"), _seconds(line.get("elapsed_s"))
-    started = subject.moment(line.get("started"))
+    ended = subject.moment(line.get("started"))
+    try:
+        ended = ended and ended + timedelta(seconds=seconds)
+    except OverflowError:
+        ended = None
     return ShownCommand(
         writer=str(line.get("writer", "")),
-        ended=started + timedelta(seconds=seconds) if started else None,
+        ended=ended,
         status=status if isinstance(status, int) else None,
         elapsed_s=seconds,
         text=shlex.join(_shown(argv)),

@@ -24,10 +24,9 @@ def csv_text(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
-def csv_of_records(records: Iterable[Mapping[str, object]]) -> str:
-    """Return a row for each record; all records have the fields of the first one, which are the columns."""
-    rows = list(records)
-    return csv_text(tuple(rows[0]) if rows else (), (tuple(row.values()) for row in rows))
+def csv_of_records(columns: Sequence[str], records: Iterable[Mapping[str, object]]) -> str:
+    """Return a row for each record."""
+    return csv_text(columns, ([record[name] for name in columns] for record in records))
 
 
 def _cell(value: object) -> str:

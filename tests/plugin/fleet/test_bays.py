@@ -325,7 +325,7 @@ def test_bays_of_another_version_are_refused_in_a_sentence(inner: Inner, promise
     args = (*TWO, QUICK, promises, "-n", "1", "-k", "iops and randread")
     inner.run(*args)
     file = inner.folder() / "bays" / "dut2" / "records.jsonl"
-    file.write_text(file.read_text().replace('"schema":2', '"schema":1'))
+    file.write_text(file.read_text().replace('"schema":3', '"schema":1'))
     result = inner.run(*args, "--ssd-resume=last")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "schema 1" in "".join(result.errlines)

@@ -23,7 +23,8 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.verdict.multiplicity import BONFERRONI, ErrorControl
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.run_folder.reader import Record
+from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
+from pytest_ssdqual.report.run_folder.reader import Record, RunReader
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -241,11 +242,10 @@ def test_where_nothing_is_judged_nothing_is_told(rig: Inner) -> None:
 
 
 def test_the_first_count_of_a_run_folder_holds() -> None:
-    def record(kind: str, **facts: object) -> Record:
-        return Record(kind, "2026-11-21T18:00:00Z", facts)
+    def planned(kind: str, *counts: object) -> int | None:
+        records = (Record(kind, "2026-11-21T18:00:00Z", {"count": each, "control": "none"}) for each in counts)
+        return planned_in(RunReader(Path(), UNREADABLE, tuple(records)))
 
-    assert (
-        planned_in([record("run_started"), record("claims_planned", count=16), record("claims_planned", count=4)]) == 16
-    )
-    assert planned_in([record("run_started", count=3)]) is None
-    assert planned_in([record("claims_planned", count="many")]) is None
+    assert planned("claims_planned", 16, 4) == 16
+    assert planned("run_started", 3) is None
+    assert planned("claims_planned", "many") is None

@@ -59,6 +59,18 @@ def headline(folder: Path) -> str:
     return (folder / "summary.md").read_text().splitlines()[0]
 
 
+def damage(folder: Path, kind: str) -> None:
+    """Let the records of a kind be unreadable; add such a record if there is none."""
+    file = folder / "records.jsonl"
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    if all(record["kind"] != kind for record in records):
+        records.append({**records[-1], "kind": kind})
+    damaged = (
+        {**record, "severity": 3, "objections": None} if record["kind"] == kind else record for record in records
+    )
+    file.write_text("".join(json.dumps(record) + "\n" for record in damaged))
+
+
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_lost_run_is_not_green_with_the_tests_that_pass(
     inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
@@ -98,6 +110,29 @@ def test_what_failed_in_an_earlier_session_and_is_left_out_is_not_green(inner: I
     assert (manifest["exit_status"], manifest["judged"]["not_run"]) == (FAILED, 0)
     # What passed may be left out.
     assert "earlier session" not in inner.run(*args, "-k", "p99").stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("verdict", FAILED),
+        *((kind, OK) for kind in ("drive_worsened", "tests_planned", "claims_planned", "array_stopped")),
+    ],
+)
+def test_a_run_with_a_damaged_record_is_not_green(inner: Inner, suite: str, kind: str, status: pytest.ExitCode) -> None:
+    """Not even where a run may be without verdicts: what cannot be read may be of a failure."""
+    args = (DRIVES, QUICK, suite, "-o", "ssd_require_verdicts=false")
+    assert inner.run(*args, *(() if status is FAILED else ("-k", "iops"))).ret == status
+    damage(inner.folder(), kind)
+    assert inner.run(*args, "--ssd-resume=last", "-k", "iops").ret == FAILED
+    assert headline(inner.folder()).startswith("## No verdict")
+
+
+def test_a_damaged_verdict_is_judged_again(inner: Inner, suite: str) -> None:
+    args = (DRIVES, QUICK, suite, "-k", "iops")
+    assert inner.run(*args).ret == OK
+    damage(inner.folder(), "verdict")
+    assert inner.run(*args, "--ssd-resume=last").ret == OK
 
 
 def test_a_site_may_permit_it(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,6 +279,20 @@ def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(
     bay.write_text(json.dumps({**json.loads(bay.read_text()), "exit_status": None}))
     assert inner.run(*more, "--ssd-bay=dut1", "-k", "iops and randread").ret == FAILED
     assert inner.fleet()["exit_status"] == FAILED
+
+
+@pytest.mark.parametrize(("kind", "failing"), [("verdict", "dut2"), ("array_stopped", "neither")])
+def test_a_bay_with_a_damaged_record_is_not_permitted(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, kind: str, failing: str
+) -> None:
+    both = (*two_bays(inner, monkeypatch, failing=failing), suite, "-n", "1", "-k", "iops and randread")
+    inner.run(*both)
+    folder = inner.folder() / "bays" / "dut2"
+    damage(folder, kind)
+    manifest = folder / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "exit_status": None}))
+    permit = ("--ssd-resume=last", "-o", "ssd_require_verdicts=false", "--ssd-bay=dut1")
+    assert inner.run(*both, *permit).ret == FAILED
 
 
 @pytest.mark.parametrize("source", ["import nothing_of_this_name", "raise KeyboardInterrupt"])

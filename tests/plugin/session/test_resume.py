@@ -23,7 +23,10 @@ def test_the_command_that_resumes_a_run_names_it_once(before: list[str]) -> None
 LOAD = DriveLoad(IO_URING, jobs=4)
 
 
-@pytest.mark.parametrize(("loads", "jobs"), [([{"load": plain(LOAD), "sentence": ""}], 4), ([{}], None), ([], None)])
+CHOSEN: dict[str, Any] = {"load": plain(LOAD), "sentence": ""}
+
+
+@pytest.mark.parametrize(("loads", "jobs"), [([CHOSEN], 4), ([{}, CHOSEN], 4), ([CHOSEN, {}], None), ([], None)])
 def test_a_resumed_run_continues_with_its_load(loads: Sequence[dict[str, Any]], jobs: int | None) -> None:
     records = [Record("load", "", each) for each in loads]
     past = SimpleNamespace(story=RunReader(Path(), UNREADABLE, tuple(records)))

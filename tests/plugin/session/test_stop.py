@@ -5,7 +5,6 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,13 +13,7 @@ import pytest
 from pytest_ssdqual.plugin.session.stop import end_in_order, leave_ending_to_controller
 from pytest_ssdqual.rig.machine.interrupts import ENDING, put_off
 
-
-@pytest.fixture(autouse=True)
-def hangup() -> Iterator[None]:
-    """Whatever runs these tests may have SIGHUP ignored."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
+pytestmark = pytest.mark.usefixtures("hangup")
 
 
 @pytest.mark.parametrize("number", ENDING)

@@ -143,7 +143,7 @@ def test_intervals_of_scaling_cover_as_stated(loss: float) -> None:
     true = {width: 100.0 * width * (1 - loss * (width == 8)) for width in WIDTHS}
     exact = fit({Geometry(RaidLevel.RAID0, width): about(iops) for width, iops in true.items()}, 1.0)
     slope = kept = broken = 0
-    for _ in range(200):
+    for _ in range(600):
         state = source.getstate()
         alone = drawn(source, true, 0.02, 0.95)
         source.setstate(state)
@@ -152,9 +152,9 @@ def test_intervals_of_scaling_cover_as_stated(loss: float) -> None:
         # A promise of exactly the truth: kept or broken with certainty are both errors, of one side each.
         kept += found.deviation.high < exact.deviation.value
         broken += found.deviation.low > exact.deviation.value
-    assert slope / 200 > 0.92
-    assert kept / 200 < 0.05
-    assert broken / 200 < 0.05
+    assert slope / 600 > 0.93
+    assert kept / 600 < 0.04
+    assert broken / 600 < 0.04
 
 
 def test_a_short_width_is_judged_by_simultaneous_intervals() -> None:

@@ -104,8 +104,8 @@ def test_twice_as_slow_is_two() -> None:
 
 def test_equal_arrays_hardly_ever_differ() -> None:
     source = random.Random(3)  # noqa: S311
-    equal = (between(rounds(*drawn(source, 5)), rounds(*drawn(source, 5))) for _ in range(200))
-    assert sum(each.low > 1 for each in equal) / 200 < 0.08
+    equal = (between(rounds(*drawn(source, 5)), rounds(*drawn(source, 5))) for _ in range(500))
+    assert sum(each.low > 1 for each in equal) / 500 < 0.075
 
 
 def test_dependent_blocks_are_not_taken_for_independent() -> None:
@@ -116,8 +116,8 @@ def test_dependent_blocks_are_not_taken_for_independent() -> None:
         return rounds(*(each for each in drawn(source, 10) for _ in range(4)), seconds=12.0, at=at)
 
     level = visited(level=0.95)
-    wrong = sum(between(array(level), array(level)).low > 1 for _ in range(120)) / 120
-    assert wrong < 0.09
+    wrong = sum(between(array(level), array(level)).low > 1 for _ in range(300)) / 300
+    assert wrong < 0.08
 
 
 def test_a_spread_is_as_sure_as_all_looks_together_need() -> None:

@@ -334,11 +334,21 @@ def experiment(rng: random.Random, floor: Limit, bad: Callable[[int], float] | N
 
 @pytest.mark.slow
 def test_on_their_limit_points_are_accepted_as_rarely_as_stated() -> None:
-    """2.5 % are stated; 180 points of arrays whose visits have much in common."""
-    rng = random.Random(21)  # noqa: S311
-    found = [each for of_points in outcomes(rng, 1.0, 15) for each in of_points]
-    assert found.count(Outcome.PASS) / len(found) <= 0.05
-    assert found.count(Outcome.FAIL) / len(found) <= 0.05
+    """2.5 % are stated; 480 points of arrays whose visits have much in common."""
+    rng = random.Random(11)  # noqa: S311
+    verdicts = [verdict for of_points in outcomes(rng, 1.0, 40) for verdict in of_points]
+    assert verdicts.count(Outcome.PASS) / len(verdicts) <= 0.04
+    assert verdicts.count(Outcome.FAIL) / len(verdicts) <= 0.04
+
+
+@pytest.mark.slow
+def test_good_points_are_accepted_and_bad_ones_are_not() -> None:
+    rng = random.Random(12)  # noqa: S311
+    good, bad = ([verdict for of_points in outcomes(rng, limit, 8) for verdict in of_points] for limit in (0.95, 1.05))
+    assert good.count(Outcome.PASS) >= 0.98 * len(good)
+    assert bad.count(Outcome.FAIL) >= 0.98 * len(bad)
+    assert Outcome.FAIL not in good
+    assert Outcome.PASS not in bad
 
 
 @pytest.mark.slow

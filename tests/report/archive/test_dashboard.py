@@ -18,10 +18,12 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 from pytest_ssdqual.command import main
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
-from pytest_ssdqual.report.archive import figure_table, runs
+from pytest_ssdqual.report.archive import runs
 from pytest_ssdqual.report.charts import archive as charts_of
+from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import dashboard_page
 from pytest_ssdqual.report.run_folder.find import folders_below
+from pytest_ssdqual.report.view.tables import margin
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def archive(tmp_path: Path) -> Path:
     (root / "foreign").mkdir()
     (root / "foreign" / "records.jsonl").write_text('{"schema":99,"kind":"x","time":"t"}\n')
     (root / "cut").mkdir()
-    (root / "cut" / "records.jsonl").write_text('{"schema":2,"ki')
+    (root / "cut" / "records.jsonl").write_text('{"schema":3,"ki')
     return root
 
 
@@ -51,15 +53,30 @@ def test_products_drives_and_margins_are_those_of_the_runs(archive: Path) -> Non
     assert (found["ACME 9", "A1"], found["ACME 9", "B2"]) == (4, 1)  # two of them are bays
     (drive,) = [each for each in dashboard_page.drives_of(read) if each.last.serial == "S1"]
     assert (len(drive.runs), drive.firmware) == (3, "A1 → B2")
-    ((_, points),) = dashboard_page.margins_of(figure_table.promises(read)).items()
+    ((_, points),) = dashboard_page.margins_of(read).items()
     assert len(points) == 2
-    assert min(row.percent for row in points) < 0 < max(row.percent for row in points)
+    assert min(margin(worst) for _, worst in points) < 0 < max(margin(worst) for _, worst in points)
+
+
+def test_runs_of_one_name_have_a_margin_each(tmp_path: Path) -> None:
+    for day in (1, 2):
+        kept = Kept([KeptMeasurement(5, outcome=Finding.PASS)], started=f"2026-03-{day:02}T12:00:00+00:00")
+        kept.keep(tmp_path / f"machine{day}" / "run")
+    (points,) = dashboard_page.margins_of(runs.read(folders_below(tmp_path))[0]).values()
+    assert [run.name for run, _ in points] == ["run", "run"]
+
+
+def test_the_margin_of_a_percentage_is_in_points(tmp_path: Path) -> None:
+    kept = Kept([KeptMeasurement(5, relative_to="randwrite_4k_qd8", outcome=Finding.PASS)]).keep(tmp_path / "run")
+    ((claim, found),) = dashboard_page.margins_of(runs.read([kept])[0]).items()
+    ((*_, distance, _),) = charts_of.margin(claim, found).table.rows
+    assert distance == "+1.0 pt"
 
 
 @pytest.mark.parametrize("given_up", [True, False])
 def test_a_bay_that_never_began_is_no_run(tmp_path: Path, given_up: bool) -> None:
     fleet = keep_fleet(tmp_path, [KeptBay(name, [KeptPromise(12_000)] if name == "a" else []) for name in "ab"])
-    error = {"schema": 2, "kind": "error", "time": "t", "test": "ssdqual::b", "message": "gone", "of_session": True}
+    error = {"schema": 3, "kind": "error", "time": "t", "test": "ssdqual::b", "message": "gone", "of_session": True}
     records = fleet / "bays" / "b" / "records.jsonl"
     with records.open("a") as file:
         file.write((json.dumps(error) + "\n") * given_up)
@@ -68,7 +85,7 @@ def test_a_bay_that_never_began_is_no_run(tmp_path: Path, given_up: bool) -> Non
     (sentence,) = skipped
     assert "/b is skipped: it never began" in sentence
     with records.open("a") as file:
-        file.write(json.dumps({"schema": 2, "kind": "measuring", "time": "t"}) + "\n")
+        file.write(json.dumps({"schema": 3, "kind": "measuring", "time": "t"}) + "\n")
     assert [each.folder.name for each in runs.read(folders_below(tmp_path))[0]] == ["a", "b"]
 
 
@@ -100,6 +117,7 @@ def test_a_chart_that_cannot_be_drawn_does_not_cost_the_page(archive: Path, monk
     monkeypatch.setattr(charts_of, "margin", lambda claim, points: 1 / 0)
     page = dashboard_page.compose(archive, archive)
     assert "ZeroDivisionError" in page["charts_note"]
+    assert "ssdqual export" in page["charts_note"]
     assert len(page["runs"].rows) == 6
 
 
@@ -139,7 +157,7 @@ def test_a_folder_that_another_user_owns_is_reported(
 
 
 def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> None:
-    line = {"schema": 2, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
+    line = {"schema": 3, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     folder = Kept([KeptMeasurement(5)], serials=["S1", "S2"], started="2026-03-01T12:00:00Z").keep(tmp_path / "run")
     cause = Cause(Culprit.PATH, 0.9, "they share it", ("S1", "S2"))
     with (folder / "records.jsonl").open("a") as file:
@@ -151,7 +169,7 @@ def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> No
 @pytest.mark.parametrize("serial", ["S4", "S4\x1b[2J", "L" * 120])
 def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tmp_path: Path, serial: str) -> None:
     cause = Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,))
-    line = {"schema": 2, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
+    line = {"schema": 3, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     for day, model in enumerate(("ACME 9", "OTHER 1"), start=1):
         folder = Kept(
             [KeptMeasurement(5)], model=model, serials=["S1", serial], started=f"2026-03-0{day}T12:00:00Z"

@@ -123,7 +123,7 @@ def test_the_drives_of_a_count_have_their_own_figure_and_unit(
 ) -> None:
     promise = KeptPromise(2, 2, Claim.CONFORMING_DRIVES, "drivex2").evidence()
     drives = tuple(Part(serial, {"value": 9e5}, Finding.PASS) for serial in ("S1", "S2"))
-    line = {"schema": 2, "time": "t", "writer": "main", "kind": "verdict", "test": "t"}
+    line = {"schema": 3, "time": "t", "writer": "main", "kind": "verdict", "test": "t"}
     with (folder / "b" / "records.jsonl").open("a") as file:
         file.write(json.dumps({**line, **plain(replace(promise, members=drives)), **more}) + "\n")
     rows = [row for row in figure_table.rows(runs.read([folder / "b"])[0]) if row.part == "drive"]
@@ -171,3 +171,18 @@ def test_without_a_form_nothing_is_written(folder: Path, capsys: pytest.CaptureF
 )  # fmt: skip
 def test_a_figure_has_the_unit_of_its_name(name: str, unit: str) -> None:
     assert figure_table.unit_of(name) == unit
+
+
+def test_damaged_records_of_runs_of_one_name_are_a_sentence_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for day in (1, 2):
+        kept = Kept(FIGURES[:1], started=f"2026-03-{day:02}T12:00:00+00:00").keep(tmp_path / f"machine{day}" / "run")
+        with (kept / "records.jsonl").open("a") as file:
+            file.write('{"schema":3,"time":"t","kind":"verdict","test":"t"}\n' * day)
+    named = [str(tmp_path / f"machine{day}" / "run") for day in (1, 2)]
+    assert main(["export", *named, f"--csv={tmp_path / 'x.csv'}"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "run: 1 records are unreadable",
+        "run: 2 records are unreadable",
+    ]

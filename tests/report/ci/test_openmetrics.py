@@ -151,6 +151,13 @@ def test_what_is_unbounded_or_not_promised_is_left_out(write_run: WriteRun, clai
     assert not [name for name, _ in series if "_low" in name or "_high" in name]
 
 
+def test_sweeps_with_the_same_ends_are_two_promises(write_run: WriteRun, claimed: Claimed) -> None:
+    sweeps = ("raid5x3 raid5x4 raid5x8", "raid5x3 raid5x8")
+    page = check(openmetrics.text(write_run(*(judged(claimed(arrays=arrays), arrays) for arrays in sweeps))))
+    found = [dict(labels) for name, labels in page if name == "ssdqual_verdict"]
+    assert {each["array"] for each in found} == set(sweeps)
+
+
 def test_of_two_tests_that_judge_the_same_the_worse_one_counts(write_run: WriteRun, claimed: Claimed) -> None:
     good, bad = claimed(value=400_000), claimed(value=900_000)
     for pair in ((good, bad), (bad, good)):

@@ -305,7 +305,7 @@ def test_a_number_of_drives_is_not_compared_by_figures_of_the_drives(
         drives = {f"S{number}": factor * (1e5 + number) for number in range(1, 5)}
         counted = KeptMeasurement(4, Claim.CONFORMING_DRIVES, "drivex4", is_reading=True, drives=drives)
         folder = Kept([]).keep(tmp_path / f"run-{factor}")
-        line = {"schema": 2, "time": "t", "writer": "main", "kind": "observation", **counted.record()}
+        line = {"schema": 3, "time": "t", "writer": "main", "kind": "observation", **counted.record()}
         with (folder / "records.jsonl").open("a") as file:
             file.write(json.dumps({**line, "claim": claim, **more}) + "\n")
         runs.append(ComparedRun.read(folder))

@@ -25,6 +25,7 @@ def compared(tmp_path: Path) -> Comparison:
 
 def test_json_has_everything_in_base_units(tmp_path: Path) -> None:
     found = json.loads(json.dumps(compare_output.record(compared(tmp_path)), allow_nan=False))
+    assert found["schema"] == 2
     (other,) = found["others"]
     assert other["run"]["name"] == "b"
     assert other["run"]["model"] == "=1+1"
@@ -42,6 +43,12 @@ def test_csv_has_a_row_for_each_figure(tmp_path: Path) -> None:
     assert float(rows[1]["ratio"]) == pytest.approx(11 / 12)
     assert rows[0]["ratio_is_reading"] == "true"
     assert rows[0]["p_value"] == ""
+
+
+def test_csv_without_a_figure_has_its_columns(tmp_path: Path) -> None:
+    old, new = Kept([KeptMeasurement(12_000)]), Kept([KeptMeasurement(9e5, Claim.P99_LATENCY)])
+    found = compare([ComparedRun.read(run.keep(tmp_path / name)) for run, name in ((old, "old"), (new, "new"))])
+    assert compare_output.csv(found) == compare_output.csv(compared(tmp_path)).split("\n", 1)[0] + "\n"
 
 
 @given(st.text(max_size=20), st.sampled_from(["=", "+", "-", "@", " =", "\t=", "'=", '"=', "＝", "\r=", ""]))

@@ -175,7 +175,7 @@ def test_for_programs(tmp_path: Path) -> None:
     found = history.read(tmp_path, ANY)
     plain = json.loads(json.dumps(history_output.record(found), allow_nan=False))
     assert [point["value"] for point in plain["points"]] == [10, 11]
-    assert (plain["trend"], plain["step"], plain["runs_counted"]) == (None, None, 2)
+    assert (plain["schema"], plain["trend"], plain["step"], plain["runs_counted"]) == (2, None, None, 2)
     rows = list(csv.DictReader(io.StringIO(history_output.csv(found))))
     assert [row["firmware"] for row in rows] == ["'=cmd()"] * 2
     assert [float(row["low"]) for row in rows] == [9.9, 10.89]

@@ -155,8 +155,8 @@ def test_a_bay_that_somebody_else_wrote(fleet: Fleet, change: dict[str, object],
         "[]",
         "7",
         "[" * 100_000,
-        '{"schema": 2}',
-        '{"schema": 2, "bays": 7}',
+        '{"schema": 3}',
+        '{"schema": 3, "bays": 7}',
         "NaN",
         "\xff",
         " " * (fleets.LARGEST_BYTES + 1),
@@ -172,8 +172,8 @@ def test_what_is_no_fleet_is_one_sentence(fleet: Fleet, text: str) -> None:
 
 def test_another_schema_is_refused(fleet: Fleet) -> None:
     file = fleet.path / "fleet.json"
-    file.write_text(file.read_text().replace('"schema": 2', '"schema": 1'))
-    with pytest.raises(ValueError, match=r"fleet\.json has schema 1, and .* reads schema 2 only$"):
+    file.write_text(file.read_text().replace('"schema": 3', '"schema": 1'))
+    with pytest.raises(ValueError, match=r"fleet\.json has schema 1, and .* reads schema 3 only$"):
         fleets.read(fleet.path)
 
 

@@ -65,7 +65,7 @@ def test_a_hundred_runs(tmp_path: Path) -> None:
                 path.read_text().replace("run-dut", f"run{number}").replace("root@dut", f"root@dut{number}")
             )
         with (folder / "records.jsonl").open("a") as file:
-            file.write(f'{{"schema":2,"kind":"x","time":"t","n":{number}}}\n')
+            file.write(f'{{"schema":3,"kind":"x","time":"t","n":{number}}}\n')
         (folder / "SHA256SUMS").write_bytes(checksums.text(folder))
         folders.append(folder)
     fleet = merged(tmp_path / "fleet", *folders)
@@ -280,6 +280,6 @@ def test_junit_has_a_new_defect_that_no_test_reported(tmp_path: Path) -> None:
     folder = run(tmp_path, "dut1")
     worse = {"kind": "drive_worsened", "drive": "dut1-1", "name": "dut1-1", "findings": ["x"], "defects": ["x"]}
     with (folder / "records.jsonl").open("a") as file:
-        file.write(json.dumps({"schema": 2, "time": "2026-03-01T12:59:00Z", "writer": "main", **worse}) + "\n")
+        file.write(json.dumps({"schema": 3, "time": "2026-03-01T12:59:00Z", "writer": "main", **worse}) + "\n")
     (folder / "SHA256SUMS").write_bytes(checksums.text(folder))
     assert b"1 drive failed or reported a new defect" in junit.text(merged(tmp_path / "fleet", folder).path)

@@ -18,7 +18,7 @@ TOOLBARS = "[...document.querySelectorAll('.tools')]"
 def page(write_run: WriteRun) -> str:
     """With two charts, one of them with the words of drives that have long names."""
     records = [charted.outlier("S" * 90), charted.depths()]
-    head = {"schema": 2, "writer": "main"}
+    head = {"schema": 3, "writer": "main"}
     folder = write_run(*({**head, "kind": each.kind, "time": each.time, **each.facts} for each in records))
     return write(folder).as_uri()
 

@@ -186,6 +186,15 @@ def test_many_inconclusive_promises_leave_the_charts_in_reach(write_run: WriteRu
     assert "raid5x17" in page.text
 
 
+@pytest.mark.parametrize("outcome", [Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED])
+def test_a_list_says_how_many_it_leaves_out(
+    write_run: WriteRun, claimed: Claimed, monkeypatch: pytest.MonkeyPatch, outcome: Finding
+) -> None:
+    monkeypatch.setattr(run_page, "MOST_SENTENCES", 20)
+    many = [judged(replace(claimed(arrays=f"raid5x{width}"), outcome=outcome), f"t{width}") for width in range(3, 30)]
+    assert "7 more are in records.jsonl." in read(write_run(*many))[1].text
+
+
 @pytest.mark.parametrize(
     "manifest", ["", "{", '{"bays": 7, "protocol": [], "sessions": {}, "versions": 1, "family": 3}']
 )
@@ -193,12 +202,12 @@ def test_a_damaged_folder_has_a_page_that_says_so(write_run: WriteRun, claimed: 
     folder = write_run(judged(claimed(value=1000)))
     (folder / "manifest.json").write_text(manifest)
     with (folder / "records.jsonl").open("a") as file:
-        file.write('{"kind": "verdict"\n{"schema":2,"kind":"health","time":"t","drive":[],"when":1}\n')
-        file.write('{"schema":2,"kind":"array_created","time":"t","members":1,"purge":[],"settings":null}\n')
-        file.write('{"schema":2,"kind":"verdict","time":"t","test":"x"}\n')
+        file.write('{"kind": "verdict"\n{"schema":3,"kind":"health","time":"t","drive":[],"when":1}\n')
+        file.write('{"schema":3,"kind":"array_created","time":"t","members":1,"purge":[],"settings":null}\n')
+        file.write('{"schema":3,"kind":"verdict","time":"t","test":"x"}\n')
     _, page = read(folder)
     assert page.headings[0] == (1, "? No verdict")
-    assert "cannot read 1 of the verdicts" in page.text
+    assert "cannot read 1 of the run" in page.text
 
 
 def test_an_empty_folder_has_a_page(write_run: WriteRun) -> None:

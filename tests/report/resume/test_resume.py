@@ -12,7 +12,7 @@ from support.builders.kept_fleets import KeptPromise
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
+from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts, changes
 from pytest_ssdqual.report.run_folder.find import find
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, BayEntry, Document, Manifest, Session
@@ -197,6 +197,18 @@ def test_the_time_of_a_run_does_not_follow_a_clock_that_is_set(
     assert replace(Past.read(journal.path), records=tuple(records)).spent_s == hours * 3600
 
 
+def test_a_time_without_a_zone_is_utc(journal: Journal) -> None:
+    times = ("2026-11-25T08:00:00", "2026-11-25T09:00:00+00:00")
+    records = tuple(Record("looked", time, {}) for time in times)
+    journal.note("run_started")
+    assert replace(Past.read(journal.path), records=records).spent_s == 3600
+
+
+def test_an_empty_fact_is_an_unknown_one() -> None:
+    assert changes({"cpu": "processor"}, {"cpu": ""}, {}) == []
+    assert len(changes({"cpu": "processor"}, {"cpu": ""}, {"cpu": "ACME"})) == 1
+
+
 @pytest.mark.parametrize(
     ("since_last_s", "hours"),
     [(30 * 3600, 30), (31 * 3600, 30), (26 * 3600, 26), (None, 0), ("30", 0), (-1, 0), (float("nan"), 0), (True, 0)],
@@ -270,9 +282,9 @@ def test_without_a_manifest_nothing_can_be_compared(journal: Journal, text: str)
 @pytest.mark.parametrize("name", ["records.jsonl", "manifest.json"])
 def test_a_run_of_another_schema_is_refused(journal: Journal, name: str) -> None:
     file = journal.path / name
-    file.write_text(file.read_text().replace('"schema": 2', '"schema": 1').replace('"schema":2', '"schema":1'))
+    file.write_text(file.read_text().replace('"schema": 3', '"schema": 1').replace('"schema":3', '"schema":1'))
     assert find("last", journal.path.parent) == journal.path
-    with pytest.raises(NotResumable, match=rf"cannot be resumed: .*{name} has schema 1, and .* reads schema 2 only$"):
+    with pytest.raises(NotResumable, match=rf"cannot be resumed: .*{name} has schema 1, and .* reads schema 3 only$"):
         Past.read(journal.path)
 
 

@@ -165,7 +165,7 @@ def test_a_full_disk_is_told_and_costs_no_other_line(journal: Journal) -> None:
 def test_half_a_line_of_a_writer_that_died_costs_no_other_line(journal: Journal) -> None:
     journal.note("run_started")
     with (journal.path / "records.jsonl").open("ab") as file:
-        file.write(b'{"schema":2,"kind":"meas')
+        file.write(b'{"schema":3,"kind":"meas')
     journal.note("run_ended")
     assert [each.kind for each in read_records(journal.path)] == ["run_started", "run_ended"]
 
@@ -243,7 +243,7 @@ def test_the_transcript_has_every_command(journal: Journal) -> None:
     observe(completed(status=1))
     first, second = transcript(journal)
     assert first == {
-        "schema": 2,
+        "schema": 3,
         "number": 1,
         "writer": "main",
         "machine": "root@dut7",

@@ -26,7 +26,7 @@ facts = st.dictionaries(st.sampled_from("abc"), st.text() | st.integers(), max_s
 
 
 def line(number: int, **more: object) -> bytes:
-    record = {"schema": 2, "kind": "measured", "time": "2026-01-01T00:00:00.000+00:00", "number": number, **more}
+    record = {"schema": 3, "kind": "measured", "time": "2026-01-01T00:00:00.000+00:00", "number": number, **more}
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
@@ -221,10 +221,10 @@ def test_what_a_run_did_to_its_drives_is_found_again(tmp_path: Path) -> None:
 
 def test_records_of_some_kinds_only(tmp_path: Path) -> None:
     lines = [
-        '{"schema":2,"kind":"verdict","time":"t","test":"a"}',
-        '{"schema":2,"kind":"error","time":"t","message":"no \\"verdict\\""}',
-        '{"schema":2,"kind":"measured","time":"t"}',
-        '{"schema":2,"kind":"error","time":"t","about":"verdict"}',
+        '{"schema":3,"kind":"verdict","time":"t","test":"a"}',
+        '{"schema":3,"kind":"error","time":"t","message":"no \\"verdict\\""}',
+        '{"schema":3,"kind":"measured","time":"t"}',
+        '{"schema":3,"kind":"error","time":"t","about":"verdict"}',
     ]
     (tmp_path / "records.jsonl").write_text("\n".join(lines) + "\n")
     assert [record.kind for record in read_records(tmp_path)] == ["verdict", "error", "measured", "error"]

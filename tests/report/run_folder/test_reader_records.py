@@ -4,15 +4,17 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders.manifests import manifest
 
-from pytest_ssdqual.qual.records import plain
+from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
 from pytest_ssdqual.report.run_folder.journal import Journal, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
 from pytest_ssdqual.report.run_folder.reader import RunReader
+from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
 
 Claimed = Callable[..., Evidence]
 
@@ -72,19 +74,19 @@ def test_the_result_of_a_search_is_no_part_of_what_it_is_about(journal: Journal,
     assert last.evidence.group == "3 of 40 workloads"
 
 
-@pytest.mark.parametrize("schema", [0, 1, 99])
+@pytest.mark.parametrize("schema", [0, 2, 99])
 @pytest.mark.parametrize("kinds", [(), ("verdict",)])
 def test_records_of_another_schema_are_refused(tmp_path: Path, schema: int, kinds: tuple[str, ...]) -> None:
     lines = [{"schema": schema, "kind": kind, "time": "t"} for kind in ("run_started", "run_ended")]
     (tmp_path / "records.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    with pytest.raises(OtherSchema, match=rf"records\.jsonl has schema {schema}, and .* reads schema 2 only$"):
+    with pytest.raises(OtherSchema, match=rf"records\.jsonl has schema {schema}, and .* reads schema 3 only$"):
         RunReader.read(tmp_path, *kinds)
 
 
 def test_a_manifest_of_another_schema_is_refused(journal: Journal) -> None:
     journal.note("run_started")
     journal.write_manifest({"schema": 1})
-    with pytest.raises(OtherSchema, match=r"manifest\.json has schema 1, and .* reads schema 2 only$"):
+    with pytest.raises(OtherSchema, match=r"manifest\.json has schema 1, and .* reads schema 3 only$"):
         RunReader.read(journal.path)
 
 
@@ -96,7 +98,59 @@ def test_a_verdict_that_cannot_be_read_is_counted_and_left_out(journal: Journal,
     assert story.unreadable == 1
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', None, '{"schema": 2}', "{}"])
+@pytest.mark.parametrize(
+    ("later", "unreadable"),
+    [
+        ({}, 0),
+        ({"about": About.SEARCH, "group": "what it found now"}, 0),
+        ({"group": "another"}, 1),
+        ({"geometries": ("raid5x8",)}, 1),
+        ({"claim": "mean_latency"}, 1),
+    ],
+)
+def test_a_damaged_verdict_that_is_judged_again_is_not_missing(
+    journal: Journal, claimed: Claimed, later: dict[str, Any], unreadable: int
+) -> None:
+    note(journal, "a", claimed(), outcome="splendid")
+    note(journal, "a", replace(claimed(), **later))
+    assert RunReader.read(journal.path).unreadable == unreadable
+    note(journal, "b", claimed())
+    assert RunReader.read(journal.path).unreadable == unreadable
+    note(journal, "a", claimed(), outcome="splendid")
+    assert RunReader.read(journal.path).unreadable == unreadable + 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage", "unreadable"),
+    [
+        ("drive_worsened", {}, 0),
+        ("drive_worsened", {"severity": 3}, 1),
+        ("drive_worsened", {"defects": "2 media errors"}, 1),
+        ("tests_planned", {}, 0),
+        ("tests_planned", {"claims": None}, 1),
+        ("tests_planned", {"claims": [["steady_iops"], []]}, 1),
+        ("claims_planned", {}, 0),
+        ("claims_planned", {"count": "many"}, 1),
+        ("array_stopped", {}, 0),
+        ("array_stopped", {"objections": None}, 1),
+        ("array_left", {"objections": "degraded"}, 1),
+        ("health", {"when": 7}, 0),
+    ],
+)
+def test_damaged_records_that_decide_about_a_run_are_counted(
+    journal: Journal, kind: str, damage: dict[str, object], unreadable: int
+) -> None:
+    worsened = WorsenedDrive("0x50", "/dev/sdb (ACME, serial 1)", ("2 media errors",), ("2 media errors",))
+    planned = PlannedTests(("a",), (("steady_iops",),), (), ("steady_iops",))
+    facts: dict[str, dict[str, object]] = {
+        "drive_worsened": shallow(worsened), "tests_planned": shallow(planned),
+        "claims_planned": shallow(PlannedClaims(16, "none")), "array_stopped": {"uuid": "1", "objections": []},
+    }  # fmt: skip
+    journal.note(kind, **{**facts.get(kind, {}), **damage})
+    assert RunReader.read(journal.path).unreadable == unreadable
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', None, '{"schema": 3}', "{}"])
 def test_a_manifest_that_cannot_be_read_is_an_empty_one(journal: Journal, text: str | None) -> None:
     if text is not None:
         (journal.path / "manifest.json").write_text(text)

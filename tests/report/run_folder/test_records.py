@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.measured.result_records import (
     RebuildRecord,
     SaturationRecord,
 )
-from pytest_ssdqual.report.run_folder.records import HealthRecord, PlannedTests, WorsenedDrive
+from pytest_ssdqual.report.run_folder.records import HealthRecord, PlannedClaims, PlannedTests, WorsenedDrive
 from pytest_ssdqual.rig.drives.cache_state import WriteCacheRecord
 from pytest_ssdqual.rig.fio.load import LoadRecord
 
@@ -28,6 +28,7 @@ KINDS = {
     "measured": MeasuredRecord, "alone": AloneRecord, "cell": CellRecord, "saturation": SaturationRecord,
     "loop": LoopRecord, "rebuild": RebuildRecord, "ceiling": Ceiling, "environment": EnvironmentRecord,
     "searched": SearchRecord, "health": HealthRecord, "drive_worsened": WorsenedDrive, "tests_planned": PlannedTests,
+    "claims_planned": PlannedClaims,
     "write_cache": WriteCacheRecord, "load": LoadRecord,
 }  # fmt: skip
 #: Described above the table.

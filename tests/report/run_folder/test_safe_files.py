@@ -185,7 +185,7 @@ def test_a_link_in_a_run_folder_is_never_followed(tmp_path: Path, name: str) -> 
         victim.mkdir()
         planted.rename(tmp_path / "away")
     else:
-        victim.write_text('{"schema":2,"kind":"run_started","time":"x"}\n')
+        victim.write_text('{"schema":3,"kind":"run_started","time":"x"}\n')
         planted.unlink(missing_ok=True)
     planted.symlink_to(victim)
     before = [victim.read_text()] if victim.is_file() else list(victim.iterdir())

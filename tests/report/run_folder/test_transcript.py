@@ -215,6 +215,6 @@ def test_the_seal_covers_all_of_it(journal: Journal) -> None:
 
 def test_numbers_are_found_by_the_heads_of_lines_alone(journal: Journal) -> None:
     """Output of a command may look like a head."""
-    told = json.dumps({"schema": 2, "number": 77, "writer": "main", "x": 1}, separators=(",", ":"))
+    told = json.dumps({"schema": 3, "number": 77, "writer": "main", "x": 1}, separators=(",", ":"))
     journal.transcribe("lab")(Completed(("echo",), 0, told.encode(), b"", "2026-01-01T00:00:00+00:00", 0.25))
     assert transcript.last_number(journal.path, "main") == 1

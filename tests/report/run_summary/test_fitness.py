@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.builders.manifests import manifest
 from support.builders.report_page import Claimed
@@ -74,6 +74,7 @@ def test_without_a_manifest_nothing_can_be_said() -> None:
 
 
 @given(counts, manifests)
+@example(Counts(passed=1), {"ended": "then", "exit_status": 5, "acceptance": True})
 def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, said: dict[str, Any]) -> None:
     standing = stand(found, replace(ENDED, **said))
     whole = found.passed and not (found.failed or found.inconclusive or found.errors or found.unreadable)

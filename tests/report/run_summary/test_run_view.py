@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.builders.report_page import WriteRun, record, write_run
+from support.builders.report_page import Claimed, WriteRun, judged, record, write_run
 
+from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView
 
 __all__ = ["write_run"]
@@ -21,6 +22,13 @@ def test_drives_with_a_new_defect_are_counted(write_run: WriteRun, facts: dict[s
     run = RunView.read(write_run(record("drive_worsened", drive="S1", name="ACME 1", **facts)))
     assert run.verdict.counts.worsened == defective
     assert len(run.worsened) == 1
+
+
+@pytest.mark.parametrize("kind", ["drive_worsened", "tests_planned", "claims_planned", "array_stopped"])
+def test_a_run_with_a_damaged_record_is_not_green(write_run: WriteRun, claimed: Claimed, kind: str) -> None:
+    run = RunView.read(write_run(judged(claimed(value=100_000)), record(kind, severity=3)))
+    assert (run.verdict.fitness, run.verdict.counts.passed) == (Fitness.NO_VERDICT, 1)
+    assert run.verdict.gaps
 
 
 def test_each_finding_about_a_drive_is_a_sentence(write_run: WriteRun) -> None:

@@ -16,7 +16,7 @@ FIO = ["fio", "--output=/run/pytest-ssdqual/fio-1.json", "--name=x y", "--rw=ran
 
 
 def line(number: int, started: str, argv: list[str], elapsed_s: float = 1.0, **more: object) -> str:
-    record = {"schema": 2, "number": number, "writer": "main", "machine": "dut", "argv": argv, "status": 0}
+    record = {"schema": 3, "number": number, "writer": "main", "machine": "dut", "argv": argv, "status": 0}
     started = f"2026-01-01T{started}.000+00:00"
     return json.dumps({**record, "started": started, "elapsed_s": elapsed_s, "stdout": "", "stderr": "", **more}) + "\n"
 
@@ -63,6 +63,15 @@ def test_the_last_commands_before_an_error(folder: Path) -> None:
     assert len(create.text) < 300
     assert (lsblk.text, lsblk.status) == ("lsblk", None)
     assert [each.text for each in commands.before(found, "2026-01-01T00:30:07.000+00:00", "main")[-1:]] == ["lsblk"]
+
+
+@pytest.mark.parametrize(
+    ("day", "began", "at"), [("0001-01-01", "00:00:00", "00:00:01"), ("9999-12-31", "23:59:58", "23:59:59")]
+)
+def test_the_ends_of_the_calendar_are_times(folder: Path, day: str, began: str, at: str) -> None:
+    lines = (line(1, began, ["short"]), line(2, began, ["long"], 1e6))
+    found = transcribe(folder, *(each.replace("2026-01-01", day) for each in lines))
+    assert [each.text for each in commands.before(found, f"{day}T{at}.000+00:00", "main")] == ["short"]
 
 
 def test_a_file_of_somebody_else_is_not_read(folder: Path) -> None:

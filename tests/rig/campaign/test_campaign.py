@@ -17,6 +17,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, MeasureRule, PreconditionRule, SteadyRule
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.rig.campaign.campaign import Campaign
 from pytest_ssdqual.rig.campaign.campaign_plan import CampaignPlan, CampaignStep, StepKind
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -334,6 +335,15 @@ def test_lost_lease_ends_all_writing_also_of_steps_in_passing(rig: Rig) -> None:
         with pytest.raises(LeaseLost):
             here.measure(geometry, workload)
     assert [one for one in rig.did if one.startswith(("purge", "create", "fill", "fio", "fail"))] == []
+
+
+def test_a_journal_that_cannot_be_written_ends_the_run_also_in_passing(rig: Rig) -> None:
+    rig.series = [STEADY, JournalError("evidence cannot be stored"), STEADY]
+    here = campaign(rig, {RAID5X3: [WRITE, READ], RAID5X4: [WRITE]}, precondition=NONE)
+    here.measure(RAID5X3, WRITE)
+    with pytest.raises(JournalError):
+        here.measure(RAID5X4, WRITE)
+    assert (count(rig, "create"), count(rig, "measured"), here.setup.failures.failed) == (1, 1, {})
 
 
 def test_a_sick_array_is_not_measured(rig: Rig) -> None:

@@ -2,19 +2,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from pytest_ssdqual.rig.machine.interrupts import ENDING, put_off
 
-
-@pytest.fixture(autouse=True)
-def hangup() -> Iterator[None]:
-    """Whatever runs these tests may have SIGHUP ignored."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
+pytestmark = pytest.mark.usefixtures("hangup")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *ENDING])

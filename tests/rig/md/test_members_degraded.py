@@ -100,6 +100,7 @@ def test_an_array_that_is_not_as_it_should_be_is_an_error(bench: DegradedBench, 
 
 
 def test_level_loses_no_more_than_it_can_and_nothing_comes_back(bench: DegradedBench) -> None:
-    for array, missing in ((WHOLE, 3), (bench.fail(WHOLE, 1), 1), (WHOLE, 0)):
-        with pytest.raises(ValueError, match=r"may lose 2|by losing members"):
+    again = "by losing members"
+    for array, missing, why in ((WHOLE, 3, "may lose 2"), (bench.fail(WHOLE, 1), 1, again), (WHOLE, 0, again)):
+        with pytest.raises(ValueError, match=why):
             bench.fail(array, missing)

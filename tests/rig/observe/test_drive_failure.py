@@ -17,6 +17,7 @@ from support.shells import SHELLS, shell_argv
 
 from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
+from pytest_ssdqual.report.run_folder.journal import JournalError
 from pytest_ssdqual.rig.drives import health
 from pytest_ssdqual.rig.drives.failed import DriveFailed, DriveFailures
 from pytest_ssdqual.rig.guard.lease import LeaseLost
@@ -86,7 +87,7 @@ def test_only_a_member_that_is_lost_alone_has_failed(
     assert list(bench.failures.failed) == failed
 
 
-@pytest.mark.parametrize("error", [ClockSet("x"), LeaseLost("x"), MachineLost("x"), ValueError("x")])
+@pytest.mark.parametrize("error", [ClockSet("x"), JournalError("x"), LeaseLost("x"), MachineLost("x"), ValueError("x")])
 def test_errors_that_are_no_drives_are_not_examined(error: Exception) -> None:
     bench = cast(Setup, SimpleNamespace(readings=LatestReadings()))
     with pytest.raises(type(error)), attributed(bench, array()):

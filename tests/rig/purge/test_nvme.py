@@ -147,8 +147,8 @@ def test_drive_that_is_another_one_after_its_format_is_an_error(drive: FakeNvme,
         # What a controller does not tell is taken for the worst.
         (FakeNvme(namespaces=2), {"id-ctrl": '{"oacs": 10}'}, "reach 2 namespaces"),
         (FakeNvme({"oacs": 0x17, "fna": 1, "cmic": 2}, refuses=("list-ns --all",)), {}, "of other controllers"),
-        (FakeNvme({"fna": 1}, refuses=("list-ns",)), {}, ""),
-        (FakeNvme({"fna": 1}), {"list-ns": "{}"}, ""),
+        (FakeNvme({"fna": 1}, refuses=("list-ns",)), {}, "list-ns failed: NVMe"),
+        (FakeNvme({"fna": 1}), {"list-ns": "{}"}, "an unknown number"),
     ],
 )
 def test_drive_that_cannot_be_formatted_alone_is_passed_over(
@@ -157,7 +157,7 @@ def test_drive_that_cannot_be_formatted_alone_is_passed_over(
     here = drive.machine()
     for command, answer in answers.items():
         here.on("nvme", command, answer=answer)
-    with pytest.raises(PassedOver, match=reason or None):
+    with pytest.raises(PassedOver, match=reason):
         nvme.format_namespace(here, DRIVE)
     assert not sent(here, "format")
 
@@ -168,20 +168,20 @@ def test_drive_that_refuses_its_format_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    "drive",
+    ("drive", "listed"),
     [
-        FakeNvme(formatted_to={"fpi": 0x80}),  # whole again
-        *(FakeNvme({"fna": fna}) for fna in (1, 2, 7)),
+        (FakeNvme(formatted_to={"fpi": 0x80}), []),  # whole again
+        # It manages namespaces, attached to this controller or not.
+        *((FakeNvme({"fna": fna}), ["--all"]) for fna in (1, 2, 7)),
         # Consumer drives: no namespace management, so the list of all of them is refused.
-        FakeNvme({"oacs": 0x17, "fna": 5, "nn": 1}, refuses=("list-ns",)),
-        FakeNvme({"oacs": 0x17, "fna": 1}, refuses=("list-ns --all",)),
+        (FakeNvme({"oacs": 0x17, "fna": 5, "nn": 1}, refuses=("list-ns",)), []),
+        (FakeNvme({"oacs": 0x17, "fna": 1}, refuses=("list-ns --all",)), ["--output-format=json"]),
     ],
 )
-def test_format_that_reaches_one_namespace_is_made(drive: FakeNvme) -> None:
+def test_format_that_reaches_one_namespace_is_made(drive: FakeNvme, listed: list[str]) -> None:
     here = drive.machine()
     assert nvme.format_namespace(here, DRIVE)
-    if "oacs" not in drive.controller:  # it manages namespaces, attached to this controller or not
-        assert all(argv[3] == "--all" for argv in sent(here, "list-ns")[:1])
+    assert [argv[3] for argv in sent(here, "list-ns")] == listed
 
 
 @pytest.mark.parametrize(

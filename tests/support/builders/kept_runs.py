@@ -87,7 +87,7 @@ class Kept:
                 {"kind": "measured", "geometry": each.geometry, "workload": str(each.workload), "asked": asked}
             )
             lines.append({"kind": "observation", **each.record()})
-        head = {"schema": 2, "time": self.started, "writer": "main"}
+        head = {"schema": 3, "time": self.started, "writer": "main"}
         text = "".join(json.dumps({**head, **line}, separators=(",", ":")) + "\n" for line in lines)
         (folder / "records.jsonl").write_text(text)
         (folder / "manifest.json").write_text(json.dumps(self.manifest(folder.name).to_record()))

@@ -16,6 +16,7 @@ from pytest_ssdqual.report.drawing.plot import AnyMark, Bars, Chart, Panel, Poin
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, capacities, close
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_folder.records import HealthRecord
+from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
 
@@ -64,12 +65,10 @@ def drives(story: RunReader) -> dict[str, DriveCurve]:
     curves: dict[str, DriveCurve] = {}
     started: datetime | None = None
     for record in story.records:
-        try:
-            at = datetime.fromisoformat(record.time)
-            started = started or at
-            seconds = (at - started).total_seconds()
-        except (ValueError, TypeError):  # no time, or one without a zone among others with one
+        if not (at := subject.moment(record.time)):
             continue
+        started = started or at
+        seconds = (at - started).total_seconds()
         with suppress(ValueError):
             if record.kind == "health":
                 reading = record.content(HealthRecord)
