@@ -410,8 +410,7 @@ def fill(
     _require_distinct(targets)
     if min(passes, jobs, iodepth, status_interval_s) < 1:
         raise ValueError("passes, jobs, iodepth and status_interval_s must be at least 1")
-    options = [*reporting(status_interval_s), "--name=global"]
-    options += [*(_file(targets[0]) if len(targets) == 1 else ()), *engine(), *_exit(targets)]
+    options = [*_of_whole(targets, status_interval_s), *_exit(targets)]
     options += ["--rw=write", f"--iodepth={iodepth}", f"--loops={passes}"]
     options += [*_pattern(pattern), "--do_verify=0"] if pattern else []
     options += _whole(targets, "fill", bs, jobs)
@@ -430,13 +429,19 @@ def compare(
     _require_distinct(targets)
     if min(iodepth, status_interval_s) < 1:
         raise ValueError("iodepth and status_interval_s must be at least 1")
-    options = [*reporting(status_interval_s), "--name=global"]
-    options += [*(_file(targets[0]) if len(targets) == 1 else ()), *engine(), "--exitall_on_error=0"]
+    options = [*_of_whole(targets, status_interval_s), "--exitall_on_error=0"]
     options += ["--rw=read", f"--iodepth={iodepth}", *_pattern(pattern), "--verify_fatal=1"]
     options += _whole(targets, "compare", bs, 1)
     read = sum(target.size_bytes for target in targets)
     expectation = ExpectedResult(reads=True, writes=False, read_bytes=read, paths=_side_by_side(targets))
     return Job(tuple(options), expectation, checks(targets))
+
+
+def _of_whole(targets: Sequence[JobTarget], status_interval_s: int) -> Iterator[str]:
+    """Yield the first options of all jobs that touch every byte of the targets."""
+    yield from (*reporting(status_interval_s), "--name=global")
+    yield from _file(targets[0]) if len(targets) == 1 else ()
+    yield from engine()
 
 
 def _pattern(pattern: str) -> tuple[str, ...]:

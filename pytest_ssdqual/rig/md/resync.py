@@ -68,22 +68,21 @@ def check(machine: Machine, kname: str, size_bytes: int) -> int:
 
     ``RigError`` if the check does not end, or was not md's last action.
     """
-    _do(machine, kname, "check", size_bytes)
-    return mdadm.state(machine, kname).mismatches
+    return _done(machine, kname, "check", size_bytes)
 
 
 def repair(machine: Machine, kname: str, size_bytes: int) -> int:
     """Let md compare and correct all members; return the number of sectors that disagreed."""
-    _do(machine, kname, "repair", size_bytes)
-    return mdadm.state(machine, kname).mismatches
+    return _done(machine, kname, "repair", size_bytes)
 
 
-def _do(machine: Machine, kname: str, action: str, size_bytes: int) -> None:
+def _done(machine: Machine, kname: str, action: str, size_bytes: int) -> int:
     machine.run(["tee", _attribute(kname, "sync_action")], stdin=action.encode())
     mdadm.settle(machine, kname, deadline_s=600 + size_bytes / mdadm.SLOWEST_RESYNC_BYTES_PER_S)
     did = machine.run(["cat", _attribute(kname, "last_sync_action")], repeatable=True).text.strip()
     if did != action:
         raise RigError(f"md was to {action} {kname}, but its last action is {did}")
+    return mdadm.state(machine, kname).mismatches
 
 
 def _limits(machine: Machine, kname: str) -> dict[str, str]:

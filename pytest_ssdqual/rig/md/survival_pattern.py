@@ -54,17 +54,15 @@ def write_pattern(target: JobTarget, offset_bytes: int, size_bytes: int, seed: i
     ``ValueError`` for another seed, or a range that is not whole blocks within the target.
     """
     expectation = ExpectedResult(reads=False, writes=True, block_bytes=BLOCK_BYTES, written_bytes=size_bytes)
-    options = ("--rw=write", "--do_verify=0", *_range(target, offset_bytes, size_bytes, seed))
-    options = (*jobs.reporting(status_interval_s), "--name=write-pattern", *options)
-    return Job(options, expectation, jobs.checks([target]))
+    first = (*jobs.reporting(status_interval_s), "--name=write-pattern", "--rw=write", "--do_verify=0")
+    return Job((*first, *_range(target, offset_bytes, size_bytes, seed)), expectation, jobs.checks([target]))
 
 
 def read_back(target: JobTarget, offset_bytes: int, size_bytes: int, seed: int, status_interval_s: int = 10) -> Job:
     """Job that reads and compares the range; ``damage`` interprets its output. ``ValueError`` as ``write_pattern``."""
     expectation = ExpectedResult(reads=True, writes=False, block_bytes=BLOCK_BYTES, read_bytes=size_bytes)
-    options = ("--rw=read", *_range(target, offset_bytes, size_bytes, seed))
-    options = (*jobs.reporting(status_interval_s), "--name=read-back", *options)
-    return Job(options, expectation, jobs.checks([target]))
+    first = (*jobs.reporting(status_interval_s), "--name=read-back", "--rw=read")
+    return Job((*first, *_range(target, offset_bytes, size_bytes, seed)), expectation, jobs.checks([target]))
 
 
 def damage(finished: FinishedProcess, expectation: ExpectedResult) -> str:
