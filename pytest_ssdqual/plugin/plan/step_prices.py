@@ -101,29 +101,29 @@ class Prices:
         """Return the price of a preparation, or of a step without its preparation and its later visits."""
         if what not in self._known:
             priced = self._step(what) if isinstance(what, CampaignStep) else self._preparation(what)
-            self._known[what] = priced
+            self._known[what] = StepPrice.fixed(priced) if isinstance(priced, StepCost) else priced
         return self._known[what]
 
-    def _step(self, step: CampaignStep) -> StepPrice:
+    def _step(self, step: CampaignStep) -> StepPrice | StepCost:
         geometry, what = step.geometry, step.what
         if isinstance(what, Rounds):
             return self.loop(geometry, what)
         if step.kind is StepKind.INTEGRITY:
-            return StepPrice.fixed(self.lives())
+            return self.lives()
         if step.kind is StepKind.SEARCH:
-            return StepPrice.fixed(self.search(geometry))
+            return self.search(geometry)
         if step.kind is StepKind.READ_BACK:
-            return StepPrice.fixed(StepCost(self.drive_bytes / self._stream))
+            return StepCost(self.drive_bytes / self._stream)
         if what is None:
             return FREE
         if step.kind is StepKind.MEASURED:
             return self.measurement(geometry, what)
         if step.kind in OF_MEMBERS:
-            return StepPrice.fixed(self.members(step.kind, geometry, what))
+            return self.members(step.kind, geometry, what)
         if step.kind is StepKind.SATURATION:
-            return StepPrice.fixed(self.saturation(geometry, what))
+            return self.saturation(geometry, what)
         if step.kind is StepKind.REBUILD:
-            return StepPrice.fixed(self.rebuild(geometry, what))
+            return self.rebuild(geometry, what)
         return FREE
 
     def workloads(self, step: CampaignStep) -> int:
@@ -132,17 +132,17 @@ class Prices:
             return len(step.what.measured)
         return self.searched if step.kind is StepKind.SEARCH else int(step.what is not None)
 
-    def _preparation(self, preparation: Preparation) -> StepPrice:
+    def _preparation(self, preparation: Preparation) -> StepPrice | StepCost:
         """Return the price of a preparation; members fail at once."""
         geometry = preparation.geometry
         if isinstance(preparation, Build):
-            return StepPrice.fixed(self.build(geometry, preparation.fill.passes))
+            return self.build(geometry, preparation.fill.passes)
         if isinstance(preparation, Precondition):
             return self.precondition(geometry, preparation.workload)
         if isinstance(preparation, Assemble):
-            return StepPrice.fixed(StepCost(0.0 if geometry.is_side_by_side else BUILD_S))
+            return StepCost(0.0 if geometry.is_side_by_side else BUILD_S)
         if isinstance(preparation, Refresh):
-            return StepPrice.fixed(self.refresh(geometry, preparation.workload))
+            return self.refresh(geometry, preparation.workload)
         return FREE
 
     def build(self, geometry: Geometry, passes: int) -> StepCost:
