@@ -64,7 +64,11 @@ def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_se
     chosen = [_chosen(loaded, drive) for drive in bay.drives]
     if not is_of_several and (idle := [spec.key for spec in loaded if spec not in chosen and chosen]):
         raise pytest.UsageError(f"--ssd-spec: none of the drives is one of {' or '.join(idle)}; leave it out")
-    own = {drive.name: _of_class(spec, drive, is_lab=is_lab) for drive, spec in zip(bay.drives, chosen, strict=True)}
+    stated = min((each for drive in bay.drives if (each := drive.preferred_write_bytes)), default=None)
+    own = {
+        drive.name: replace(_of_class(spec, drive, is_lab=is_lab), preferred_write_bytes=stated)
+        for drive, spec in zip(bay.drives, chosen, strict=True)
+    }
     try:
         return Sheets(combine(own) if own else loaded[0], tuple(sources))
     except ValueError as error:

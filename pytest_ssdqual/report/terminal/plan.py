@@ -68,6 +68,10 @@ class PrintedPlan:
     assumptions: tuple[str, ...] = ()
     #: What will be too short to be judged, a sentence each.
     too_short: tuple[str, ...] = ()
+    #: What no run begins for, a sentence each.
+    impossible: tuple[str, ...] = ()
+    #: What the drives map at a time, a sentence; empty if that is 4 KiB or unknown.
+    unit: str = ""
     #: How many tests have no limit, a sentence; empty if all have one.
     without_limit: str = ""
     #: Promises that decide nothing, a sentence each.
@@ -180,7 +184,10 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
         yield (
             f"write caches are switched {plan.write_cache} where the drives let them be, and restored when the run ends"
         )
+    yield from plan.impossible
     yield from plan.too_short
+    if plan.unit:
+        yield plan.unit
     if plan.without_limit:
         yield plan.without_limit
     yield from plan.unused

@@ -135,6 +135,8 @@ class Scene:
     #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
     block: int
     queue: int
+    #: Bytes of the writes that they prefer.
+    preferred: int
     #: Its drives report a critical warning as soon as something was measured.
     worn: bool
     #: What goes wrong around each run, see ``simulated_surroundings``.
@@ -191,6 +193,7 @@ class Scene:
             sizes={serial: int(size) for serial, _, size in (each.partition("=") for each in sizes if each)},
             block=int(given("SIMULATED_BLOCK", "512")),
             queue=int(given("SIMULATED_QUEUE", "0")),
+            preferred=int(given("SIMULATED_PREFERRED", "512")),
             worn=bool(given("SIMULATED_WORN")),
             md_iops=float(given("SIMULATED_MD", "inf")),
             path_bytes_per_s=float(given("SIMULATED_PATH_BYTES", "inf")),
@@ -392,7 +395,7 @@ class SimulatedMachine:
                     size=self.scene.sizes.get(f"SSDQ{digits}{number:04}", LSBLK_BYTES),
                     serial=f"SSDQ{digits}{number:04}",
                     model=self.scene.model_of(number), transport="nvme", logical_block=self.scene.block,
-                    queue_depth=self.scene.queue or None,
+                    queue_depth=self.scene.queue or None, minimum_io=self.scene.preferred,
                 )
                 for number in numbers
                 if f"nvme{number - 1}n1" not in self.unplugged
