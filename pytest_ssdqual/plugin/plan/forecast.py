@@ -26,7 +26,6 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     StepKind,
 )
 
-
 #: What flash maps at a time at least, and at most in any drive sold. Drives that map 4 KiB prefer writes of 128 and
 #: 256 KiB, too (PM9D3a, 7450), so what they prefer shows no unit.
 PAGE_BYTES, LARGEST_UNIT_BYTES = 4096, 65536
