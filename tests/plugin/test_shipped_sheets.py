@@ -218,7 +218,7 @@ def test_a_run_whose_conditioning_would_exceed_its_limit_does_not_begin(
     result = inner.run(*given, *tests)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "precondition.limit" in "".join(result.errlines)
-    assert inner.records("purged", "conditioned", "verdict") == []
+    assert inner.records("purging", "conditioned", "verdict") == []
     assert inner.run(*given, "--collect-only", *tests).ret == pytest.ExitCode.OK
 
 

@@ -289,7 +289,12 @@ def test_the_plan_warns_of_steps_longer_than_the_protocol_allows() -> None:
 
 @pytest.mark.parametrize(
     ("key", "days"),
-    [("solidigm-d5-p5336-61t44", 1.15), ("samsung-bm1743-61t44", 1.6), ("solidigm-d5-p5336-122t88", 4.6)],
+    [
+        ("solidigm-d5-p5336-61t44", 1.15),
+        ("samsung-bm1743-61t44", 1.6),
+        ("solidigm-d5-p5336-122t88", 4.6),
+        ("micron-6600-ion-122t88", 8.7),
+    ],
 )
 def test_large_drives_are_conditioned_in_the_days_of_their_rate(key: str, days: float) -> None:
     """Six capacities of them take weeks: a limit in hours would end them before a slow drive has settled."""
