@@ -212,7 +212,7 @@ def test_a_run_whose_conditioning_would_exceed_its_limit_does_not_begin(
 ) -> None:
     large_qlc(inner, monkeypatch, P5336)
     content = files("pytest_ssdqual").joinpath("protocols", "acceptance.toml").read_text()
-    (inner.pytester.path / "short.toml").write_text(content.replace('limit = "48 h"', 'limit = "3 h"'))
+    (inner.pytester.path / "short.toml").write_text(content.replace('limit = "48 h"', 'limit = "1 h"'))
     given = f"--ssd-devices={ALL}", f"--ssd-spec={P5336[1]}", "--ssd-protocol=short.toml", "-k", OF_DRIVES
     tests = "--import-mode=importlib", inner.suite("drive")
     result = inner.run(*given, *tests)
