@@ -32,14 +32,9 @@ DEFAULT_PROTOCOL, LAB_PROTOCOL = "acceptance", "quick"
 
 def declare(parser: pytest.Parser) -> None:
     """Declare the options and ini values; no other effects."""
-    group = parser.getgroup("ssdqual", "storage qualification")
+    _declare_first(parser.getgroup("ssdqual", "storage qualification"))
+    group = parser.getgroup("ssdqual-more", "storage qualification, further options")
     _declare_bays(group)
-    group.addoption(
-        "--ssd-spec",
-        metavar="SPEC[,SPEC...]",
-        help="Spec to judge by: a TOML file or a shipped data sheet; of several, each for the drives whose model and "
-        "capacity it names; default: the shipped sheet of each drive's model",
-    )
     group.addoption(
         "--ssd-protocol",
         metavar="PROTOCOL",
@@ -65,7 +60,8 @@ def declare(parser: pytest.Parser) -> None:
     _declare_notifications(parser)
 
 
-def _declare_bays(group: pytest.OptionGroup) -> None:
+def _declare_first(group: pytest.OptionGroup) -> None:
+    """Options that nearly every run needs; ``--help`` begins with them."""
     group.addoption(
         "--ssd-devices",
         action="append",
@@ -76,6 +72,42 @@ def _declare_bays(group: pytest.OptionGroup) -> None:
         "the K-th of them slow; may repeat: drives of another machine are another bay, which runs the same tests at "
         "the same time",
     )
+    group.addoption(
+        "--ssd-expect",
+        metavar="N",
+        help="Number of drives that each bay must have; with more or fewer the run does not begin; default: the number "
+        "in the inventory, ssd_expect, the spec or the baseline, in this order",
+    )
+    group.addoption(
+        "--ssd-spec",
+        metavar="SPEC[,SPEC...]",
+        help="Spec to judge by: a TOML file or a shipped data sheet; of several, each for the drives whose model and "
+        "capacity it names; default: the shipped sheet of each drive's model",
+    )
+    group.addoption(
+        "--ssd-wipe",
+        action="append",
+        default=[],
+        metavar="SERIAL[@MARK][,...]",
+        help="Consent to destroy what these drives carry: a partition table, a file system or other data; with the "
+        "mark that a refusal prints, only the content that it listed; serials as refusals spell them, a comma or an @ "
+        "in one as \\, and \\@",
+    )
+    group.addoption(
+        "--ssd-resume",
+        metavar="RUN",
+        help="Resume a run that ended too early, in its own folder, and measure only what is missing there: "
+        "its folder, the beginning of its name, or last; give all other options as before",
+    )
+    group.addoption(
+        "--ssd-doctor",
+        action="store_true",
+        help="Tell what this machine and these drives lack for a run, write nothing, and exit: status 0 if a run could "
+        "begin, else 1; the same as ssdqual doctor",
+    )
+
+
+def _declare_bays(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--ssd-bays",
         metavar="FILE",
@@ -96,13 +128,6 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
     serials = "SERIAL[,SERIAL...]"
     for option, metavar, text in (
         (
-            "wipe",
-            "SERIAL[@MARK][,...]",
-            "Consent to destroy what these drives carry: a partition table, a file system or other data; with the mark "
-            "that a refusal prints, only the content that it listed; serials as refusals spell them, a comma or an @ "
-            "in one as \\, and \\@",
-        ),
-        (
             "shared",
             serials,
             "Consent to test these drives although they have a second port, through which another host may use them "
@@ -122,12 +147,6 @@ def _declare_drives(group: pytest.OptionGroup) -> None:
         ),
     ):
         group.addoption(f"--ssd-{option}", action="append", default=[], metavar=metavar, help=text)
-    group.addoption(
-        "--ssd-expect",
-        metavar="N",
-        help="Number of drives that each bay must have; with more or fewer the run does not begin; default: the number "
-        "in the inventory, ssd_expect, the spec or the baseline, in this order",
-    )
     group.addoption(
         "--ssd-read-only",
         action="store_true",
@@ -190,12 +209,6 @@ def _declare_runs(group: pytest.OptionGroup) -> None:
         "--ssd-run-dir",
         metavar="DIR",
         help="Folder for run folders; default: ssdqual-runs in the root directory",
-    )
-    group.addoption(
-        "--ssd-resume",
-        metavar="RUN",
-        help="Resume a run that ended too early, in its own folder, and measure only what is missing there: "
-        "its folder, the beginning of its name, or last; give all other options as before",
     )
     group.addoption(
         "--ssd-baseline",
