@@ -113,7 +113,8 @@ class PrintedPlan:
     def planned(self) -> Planned:
         """The plan as a progress event."""
         names, starts_s = (tuple(name for name, _ in self.starts), tuple(start_s for _, start_s in self.starts))
-        return Planned(self.seconds, names, starts_s)
+        # A budget ends the run earlier than the protocol.
+        return Planned(self.seconds, names, starts_s, most_s=0.0 if self.budget else self.at_most_s)
 
 
 def plan_lines(plan: PrintedPlan) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from support.simulator.simulated_rig import SimulatedMachine
 
 from pytest_ssdqual.plugin.session import doctor
+from pytest_ssdqual.plugin.session.bay_start import BayStart
 from pytest_ssdqual.plugin.session.doctor import Diagnosis
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.rig.md import driver
@@ -29,7 +30,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[Diagnosis]:
     kept: list[Diagnosis] = []
     real = doctor.examined
 
-    def examined(start: doctor.BayStart) -> Diagnosis:
+    def examined(start: BayStart) -> Diagnosis:
         kept.append(real(start))
         return kept[-1]
 
