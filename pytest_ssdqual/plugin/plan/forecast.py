@@ -212,8 +212,8 @@ def _name_of(preparation: Preparation, step: CampaignStep) -> str:
 def _name(step: CampaignStep) -> str:
     """Return the name of a step's row: the array, and the kind of work if it is not a plain measurement."""
     of_kinds = {
-        StepKind.MEMBER: " for prediction",
-        StepKind.ALONE: " for prediction",
+        StepKind.MEMBER: " as reference",
+        StepKind.ALONE: " as reference",
         StepKind.SATURATION: " saturation",
         StepKind.LOOP: f" {step.what}",
         StepKind.INTEGRITY: " integrity",

@@ -133,8 +133,8 @@ class ArraySettings:
 class LoadRule:
     """How fio puts I/O on the drives.
 
-    ``auto`` is what a short calibration on a drive finds, so that fio is not the bound; in a protocol that is not for
-    acceptance it is libaio and one job.
+    ``auto`` is what a short calibration on a drive finds, so that fio is not the bottleneck; in a protocol that is not
+    for acceptance it is libaio and one job.
     """
 
     engine: Literal["auto", "libaio", "io_uring"] = AUTO

@@ -98,10 +98,10 @@ def test_how_many_verdicts_are_wrong_by_chance_is_told(rig: Inner) -> None:
     assert rig.cases()["test_iops[drivex4-randread_4k_qd8]"].outcome == "failure"
     summary = told(result)
     assert (
-        "16 claims judged at 95 %: if every product were exactly on its limit, 0.4 false failures and 0.4 false passes "
-        "would be expected; family-wise control: none (protocol own)"
+        "16 promises judged at 95 %: of drives exactly on every limit, 0.4 would fail and 0.4 would pass by chance; "
+        "correction for the number of promises: none (protocol own)"
     ) in summary
-    assert "Benjamini-Hochberg at 5 % upholds 0 of 4 failures; not upheld: test_family.py::test_iops[" in summary
+    assert "(Benjamini-Hochberg at 5 %): 0 of 4; chance may explain test_family.py::test_iops[" in summary
     found = family(rig)
     assert (found["claims_planned"], found["claims_judged"], found["readings"]) == (16, 16, 0)
     assert found["expected_false_failures"] == pytest.approx(16 * 0.025)
@@ -129,7 +129,7 @@ def test_a_failure_beyond_doubt_is_upheld(rig: Inner, monkeypatch: pytest.Monkey
     case = rig.cases()["test_iops[drivex4-randread_4k_qd8]"]
     assert case.outcome == "failure"
     assert float(case.properties["ssd.p_value"]) < 1e-5
-    assert "Benjamini-Hochberg at 5 % upholds 2 of 2 failures" in told(result)
+    assert "failures that hold if all are judged together (Benjamini-Hochberg at 5 %): 2 of 2" in told(result)
     assert [each["drive"] for each in family(rig)["failures"]] == ["SSDQ0003", "SSDQ0003"]
     (verdict,) = [each for each in rig.records("verdict") if each["claim"] == "steady_iops"][:1]
     members: Any = verdict["members"]

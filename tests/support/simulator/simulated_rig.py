@@ -621,7 +621,7 @@ def simulated_load(machine: object, target: JobTarget, load: Load) -> LoadTrial:
 
 
 def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
-    """That of an md that is the bound; else the machine has no memory devices."""
+    """That of an md that is the bottleneck; else the machine has no memory devices."""
     md_iops = machine_of(setup).scene.md_iops
     if math.isinf(md_iops):
         return REAL_CEILING(setup, geometry, workload, completion_ns)
