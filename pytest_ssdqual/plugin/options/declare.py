@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 #: Each line is what ``pytest --markers`` prints.
@@ -28,6 +30,62 @@ RECONNECT = "2 min"
 STALL = "15 min"
 #: Without --ssd-protocol: a protocol for acceptance on real drives, a quick one in the lab.
 DEFAULT_PROTOCOL, LAB_PROTOCOL = "acceptance", "quick"
+
+
+#: Ini values that are no mere default of an option: name without ``ssd_``, help, type and default.
+POLICIES: tuple[tuple[str, str, Literal["string", "bool", "args", "linelist"], object], ...] = (
+    ("bays", "Inventory for --ssd-bay without --ssd-bays", "string", ""),
+    ("shared_path", "Default of --ssd-shared-path", "string", "auto"),
+    ("reconnect", "Default of --ssd-reconnect", "string", RECONNECT),
+    ("expect", "Default of --ssd-expect, unless an inventory has it", "string", ""),
+    (
+        "members",
+        "Measure the bare drives before arrays, to predict arrays and to name the cause of a shortfall",
+        "bool",
+        True,
+    ),
+    (
+        "measure_unpromised",
+        "Measure also what has no limit, as a run needs from which ssdqual spec --from makes a sheet: true or false "
+        "(default)",
+        "bool",
+        False,
+    ),
+    ("page", "Default of --ssd-page: true or false", "bool", True),
+    ("inconclusive", "How to report an inconclusive verdict: error (default) or skip", "string", "error"),
+    (
+        "require_verdicts",
+        "Exit status 5 instead of 0 if a promise of the selected tests was not judged at all: true (default) or false",
+        "bool",
+        True,
+    ),
+    (
+        "required_claims",
+        "The claims that must be judged, e.g. steady_iops p99_latency; default: each claim of the selected tests",
+        "args",
+        [],
+    ),
+    (
+        "junit_properties",
+        "Write evidence as JUnit properties: true or false (for consumers that check the Jenkins schema)",
+        "bool",
+        True,
+    ),
+    ("notify", "More receivers like those of --ssd-notify, one a line", "linelist", []),
+    (
+        "notify_stall",
+        "How long a run may measure nothing before it counts as a stall; 0: stalls are not reported",
+        "string",
+        STALL,
+    ),
+    (
+        "smtp",
+        "Mail server for --ssd-notify=mailto: mailto[s]://[USER:PASSWORD@]HOST[:PORT], a URL of apprise, or '$NAME'; "
+        "the environment variable SSDQUAL_SMTP comes first; default: sendmail",
+        "string",
+        "",
+    ),
+)
 
 
 def declare(parser: pytest.Parser) -> None:
@@ -57,7 +115,6 @@ def declare(parser: pytest.Parser) -> None:
     ):
         declare_more(group)
     _declare_policies(parser)
-    _declare_notifications(parser)
 
 
 def _declare_first(group: pytest.OptionGroup) -> None:
@@ -288,69 +345,7 @@ def _declare_telling(group: pytest.OptionGroup) -> None:
 
 def _declare_policies(parser: pytest.Parser) -> None:
     """Declare the ini values, which a site sets once in its configuration file."""
-    parser.addini("ssd_spec", "Default of --ssd-spec", type="string", default="")
-    parser.addini("ssd_protocol", "Default of --ssd-protocol", type="string", default="")
-    parser.addini("ssd_arrays", "Default of --ssd-arrays", type="string", default="")
-    parser.addini("ssd_bays", "Inventory for --ssd-bay without --ssd-bays", type="string", default="")
-    parser.addini("ssd_shared_path", "Default of --ssd-shared-path", type="string", default="auto")
-    parser.addini("ssd_reconnect", "Default of --ssd-reconnect", type="string", default=RECONNECT)
-    parser.addini("ssd_expect", "Default of --ssd-expect, unless an inventory has it", type="string", default="")
-    parser.addini("ssd_budget", "Default of --ssd-budget", type="string", default="")
-    parser.addini("ssd_run_dir", "Default of --ssd-run-dir", type="string", default="")
-    parser.addini(
-        "ssd_members",
-        "Measure the bare drives before arrays, to predict arrays and to name the cause of a shortfall",
-        type="bool",
-        default=True,
-    )
-    parser.addini(
-        "ssd_measure_unpromised",
-        "Measure also what has no limit, as a run needs from which ssdqual spec --from makes a sheet: true or false "
-        "(default)",
-        type="bool",
-        default=False,
-    )
-    parser.addini("ssd_page", "Default of --ssd-page: true or false", type="bool", default=True)
-    parser.addini("ssd_explore_database", "Default of --ssd-explore-database", type="string", default="")
-    parser.addini(
-        "ssd_inconclusive",
-        "How to report an inconclusive verdict: error (default) or skip",
-        type="string",
-        default="error",
-    )
-    parser.addini(
-        "ssd_require_verdicts",
-        "Exit status 5 instead of 0 if a promise of the selected tests was not judged at all: true (default) or false",
-        type="bool",
-        default=True,
-    )
-    parser.addini(
-        "ssd_required_claims",
-        "The claims that must be judged, e.g. steady_iops p99_latency; default: each claim of the selected tests",
-        type="args",
-        default=[],
-    )
-    parser.addini(
-        "ssd_junit_properties",
-        "Write evidence as JUnit properties: true or false (for consumers that check the Jenkins schema)",
-        type="bool",
-        default=True,
-    )
-
-
-def _declare_notifications(parser: pytest.Parser) -> None:
-    """Declare the ini values about notifications."""
-    parser.addini("ssd_notify", "More receivers like those of --ssd-notify, one a line", type="linelist", default=[])
-    parser.addini(
-        "ssd_notify_stall",
-        "How long a run may measure nothing before it counts as a stall; 0: stalls are not reported",
-        type="string",
-        default=STALL,
-    )
-    parser.addini(
-        "ssd_smtp",
-        "Mail server for --ssd-notify=mailto: mailto[s]://[USER:PASSWORD@]HOST[:PORT], a URL of apprise, or '$NAME'; "
-        "the environment variable SSDQUAL_SMTP comes first; default: sendmail",
-        type="string",
-        default="",
-    )
+    for name in ("spec", "protocol", "arrays", "budget", "run-dir", "explore-database"):
+        parser.addini(f"ssd_{name.replace('-', '_')}", f"Default of --ssd-{name}", type="string", default="")
+    for name, text, kind, default in POLICIES:
+        parser.addini(f"ssd_{name}", text, type=kind, default=default)

@@ -6,7 +6,6 @@ it takes no lease, loads no module, stops no array, and leaves no file behind.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -171,15 +170,11 @@ def _examine_engines(found: Diagnosis, channel: Channel, engine: str) -> None:
         found.object(
             f"the protocol's engine io_uring cannot be used: {lacking[IO_URING]}; {engine_limits.OTHER_ENGINE}"
         )
-    used, most = limits.get("fs.aio-nr", ""), limits.get("fs.aio-max-nr", "")
-    if used.isdecimal() and most.isdecimal() and int(used) >= int(most):
-        found.object(engine_limits.in_words(errno.EAGAIN, LIBAIO, limits))
     memory = limits.get("memlock", "")
     rows = [
         *((f"engine {name}", State(why, Finding.INCONCLUSIVE) if why else "works") for name, why in lacking.items()),
         ("locked memory", f"{memory} KiB" if memory.isdecimal() else memory),
         ("open files of a process", limits.get("nofile", "")),
-        ("slots for asynchronous I/O in use", f"{used} of {most}" if most else ""),
     ]
     found.tabulate("fio and its limits", ("", "state"), [row for row in rows if str(row[1])])
 

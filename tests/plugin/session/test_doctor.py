@@ -87,7 +87,6 @@ def test_on_a_sound_machine_a_run_could_begin_and_nothing_was_changed(
         ({"MISSING": "nvme"}, [], "has no nvme: install the package nvme-cli"),
         ({"UNKNOWN_OPTION": "status-interval"}, [], "does not know the option status-interval"),
         ({"NO_MD": "raid456: modprobe: FATAL: Module raid456 not found"}, [], "Module raid456 not found"),
-        ({"LIMITS": "fs.aio-nr=65536\nfs.aio-max-nr=65536"}, [], "fs.aio-max-nr=65536"),
         ({"HELD": "1"}, [], "held by anna@one"),
         ({"TROUBLE": "used:SSDQ0002"}, [], r"SSDQ0002\): is open for writing by qemu"),
         ({"DATA": "/dev/nvme1n1"}, [], r"SSDQ0002\): carries data without a signature"),
