@@ -32,7 +32,7 @@ def test_every_line_fits_and_differences_come_first(tmp_path: Path, width: int) 
     assert "raid5x3 randread_4k_qd8" in words
     assert "raid5x4 randread_4k_qd8" not in words
     assert "2 with no difference shown are not listed" in words
-    assert "3 comparisons at 95 %: without any difference 0.15 would show one when taken alone" in words
+    assert "3 comparisons at 95 %: without any difference 0.15 would show one by chance if taken alone" in words
     assert any(line.markup == ("red",) and "worse" in line.text for line in lines)
 
 
