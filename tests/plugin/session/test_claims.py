@@ -145,8 +145,8 @@ def test_with_family_wise_control_a_failure_has_to_stand_up_to_all_claims(rig: I
     assert "limit 304 IOPS: INCONCLUSIVE, fails alone, but not at the family-wise 95 % over 16 claims" in case.message
     assert rig.cases()["test_iops[drivex4-randwrite_4k_qd8]"].outcome == "passed"
     assert (
-        "0.025 false failures and 0.4 false passes would be expected; family-wise control: bonferroni, of failures, "
-        "over 16 planned claims (protocol own)"
+        "0.025 would fail and 0.4 would pass by chance; correction for the number of promises: bonferroni, of "
+        "failures, over 16 planned promises (protocol own)"
     ) in told(result)
     assert family(rig)["failures"] == []
 
@@ -168,7 +168,7 @@ def test_a_continued_run_keeps_its_number_of_claims(rig: Inner, monkeypatch: pyt
 def test_xdists_controller_knows_what_its_worker_has_counted(rig: Inner) -> None:
     control(rig, "bonferroni")
     result = rig.run(*ARGS, "-n", "1", "-v")
-    assert "over 16 planned claims" in told(result)
+    assert "over 16 planned promises" in told(result)
     assert family(rig)["claims_planned"] == 16
     assert "over 16 claims" in rig.cases()["test_iops[drivex4-randread_4k_qd8]"].message
 
@@ -235,7 +235,7 @@ def test_every_kind_of_claim_has_to_stand_up_to_its_family(
 
 def test_where_nothing_is_judged_nothing_is_told(rig: Inner) -> None:
     result = rig.run(*ARGS, "-k", "test_measured")
-    assert "family-wise" not in told(result)
+    assert "correction for" not in told(result)
     assert [each["count"] for each in rig.records("claims_planned")] == [1]
     manifest = rig.manifest()
     assert manifest["family"] is None
