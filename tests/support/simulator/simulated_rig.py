@@ -396,7 +396,6 @@ class SimulatedMachine:
                     serial=f"SSDQ{digits}{number:04}",
                     model=self.scene.model_of(number), transport="nvme", logical_block=self.scene.block,
                     queue_depth=self.scene.queue or None, minimum_io=self.scene.preferred,
-
                     use="writer" if f"used:SSDQ{digits}{number:04}" in self.scene.trouble else None,
                 )
                 for number in numbers
