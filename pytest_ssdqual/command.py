@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 RUNS = "ssdqual-runs"
 #: Exit status of a usage error: pytest's ``ExitCode.USAGE_ERROR``, without importing pytest.
 USAGE = 4
-#: Options of pytest that ``run`` also takes without their prefix ``ssd-``.
+#: Options of pytest that ``run`` and ``doctor`` also take without their prefix ``ssd-``; first those of most runs.
 SHORT = {
-    "devices": "WHERE", "expect": "N", "spec": "SPEC", "protocol": "PROTOCOL", "wipe": "SERIAL", "shared": "SERIAL",
-    "configured": "SERIAL", "unreadable": "SERIAL", "unchecked": "SOURCE",
+    "devices": "WHERE", "expect": "N", "spec": "SPEC", "wipe": "SERIAL", "resume": "RUN", "protocol": "PROTOCOL",
+    "shared": "SERIAL", "configured": "SERIAL", "unreadable": "SERIAL", "unchecked": "SOURCE",
 }  # fmt: skip
 #: Suites of ``run`` if none is named: what a buyer of drives wants to know in one working day.
 ACCEPTANCE = ("inspection", "acceptance")
@@ -64,7 +64,16 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit status: 0, 1 if a comparison fails its condition, or 4 after a sentence on standard error."""
-    given = _parser().parse_args(with_suites(sys.argv[1:] if argv is None else argv))
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks how a word may go on
+        with contextlib.suppress(ImportError):
+            import argcomplete
+
+            argcomplete.autocomplete(parser)
+    given, others = parser.parse_known_args(with_suites(sys.argv[1:] if argv is None else argv))
+    if others and given.act is not doctor:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    given.others = others
     if isinstance(sys.stdout, io.TextIOWrapper):  # a locale without … must not cause an error
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -85,10 +94,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="ssdqual", description="Run the suites of pytest-ssdqual, and read its run folders.")
+    parser = Parser(
+        prog="ssdqual",
+        description="Run the suites of pytest-ssdqual, and read its run folders.",
+        epilog="A run needs --devices=WHERE, and mostly --expect=N, --spec=SPEC, --wipe=SERIAL or --resume=RUN. "
+        "ssdqual doctor --devices=WHERE tells what is missing for one. pytest --help has all options.",
+    )
     parser.add_argument("--version", action="version", version=f"pytest-ssdqual {metadata.version('pytest-ssdqual')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _run(commands.add_parser("run", help="run shipped suites with pytest"))
+    _doctor(commands.add_parser("doctor", help="tell what machine and drives lack for a run, and write nothing"))
     _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
     _compare(commands.add_parser("compare", help="compare runs with the first of them"))
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))
@@ -106,15 +121,30 @@ def _run(parser: argparse.ArgumentParser) -> None:
         f"pytest, after the suites: ssdqual run raid5 --devices=lab:4 -x. Without a suite it runs "
         f"{' and '.join(ACCEPTANCE)}. Suites: {', '.join(suites.names())}."
     )
-    for name, value in SHORT.items():
-        parser.add_argument(f"--{name}", metavar=value, action="append", help=f"the same as --ssd-{name}")
-    parser.add_argument(
+    _short(parser)
+    suite = parser.add_argument(
         "suite", metavar="SUITE", help=f"name of a suite; may repeat; {' '.join(ACCEPTANCE)} if left out"
     )
     parser.add_argument(
         "rest", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="more suites, then arguments of pytest"
     )
+    suite.completer = lambda **_: suites.names()  # type: ignore[attr-defined]  # argcomplete's
     parser.set_defaults(act=run)
+
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Tell what a run would lack: tools, fio's engines, levels of md, what the guard cannot see, the sheet of each "
+        "drive, whether it would be refused and which consent it needs. It only reads. Exit status 0 if a run could "
+        "begin, else 1. Other arguments go to pytest, e.g. --ssd-bays=FILE."
+    )
+    _short(parser)
+    parser.set_defaults(act=doctor)
+
+
+def _short(parser: argparse.ArgumentParser) -> None:
+    for name, value in SHORT.items():
+        parser.add_argument(f"--{name}", metavar=value, action="append", help=f"the same as --ssd-{name}")
 
 
 def _report(parser: argparse.ArgumentParser) -> None:
@@ -234,8 +264,19 @@ def with_suites(words: Sequence[str]) -> list[str]:
 
 def run(given: argparse.Namespace) -> NoReturn:
     """``ssdqual run SUITE… [ARGUMENT…]``: become the pytest process, so that its exit status is that of the command."""
-    first = [f"--{name}={value}" for name in SHORT for value in getattr(given, name) or ()]
-    arguments = pytest_arguments([given.suite, *given.rest, *first])
+    _become_pytest(pytest_arguments([given.suite, *given.rest, *_typed(given)]))
+
+
+def doctor(given: argparse.Namespace) -> NoReturn:
+    """``ssdqual doctor --devices=WHERE``: become the pytest process that examines the drives."""
+    _become_pytest(["--ssd-doctor", *pytest_arguments(_typed(given)), *given.others])
+
+
+def _typed(given: argparse.Namespace) -> list[str]:
+    return [f"--{name}={value}" for name in SHORT for value in getattr(given, name) or ()]
+
+
+def _become_pytest(arguments: Sequence[str]) -> NoReturn:
     print(shlex.join(["pytest", *arguments]), flush=True)
     os.execv(sys.executable, [sys.executable, "-m", "pytest", *arguments])  # noqa: S606 (no shell)
 
@@ -248,7 +289,7 @@ def pytest_arguments(words: Sequence[str]) -> list[str]:
         near = nearest(unknown[0], known)
         guess = f"; did you mean {near}?" if near else ""
         raise Refused(f"there is no suite {', '.join(unknown)}; the suites are {', '.join(known)}{guess}")
-    found, rest = ["--pyargs", *(f"pytest_ssdqual.suites.{name}" for name in words[:options])], iter(words[options:])
+    found, rest = [f"pytest_ssdqual.suites.{name}" for name in words[:options]], iter(words[options:])
     for word in rest:
         name, joined, value = word.partition("=")
         if name.removeprefix("--") not in SHORT or not name.startswith("--"):
@@ -257,7 +298,7 @@ def pytest_arguments(words: Sequence[str]) -> list[str]:
             found.append(f"--ssd-{name.removeprefix('--')}={value}")
         else:
             raise Refused(f"{name} needs a value")
-    return found
+    return ["--pyargs", *found] if options else found
 
 
 def report(given: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -380,6 +381,27 @@ def test_run_without_a_suite_is_an_acceptance_test(monkeypatch: pytest.MonkeyPat
     command.main(["run", "--devices=/dev/nvme*", "--expect", "8"])
     names = ["pytest_ssdqual.suites.inspection", "pytest_ssdqual.suites.acceptance"]
     assert ran[0][4:] == ["--pyargs", *names, "--ssd-devices=/dev/nvme*", "--ssd-expect=8"]
+
+
+def test_doctor_becomes_the_pytest_that_examines_the_drives(monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda path, argv: ran.append(argv))
+    command.main(["doctor", "--devices", "/dev/sd[b-i]", "--ssd-smart-type", "sat", "--expect=8", "--wipe=S1"])
+    options = ["--ssd-devices=/dev/sd[b-i]", "--ssd-expect=8", "--ssd-wipe=S1", "--ssd-smart-type", "sat"]
+    assert ran[0][3:] == ["--ssd-doctor", *options]
+    assert shlex.split(capsys.readouterr().out) == ["pytest", "--ssd-doctor", *options]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [("ssdqual do", {"doctor"}), ("ssdqual run burn", {"burn_in"}), ("ssdqual doctor --ex", {"--expect"})],
+)
+def test_a_shell_completes_words(tmp_path: Path, typed: str, expected: set[str]) -> None:
+    found = tmp_path / "words"
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": typed, "COMP_POINT": str(len(typed)), "_ARGCOMPLETE_IFS": "\n"}
+    environment = {**os.environ, **asked, "_ARGCOMPLETE_STDOUT_FILENAME": str(found)}
+    subprocess.run([sys.executable, "-m", "pytest_ssdqual"], env=environment, check=False, timeout=60)
+    assert {word.strip() for word in found.read_text().split("\n")} == expected
 
 
 def test_run_refuses_what_is_no_suite(capsys: Out) -> None:

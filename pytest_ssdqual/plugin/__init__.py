@@ -93,6 +93,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    if config.option.ssd_doctor and not config.option.help:
+        from pytest_ssdqual.plugin.session import doctor
+
+        return doctor.main(config)
     if not config.option.ssd_spec_schema:
         return None
     settings.print_spec_schema()

@@ -22,7 +22,7 @@ LEAST_PACE, MOST_PACE = 0.8, 5.0
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """Expected duration of the plan."""
+    """Expected duration of the plan: the least."""
 
     seconds: float
     #: Ids of arrays (``raid5x4``) in the order in which they are built; one that is visited again is there again.
@@ -31,6 +31,8 @@ class Planned:
     starts_s: tuple[float, ...] = ()
     #: The printed plan, from a process that cannot print it.
     lines: tuple[str, ...] = ()
+    #: The most that the protocol allows; 0 if unknown.
+    most_s: float = 0.0
 
     def start_s(self, array: str, times: int) -> float | None:
         """Return when an array begins that was begun so many times before; None if the plan does not know."""
@@ -201,6 +203,11 @@ class BayProgress:
         elapsed_s = now_s - self.step.began_s
         of_step_s = min(elapsed_s, self.step.expected_s) if self.step.expected_s else elapsed_s
         return self.pace * max(0.0, self.plan.seconds - self.done_s - of_step_s)
+
+    def most_left_s(self, now_s: float) -> float:
+        """Return the most time left of the whole run, if everything takes as long as the protocol allows."""
+        elapsed_s = now_s - self.began_s if self.begun else 0.0
+        return self.pace * self.plan.most_s - elapsed_s if self.plan else 0.0
 
     def share_done(self, now_s: float) -> float | None:
         """Return the share of the whole run's time that has passed; None if that is unknown."""

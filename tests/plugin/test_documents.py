@@ -84,7 +84,7 @@ def test_commands_that_are_named_exist_with_their_options(name: str) -> None:
 
 
 #: Commands that have pages of their own.
-APART = ("spec", "run", "certificate")
+APART = ("spec", "run", "doctor", "certificate")
 
 
 def test_options_of_the_pages_about_the_command_are_the_command_s() -> None:

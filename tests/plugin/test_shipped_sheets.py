@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ssdqual.qual.spec import spec
+
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
@@ -16,6 +18,8 @@ pytestmark = pytest.mark.slow
 
 S3500 = "INTEL SSDSC2BB800G4", "intel-dc-s3500-800gb"
 PM9A3 = "SAMSUNG MZQL27T6HBLA-00A07", "samsung-pm9a3-7t68"
+#: Drives of any size: those of the lab have the lab's.
+ALL = "/dev/nvme*"
 DRIVES = tuple(f"SSDQ{number:04}" for number in range(1, 5))
 #: One array of the suite.
 READS, WRITES = "steady_state and raid5x4 and randread_4k_qd8", "steady_state and raid5x4 and randwrite_4k_qd8"
@@ -27,12 +31,33 @@ def bought(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> Inner:
     return inner
 
 
-def run(inner: Inner, model: tuple[str, str], tests: str, *options: str, suite: str = "raid5") -> pytest.RunResult:
+def run(
+    inner: Inner, model: tuple[str, str], tests: str, *options: str, suite: str = "raid5", devices: str = "lab:4"
+) -> pytest.RunResult:
     name, sheet = model
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SIMULATED_MODEL", name)
-        given = ("--ssd-devices=lab:4", f"--ssd-spec={sheet}", "--ssd-protocol=acceptance", "-o", "ssd_members=true")
+        given = (
+            f"--ssd-devices={devices}",
+            f"--ssd-spec={sheet}",
+            "--ssd-protocol=acceptance",
+            "-o",
+            "ssd_members=true",
+        )
         return inner.run(*given, *options, "--import-mode=importlib", inner.suite(suite), "-k", tests)
+
+
+def large_qlc(inner: Inner, monkeypatch: pytest.MonkeyPatch, model: tuple[str, str], share: float = 1.0) -> None:
+    """Drives of a sheet's capacity, which do this share of the random writes that it publishes."""
+    name, key = model
+    sheet = spec.load(key)
+    content = files("pytest_ssdqual").joinpath("specs", f"{key}.toml").read_text()
+    (writes,) = (int(each.iops or 0) for each in sheet.figures if each.rw == "randwrite")
+    real = inner.pytester.path / "real.toml"
+    real.write_text(content.replace(f"iops = {writes:_}", f"iops = {share * writes:.0f}"))
+    monkeypatch.setenv("SIMULATED_SHEET", str(real))
+    monkeypatch.setenv("SIMULATED_MODEL", name)
+    monkeypatch.setenv("SIMULATED_SIZES", ",".join(f"{drive}={sheet.product.capacity_bytes}" for drive in DRIVES))
 
 
 def slow(monkeypatch: pytest.MonkeyPatch, share: float, *drives: str) -> None:
@@ -151,6 +176,50 @@ def test_what_md_limits_is_a_failure_of_the_system(
     sheet.write_text(content.replace("[product]", '[product]\nsubject = "system"', 1))
     assert run(bought, (PM9A3[0], str(sheet)), READS).ret == pytest.ExitCode.TESTS_FAILED
     assert [record["outcome"] for record in bought.records("verdict")] == ["fail"]
+
+
+P5336 = "SOLIDIGM SBFPF2BV614T001N", "solidigm-d5-p5336-61t44"
+BM1743 = "SAMSUNG MZWMO61THCLF-00AW7", "samsung-bm1743-61t44"
+#: One test of bare drives.
+OF_DRIVES = "steady_iops and randwrite_4k_qd8"
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+@pytest.mark.parametrize(("model", "writes"), [(P5336, "randwrite_16k"), (BM1743, "randwrite_4k")])
+def test_large_qlc_drives_are_fit_if_they_write_as_their_sheet_says(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, model: tuple[str, str], writes: str, share: float
+) -> None:
+    large_qlc(inner, monkeypatch, model, share)
+    run(inner, model, "published or (steady_iops and randwrite)", suite="acceptance", devices=ALL)
+    assert inner.suite_properties()["ssd.verdict"] == ("fit" if share == 1 else "not fit")
+    maximum = next(each for each in inner.records("verdict") if f"{writes}_t8xqd64" in str(each["workloads"]))
+    assert maximum["outcome"] == ("pass" if share == 1 else "fail")
+
+
+@pytest.mark.parametrize(("preferred", "writes"), [(16384, "16k"), (8192, "8k"), (512, "16k"), (262144, "16k")])
+def test_a_qlc_drive_is_conditioned_with_its_unit_whatever_is_measured_first(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, preferred: int, writes: str
+) -> None:
+    """A drive that prefers smaller writes than its sheet says is conditioned with those."""
+    large_qlc(inner, monkeypatch, P5336)
+    monkeypatch.setenv("SIMULATED_PREFERRED", str(preferred))
+    run(inner, P5336, OF_DRIVES, suite="drive", devices=ALL)
+    assert {record["workload"] for record in inner.records("conditioned")} == {f"randwrite_{writes}_qd8"}
+
+
+def test_a_run_whose_conditioning_would_exceed_its_limit_does_not_begin(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large_qlc(inner, monkeypatch, P5336)
+    content = files("pytest_ssdqual").joinpath("protocols", "acceptance.toml").read_text()
+    (inner.pytester.path / "short.toml").write_text(content.replace('limit = "48 h"', 'limit = "1 h"'))
+    given = f"--ssd-devices={ALL}", f"--ssd-spec={P5336[1]}", "--ssd-protocol=short.toml", "-k", OF_DRIVES
+    tests = "--import-mode=importlib", inner.suite("drive")
+    result = inner.run(*given, *tests)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "precondition.limit" in "".join(result.errlines)
+    assert inner.records("purging", "conditioned", "verdict") == []
+    assert inner.run(*given, "--collect-only", *tests).ret == pytest.ExitCode.OK
 
 
 def test_without_measured_members_nothing_is_promised(bought: Inner) -> None:

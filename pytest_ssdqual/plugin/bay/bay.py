@@ -98,31 +98,62 @@ def open_bay(
     ``note`` records which files of earlier runs are removed; without it none is. ``stack`` closes what is opened.
     Raises ``pytest.UsageError`` with all refusals.
     """
-    target, patterns, switch = _where(settings, stack)
+    target, patterns, switch = where(settings, stack)
     with usage_error(RigError, ValueError):
-        channel = local.connect(observer) if target is None else ssh.connect(target, observer)
-        stack.callback(channel.close)
+        channel = connected(target, stack, observer)
         if settings.read_only:
             return OpenedBay(_read_only_bay(channel, target, patterns, settings), channel)
         provenance.require_tools(channel)
         features.probe(channel)
         if note and (removed := run_files.sweep(channel)):
             note("leftovers_removed", files=list(removed))
-        matches, topology = _found_free(channel, patterns, settings.wait_s if note else 0.0)
-        uuids, wanted = ours(), {match.kname for match in matches}
-        topology, left = _without_leftovers(channel, topology, uuids, wanted, settings.consents)
-        topology = content.examined(channel, topology, wanted, uuids, names=True, spend_s=sampling.THOROUGH_S)
+        seen = examine(channel, patterns, settings, ours, refuse, settings.wait_s if note else 0.0)
         facts = provenance.facts(channel)
-        drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
-        known = _typed(channel, drives, settings)
-    _guard(topology, matches, settings, uuids, known, refuse)
+    _require_none(seen.refused)
     # smartctl runs only on drives that passed the guard.
-    known = _identified(channel, known)
-    _require_tools_of(channel, known)
-    _require_unlocked(channel, known)
-    remarks = (*_unchecked(topology, settings), *_allocated(topology, known), *_without_health(known))
-    bay = Bay(target, tuple(known), facts, remarks, _contents(topology, known), switch)
-    return OpenedBay(bay, channel, tuple(matches), has_leftovers=bool(left))
+    known = identified(channel, seen.drives)
+    require_tools_of(channel, known)
+    require_unlocked(channel, known)
+    bay = Bay(target, tuple(known), facts, seen.remarks(known, settings), _contents(seen.topology, known), switch)
+    return OpenedBay(bay, channel, seen.matches, has_leftovers=seen.has_leftovers)
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedDrives:
+    """The drives that patterns match, and all that the guard has against them."""
+
+    topology: Topology
+    matches: tuple[Match, ...]
+    drives: tuple[Drive, ...]
+    refused: tuple[refusals.Refusal, ...]
+    #: Arrays that earlier runs left on them can be stopped; the rest is as if they had been.
+    has_leftovers: bool
+
+    def remarks(self, known: Sequence[Drive], settings: Settings) -> tuple[str, ...]:
+        """Return the remarks of a run on these drives, as smartctl knows them."""
+        return (*_unchecked(self.topology, settings), *_allocated(self.topology, known), *_without_health(known))
+
+
+def examine(
+    channel: Channel,
+    patterns: tuple[str, ...],
+    settings: Settings,
+    ours: Callable[[], frozenset[str]],
+    refuse: Callable[[Drive], list[str]],
+    wait_s: float = 0.0,
+) -> ExaminedDrives:
+    """Find the drives when no other run holds them, and call the guard; arguments as for ``open_bay``.
+
+    Raises ``RigError`` and ``UnusablePattern``.
+    """
+    matches, topology = _found_free(channel, patterns, wait_s)
+    uuids, wanted = ours(), {match.kname for match in matches}
+    topology, left = _without_leftovers(channel, topology, uuids, wanted, settings.consents)
+    topology = content.examined(channel, topology, wanted, uuids, names=True, spend_s=sampling.THOROUGH_S)
+    drives = [topology.drive(match.kname) for match in matches if match.kname in topology.nodes]
+    drives = _typed(channel, drives, settings)
+    refused = _refused(topology, matches, settings, uuids, drives, refuse)
+    return ExaminedDrives(topology, tuple(matches), tuple(drives), refused, bool(left))
 
 
 def clear(
@@ -142,26 +173,26 @@ def clear(
         leftovers = held_drives.stoppable(topology, uuids, wanted, settings.consents)
         stopped = held_drives.clear_leftovers(channel, topology, leftovers, note)
         topology = content.examined(channel, survey(channel, wanted), wanted, uuids, names=True)
-    _guard(topology, opened.matches, settings, uuids, opened.bay.drives, refuse)
+    _require_none(_refused(topology, opened.matches, settings, uuids, opened.bay.drives, refuse))
     remarks = (f"stopped {array}, left over from an earlier run" for array in stopped)
     contents = _contents(topology, opened.bay.drives)
     return replace(opened.bay, remarks=(*opened.bay.remarks, *remarks), contents=contents)
 
 
-def _guard(
+def _refused(
     topology: Topology,
     matches: Sequence[Match],
     settings: Settings,
     uuids: frozenset[str],
     drives: Sequence[Drive],
     refuse: Callable[[Drive], list[str]],
-) -> None:
-    """Raise ``pytest.UsageError`` with all refusals of the guard and of the site's hook."""
+) -> tuple[refusals.Refusal, ...]:
+    """Return all refusals of the guard and of the site's hook."""
     refused = refusals.refusals(
         topology, matches, settings.consents, uuids,
         unchecked=settings.unchecked, of_several=settings.is_of_several,
     )  # fmt: skip
-    _require_none((*refused, *_refused_by_site(drives, refuse)))
+    return (*refused, *_refused_by_site(drives, refuse))
 
 
 def _contents(topology: Topology, drives: Sequence[Drive]) -> dict[str, Content]:
@@ -172,7 +203,7 @@ def _refused_by_site(drives: Sequence[Drive], refuse: Callable[[Drive], list[str
     """Yield the refusals of the site's hook."""
     for drive in drives:
         if reasons := refuse(drive):
-            yield refusals.Refusal(drive.describe(), tuple(reasons))
+            yield refusals.Refusal(drive.describe(), tuple(reasons), kname=drive.kname)
 
 
 def _require_none(refused: Sequence[refusals.Refusal]) -> None:
@@ -235,7 +266,7 @@ def _typed(channel: Channel, drives: Sequence[Drive], settings: Settings) -> lis
     return [replace(drive, smart_type=types.get(drive.kname, of_all)) for drive in drives]
 
 
-def _identified(channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
+def identified(channel: Channel, drives: Sequence[Drive]) -> list[Drive]:
     """Return the drives with the firmware that smartctl reports; those of a hypervisor perhaps without health.
 
     Raises ``pytest.UsageError`` with all drives that smartctl cannot identify, and if it does not run.
@@ -314,14 +345,14 @@ def _without_health(drives: Sequence[Drive]) -> tuple[str, ...]:
     return (*((of_virtual,) if virtual else ()), *((of_real,) if real else ()))
 
 
-def _require_tools_of(channel: Channel, drives: Sequence[Drive]) -> None:
+def require_tools_of(channel: Channel, drives: Sequence[Drive]) -> None:
     """Require the tools that these drives need on the machine; else raise ``pytest.UsageError``."""
     if any(drive.transport == "nvme" for drive in drives):
         with usage_error(RigError):
             provenance.require_tools(channel, provenance.NVME_TOOLS)
 
 
-def _require_unlocked(channel: Channel, drives: Sequence[Drive]) -> None:
+def require_unlocked(channel: Channel, drives: Sequence[Drive]) -> None:
     """Require that no drive reports itself as locked; else raise ``pytest.UsageError``. Unknown is no refusal."""
     with usage_error(RigError):
         states = locking.read(channel, drives)
@@ -352,7 +383,18 @@ def _found_free(channel: Channel, patterns: tuple[str, ...], wait_s: float) -> t
             return matches, topology
 
 
-def _where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, tuple[str, ...], PowerSwitch | None]:
+def connected(target: ssh.SshTarget | None, stack: ExitStack, observer: Observer | None = None) -> Channel:
+    """Return a connection to the machine, which ``stack`` closes; ``RigError`` if there is none."""
+    channel = local.connect(observer) if target is None else ssh.connect(target, observer)
+    stack.callback(channel.close)
+    return channel
+
+
+def where(settings: Settings, stack: ExitStack) -> tuple[ssh.SshTarget | None, tuple[str, ...], PowerSwitch | None]:
+    """Return the machine (None: this computer), the patterns of its drives and the switch of its power.
+
+    Boots a lab, which ``stack`` ends. Raises ``pytest.UsageError``.
+    """
     devices: Devices = settings.devices
     if devices.lab is not None:
         target, patterns, switch = _boot_lab(devices, devices.lab, stack)

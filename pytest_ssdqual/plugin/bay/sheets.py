@@ -63,7 +63,11 @@ def assigned(sources: Sequence[str], bay: Bay, *, is_lab: bool = False, is_of_se
     chosen = [_chosen(loaded, drive) for drive in bay.drives]
     if not is_of_several and (idle := [spec.key for spec in loaded if spec not in chosen and chosen]):
         raise pytest.UsageError(f"--ssd-spec: none of the drives is one of {' or '.join(idle)}; leave it out")
-    own = {drive.name: _of_class(spec, drive, is_lab=is_lab) for drive, spec in zip(bay.drives, chosen, strict=True)}
+    stated = min((each for drive in bay.drives if (each := drive.preferred_write_bytes)), default=None)
+    own = {
+        drive.name: replace(_of_class(spec, drive, is_lab=is_lab), preferred_write_bytes=stated)
+        for drive, spec in zip(bay.drives, chosen, strict=True)
+    }
     with usage_error(ValueError, of="--ssd-spec"):
         return Sheets(combine(own) if own else loaded[0], tuple(sources))
 
@@ -79,13 +83,18 @@ def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: i
         return
     item, claim = next(iter(tests.items()))
     first = f"the {claim.label} of {item.nodeid}" if claim else item.nodeid
+    raise pytest.UsageError(unknown(models, f", and {len(tests):,} of {of:,} tests judge by one, {first} first"))
+
+
+def unknown(models: Sequence[str], judged: str = "") -> str:
+    """Return the sentence about models without a sheet, what is ``judged`` by one, and the three ways out."""
     alike = dict.fromkeys(spec.key for model in models if (spec := nearest(model)))
     close = f" (shipped sheets of similar products: {named([*alike], MOST_NAMED)})" if alike else ""
-    raise pytest.UsageError(
-        f"no data sheet is known for {named(models, MOST_NAMED)}{close}, and {len(tests):,} of {of:,} tests judge by "
-        f"one, {first} first: name a file of your own with --ssd-spec=FILE; or measure a drive that you trust with "
-        "--ssd-spec=default and -o ssd_measure_unpromised=true, and make the file of that run with ssdqual spec "
-        "--from RUN; or judge no figure of a sheet with --ssd-spec=default"
+    return (
+        f"no data sheet is known for {named(models, MOST_NAMED)}{close}{judged}: name a file of your own with "
+        "--ssd-spec=FILE; or measure a drive that you trust with --ssd-spec=default and -o "
+        "ssd_measure_unpromised=true, and make the file of that run with ssdqual spec --from RUN; or judge no figure "
+        "of a sheet with --ssd-spec=default"
     )
 
 

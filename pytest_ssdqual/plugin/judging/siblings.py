@@ -189,7 +189,7 @@ def _behind(claim: Claim, verdict: Verdict) -> float:
 
 
 def _host(run: Run) -> Cause | None:
-    """Return the host or fio as the cause if their own figures say that they are the bound."""
+    """Return the host or fio as the cause if their own figures say that they are the bottleneck."""
     if run.seen is None:
         return None
     done = Estimate(run.iops, run.iops, run.iops, 1, Unit.IOPS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import pytest
 
@@ -32,8 +32,64 @@ STALL = "15 min"
 #: Without --ssd-protocol: a protocol for acceptance on real drives, a quick one in the lab.
 DEFAULT_PROTOCOL, LAB_PROTOCOL = "acceptance", "quick"
 
-#: Option without its prefix, metavar (none of a flag), help.
-OPTIONS = (
+
+#: Ini values that are no mere default of an option: name without ``ssd_``, help, type and default.
+POLICIES: tuple[tuple[str, str, Literal["string", "bool", "args", "linelist"], object], ...] = (
+    ("bays", "Inventory for --ssd-bay without --ssd-bays", "string", ""),
+    ("shared_path", "Default of --ssd-shared-path", "string", "auto"),
+    ("reconnect", "Default of --ssd-reconnect", "string", RECONNECT),
+    ("expect", "Default of --ssd-expect, unless an inventory has it", "string", ""),
+    (
+        "members",
+        "Measure the bare drives before arrays, to predict arrays and to name the cause of a shortfall",
+        "bool",
+        True,
+    ),
+    (
+        "measure_unpromised",
+        "Measure also what has no limit, as a run needs from which ssdqual spec --from makes a sheet: true or false "
+        "(default)",
+        "bool",
+        False,
+    ),
+    ("page", "Default of --ssd-page: true or false", "bool", True),
+    ("inconclusive", "How to report an inconclusive verdict: error (default) or skip", "string", "error"),
+    (
+        "require_verdicts",
+        "Exit status 5 instead of 0 if a promise of the selected tests was not judged at all: true (default) or false",
+        "bool",
+        True,
+    ),
+    (
+        "required_claims",
+        "The claims that must be judged, e.g. steady_iops p99_latency; default: each claim of the selected tests",
+        "args",
+        [],
+    ),
+    (
+        "junit_properties",
+        "Write evidence as JUnit properties: true or false (for consumers that check the Jenkins schema)",
+        "bool",
+        True,
+    ),
+    ("notify", "More receivers like those of --ssd-notify, one a line", "linelist", []),
+    (
+        "notify_stall",
+        "How long a run may measure nothing before it counts as a stall; 0: stalls are not reported",
+        "string",
+        STALL,
+    ),
+    (
+        "smtp",
+        "Mail server for --ssd-notify=mailto: mailto[s]://[USER:PASSWORD@]HOST[:PORT], a URL of apprise, or '$NAME'; "
+        "the environment variable SSDQUAL_SMTP comes first; default: sendmail",
+        "string",
+        "",
+    ),
+)
+
+#: Options that nearly every run needs, with which ``--help`` begins: name, metavar (none of a flag), help.
+FIRST_OPTIONS = (
     (
         "devices",
         "WHERE",
@@ -43,18 +99,46 @@ OPTIONS = (
         "the same time",
     ),
     (
-        "bays",
-        "FILE",
-        "Inventory of bays, instead of --ssd-devices: TOML, or Ansible's INI or YAML; the inventory of the ini "
-        "value applies only with --ssd-bay",
+        "expect",
+        "N",
+        "Number of drives that each bay must have; with more or fewer the run does not begin; default: the number "
+        "in the inventory, ssd_expect, the spec or the baseline, in this order",
     ),
-    ("bay", "NAME[,NAME...]", "Run only these bays, by name or shell-style pattern, e.g. 'rack7-*'; may repeat"),
     (
         "spec",
         "SPEC[,SPEC...]",
         "Spec to judge by: a TOML file or a shipped data sheet; of several, each for the drives whose model and "
         "capacity it names; default: the shipped sheet of each drive's model",
     ),
+    (
+        "wipe",
+        "SERIAL[@MARK][,...]",
+        "Consent to destroy what these drives carry: a partition table, a file system or other data; with the "
+        "mark that a refusal prints, only the content that it listed; serials as refusals spell them, a comma or an @ "
+        "in one as \\, and \\@",
+    ),
+    (
+        "resume",
+        "RUN",
+        "Resume a run that ended too early, in its own folder, and measure only what is missing there: "
+        "its folder, the beginning of its name, or last; give all other options as before",
+    ),
+    (
+        "doctor",
+        "",
+        "Tell what this machine and these drives lack for a run, write nothing, and exit: status 0 if a run could "
+        "begin, else 1; the same as ssdqual doctor",
+    ),
+)
+#: All others.
+OPTIONS = (
+    (
+        "bays",
+        "FILE",
+        "Inventory of bays, instead of --ssd-devices: TOML, or Ansible's INI or YAML; the inventory of the ini "
+        "value applies only with --ssd-bay",
+    ),
+    ("bay", "NAME[,NAME...]", "Run only these bays, by name or shell-style pattern, e.g. 'rack7-*'; may repeat"),
     (
         "protocol",
         "PROTOCOL",
@@ -66,13 +150,6 @@ OPTIONS = (
         "LIST",
         "Arrays to run the methods' suites on, e.g. 'drive,raid5x4,raid0': a level without a width uses all "
         "drives, drive is all of them side by side; default: the arrays each method was published for",
-    ),
-    (
-        "wipe",
-        "SERIAL[@MARK][,...]",
-        "Consent to destroy what these drives carry: a partition table, a file system or other data; with the mark "
-        "that a refusal prints, only the content that it listed; serials as refusals spell them, a comma or an @ "
-        "in one as \\, and \\@",
     ),
     (
         "shared",
@@ -94,12 +171,6 @@ OPTIONS = (
         "SOURCE[,SOURCE...]",
         "Do without these sources of the guard where the machine cannot answer: exports, openers, layers, "
         "signatures, reservations; the refusal says what each would have shown",
-    ),
-    (
-        "expect",
-        "N",
-        "Number of drives that each bay must have; with more or fewer the run does not begin; default: the number "
-        "in the inventory, ssd_expect, the spec or the baseline, in this order",
     ),
     (
         "read-only",
@@ -139,12 +210,6 @@ OPTIONS = (
         "How long to wait for drives that another run has leased; default: do not wait, report the owner of the lease",
     ),
     ("run-dir", "DIR", "Folder for run folders; default: ssdqual-runs in the root directory"),
-    (
-        "resume",
-        "RUN",
-        "Resume a run that ended too early, in its own folder, and measure only what is missing there: "
-        "its folder, the beginning of its name, or last; give all other options as before",
-    ),
     (
         "baseline",
         "RUN",
@@ -192,82 +257,28 @@ OPTIONS = (
     ("spec-schema", "", "Print the JSON Schema of spec files, for editors, and exit"),
 )
 #: Options that may repeat.
-REPEATED = ("devices", "bay", "wipe", "shared", "configured", "unreadable", "unchecked", "smart-type", "notify")
+REPEATED = ("devices", "wipe", "bay", "shared", "configured", "unreadable", "unchecked", "smart-type", "notify")
 #: What else pytest has to know of an option.
 MORE: Mapping[str, Mapping[str, Any]] = {
     "shared-path": {"choices": ("auto", "error", "warn", "ignore"), "type": str.lower},
     "page": {"choices": ("yes", "no"), "type": str.lower},
     "live": {"nargs": "?", "const": "0"},
 }
-#: Ini value without its prefix, which a site sets once in its configuration file: help, type, default.
-POLICIES: tuple[tuple[str, str, Any, object], ...] = (
-    ("spec", "Default of --ssd-spec", "string", ""),
-    ("protocol", "Default of --ssd-protocol", "string", ""),
-    ("arrays", "Default of --ssd-arrays", "string", ""),
-    ("bays", "Inventory for --ssd-bay without --ssd-bays", "string", ""),
-    ("shared_path", "Default of --ssd-shared-path", "string", "auto"),
-    ("reconnect", "Default of --ssd-reconnect", "string", RECONNECT),
-    ("expect", "Default of --ssd-expect, unless an inventory has it", "string", ""),
-    ("budget", "Default of --ssd-budget", "string", ""),
-    ("run_dir", "Default of --ssd-run-dir", "string", ""),
-    (
-        "members",
-        "Measure the bare drives before arrays, to predict arrays and to name the cause of a shortfall",
-        "bool",
-        True,
-    ),
-    (
-        "measure_unpromised",
-        "Measure also what has no limit, as a run needs from which ssdqual spec --from makes a sheet: true or false "
-        "(default)",
-        "bool",
-        False,
-    ),
-    ("page", "Default of --ssd-page: true or false", "bool", True),
-    ("explore_database", "Default of --ssd-explore-database", "string", ""),
-    ("inconclusive", "How to report an inconclusive verdict: error (default) or skip", "string", "error"),
-    (
-        "require_verdicts",
-        "Exit status 5 instead of 0 if a promise of the selected tests was not judged at all: true (default) or false",
-        "bool",
-        True,
-    ),
-    (
-        "required_claims",
-        "The claims that must be judged, e.g. steady_iops p99_latency; default: each claim of the selected tests",
-        "args",
-        [],
-    ),
-    (
-        "junit_properties",
-        "Write evidence as JUnit properties: true or false (for consumers that check the Jenkins schema)",
-        "bool",
-        True,
-    ),
-    ("notify", "More receivers like those of --ssd-notify, one a line", "linelist", []),
-    (
-        "notify_stall",
-        "How long a run may measure nothing before it counts as a stall; 0: stalls are not reported",
-        "string",
-        STALL,
-    ),
-    (
-        "smtp",
-        "Mail server for --ssd-notify=mailto: mailto[s]://[USER:PASSWORD@]HOST[:PORT], a URL of apprise, or '$NAME'; "
-        "the environment variable SSDQUAL_SMTP comes first; default: sendmail",
-        "string",
-        "",
-    ),
-)
 
 
 def declare(parser: pytest.Parser) -> None:
     """Declare the options and ini values; no other effects."""
-    group = parser.getgroup("ssdqual", "storage qualification")
-    for name, metavar, text in OPTIONS:
+    _declare(parser.getgroup("ssdqual", "storage qualification"), FIRST_OPTIONS)
+    _declare(parser.getgroup("ssdqual-more", "storage qualification, further options"), OPTIONS)
+    for name in ("spec", "protocol", "arrays", "budget", "run-dir", "explore-database"):
+        parser.addini(f"ssd_{name.replace('-', '_')}", f"Default of --ssd-{name}", type="string", default="")
+    for name, text, kind, default in POLICIES:
+        parser.addini(f"ssd_{name}", text, type=kind, default=default)
+
+
+def _declare(group: pytest.OptionGroup, options: Iterable[tuple[str, str, str]]) -> None:
+    for name, metavar, text in options:
         kind: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}
         if name in REPEATED:
             kind |= {"action": "append", "default": []}
         group.addoption(f"--ssd-{name}", help=text, **kind, **MORE.get(name, {}))
-    for name, text, kind_of_value, default in POLICIES:
-        parser.addini(f"ssd_{name}", text, type=kind_of_value, default=default)

@@ -364,6 +364,7 @@ def active(config: pytest.Config) -> bool:
         option.markers,
         option.showfixtures,
         getattr(option, "show_fixtures_per_test", False),
+        option.ssd_doctor,
     )
     # An empty inventory name (from a shell variable that is not set) must be an error, not a run without drives.
     given = option.ssd_devices or option.ssd_bays is not None or any(getattr(option, name) for name in NEED_DEVICES)

@@ -94,6 +94,8 @@ class Prices:
     assumptions: dict[str, None] = field(default_factory=dict)
     #: What the protocol leaves too little time for at the published rates, a sentence each.
     too_short: dict[str, str] = field(default_factory=dict)
+    #: What would take days, and end in errors at the published rates, a sentence each: no such run begins.
+    impossible: dict[str, str] = field(default_factory=dict)
     _known: dict[CampaignStep | Preparation, StepPrice] = field(default_factory=dict)
     _rates: dict[tuple[Geometry, Workload], float | None] = field(default_factory=dict)
 
@@ -156,10 +158,11 @@ class Prices:
         At least the steps that write the protocol's volume, at most those until conditioning is given up.
         """
         protocol = self.protocol
-        step_s, limit_s = protocol.precondition.step_s, max(protocol.precondition.limit_s, protocol.precondition.step_s)
-        if not step_s:
+        if not protocol.precondition.step_s:
             return FREE
-        writes = precondition.conditioning(workload)
+        size_bytes = self.drive_bytes if geometry.is_side_by_side else self._capacity(geometry)
+        limit_s = max(protocol.precondition.limit_of(size_bytes), protocol.precondition.step_s)
+        writes = precondition.conditioning(workload, self.spec.unit_bytes)
         capacity, rate = self._capacity(geometry), self._rate_of_conditioning(geometry, writes)
         least_capacities = precondition.least_capacities(protocol.precondition.capacities, writes)
         least_s = self._steps_s(least_capacities * capacity / rate)
@@ -168,7 +171,7 @@ class Prices:
             most_capacities = max(limit_capacities, least_capacities)
             most_s = min(limit_s, self._steps_s(most_capacities * capacity / rate))
         if least_s > limit_s:
-            self._note_short_conditioning(geometry, writes, least_s)
+            self._note_short_conditioning(geometry, writes, least_s, limit_s)
         per_s = self.written(geometry, writes, 1.0) or self._assumed_written(geometry, rate)
         return StepPrice(*(StepCost(each_s, per_s * each_s) for each_s in (min(least_s, limit_s), most_s)))
 
@@ -189,11 +192,11 @@ class Prices:
         """Return bytes per second that are written at an assumed rate; 0 if nothing was assumed."""
         return 0.0 if math.isinf(rate) or not geometry.is_side_by_side else rate
 
-    def _note_short_conditioning(self, geometry: Geometry, writes: Workload, least_s: float) -> None:
-        protocol = self.protocol
-        takes, allowed = format_duration(least_s), format_duration(protocol.precondition.limit_s)
-        self.too_short[f"precondition {writes}"] = (
-            f"conditioning with {writes} is expected to end in errors: {protocol.precondition.capacities:g} × the "
+    def _note_short_conditioning(self, geometry: Geometry, writes: Workload, least_s: float, limit_s: float) -> None:
+        takes, allowed = format_duration(least_s), format_duration(limit_s)
+        notes = self.impossible if self.host_bytes_per_s(geometry, writes) else self.too_short
+        notes[f"precondition {writes}"] = (
+            f"conditioning with {writes} is expected to end in errors: {self.protocol.precondition.capacities:g} × the "
             f"capacity of {geometry} takes {takes} and the protocol allows {allowed}; raise precondition.limit or "
             "lower precondition.capacities"
         )
@@ -206,7 +209,8 @@ class Prices:
         seconds = self.protocol.visits.refresh_s if self.protocol.visits else 0.0
         if not seconds:
             return NOTHING
-        return StepCost(seconds + OVERHEAD_S, self.written(bare, precondition.conditioning(workload), seconds))
+        writes = precondition.conditioning(workload, self.spec.unit_bytes)
+        return StepCost(seconds + OVERHEAD_S, self.written(bare, writes, seconds))
 
     def measurement(self, geometry: Geometry, workload: Workload) -> StepPrice:
         """Return the price of a measurement: the cells of its first visit, or all repeats of its window.

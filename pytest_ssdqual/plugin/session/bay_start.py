@@ -70,7 +70,7 @@ class BayStart:
 
     def planned(self) -> BayRun:
         """Return the state of a run that only collects."""
-        bay = planned_bay(self.settings, self.stack, self._ours, _refuser(self.config))
+        bay = planned_bay(self.settings, self.stack, self.ours, refuser(self.config))
         return self._run(replace(bay, remarks=(*bay.remarks, *self._remarks_of_caches(bay))))
 
     def open(self, create: Callable[[], Journal]) -> BayRun:
@@ -82,7 +82,7 @@ class BayStart:
         with self._noted_if_refused():
             machine = self.settings.devices.machine
             self.opened = open_bay(
-                self.settings, self.stack, self._ours, _refuser(self.config), self.journal.transcribe(machine),
+                self.settings, self.stack, self.ours, refuser(self.config), self.journal.transcribe(machine),
                 self.journal.note,
             )  # fmt: skip
             self.channel = self.opened.channel
@@ -103,7 +103,7 @@ class BayStart:
             return self.run
         with self._noted_if_refused():
             if self.opened.has_leftovers:
-                bay = clear(self.opened, self.settings, self._ours, _refuser(self.config), self.journal.note)
+                bay = clear(self.opened, self.settings, self.ours, refuser(self.config), self.journal.note)
             restored = self._restore_caches(bay, self.opened.channel, self.journal)
             self.run = self._run(replace(bay, remarks=(*bay.remarks, *restored, *self._remarks_of_caches(bay))))
         return self.run
@@ -126,14 +126,7 @@ class BayStart:
     def _run(self, bay: Bay) -> BayRun:
         """Check what needs the drives, and fix the settings of the run."""
         bay = self.resumed.bay(bay) if self.resumed else bay
-        settings = self.settings
-        given = sheets.assigned(
-            settings.specs, bay, is_lab=settings.devices.lab is not None, is_of_several=settings.is_of_several
-        )
-        found = Qualification(
-            settings, self.protocol, given.spec.on(self.protocol.array.striping), bay, self.journal, self.resumed,
-            self.baseline, self.name, sources=given.sources,
-        )  # fmt: skip
+        found = self.qualified(bay)
         resuming = self.resumed.require_same(found.present) if self.resumed else ()
         remarks = (*bay.remarks, *resuming, *_require_baseline(found))
         expected = expectation.require(found)
@@ -141,7 +134,18 @@ class BayStart:
         found = replace(found, bay=replace(bay, remarks=remarks), expected=expected)
         return BayRun(found, self.stack, self.channel)
 
-    def _ours(self) -> frozenset[str]:
+    def qualified(self, bay: Bay) -> Qualification:
+        """Return the settings of a run on these drives; ``pytest.UsageError`` if the sheets are not for them."""
+        settings = self.settings
+        given = sheets.assigned(
+            settings.specs, bay, is_lab=settings.devices.lab is not None, is_of_several=settings.is_of_several
+        )
+        return Qualification(
+            settings, self.protocol, given.spec.on(self.protocol.array.striping), bay, self.journal, self.resumed,
+            self.baseline, self.name, sources=given.sources,
+        )  # fmt: skip
+
+    def ours(self) -> frozenset[str]:
         """Return the UUIDs of arrays that earlier runs left behind."""
         return frozenset(array.uuid for array in self._left().arrays)
 
@@ -245,5 +249,5 @@ def _protocol_of(settings: Settings) -> Protocol:
         return protocols.load(settings.protocol)
 
 
-def _refuser(config: pytest.Config) -> Callable[[Any], list[str]]:
+def refuser(config: pytest.Config) -> Callable[[Any], list[str]]:
     return lambda drive: [why for why in config.hook.pytest_ssdqual_refuse_drive(drive=drive) if why]

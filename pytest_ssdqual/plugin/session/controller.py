@@ -143,6 +143,7 @@ def plan(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     plugins.register(OutermostHooks(plugins.get_plugin("ssdqual-attachments")), "ssdqual-outermost")
     run.plan(items)
     _require_time(run, items)
+    _require_possible(config, run)
     config.stash[SKIPPED] = _skipped(items)
     collected = config.stash.get(COLLECTED, list[pytest.Item]())
     with usage_error(JournalError):
@@ -155,6 +156,13 @@ def _require_time(run: BayRun, items: Sequence[pytest.Item]) -> None:
     found = run.forecast() if limit else None
     if limit and found and (why := limit.objection(found.longest_s)):
         raise pytest.UsageError(why)
+
+
+def _require_possible(config: pytest.Config, run: BayRun) -> None:
+    """Raise ``pytest.UsageError`` if the sheet says that the run would take days and end in errors."""
+    found = None if config.option.collectonly else run.forecast()
+    if found and found.impossible:
+        raise pytest.UsageError("; ".join(found.impossible))
 
 
 def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:

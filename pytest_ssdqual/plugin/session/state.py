@@ -317,6 +317,7 @@ class BayRun:
             failures=self.failures,
             caches=caches,
             load=LoadChoice(found.resumed.load if found.resumed else None),
+            unit_bytes=found.spec.unit_bytes,
             promises_heat=found.spec.promises_heat,
             left_s=self.budget.left_s if self.budget else unlimited,
         )

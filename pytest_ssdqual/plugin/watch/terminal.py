@@ -22,6 +22,11 @@ def on_terminal(config: pytest.Config) -> Progress:
     if reporter is None or config.get_verbosity() < 0:
         return Progress(_closed_with(config, _nowhere()), terminal=False)
     stream = _uncaptured(config)
+    # A dumb terminal cannot erase a line.
+    can_erase = stream.isatty() and os.environ.get("TERM") != "dumb"
+    is_verbose = config.get_verbosity() > 0
+    # In a log with a line for each verdict, pytest would name the file again behind each.
+    names_again = can_erase or is_verbose
     # Per cent of the tests would contradict the time left: a test takes nothing or half an hour.
     if getattr(reporter, "_show_progress_info", None) == "progress":
         reporter._show_progress_info = "count"
@@ -32,9 +37,10 @@ def on_terminal(config: pytest.Config) -> Progress:
             return
         # reporter.ensure_newline() would write into the captured output of the test.
         # Under xdist there is no file name before the dots.
-        if reporter.currentfspath or reporter._tw.width_of_current_line:
+        if reporter._tw.width_of_current_line or (names_again and reporter.currentfspath):
             stream.write("\n")
-            reporter.currentfspath, reporter._tw._current_line = None, ""
+            reporter._tw._current_line = ""
+            reporter.currentfspath = None if names_again else reporter.currentfspath
 
     def width() -> int:
         try:
@@ -48,9 +54,9 @@ def on_terminal(config: pytest.Config) -> Progress:
         except (OSError, ValueError):
             return 24
 
-    # A dumb terminal cannot erase a line.
-    can_erase = stream.isatty() and os.environ.get("TERM") != "dumb"
-    return Progress(stream, terminal=can_erase, width=width, height=height, fresh_line=fresh_line)
+    return Progress(
+        stream, terminal=can_erase, width=width, height=height, fresh_line=fresh_line, has_gauges=is_verbose
+    )
 
 
 def columns(reporter: object) -> int:

@@ -195,7 +195,7 @@ def _power_on_hours(drive: InspectionRecord, limits: InspectionTable, *_: object
 
 
 def _power_cycles(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
-    return _at_most(drive.power_cycles, limits.power_cycles, "a number of power cycles")
+    return _at_most(drive.power_cycles, limits.power_cycles, "a count of power cycles")
 
 
 def _written(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
@@ -207,7 +207,7 @@ def _written(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Fo
 
 
 def _wear(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
-    return _at_most(drive.wear_percent, limits.wear_percent, "a used endurance", " %")
+    return _at_most(drive.wear_percent, limits.wear_percent, "a used share of its endurance", " %")
 
 
 def _spare(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
@@ -215,7 +215,7 @@ def _spare(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Foun
         return (
             _absent("count of spare blocks") if drive.kind in (DriveKind.ATA, DriveKind.SCSI) else _unknown("its spare")
         )
-    words = f"has {drive.spare_percent} % of its spare blocks left, at least {limits.spare_percent} % allowed"
+    words = f"has {drive.spare_percent} % of its spare blocks left, at least {limits.spare_percent} % required"
     return _result(drive.spare_percent >= limits.spare_percent, words, float(drive.spare_percent))
 
 
@@ -226,7 +226,7 @@ def _media(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Foun
 def _link_errors(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     if not drive.link_counters and drive.kind in (DriveKind.NVME, DriveKind.SCSI):
         # A SAS drive counts some whenever its link comes up; a run compares them (``errors of the SAS link``).
-        return _absent("counter of link errors that should be zero")
+        return _absent("counter of link errors that stays at zero")
     return _counters(drive.link_counters, limits.link_errors, "errors of its link")
 
 
@@ -326,7 +326,7 @@ def _temperature(drive: InspectionRecord, limits: InspectionTable, *_: object) -
     now = drive.temperature_c
     if now is None:
         return _unknown("its temperature")
-    return _result(now <= warmest, f"has {now} °C at rest, at most {warmest} °C allowed", float(now))
+    return _result(now <= warmest, f"is at {now} °C when idle, at most {warmest} °C allowed", float(now))
 
 
 def _security(drive: InspectionRecord, *_: object) -> Found:
@@ -369,18 +369,20 @@ def _namespaces(drive: InspectionRecord, limits: InspectionTable, *_: object) ->
 
 def _queue_depth(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     if drive.kind is DriveKind.NVME:
-        return _absent("queue depth of practical relevance")
+        return _absent("queue depth that could be too small")
     depth = drive.queue_depth
     if depth is None:
         return _unknown("its queue depth")
     return _result(
-        depth >= limits.queue_depth, f"queues {depth} I/Os, at least {limits.queue_depth} allowed", float(depth)
+        depth >= limits.queue_depth,
+        f"has a queue depth of {depth}, at least {limits.queue_depth} required",
+        float(depth),
     )
 
 
 def _log_pages(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
     if not limits.log_pages:
-        return _unlimited("has no log page that it must support")
+        return _unlimited("is required to support no particular log page")
     if drive.log_pages is None:
         return _unknown("which log pages it supports")
     missing = [f"{page:#04x}" for page in limits.log_pages if page not in drive.log_pages]

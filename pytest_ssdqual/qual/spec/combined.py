@@ -168,6 +168,8 @@ def combine(own: Mapping[str, Spec]) -> Spec:
     common = Product(name=" + ".join(dict.fromkeys(spec.name for spec in specs)), models=[])
     if len(writes) == len(specs):
         common = common.model_copy(update={"sequential_write_bytes_per_s": min(writes)})
+    if len(units := [spec.unit_bytes for spec in specs if spec.unit_bytes]) == len(specs):
+        common = common.model_copy(update={"indirection_unit": str(min(units))})
     return CombinedSpec(
         key="+".join(dict.fromkeys(spec.key for spec in specs)),
         product=common,

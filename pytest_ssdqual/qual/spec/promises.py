@@ -158,8 +158,8 @@ class Promise:
         Accountable | None,
         Field(
             strict=False,
-            description="What a failure blames: drive (only if the drives are the bound) or system; if left out as in "
-            "the table product",
+            description="What a failure blames: drive (only if the drives are the bottleneck) or system; if left out "
+            "as in the table product",
         ),
     ] = None
     relative_to: Annotated[Annotated[Workload, parsed(Workload.parse)] | None, Field(examples=["randread_4k_qd8"])] = (

@@ -40,8 +40,8 @@ from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
 from pytest_ssdqual.qual.spec.drive_class import DriveClass
 from pytest_ssdqual.qual.spec.health_limits import ORDINARY, HealthTable
 from pytest_ssdqual.qual.spec.promises import Promise, Relation
-from pytest_ssdqual.qual.spec.toml import TABLE, Name, Size, Strict, Throughput
-from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.spec.toml import TABLE, Name, PowerOfTwo, Size, Strict, Throughput
+from pytest_ssdqual.qual.units import Unit, parse_size
 from pytest_ssdqual.qual.verdict.verdict import BaselineLimit
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -79,6 +79,8 @@ class Product(Strict):
     """What these facts are taken from"""
     sequential_write_bytes_per_s: Annotated[Throughput | None, Field(alias="sequential_write")] = None
     """Of one drive; only used to plan how long a fill takes"""
+    indirection_unit: PowerOfTwo | None = None
+    """What the drive maps at a time; random conditioning writes are as large"""
     subject: Annotated[Accountable, Field(strict=False)] = Accountable.DRIVE
     """What is accepted: the drives, or the system of drives, md and host"""
     drives: Annotated[int | None, Field(ge=1, le=10_000)] = None
@@ -126,6 +128,8 @@ class Spec:
     inspection: InspectionTable = NEW
     #: Class of the drives in question: as they report it, else the product's.
     drive_class: DriveClass | None = None
+    #: Least size of writes that the drives in question prefer, by their own account; None if none states one.
+    preferred_write_bytes: int | None = None
     #: Limits of what may get worse during a run.
     health: HealthTable = ORDINARY
     #: How md distributes the addresses of the run's arrays: the laws of levels depend on it.
@@ -134,6 +138,14 @@ class Spec:
     @property
     def name(self) -> str:
         return self.product.name
+
+    @property
+    def unit_bytes(self) -> int | None:
+        """What the drives map at a time, by the sheet; no more than the writes that they prefer. None if unknown."""
+        if self.product.indirection_unit is None:
+            return None
+        stated = parse_size(self.product.indirection_unit)
+        return min(stated, self.preferred_write_bytes or stated)
 
     def on(self, striping: Striping) -> Self:
         """Return the spec as it is judged by on arrays that are striped so."""

@@ -219,6 +219,13 @@ def _one_spelling(text: str) -> str:
     return format_size(parse_size(text))
 
 
+def _power_of_two(text: str) -> str:
+    size = parse_size(text)
+    if size < 4096 or size & (size - 1):
+        raise ValueError(f'"{text}" is not a power of two of at least 4k')
+    return text
+
+
 def _named(text: str) -> str:
     if not text.strip():
         raise ValueError("must not be empty")
@@ -232,6 +239,7 @@ _PERCENTAGE = text_like(rf"{NUMBER}%\s*$", "95 %")
 
 Size = Annotated[int, BeforeValidator(quoted(parse_size), json_schema_input_type=_CAPACITY)]
 BlockSize = Annotated[str, Field(examples=["4k", "128k"]), AfterValidator(_one_spelling)]
+PowerOfTwo = Annotated[BlockSize, AfterValidator(_power_of_two)]
 Seconds = Annotated[float, BeforeValidator(quoted(parse_duration), json_schema_input_type=_DURATION)]
 Throughput = Annotated[int, BeforeValidator(quoted(parse_throughput), json_schema_input_type=_THROUGHPUT)]
 Name = Annotated[str, AfterValidator(_named)]

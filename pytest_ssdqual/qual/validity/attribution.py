@@ -1,4 +1,4 @@
-"""Attribution of a shortfall: which part of the system is the bound, with the evidence for it.
+"""Attribution of a shortfall: which part of the system is the bottleneck, with the evidence for it.
 
 Drives are the cause of a missed promise only if an array of exactly these drives cannot do more (`raid.prediction`), or
 if a drive does less in the array than its own curve says. Otherwise md, the host, a path that drives share, or the
@@ -35,8 +35,8 @@ BY_CURVES = 0.96
 #: Share of the predicted outstanding I/Os below which I/Os wait above the drives.
 ABOVE = 0.85
 #: Without a prediction: share of the most I/Os that could be outstanding at the drives, below which they wait above
-#: them. Reads and mirrored writes end one by one, so drives that are the bound have 0.7 to 1 of them; parity writes
-#: have phases of unequal size and are left out.
+#: them. Reads and mirrored writes end one by one, so drives that are the bottleneck have 0.7 to 1 of them; parity
+#: writes have phases of unequal size and are left out.
 FAR_ABOVE = 0.5
 #: Share of the IOPS alone, below which drives side by side slow each other down.
 SHARED = 0.90
@@ -273,12 +273,12 @@ def md_is_the_bound(found: Shortfall) -> Cause | None:
         if found.at_drives is None or found.at_drives >= FAR_ABOVE:
             return None
         return cause(Culprit.MD, f"the drives had {found.at_drives:.0%} of the I/Os that they could have had")
-    what = f"the drives had {share:.0%} of the I/Os outstanding that they would have if they were the bound"
+    what = f"the drives had {share:.0%} of the I/Os outstanding that they would have if they were the bottleneck"
     return cause(Culprit.MD, what)
 
 
 def _at_the_drives(found: Shortfall) -> Cause | None:
-    """The drives have as many I/Os outstanding as if they were the bound, and do less than their curves say."""
+    """The drives have as many I/Os outstanding as if they were the bottleneck, and do less than their curves say."""
     share = found.depth_share
     if share is None or share < ABOVE or found.efficiency is None or as_by_curves(found):
         return None
@@ -385,7 +385,7 @@ def _headroom(found: Shortfall) -> str:
 
 
 def is_above_drives(found: Shortfall) -> bool:
-    """Return True if the drives had fewer I/Os outstanding than as the bound; True if that is unknown."""
+    """Return True if the drives had fewer I/Os outstanding than as the bottleneck; True if that is unknown."""
     share = found.at_drives if found.depth_share is None else found.depth_share
     return share is None or share < ABOVE
 

@@ -75,7 +75,7 @@ class SideBySide:
     drives: tuple[DriveFigure, ...]
     #: Returns the IOPS of a drive together with the others over those alone; None if that is not known.
     together: Callable[[str], float | None] = lambda serial: None
-    #: The host or fio, if its own figures say that it is the bound.
+    #: The host or fio, if its own figures say that it is the bottleneck.
     host: Cause | None = None
     #: Share of the median of all others, below which a drive is behind.
     behind: float = SLOW

@@ -31,7 +31,7 @@ from pytest_ssdqual.qual.verdict.multiplicity import ALONE, ErrorControl, p_valu
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Part of the sentence of a broken promise that the drives did not break.
-NOT_THE_BOUND = "the drives are not the bound: the limit is missed"
+NOT_THE_BOUND = "the drives are not the bottleneck: the limit is missed"
 #: Drives named in a sentence, and characters of a serial there; the evidence has all serials in full.
 MOST_NAMED, NAME_CHARACTERS = 8, 40
 

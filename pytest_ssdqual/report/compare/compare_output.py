@@ -142,13 +142,13 @@ def _change(pair: Pair) -> tuple[str, str]:
 
 
 def counted(other: Against) -> str:
-    """Return ``3 worse, 1 better, 12 only when taken alone, 240 without a difference shown, of 256 compared``."""
+    """Return ``3 worse, 1 better, 12 only if taken alone, 240 with no difference shown, of 256 compared``."""
     alone = other.count(ChangeKind.WORSE_ALONE, ChangeKind.BETTER_ALONE)
     read = other.count(ChangeKind.WORSE_READ, ChangeKind.BETTER_READ)
     return (
         f"{other.count(ChangeKind.WORSE):,} worse, {other.count(ChangeKind.BETTER):,} better, "
-        f"{alone:,} only when taken alone"
-        f"{f', {read:,} only as read' if read else ''}, {other.count(ChangeKind.OPEN):,} without a difference shown, "
+        f"{alone:,} only if taken alone"
+        f"{f', {read:,} only as read' if read else ''}, {other.count(ChangeKind.OPEN):,} with no difference shown, "
         f"of {len(other.pairs):,} figures compared"
     )
 
@@ -156,7 +156,7 @@ def counted(other: Against) -> str:
 def _rest(other: Against, *, every: bool) -> Iterator[TextLine]:
     """Yield what is not listed or not compared, and counts that failed only now."""
     if hidden := 0 if every else other.count(ChangeKind.OPEN):
-        yield TextLine(f"{hidden:,} without a shown difference are not listed: --all lists them")
+        yield TextLine(f"{hidden:,} with no difference shown are not listed: --all lists them")
     for why, count in other.left_out.items():
         yield TextLine(f"{count:,} figure{'' if count == 1 else 's'} not compared: {why}", ("yellow",))
     if other.rejected:
@@ -176,8 +176,8 @@ def caution(found: Comparison) -> str:
     readings = len(changes) - found.judged
     sentence = (
         f"{found.judged:,} comparisons at {format_confidence(level)}: without any difference "
-        f"{_number(found.judged * (1 - level))} would show one when taken alone; better and worse hold for all of them "
-        f"together (Bonferroni); of {shown:,} that show alone Benjamini-Yekutieli upholds {upheld:,}"
+        f"{_number(found.judged * (1 - level))} would show one by chance if taken alone; better and worse hold for all "
+        f"of them together (Bonferroni); {upheld:,} of {shown:,} taken alone remain (Benjamini-Yekutieli)"
     )
     return (
         f"{sentence}; {readings:,} more are readings, which are facts about these runs only" if readings else sentence

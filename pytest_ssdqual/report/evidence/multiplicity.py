@@ -174,23 +174,23 @@ def properties(found: ClaimTally) -> list[tuple[str, str]]:
 def _expected(found: ClaimTally) -> str:
     control = found.family.control
     if found.family.is_corrected:
-        control = f"{control}, of failures, over {found.family.claims:,} planned claims"
-    claims = f"{found.judged:,} claim{'s' if found.judged > 1 else ''}"
+        control = f"{control}, of failures, over {found.family.claims:,} planned promises"
+    promises = f"{found.judged:,} promise{'s' if found.judged > 1 else ''}"
     return (
-        f"{claims} judged at {format_confidence(found.confidence)}: if every product were exactly on its limit, "
-        f"{_number(found.false_failures)} false failures and {_number(found.false_passes)} false passes would be "
-        f"expected; family-wise control: {control} (protocol {found.protocol})"
+        f"{promises} judged at {format_confidence(found.confidence)}: of drives exactly on every limit, "
+        f"{_number(found.false_failures)} would fail and {_number(found.false_passes)} would pass by chance; "
+        f"correction for the number of promises: {control} (protocol {found.protocol})"
     )
 
 
 def _upheld(found: ClaimTally) -> str:
     count = len(found.failures)
     upheld = (
-        f"Benjamini-Hochberg at {format_confidence(found.level)} upholds {sum(found.upheld)} of {count} "
-        f"failure{'s' if count > 1 else ''}"
+        "failures that hold if all are judged together (Benjamini-Hochberg at "
+        f"{format_confidence(found.level)}): {sum(found.upheld)} of {count}"
     )
     dropped = [str(each) for each, upheld in zip(found.failures, found.upheld, strict=True) if not upheld]
-    return f"{upheld}; not upheld: {named(dropped, NAMED)}" if dropped else upheld
+    return f"{upheld}; chance may explain {named(dropped, NAMED)}" if dropped else upheld
 
 
 def _claims(each: Evidence) -> int:

@@ -368,7 +368,7 @@ def _open(found: Sequence[BayView]) -> Iterator[str]:
 def _use(fitness: Fitness, acceptance: bool, unsure: Sequence[str], *, has_failed: bool) -> str:
     if unsure:
         whose = named(unsure, MOST_NAMED)
-        return f"Not for acceptance: the protocol of {whose} may not decide about a product, or is unknown."
+        return f"Not for acceptance: the protocol of {whose} is unknown, or not made to accept or reject a drive."
     if not acceptance:
         return "Not for acceptance: nothing was measured."
     if fitness is Fitness.UNDECIDED:

@@ -74,7 +74,7 @@ class Counts:
     lost_to: tuple[str, ...] = ()
     #: Tests with a verdict or an error.
     tests: int = 0
-    #: Inconclusive promises because something that is no drive was the bound.
+    #: Inconclusive promises because something that is no drive was the bottleneck.
     limited: int = 0
     #: Tests that were skipped without a figure.
     skipped: int = 0
@@ -178,7 +178,7 @@ def count(
 
 
 def is_limited(evidence: Evidence) -> bool:
-    """Return whether a promise is inconclusive because something that is no drive was the bound."""
+    """Return whether a promise is inconclusive because something that is no drive was the bottleneck."""
     cause = evidence.cause
     return evidence.outcome is Finding.INCONCLUSIVE and cause is not None and not cause.culprit.is_drive
 
@@ -215,15 +215,15 @@ def _is_cut_short(manifest: Manifest) -> bool:
 
 def _use(fitness: Fitness, counts: Counts, manifest: Manifest, coverage: Coverage) -> str:
     if not manifest.is_readable:
-        return "Not for acceptance: the run folder does not record whether its protocol may decide about a product."
+        return "Not for acceptance: the run folder does not record whether its protocol is made for it."
     if not manifest.acceptance:
         return f"Not for acceptance: the protocol {manifest.protocol.name} is not made to accept or reject a drive."
     if fitness is Fitness.UNDECIDED:
-        return "Not for acceptance: its protocol may decide about a product, but this run is undecided."
+        return "Not for acceptance: its protocol is made for it, but this run is undecided."
     if fitness is Fitness.NO_VERDICT:
-        return "Not for acceptance: its protocol may decide about a product, but this run came to no verdict."
+        return "Not for acceptance: its protocol is made for it, but this run came to no verdict."
     part = " of this part" if fitness is Fitness.FIT and coverage.is_partial else ""
-    return f"For acceptance{part}: its protocol may decide about a product, and {_decides(fitness, counts)}."
+    return f"For acceptance{part}: its protocol is made to accept or reject a drive, and {_decides(fitness, counts)}."
 
 
 def _decides(fitness: Fitness, counts: Counts) -> str:

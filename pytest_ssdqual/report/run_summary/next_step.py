@@ -34,7 +34,7 @@ def next_steps(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> tupl
     """Return what to do next, at least one step; ``failed`` and ``slow`` are serial numbers of drives."""
     steps = list(_mend(run, failed, slow))
     if run.manifest.is_readable and not run.manifest.acceptance:
-        steps.append(Step("Run it again by a protocol for acceptance:", f"--ssd-protocol={for_acceptance()}"))
+        steps.append(Step("Run it again with a protocol for acceptance:", f"--ssd-protocol={for_acceptance()}"))
     return tuple(steps) or (_conclude(run),)
 
 

@@ -113,7 +113,7 @@ def _unmarked(run: RunView, drives: Sequence[str]) -> str:
         others = [drive for drive in drives if drive not in judged]
         return f"no failed promise of its own{f'; not judged: {named(others, MOST_NAMED)}' if others else ''}"
     is_health_judged = any(each.evidence.claim == HEALTH for each in run.judged)
-    return "no new defect; no figure of a single drive was judged" if is_health_judged else "not judged by itself"
+    return "no new defect, and no figure of one drive alone was judged" if is_health_judged else "not judged alone"
 
 
 def _promises(run: RunView) -> list[Evidence]:

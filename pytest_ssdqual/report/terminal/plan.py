@@ -68,6 +68,10 @@ class PrintedPlan:
     assumptions: tuple[str, ...] = ()
     #: What will be too short to be judged, a sentence each.
     too_short: tuple[str, ...] = ()
+    #: What no run begins for, a sentence each.
+    impossible: tuple[str, ...] = ()
+    #: What the drives map at a time, a sentence; empty if that is 4 KiB or unknown.
+    unit: str = ""
     #: How many tests have no limit, a sentence; empty if all have one.
     without_limit: str = ""
     #: Promises that decide nothing, a sentence each.
@@ -109,7 +113,8 @@ class PrintedPlan:
     def planned(self) -> Planned:
         """The plan as a progress event."""
         names, starts_s = (tuple(name for name, _ in self.starts), tuple(start_s for _, start_s in self.starts))
-        return Planned(self.seconds, names, starts_s)
+        # A budget ends the run earlier than the protocol.
+        return Planned(self.seconds, names, starts_s, most_s=0.0 if self.budget else self.at_most_s)
 
 
 def plan_lines(plan: PrintedPlan) -> list[str]:
@@ -180,7 +185,10 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
         yield (
             f"write caches are switched {plan.write_cache} where the drives let them be, and restored when the run ends"
         )
+    yield from plan.impossible
     yield from plan.too_short
+    if plan.unit:
+        yield plan.unit
     if plan.without_limit:
         yield plan.without_limit
     yield from plan.unused

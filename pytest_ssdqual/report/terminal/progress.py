@@ -38,6 +38,8 @@ TERMINAL_PERIOD_S, PLAIN_PERIOD_S = 1.0, 60.0
 PLAIN_GLANCE_S = 10.0
 #: Maximum number of lines for each update if lines cannot be erased.
 PLAIN_LINES = 12
+#: Rate of a drive as a share of the fastest one's.
+BARS = "▁▂▃▄▅▆▇█"
 ERASE, UP = "\r\x1b[2K", "\x1b[1A\x1b[2K"
 
 
@@ -52,7 +54,10 @@ def line(bay: BayProgress, now_s: float, left_s: float | None, width: int | None
         if width is None or len(_joined(parts, kept)) < width:
             break
         kept[least] = False
-    text = _joined(parts, kept)
+    return _cut(_joined(parts, kept), width)
+
+
+def _cut(text: str, width: int | None) -> str:
     return text if width is None or len(text) < width else f"{text[: max(0, width - 2)]}…"
 
 
@@ -60,8 +65,18 @@ def others(bays: Sequence[BayProgress], now_s: float, width: int | None) -> str:
     """Return one line about bays that do not fit, shorter than ``width``."""
     longest = max((left for bay in bays if (left := bay.left_s(now_s)) is not None), default=None)
     parts = [f"ssdqual: and {len(bays)} bays more", _remaining(longest)]
-    text = _joined(parts, [bool(part) for part in parts])
-    return text if width is None or len(text) < width else f"{text[: max(0, width - 2)]}…"
+    return _cut(_joined(parts, [bool(part) for part in parts]), width)
+
+
+def gauges(bay: BayProgress, width: int | None) -> str:
+    """Return a bar for the rate of each drive side by side, and the slowest one; empty without several drives."""
+    names, rates = bay.load.devices if bay.load else (), bay.now.iops if bay.now else ()
+    if len(rates) < 2 or len(names) != len(rates) or not 0 < max(rates) < math.inf:
+        return ""
+    slowest, fastest = min(rates), max(rates)
+    bars = "".join(BARS[round((len(BARS) - 1) * rate / fastest)] for rate in rates)
+    name = safe_text.line(names[rates.index(slowest)])
+    return _cut(f"  {bars} slowest {name}: {slowest:,.0f} IOPS, fastest {fastest:,.0f} IOPS", width)
 
 
 def _parts(bay: BayProgress, step: ProgressStep, now_s: float, left_s: float | None) -> Sequence[str]:
@@ -74,7 +89,7 @@ def _parts(bay: BayProgress, step: ProgressStep, now_s: float, left_s: float | N
         format_value(now.together, Unit.IOPS) if now else "",
         (found.brief or ("steady" if found.reached else "not steady yet")) if found else "",
         f"{format_capacity(bay.bytes_written)} written" if bay.bytes_written else "",
-        _remaining(left_s, bay.share_done(now_s)),
+        _remaining(left_s, bay.share_done(now_s), bay.most_left_s(now_s)),
     )
 
 
@@ -97,15 +112,22 @@ def _place(event: Now | LoadBegun | None) -> str:
     return f"round {event.round} of {'' if event.exact else 'at most '}{event.rounds}"
 
 
-def _remaining(left_s: float | None, share: float | None = None) -> str:
-    """Return the time left; ``share`` is that of the run's time that has passed."""
+def _remaining(left_s: float | None, share: float | None = None, most_s: float = 0.0) -> str:
+    """Return the time left, at least and at most; ``share`` is that of the run's time that has passed."""
     if left_s is None:
         return ""
-    if left_s <= 0:
+    if max(left_s, most_s) <= 0:
         return "longer than planned in all"
-    precision_s = next(step_s for least_s, step_s in PRECISION if left_s >= least_s)
     done = f" ({share:.0%} done)" if share is not None else ""
-    return f"about {format_clock(max(1.0, precision_s * round(left_s / precision_s)))} left in all{done}"
+    least, most = _rounded(left_s), _rounded(most_s)
+    if left_s <= 0:
+        return f"at most {most} left in all"
+    return f"{f'{least} to {most}' if most_s > left_s and least != most else f'about {least}'} left in all{done}"
+
+
+def _rounded(left_s: float) -> str:
+    precision_s = next(step_s for least_s, step_s in PRECISION if left_s >= least_s)
+    return format_clock(max(1.0, precision_s * round(left_s / precision_s)))
 
 
 def _joined(parts: Sequence[str], kept: Sequence[bool]) -> str:
@@ -138,9 +160,13 @@ class Progress:
     clock: Callable[[], float] = time.monotonic
     poll: Callable[[], None] | None = None
     poll_s: float | None = None
+    #: Show the rate of each drive side by side.
+    has_gauges: bool = False
     #: Shared with the other observers of the run.
     state: RunProgress = field(default_factory=RunProgress)
     _written_s: float | None = None
+    #: A rate was shown.
+    _has_rate: bool = False
     #: Status lines on the terminal now.
     _on_screen: int = 0
     #: True when the session's summary begins.
@@ -227,6 +253,8 @@ class Progress:
             self._plans.append(event.lines)  # several bays have the same plan
             self._tell("\n".join(safe_text.line(each) for each in event.lines))
         else:
+            if isinstance(event, Now) and event.together and not self._has_rate:
+                self._has_rate, self._written_s = True, None  # in a log it would come after a minute
             self._draw(self.clock())
 
     def _tick_on(self) -> None:
@@ -261,6 +289,8 @@ class Progress:
         shown = [line(bay if several else replace(bay, name=""), now_s, bay.left_s(now_s), width) for bay in first]
         if len(first) < len(busy):
             shown.append(others(busy[len(first) :], now_s, width))
+        elif self.has_gauges and len(busy) == 1 and (drives := gauges(busy[0], width)):
+            shown.append(drives)
         if not self._on_screen:
             self.fresh_line()
         text = "\n".join(shown)

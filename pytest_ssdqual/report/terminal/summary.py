@@ -144,9 +144,9 @@ def _summary(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     found = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (Finding.PASS, *MARK) if counts[outcome])
     worst = next((outcome for outcome in MARK if counts[outcome]), Finding.PASS)
     if promised:
-        yield TextLine(f"{len(promised)} claim{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
+        yield TextLine(f"{len(promised)} promise{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
     if observed := len(evidence) - len(promised):
-        yield TextLine(f"{observed} figure{'s' if observed > 1 else ''} observed, of which nothing is promised")
+        yield TextLine(f"{observed} figure{'s' if observed > 1 else ''} measured without a promised limit")
     # A lot and a limit of zero have no margin; a search has its own.
     alone = (each for each in promised if each.about not in CONCLUDED)
     passed = [each for each in alone if each.outcome is Finding.PASS and each.limit]

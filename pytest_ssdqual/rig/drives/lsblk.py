@@ -13,7 +13,7 @@ from pytest_ssdqual.rig.drives.topology import Node
 #: for all mount namespaces, where lsblk reports only its own.
 COLUMNS = (
     "NAME,KNAME,PATH,MAJ:MIN,TYPE,SIZE,RO,MODEL,SERIAL,WWN,VENDOR,REV,FSTYPE,PTTYPE,UUID,MOUNTPOINT,PKNAME,"
-    "LOG-SEC,PHY-SEC,ROTA,TRAN,HOTPLUG"
+    "LOG-SEC,PHY-SEC,MIN-IO,ROTA,TRAN,HOTPLUG"
 )
 
 #: ``--all``: a drive of size zero must be found to be refused.
@@ -86,6 +86,7 @@ def _node(entry: Mapping[str, object], kname: str) -> Node:
         uuid=_text(entry, "uuid"),
         logical_block_bytes=_number(entry, "log-sec") or 512,
         physical_block_bytes=_number(entry, "phy-sec") or 512,
+        minimum_io_bytes=_number(entry, "min-io"),
         rotational=_flag(entry, "rota"),
         transport=_text(entry, "tran"),
     )

@@ -124,6 +124,8 @@ class Node:
     partitions: tuple[str, ...] = ()
     logical_block_bytes: int = 512
     physical_block_bytes: int = 512
+    #: The kernel's ``minimum_io_size``; 0 if unknown.
+    minimum_io_bytes: int = 0
     rotational: bool = False
     transport: str | None = None
     #: I/Os that the drive itself queues (SATA, SAS); None where the host knows no such limit. NVMe has none of
@@ -236,6 +238,7 @@ class Drive:
     rotational: bool
     transport: str | None
     read_only: bool = field(default=False)
+    minimum_io_bytes: int = field(default=0, compare=False)
     #: See ``Node.queue_limit`` and ``Node.max_link``. The SCSI layer lowers and raises a queue depth under load, so it
     #: does not tell one drive from another.
     queue_limit: int | None = field(default=None, compare=False)
@@ -258,6 +261,15 @@ class Drive:
     def drive_class(self) -> DriveClass | None:
         """The class by which limits for any drive are chosen; None if it has none."""
         return classify(self.model, self.transport, self.max_link)
+
+    @property
+    def preferred_write_bytes(self) -> int | None:
+        """Size of writes that an NVMe drive prefers (NPWG); None if it states none.
+
+        The kernel's value is a logical block then.
+        """
+        is_stated = self.transport == "nvme" and self.minimum_io_bytes > self.logical_block_bytes
+        return self.minimum_io_bytes if is_stated else None
 
     @property
     def has_health(self) -> bool:

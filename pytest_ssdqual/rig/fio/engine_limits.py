@@ -15,7 +15,7 @@ from pytest_ssdqual.rig.machine import scripts
 
 SCRIPT = scripts.text("engine_limits.sh")
 #: A line of ``SCRIPT`` in what fio printed on standard error.
-LIMIT = re.compile(r"^(kernel\.io_uring_disabled|fs\.aio-nr|fs\.aio-max-nr|memlock)=(\w{1,20})$", re.ASCII)
+LIMIT = re.compile(r"^(kernel\.io_uring_disabled|fs\.aio-nr|fs\.aio-max-nr|memlock|nofile)=(\w{1,20})$", re.ASCII)
 IO_URING = "io_uring"
 OTHER_ENGINE = 'allow it, or set engine = "libaio" in [load] of the protocol'
 MORE_SLOTS = "`sysctl fs.aio-max-nr=1048576` raises the limit"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, fill, measurement
+from pytest_ssdqual.rig.fio.jobs import Job, JobTarget, engine, fill, measurement
 from pytest_ssdqual.rig.machine.machine import CommandFailed, Completed, Machine, RigError
 from pytest_ssdqual.rig.md.survival_pattern import read_back, write_pattern
 
@@ -51,6 +51,11 @@ def probe(machine: Machine) -> FioFacts:
         sentence = f"{version.text.strip()} on {machine.name} {objection}"
         raise FioUnfit(f"{sentence}; {ENGINE_ADVICE if NO_ENGINE in objection else NEWER_ADVICE}")
     return FioFacts(version.text.strip())
+
+
+def lacks_engine(machine: Machine, name: str) -> str:
+    """Return why fio cannot load an I/O engine; empty if it can."""
+    return _objection_to(machine, [["--name=engine", "--filename=/dev/null", "--size=4k", *engine(name)]])
 
 
 def _objection_to(machine: Machine, jobs: Sequence[Sequence[str]]) -> str:

@@ -7,7 +7,7 @@ destructive step, accesses a machine.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pytest_ssdqual.qual import safe_text
@@ -79,6 +79,8 @@ class Refusal:
     #: What the user may consent to, and sources that the user may do without.
     consents: tuple[Consent, ...] = ()
     blind: tuple[Source, ...] = ()
+    #: Name that the kernel gives the drive; empty for a refusal by something else than the drive at a path.
+    kname: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.drive}: {'; '.join(self.reasons)}."
@@ -126,7 +128,7 @@ def refusals(
             missing = [reason for reason in reasons if isinstance(reason, MissingConsent)]
             consents = tuple(each for reason in missing for each in reason.consents)
             words = tuple(reason.reason if isinstance(reason, MissingConsent) else reason for reason in reasons)
-            refused.append(Refusal(_called(named[0], node), words, consents))
+            refused.append(Refusal(_called(named[0], node), words, consents, kname=kname))
     drives = [topology.nodes[kname] for kname in by_kname if kname in topology.nodes]
     twins = [twin for node in drives for twin in topology.twins(node.kname)]
     useless = () if of_several else useless_consents(drives, given, twins)

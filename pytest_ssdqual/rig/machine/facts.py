@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.names import listed
@@ -30,6 +31,8 @@ TOOLS = {
 EITHER = {"perl": "perl or python3"}
 #: Needed only if there are NVMe drives.
 NVME_TOOLS = {"nvme": "nvme-cli"}
+#: Without it ATA drives are purged by what the kernel itself can do.
+ATA_TOOLS = {"hdparm": "hdparm"}
 
 #: Command that installs packages, by a distribution's ID or ID_LIKE in /etc/os-release, and packages with another name.
 INSTALL = {
@@ -54,14 +57,18 @@ class ToolsMissing(RigError):
 def require_tools(machine: Machine, tools: dict[str, str] | None = None) -> None:
     """Raise ``ToolsMissing`` with every missing command and the packages that contain them."""
     packages_of = TOOLS if tools is None else tools
-    missing = machine.run(["sh", "-c", MISSING, "missing", *packages_of]).text.split()
-    if missing:
+    if missing := missing_tools(machine, packages_of):
         packages = sorted({packages_of[command] for command in missing})
         names = [EITHER.get(command, command) for command in missing]
         raise ToolsMissing(
             f"{machine.name} has no {listed(names)}: install the package{'s' if len(packages) > 1 else ''} "
             f"{' '.join(packages)} there{_how(machine, packages)}"
         )
+
+
+def missing_tools(machine: Machine, commands: Iterable[str]) -> list[str]:
+    """Return those of the commands that the machine does not have."""
+    return machine.run(["sh", "-c", MISSING, "missing", *commands]).text.split()
 
 
 def _how(machine: Machine, packages: list[str]) -> str:

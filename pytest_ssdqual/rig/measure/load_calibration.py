@@ -1,4 +1,4 @@
-"""Chooses fio's engine and jobs for the drives of a run, so that fio is not the bound: seconds of random reads.
+"""Chooses fio's engine and jobs for the drives of a run, so that fio is not the bottleneck: seconds of random reads.
 
 One drive of each model is read at a depth at which fast drives are saturated, by one job, then two, and so on, until a
 job needs no more than ``EASE`` of a CPU. Nothing is written. The result holds for all measurements of the run, and a
@@ -27,7 +27,7 @@ from pytest_ssdqual.rig.observe import placement
 READS = Workload("randread", "4k", 128)
 JOBS = (1, 2, 4, 8, 16)
 RAMP_S, WINDOW_S = 1.0, 2.0
-#: Share of a CPU up to which a job is not the bound: a margin for the mixes and writes that are measured later.
+#: Share of a CPU up to which a job is not the bottleneck: a margin for the mixes and writes that are measured later.
 EASE = 0.7
 #: Drives of a model that are tried until one can be read.
 MOST_TRIED = 3

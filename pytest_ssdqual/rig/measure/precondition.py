@@ -54,7 +54,7 @@ def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned 
     protocol = setup.protocol
     if not protocol.precondition.step_s:
         return None
-    writes = conditioning(workload)
+    writes = conditioning(workload, setup.unit_bytes)
     subject = array.geometry, workload.pattern
     setup.failures.undecided.pop(subject, None)
     course: _Course = (
@@ -84,16 +84,18 @@ def until_steady(setup: Setup, array: Array, workload: Workload) -> Conditioned 
     return Conditioned(writes, course.state(without=unsettled), rates)
 
 
-def conditioning(workload: Workload) -> Workload:
+def conditioning(workload: Workload, unit_bytes: int | None = None) -> Workload:
     """The writes that bring an array into the state in which ``workload`` is to be measured.
 
     They have its access pattern and its size, for a mix of sizes the most frequent one, but never less than 4 KiB.
+    Random ones are no less than ``unit_bytes``, which the drives map at a time: a smaller write rewrites such a unit
+    just the same, in more time for each byte.
 
     Skewed writes on bare drives have other favourite blocks than those on an array of them: each
     drive gets a share of the array's. Their number and their weight are about the same.
     """
     most_frequent, _ = max(workload.sizes, key=lambda size_and_share: size_and_share[1])
-    size = max(most_frequent, SMALLEST_CONDITIONING_BYTES)
+    size = max(most_frequent, SMALLEST_CONDITIONING_BYTES, (unit_bytes or 0) if workload.is_random else 0)
     writes = Workload("randwrite" if workload.is_random else "write", str(size), CONDITIONING_DEPTH)
     if not workload.is_skewed:
         return writes
@@ -148,6 +150,7 @@ class ByVolume:
     seconds: float = 0.0
     #: By the names of the targets.
     targets: dict[str, Settling] = field(init=False)
+    limit_s: float = field(init=False)
 
     def __post_init__(self) -> None:
         protocol = self.setup.protocol
@@ -155,6 +158,7 @@ class ByVolume:
         limit = protocol.precondition.limit_capacities
         most = max(limit, least) if limit else math.inf
         step = RANDOM_STEP if self.writes.is_random else SEQUENTIAL_STEP
+        self.limit_s = protocol.precondition.limit_of(max(target.size_bytes for target in self.array.targets))
         self.targets = {
             name: Settling(WrittenSeries(target.size_bytes), least, most, protocol.precondition.drift_percent, step)
             for name, target in zip(_names(self.array), self.array.targets, strict=True)
@@ -214,8 +218,7 @@ class ByVolume:
         live_stats.send_steadiness(self.setup.live, not unsettled, sentence, sentence)
 
     def _is_over(self) -> bool:
-        is_late = self.seconds >= self.setup.protocol.precondition.limit_s
-        return is_late or all(each.is_over for each in self.targets.values())
+        return self.seconds >= self.limit_s or all(each.is_over for each in self.targets.values())
 
     def _window(self) -> ProcessWindow:
         """Return the next process. The first one ends by volume, since no rate is known; the fastest drive ends it."""
@@ -224,7 +227,7 @@ class ByVolume:
         every_s = max(1, round(smallest / (REPORTS * USUAL_BYTES_PER_S)))
         longest_s = self.setup.protocol.precondition.step_s
         if not self.writes.is_random:
-            longest_s = max(longest_s, self.setup.protocol.precondition.limit_s - self.seconds)
+            longest_s = max(longest_s, self.limit_s - self.seconds)
         if not self.raws:
             volume = int(every[0].step * smallest) * len(every)
             return ProcessWindow(0.0, longest_s, 1, every_s, volume)

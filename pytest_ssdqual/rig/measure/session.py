@@ -107,6 +107,8 @@ class Setup:
     readings: LatestReadings = field(default_factory=LatestReadings)
     #: The drives' write caches; None if none is read or switched.
     caches: WriteCaches | None = None
+    #: What the drives map at a time; None if that is unknown.
+    unit_bytes: int | None = None
     #: True if the spec makes heat the product's behaviour.
     promises_heat: Callable[[Geometry, Workload], bool] = lambda geometry, workload: False
     #: Seconds of the run's time budget that are left.

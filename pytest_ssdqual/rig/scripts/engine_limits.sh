@@ -6,7 +6,8 @@
 # cat: a sysctl is read at once or not at all, and read of dash and busybox takes a byte at a time.
 #
 # Arguments: none.
-# Output: `NAME=VALUE` a line: kernel.io_uring_disabled, fs.aio-nr, fs.aio-max-nr, memlock (KiB, or `unlimited`).
+# Output: `NAME=VALUE` a line: kernel.io_uring_disabled, fs.aio-nr, fs.aio-max-nr, memlock (KiB, or `unlimited`), nofile
+#   (open files of a process).
 # Exit status: not used.
 # Shells: dash, bash, busybox sh.
 # shellcheck shell=dash
@@ -16,3 +17,4 @@ for name in kernel.io_uring_disabled fs.aio-nr fs.aio-max-nr; do
 done
 # shellcheck disable=SC3045  # busybox and dash know -l
 value=$(ulimit -l 2>/dev/null) && echo "memlock=$value"
+value=$(ulimit -n 2>/dev/null) && echo "nofile=$value"

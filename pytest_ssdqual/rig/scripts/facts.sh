@@ -27,5 +27,6 @@ sed -n 's/^MemTotal: *\([0-9]*\) kB/memory_kib \1/p' /proc/meminfo
 fio --version 2>/dev/null | sed 's/^fio-/fio /'
 mdadm --version 2>&1 | sed -n 's/^mdadm - /mdadm /p'
 smartctl --version 2>/dev/null | sed -n '1s/^smartctl /smartctl /p'
+hdparm -V 2>/dev/null | sed -n 's/^hdparm v/hdparm /p'
 nvme version 2>/dev/null | sed -n '1s/^nvme version /nvme /p'
 lsblk --version 2>/dev/null | sed 's/^lsblk from util-linux /util-linux /'

@@ -239,10 +239,11 @@ def test_counting_never_fails(tmp_path: Path) -> None:
         ({"ssd_bays": ""}, True),
         ({"ssd_bay": ["x"]}, True),
         ({"ssd_bays": "x", "help": True}, False),
+        ({"ssd_bays": "x", "ssd_doctor": True}, False),
     ],
 )
 def test_a_run_with_bays_is_a_run(options: dict[str, object], is_active: bool) -> None:
-    idle = dict.fromkeys(("help", "version", "markers", "showfixtures"), False)
+    idle = dict.fromkeys(("help", "version", "markers", "showfixtures", "ssd_doctor"), False)
     nothing = dict.fromkeys((*NEED_DEVICES, "ssd_devices"))
     config = SimpleNamespace(option=SimpleNamespace(**{**idle, **nothing, **options}))
     assert active(cast("pytest.Config", config)) is is_active

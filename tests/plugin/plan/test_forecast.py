@@ -283,8 +283,56 @@ def test_the_plan_warns_of_steps_longer_than_the_protocol_allows() -> None:
     (warning,) = forecast.predict(steps, usual, sheet, 6, 30_000 * GB).too_short
     assert "rebuilds will end in errors: 30 TB of a member take 41.7 h" in warning
     volume = replace(protocol.load("quick"), precondition=PreconditionRule(6.0, 3600.0, capacities=1.0))
-    (slow,) = forecast.predict(planned({geometry.healthy: [WRITES]}), volume, sheet, 6, 100 * GB).too_short
+    (slow,) = forecast.predict(planned({geometry.healthy: [WRITES]}), volume, sheet, 6, 100 * GB).impossible
     assert "is expected to end in errors: 1 × the capacity of raid6x6" in slow
+
+
+@pytest.mark.parametrize(
+    ("key", "days"),
+    [
+        ("solidigm-d5-p5336-61t44", 1.15),
+        ("samsung-bm1743-61t44", 1.6),
+        ("solidigm-d5-p5336-122t88", 4.6),
+        ("micron-6600-ion-122t88", 8.7),
+    ],
+)
+def test_large_drives_are_conditioned_in_the_days_of_their_rate(key: str, days: float) -> None:
+    """Six capacities of them take weeks: a limit in hours would end them before a slow drive has settled."""
+    sheet, acceptance = spec.load(key), protocol.load("acceptance")
+    size_bytes, drives = sheet.product.capacity_bytes or 0, Geometry(RaidLevel.DRIVE, 4)
+    found = forecast.predict(planned({drives: [WRITES]}), acceptance, sheet, 4, size_bytes)
+    assert not found.impossible
+    fill_s = size_bytes / (sheet.product.sequential_write_bytes_per_s or math.inf)
+    assert (found.arrays[0].condition_s - fill_s) / 86400 == pytest.approx(days, rel=0.02)
+    assert found.at_most_s - fill_s > 5.9 * days * 86400
+
+
+def test_a_drive_that_exceeds_its_limit_by_its_sheet_is_impossible_and_one_without_a_figure_a_remark() -> None:
+    drives, acceptance = Geometry(RaidLevel.DRIVE, 4), protocol.load("acceptance")
+    short = replace(acceptance, precondition=replace(acceptance.precondition, limit_s=3600.0))
+    for key, is_known in (("samsung-bm1743-61t44", True), ("default", False)):
+        found = forecast.predict(planned({drives: [WRITES]}), short, spec.load(key), 4, 61_440 * GB)
+        assert (len(found.impossible), len(found.too_short)) == (int(is_known), int(not is_known))
+
+
+@pytest.mark.parametrize(
+    ("key", "preferred", "words"),
+    [
+        ("solidigm-d5-p5336-61t44", None, ("map 16 KiB", "4 times")),
+        ("solidigm-d5-p5336-61t44", 8192, ("map 8 KiB", "2 times")),
+        ("solidigm-d5-p5336-61t44", 4096, ()),
+        ("micron-6500-ion-30t72", 16384, ()),
+        ("samsung-bm1743-61t44", 16384, ("prefer writes of 16 KiB", "indirection_unit")),
+        ("micron-7450-pro-7t68", 262144, ()),
+        ("micron-7450-pro-7t68", None, ()),
+    ],
+)
+def test_the_plan_says_what_drives_map_at_a_time(key: str, preferred: int | None, words: tuple[str, ...]) -> None:
+    sheet = replace(spec.load(key), preferred_write_bytes=preferred)
+    steps = planned({Geometry(RaidLevel.DRIVE, 4): [WRITES]})
+    found = forecast.predict(steps, protocol.load("acceptance"), sheet, 4, 61_440 * GB).unit
+    assert bool(found) == bool(words)
+    assert all(word in found for word in words)
 
 
 def test_an_array_is_conditioned_once_for_all_that_becomes_of_it() -> None:

@@ -98,10 +98,10 @@ def test_how_many_verdicts_are_wrong_by_chance_is_told(rig: Inner) -> None:
     assert rig.cases()["test_iops[drivex4-randread_4k_qd8]"].outcome == "failure"
     summary = told(result)
     assert (
-        "16 claims judged at 95 %: if every product were exactly on its limit, 0.4 false failures and 0.4 false passes "
-        "would be expected; family-wise control: none (protocol own)"
+        "16 promises judged at 95 %: of drives exactly on every limit, 0.4 would fail and 0.4 would pass by chance; "
+        "correction for the number of promises: none (protocol own)"
     ) in summary
-    assert "Benjamini-Hochberg at 5 % upholds 0 of 4 failures; not upheld: test_family.py::test_iops[" in summary
+    assert "(Benjamini-Hochberg at 5 %): 0 of 4; chance may explain test_family.py::test_iops[" in summary
     found = family(rig)
     assert (found["claims_planned"], found["claims_judged"], found["readings"]) == (16, 16, 0)
     assert found["expected_false_failures"] == pytest.approx(16 * 0.025)
@@ -129,7 +129,7 @@ def test_a_failure_beyond_doubt_is_upheld(rig: Inner, monkeypatch: pytest.Monkey
     case = rig.cases()["test_iops[drivex4-randread_4k_qd8]"]
     assert case.outcome == "failure"
     assert float(case.properties["ssd.p_value"]) < 1e-5
-    assert "Benjamini-Hochberg at 5 % upholds 2 of 2 failures" in told(result)
+    assert "failures that hold if all are judged together (Benjamini-Hochberg at 5 %): 2 of 2" in told(result)
     assert [each["drive"] for each in family(rig)["failures"]] == ["SSDQ0003", "SSDQ0003"]
     (verdict,) = [each for each in rig.records("verdict") if each["claim"] == "steady_iops"][:1]
     members: Any = verdict["members"]
@@ -145,8 +145,8 @@ def test_with_family_wise_control_a_failure_has_to_stand_up_to_all_claims(rig: I
     assert "limit 304 IOPS: INCONCLUSIVE, fails alone, but not at the family-wise 95 % over 16 claims" in case.message
     assert rig.cases()["test_iops[drivex4-randwrite_4k_qd8]"].outcome == "passed"
     assert (
-        "0.025 false failures and 0.4 false passes would be expected; family-wise control: bonferroni, of failures, "
-        "over 16 planned claims (protocol own)"
+        "0.025 would fail and 0.4 would pass by chance; correction for the number of promises: bonferroni, of "
+        "failures, over 16 planned promises (protocol own)"
     ) in told(result)
     assert family(rig)["failures"] == []
 
@@ -168,7 +168,7 @@ def test_a_continued_run_keeps_its_number_of_claims(rig: Inner, monkeypatch: pyt
 def test_xdists_controller_knows_what_its_worker_has_counted(rig: Inner) -> None:
     control(rig, "bonferroni")
     result = rig.run(*ARGS, "-n", "1", "-v")
-    assert "over 16 planned claims" in told(result)
+    assert "over 16 planned promises" in told(result)
     assert family(rig)["claims_planned"] == 16
     assert "over 16 claims" in rig.cases()["test_iops[drivex4-randread_4k_qd8]"].message
 
@@ -235,7 +235,7 @@ def test_every_kind_of_claim_has_to_stand_up_to_its_family(
 
 def test_where_nothing_is_judged_nothing_is_told(rig: Inner) -> None:
     result = rig.run(*ARGS, "-k", "test_measured")
-    assert "family-wise" not in told(result)
+    assert "correction for" not in told(result)
     assert [each["count"] for each in rig.records("claims_planned")] == [1]
     manifest = rig.manifest()
     assert manifest["family"] is None

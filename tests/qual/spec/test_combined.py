@@ -36,6 +36,14 @@ def test_each_drive_has_the_limit_of_its_own_sheet(tmp_path: Path) -> None:
     assert own == {"S1": 900, "S2": 360, "": 360}
 
 
+@pytest.mark.parametrize(("fast", "slow", "unit"), [("16k", "8k", 8192), ("16k", "", None), ("64k", "64k", 65536)])
+def test_drives_of_two_sheets_map_as_much_as_the_lesser_says(
+    tmp_path: Path, fast: str, slow: str, unit: int | None
+) -> None:
+    lines = (f'indirection_unit = "{each}"\n' if each else "" for each in (fast, slow))
+    assert sheets(tmp_path, *lines).unit_bytes == unit
+
+
 @pytest.mark.parametrize(
     ("claim", "fast", "slow", "bound"),
     [

@@ -31,8 +31,8 @@ def test_every_line_fits_and_differences_come_first(tmp_path: Path, width: int) 
     assert "1 worse, 0 better" in words
     assert "raid5x3 randread_4k_qd8" in words
     assert "raid5x4 randread_4k_qd8" not in words
-    assert "2 without a shown difference are not listed" in words
-    assert "3 comparisons at 95 %: without any difference 0.15 would show one when taken alone" in words
+    assert "2 with no difference shown are not listed" in words
+    assert "3 comparisons at 95 %: without any difference 0.15 would show one by chance if taken alone" in words
     assert any(line.markup == ("red",) and "worse" in line.text for line in lines)
 
 
@@ -72,5 +72,5 @@ def test_readings_are_told_apart(tmp_path: Path) -> None:
     runs = [Kept([KeptMeasurement(value, Claim.MAX_LATENCY, is_reading=True)]) for value in (5e6, 9e6)]
     words = " ".join(" ".join(line.text for line in compare_output.table(compared(tmp_path, *runs), 200)).split())
     assert "worse, as read" in words
-    assert "0 worse, 0 better, 0 only when taken alone, 1 only as read" in words
+    assert "0 worse, 0 better, 0 only if taken alone, 1 only as read" in words
     assert "1 more are readings" in words

@@ -49,7 +49,7 @@ def test_it_is_in_the_tables_of_a_run() -> None:
         text = "\n".join(line.text for line in table(both, 100, verbosity))
         assert "lost blocks" in text
         assert "FAIL: 1 of 2" in text
-        assert "2 claims: 1 pass, 1 fail" in text
+        assert "2 promises: 1 pass, 1 fail" in text
     assert "raid5x3: 8 sectors do not agree" in "\n".join(line.text for line in table(both, 100))
 
 

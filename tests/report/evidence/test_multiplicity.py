@@ -26,13 +26,13 @@ def failed(claimed: Claimed, p_value: float) -> Evidence:
 def test_264_claims(claimed: Claimed) -> None:
     found = counted([(f"test_p99[{number}]", claimed(value=1000)) for number in range(264)])
     assert lines(found) == [
-        "264 claims judged at 95 %: if every product were exactly on its limit, 6.6 false failures and 6.6 false "
-        "passes would be expected; family-wise control: none (protocol snia)"
+        "264 promises judged at 95 %: of drives exactly on every limit, 6.6 would fail and 6.6 would pass by chance; "
+        "correction for the number of promises: none (protocol snia)"
     ]
     controlled = counted([("test_p99", claimed(value=1000))] * 2, ErrorControl(300, BONFERRONI))
-    assert lines(controlled)[0].startswith("1 claim judged at 95 %: if every product")
+    assert lines(controlled)[0].startswith("1 promise judged at 95 %: of drives")
     assert lines(controlled)[0].endswith(
-        "family-wise control: bonferroni, of failures, over 300 planned claims (protocol snia)"
+        "correction for the number of promises: bonferroni, of failures, over 300 planned promises (protocol snia)"
     )
 
 
@@ -52,7 +52,7 @@ def test_every_drive_side_by_side_is_a_claim_and_a_reading_is_none(claimed: Clai
     assert (found.judged, found.readings) == (4, 2)
     assert [(each.test, each.drive, each.p_value) for each in found.failures] == [("test_drives", "S1", 0.001)]
     assert lines(found)[1] == "2 more are decided by what was read or by a sampling plan, which has no such error"
-    assert lines(found)[2] == "Benjamini-Hochberg at 5 % upholds 1 of 1 failure"
+    assert lines(found)[2] == "failures that hold if all are judged together (Benjamini-Hochberg at 5 %): 1 of 1"
     assert tally([("o", observed)], ErrorControl(1), 0.95, "snia") is None
 
 
@@ -71,9 +71,9 @@ def test_failures_that_do_not_stand_up_to_so_many_claims_are_named(claimed: Clai
     good = [(f"test_good[{number}]", claimed(value=1000)) for number in range(252)]
     bad = [(f"test_bad[{number}]", failed(claimed, 1e-6)) for number in range(11)]
     found = counted([*good, *bad, ("test_doubtful", failed(claimed, 0.04))])
-    assert lines(found)[1] == "Benjamini-Hochberg at 5 % upholds 11 of 12 failures; not upheld: test_doubtful"
+    assert lines(found)[1].endswith("(Benjamini-Hochberg at 5 %): 11 of 12; chance may explain test_doubtful")
     many = counted([*good, *((f"test_{number}", failed(claimed, 0.04)) for number in range(8))])
-    assert lines(many)[1].endswith("not upheld: test_0, test_1, test_2, test_3, test_4 and 3 more")
+    assert lines(many)[1].endswith("chance may explain test_0, test_1, test_2, test_3, test_4 and 3 more")
 
 
 def test_claims_that_go_wrong_together_are_in_the_record(claimed: Claimed) -> None:

@@ -144,7 +144,7 @@ def test_the_verdict_comes_first_and_says_loudly_if_it_decides_nothing(write_run
 def test_of_what_by_what_and_whether_it_counts_stand_with_the_verdict(write_run: WriteRun, claimed: Claimed) -> None:
     text, _ = read(write_run(judged(claimed(value=1000))))
     top = " ".join(Reader.of(text.partition("<nav")[0] + "</main></body></html>").text.split())
-    assert "For acceptance: its protocol may decide about a product, and every promise judged passed." in top
+    assert "For acceptance: its protocol is made to accept or reject a drive, and every promise judged passed." in top
     for name, value in (
         ("Drives", "1 × ACME 1 on dut"), ("Spec", "acme"), ("Protocol", "snia"),
         ("Started", "2026-01-01 00:00:00 UTC"),

@@ -88,9 +88,17 @@ def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, sai
 @pytest.mark.parametrize(
     ("found", "said", "use"),
     [
-        (Counts(5), {}, "For acceptance: its protocol may decide about a product, and every promise judged passed."),
-        (Counts(5, 1), {}, "For acceptance: its protocol may decide about a product, and a failed promise decides."),
-        (Counts(5, inconclusive=1), {}, "Not for acceptance: its protocol may decide about a product"),
+        (
+            Counts(5),
+            {},
+            "For acceptance: its protocol is made to accept or reject a drive, and every promise judged passed.",
+        ),
+        (
+            Counts(5, 1),
+            {},
+            "For acceptance: its protocol is made to accept or reject a drive, and a failed promise decides.",
+        ),
+        (Counts(5, inconclusive=1), {}, "Not for acceptance: its protocol is made for it"),
         (
             Counts(5),
             {"acceptance": False},

@@ -85,7 +85,7 @@ def test_a_dead_drive_is_one_cause_with_its_consequences(write_run: WriteRun) ->
         ),
     )
     assert [each.charges for each in found.drives] == [(), ("failed under load",), ()]
-    assert found.unmarked == "not judged by itself"
+    assert found.unmarked == "not judged alone"
 
 
 def test_another_error_beside_a_dead_drive_is_a_cause_of_its_own(write_run: WriteRun) -> None:
@@ -144,7 +144,7 @@ def steps(folder: Path) -> Sequence[str]:
     return [f"{each.text} {each.command}".strip() for each in first_screen(folder).steps]
 
 
-AGAIN = "Run it again by a protocol for acceptance: --ssd-protocol=acceptance"
+AGAIN = "Run it again with a protocol for acceptance: --ssd-protocol=acceptance"
 
 
 def test_the_next_step_after_a_pass(write_run: WriteRun, claimed: Claimed) -> None:

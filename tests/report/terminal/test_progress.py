@@ -313,3 +313,70 @@ def test_after_the_end_nothing_is_printed(screen: Screen, clock: ProgressClock, 
     shown.tick()
     shown.say("late")
     assert screen.pieces == written
+
+
+def test_the_time_left_is_a_range_of_the_least_and_of_the_most_that_is_planned(
+    screen: Screen, clock: ProgressClock
+) -> None:
+    shown = Progress(screen, terminal=True, clock=clock, width=lambda: 200)
+    shown.take(Planned(3600.0, ("raid5x4",), (0.0,), most_s=7200.0))
+    shown("raid5x4: fill", 3600.0)
+    assert "1:00:00 to 2:00:00 left in all" in screen.pieces[-1]
+    clock.now_s += 1800
+    shown.tick()
+    assert "30:00 to 1:30:00 left in all" in screen.pieces[-1]
+    clock.now_s += 3600
+    shown.tick()
+    assert "at most 30:00 left in all" in screen.pieces[-1]
+    clock.now_s += 3600
+    shown.tick()
+    assert "longer than planned in all" in screen.pieces[-1]
+
+
+def test_a_plan_without_a_range_has_one_time_left(screen: Screen, clock: ProgressClock) -> None:
+    shown = Progress(screen, terminal=True, clock=clock, width=lambda: 200)
+    shown.take(Planned(3600.0, ("raid5x4",), (0.0,), most_s=3600.0))
+    shown("raid5x4: fill", 3600.0)
+    assert "about 1:00:00 left in all" in screen.pieces[-1]
+
+
+SIDE_BY_SIDE = LoadBegun("measure", "drivex3", "randread_4k_qd8", ("S1", "S2", "S3"))
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_gauges_of_the_drives_are_a_line_of_their_own(screen: Screen, clock: ProgressClock, *, terminal: bool) -> None:
+    shown = Progress(screen, terminal=terminal, clock=clock, width=lambda: 200, has_gauges=True)
+    shown("drivex3: randread_4k_qd8", 60.0)
+    shown.take(SIDE_BY_SIDE)
+    clock.now_s += 60
+    shown.take(Now(1.0, (1000.0, 400.0, 800.0), 0))
+    last = screen.pieces[-1].rstrip("\n").splitlines()
+    assert last[-1].split() == ["█▄▇", "slowest", "S2:", "400", "IOPS,", "fastest", "1,000", "IOPS"]
+    shown.take(LoadBegun("measure", "raid5x3", "randread_4k_qd8", ("md100",)))
+    clock.now_s += 60
+    shown.take(Now(1.0, (1000.0,), 0))
+    assert "slowest" not in screen.pieces[-1]
+
+
+def test_gauges_are_shown_on_request_and_not_of_several_bays(screen: Screen, clock: ProgressClock) -> None:
+    for bays, has_gauges in ((("",), False), (("dut1", "dut2"), True)):
+        shown = Progress(screen, terminal=True, clock=clock, width=lambda: 200, has_gauges=has_gauges)
+        for bay in bays:
+            shown.take(Begun("drivex3: randread_4k_qd8", 60.0), bay)
+        for bay in bays:
+            shown.take(SIDE_BY_SIDE, bay)
+            clock.now_s += 1
+            shown.take(Now(1.0, (1000.0, 400.0, 800.0), 0), bay)
+    assert "2,200 IOPS" in screen.pieces[-1]
+    assert not any("slowest" in piece for piece in screen.pieces)
+
+
+def test_in_a_log_the_first_rate_does_not_wait_for_a_minute(screen: Screen, clock: ProgressClock) -> None:
+    shown = Progress(screen, terminal=False, clock=clock)
+    shown("raid5x4: fill", 3600.0)
+    for rate in (0.0, 500.0, 600.0):
+        clock.now_s += 5
+        shown.take(Now(1.0, (rate,), 0))
+    assert [piece for piece in screen.pieces if "IOPS" in piece] == [
+        "ssdqual: raid5x4: fill 0:10 of 1:00:00, 500 IOPS\n"
+    ]

@@ -68,7 +68,7 @@ raid5x3…x10            scaling    scaling
   randrw70_128k_qd16    0.98 ×      3.2 %  +8.9 %
 
 every limit and interval: -v, or the run folder
-16 claims: 14 pass, 1 fail, 1 inconclusive
+16 promises: 14 pass, 1 fail, 1 inconclusive
 least margin of what passed: +8.9 %, scaling slope
   of raid5x3…x10 randread_4k_qd8"""
 
@@ -88,8 +88,8 @@ def test_colours(acceptance: list[Evidence]) -> None:
 
 
 def test_all_green(claimed: Claimed) -> None:
-    (line,) = [line for line in table([claimed(value=1000)]) if line.text.startswith("1 claim:")]
-    assert line == TextLine("1 claim: 1 pass", ("green", "bold"))
+    (line,) = [line for line in table([claimed(value=1000)]) if line.text.startswith("1 promise:")]
+    assert line == TextLine("1 promise: 1 pass", ("green", "bold"))
 
 
 def test_nothing_judged_is_nothing_shown() -> None:
@@ -101,7 +101,7 @@ def test_quiet_shows_what_did_not_pass_and_the_sum(acceptance: list[Evidence]) -
     assert "812 µs" in shown
     assert "·" not in shown
     assert "-v" not in shown
-    assert "16 claims: 14 pass" in shown
+    assert "16 promises: 14 pass" in shown
 
 
 def test_verbose_shows_every_claim_in_full(acceptance: list[Evidence]) -> None:
@@ -225,8 +225,8 @@ steady IOPS · raid5   x3     x4     x5   margin
 """
     )
     lines = [line.text for line in table([three, four, five])]
-    assert "1 claim: 1 pass" in lines
-    assert "2 figures observed, of which nothing is promised" in lines
+    assert "1 promise: 1 pass" in lines
+    assert "2 figures measured without a promised limit" in lines
 
 
 def test_nothing_but_observations_has_neither_margins_nor_claims(claimed: Claimed) -> None:
@@ -234,7 +234,7 @@ def test_nothing_but_observations_has_neither_margins_nor_claims(claimed: Claime
     assert "margin" not in shown
     assert "limit" not in shown.split("every limit")[0]
     assert "claim" not in shown
-    assert "2 figures observed, of which nothing is promised" in shown
+    assert "2 figures measured without a promised limit" in shown
     verbose = text(table([observed(claimed())], 80, 1))
     assert "OBSERVED: 1 of 1" in verbose
     assert [line.split() for line in verbose.splitlines() if line.startswith("  raid5x4")] == [
@@ -246,7 +246,7 @@ def test_what_two_suites_found_alike_is_shown_once_and_counted_twice(claimed: Cl
     both = [claimed(arrays=array, value=402_000) for array in ("raid5x3", "raid5x4") for _ in range(2)]
     lines = table(both)
     assert len([line for line in lines if line.text.startswith("  randread")]) == 1
-    assert "4 claims: 4 pass" in text(lines)
+    assert "4 promises: 4 pass" in text(lines)
 
 
 def test_widths_come_in_their_order_whatever_was_measured_on_them(claimed: Claimed) -> None:

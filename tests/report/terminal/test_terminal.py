@@ -64,7 +64,7 @@ def test_quiet_and_verbose_are_pytests(pytester: pytest.Pytester, claimed: Claim
     shown = {flag: pytester.runpytest_inprocess("-p", "no:cacheprovider", flag).stdout.str() for flag in ("-q", "-v")}
     assert "PASS: 1 of 1" in shown["-v"]
     assert "PASS" not in shown["-q"]
-    assert "1 claim: 1 pass" in shown["-q"]
+    assert "1 promise: 1 pass" in shown["-q"]
 
 
 def test_nothing_judged_has_no_section() -> None:

@@ -40,6 +40,17 @@ def test_numbers_and_flags_in_the_spellings_of_all_versions() -> None:
     assert (node.size_bytes, node.read_only, node.rotational) == (480103981056, True, False)
 
 
+@pytest.mark.parametrize(
+    ("transport", "logical", "least", "preferred"),
+    [("nvme", 512, 16384, 16384), ("nvme", 4096, 4096, None), ("nvme", 512, 0, None), ("sata", 512, 4096, None)],
+)
+def test_a_drive_prefers_writes_if_it_is_nvme_and_states_more_than_a_block(
+    transport: str, logical: int, least: int, preferred: int | None
+) -> None:
+    entry = disk(tran=transport) | {"log-sec": logical, "min-io": least}
+    assert one(listed(entry), facts()).drive("sda").preferred_write_bytes == preferred
+
+
 def test_names_are_trimmed_and_empty_ones_are_none() -> None:
     node = one(listed(disk(model="INTEL SSD   ", serial="  ", wwn="0x0000000000000000")), facts()).nodes["sda"]
     assert (node.model, node.serial, node.wwn) == ("INTEL SSD", None, None)

@@ -18,8 +18,9 @@ from pytest_ssdqual.rig.md import driver
 
 #: Loads the modules that are listed in a file, as the kernel shows them.
 MODPROBE = """#!/bin/sh
+[ "$1" = -n ] && dry=yes && shift
 grep -qx "$1" {root}/known || {{ echo "modprobe: FATAL: Module $1 not found"; exit 1; }}
-echo "$1" >>{root}/loaded
+[ "$dry" ] || echo "$1" >>{root}/loaded
 """
 
 
@@ -30,7 +31,15 @@ def test_bare_drives_need_no_md() -> None:
 def test_modules_of_all_levels_are_loaded_once() -> None:
     machine = ScriptedMachine().on("sh")
     driver.require(machine, list(RaidLevel))
-    assert machine.asked[0][4:] == ("raid0", "raid1", "raid10", "raid456")
+    assert machine.asked[0][4:] == ("", "raid0", "raid1", "raid10", "raid456")
+
+
+def test_modules_are_only_asked_for_and_unknown_ones_are_not_missing() -> None:
+    machine = ScriptedMachine().on("sh", answer="raid1: modprobe: FATAL: Module raid1 not found\nraid456:\n")
+    lacking = driver.missing(machine, [RaidLevel.RAID1, RaidLevel.RAID5], load=False)
+    assert lacking == {"raid1": "raid1: modprobe: FATAL: Module raid1 not found", "raid456": ""}
+    assert machine.asked[0][4:] == ("-n", "raid1", "raid456")
+    driver.require(ScriptedMachine().on("sh", answer="raid456:\n"), [RaidLevel.RAID5])
 
 
 def test_machine_without_md_is_an_error_of_the_rig() -> None:
@@ -40,7 +49,9 @@ def test_machine_without_md_is_an_error_of_the_rig() -> None:
     assert said.strip() in str(caught.value)
 
 
-def missing(root: Path, shell: str, known: str, mdstat: str | None, *, has_modules: bool, has_modprobe: bool) -> str:
+def missing(
+    root: Path, shell: str, known: str, mdstat: str | None, mode: str, *, has_modules: bool, has_modprobe: bool
+) -> str:
     """What the script reports of raid1 and raid456."""
     (root / "bin").mkdir()
     for tool in ("sh", "grep", "tail", "uname"):
@@ -57,11 +68,14 @@ def missing(root: Path, shell: str, known: str, mdstat: str | None, *, has_modul
     script = driver.LOAD.replace("root=\n", f"root={root}\n", 1)
     argv = [*shell_argv(shell), "-c", script, "md_driver"]
     environment = {**os.environ, "PATH": str(root / "bin")}
-    done = subprocess.run([*argv, "raid1", "raid456"], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*argv, mode, "raid1", "raid456"], env=environment, capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("mode", ["", "-n"])
 @pytest.mark.parametrize(
     ("known", "mdstat", "has_modules", "has_modprobe", "lacking"),
     [
@@ -75,8 +89,11 @@ def missing(root: Path, shell: str, known: str, mdstat: str | None, *, has_modul
     ],
 )
 def test_module_is_missing_only_if_modprobe_can_know_it(
-    tmp_path: Path, shell: str, known: str, mdstat: str | None, has_modules: bool, has_modprobe: bool,
+    tmp_path: Path, shell: str, mode: str, known: str, mdstat: str | None, has_modules: bool, has_modprobe: bool,
     lacking: list[str],
 ) -> None:  # fmt: skip
-    said = missing(tmp_path, shell, known, mdstat, has_modules=has_modules, has_modprobe=has_modprobe)
-    assert [line.partition(":")[0] for line in said.splitlines()] == lacking
+    said = missing(tmp_path, shell, known, mdstat, mode, has_modules=has_modules, has_modprobe=has_modprobe)
+    assert [line.partition(":")[0] for line in said.splitlines() if not line.endswith(":")] == lacking
+    is_there = {"md_mod", "raid1", "raid456"} & set(known.split())
+    loaded = tmp_path / "loaded"
+    assert set(loaded.read_text().split() if loaded.exists() else ()) == (set() if mode else is_there)

@@ -52,6 +52,22 @@ def test_conditioning_writes_whole_pages_in_the_pattern(workload: Workload, writ
     assert conditioning(workload).pattern == workload.pattern
 
 
+@pytest.mark.parametrize(
+    ("workload", "unit_bytes", "writes"),
+    [
+        ("randwrite_4k_qd8", 16384, "randwrite_16k_qd8"),
+        ("randread_64k_qd1", 16384, "randwrite_64k_qd8"),
+        ("randread_4k_zipf120_qd1", 8192, "randwrite_8k_qd8"),
+        ("write_8k_qd1", 16384, "write_8k_qd8"),
+        ("randwrite_4k_qd8", 4096, "randwrite_4k_qd8"),
+    ],
+)
+def test_random_conditioning_writes_are_as_large_as_the_unit_that_drives_map(
+    workload: str, unit_bytes: int, writes: str
+) -> None:
+    assert str(conditioning(Workload.parse(workload), unit_bytes)) == writes
+
+
 #: Rate after so many capacities, as a share of ``Drives.settled_bytes_per_s``.
 Course = Callable[[float], float]
 PROTOCOL = replace(

@@ -35,6 +35,8 @@ class Device:
     rotational: bool = False
     transport: str | None = "sata"
     logical_block: int = 512
+    #: What sysfs says an NVMe drive prefers.
+    minimum_io: int = 512
     #: What sysfs says of a SATA or SAS drive's own queue.
     queue_depth: int | None = None
     #: How the relation to the upper devices is told: lsblk, holders, slaves, mdstat.
@@ -91,6 +93,7 @@ class World:
             "pkname": None,
             "log-sec": device.logical_block,
             "phy-sec": 4096,
+            "min-io": device.minimum_io,
             "rota": device.rotational,
             "tran": device.transport,
             **({"children": children} if children else {}),

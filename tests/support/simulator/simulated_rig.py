@@ -45,7 +45,7 @@ from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import manifest
 from pytest_ssdqual.rig.drives import health, inspection, locking, survey, write_cache, write_counters
-from pytest_ssdqual.rig.fio import process
+from pytest_ssdqual.rig.fio import engine_limits, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
 from pytest_ssdqual.rig.guard import label, lease, shared_paths
@@ -60,7 +60,7 @@ from pytest_ssdqual.rig.machine.machine import (
     RigError,
     Tethered,
 )
-from pytest_ssdqual.rig.md import ceiling, mdadm, members
+from pytest_ssdqual.rig.md import ceiling, driver, mdadm, members
 from pytest_ssdqual.rig.md.mdadm import Array
 from pytest_ssdqual.rig.measure import array_lifecycle, fixed_time, load_calibration, read_back, rebuild
 from pytest_ssdqual.rig.measure.fixed_time import ProcessWindow
@@ -135,6 +135,8 @@ class Scene:
     #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
     block: int
     queue: int
+    #: Bytes of the writes that they prefer.
+    preferred: int
     #: Its drives report a critical warning as soon as something was measured.
     worn: bool
     #: What goes wrong around each run, see ``simulated_surroundings``.
@@ -191,6 +193,7 @@ class Scene:
             sizes={serial: int(size) for serial, _, size in (each.partition("=") for each in sizes if each)},
             block=int(given("SIMULATED_BLOCK", "512")),
             queue=int(given("SIMULATED_QUEUE", "0")),
+            preferred=int(given("SIMULATED_PREFERRED", "512")),
             worn=bool(given("SIMULATED_WORN")),
             md_iops=float(given("SIMULATED_MD", "inf")),
             path_bytes_per_s=float(given("SIMULATED_PATH_BYTES", "inf")),
@@ -392,7 +395,8 @@ class SimulatedMachine:
                     size=self.scene.sizes.get(f"SSDQ{digits}{number:04}", LSBLK_BYTES),
                     serial=f"SSDQ{digits}{number:04}",
                     model=self.scene.model_of(number), transport="nvme", logical_block=self.scene.block,
-                    queue_depth=self.scene.queue or None,
+                    queue_depth=self.scene.queue or None, minimum_io=self.scene.preferred,
+                    use="writer" if f"used:SSDQ{digits}{number:04}" in self.scene.trouble else None,
                 )
                 for number in numbers
                 if f"nvme{number - 1}n1" not in self.unplugged
@@ -456,6 +460,10 @@ class SimulatedMachine:
             return "\n".join(each for each in arguments if each in self.scene.missing)
         if script == facts.FACTS:
             return "hostname simulated\nkernel Linux 6.1\nmachine_id 0123456789abcdef\n"
+        if script == driver.LOAD:
+            return os.environ.get("SIMULATED_NO_MD", "")
+        if script == engine_limits.SCRIPT:
+            return os.environ.get("SIMULATED_LIMITS", "")
         if script == health.SCRIPT:
             return "".join(f"{json.dumps(self._smart(path))}\n" for path in arguments[1::2])
         if script == locking.SCRIPT:
@@ -612,7 +620,7 @@ def simulated_load(machine: object, target: JobTarget, load: Load) -> LoadTrial:
 
 
 def simulated_ceiling(setup: Setup, geometry: Geometry, workload: Workload, completion_ns: int = 0) -> Ceiling:
-    """That of an md that is the bound; else the machine has no memory devices."""
+    """That of an md that is the bottleneck; else the machine has no memory devices."""
     md_iops = machine_of(setup).scene.md_iops
     if math.isinf(md_iops):
         return REAL_CEILING(setup, geometry, workload, completion_ns)

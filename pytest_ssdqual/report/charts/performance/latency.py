@@ -90,7 +90,7 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
         "Read from all rounds' histograms together, never averaged; whiskers are 95 % intervals from how rounds differ."
         f"{f' Not shown: {reasons[0]}{others}.' if reasons else ''}"
     )
-    across = Places("share of I/Os that were at most so slow", [name for name, _ in QUANTILES[: last + 1]])
+    across = Places("share of I/Os with this latency or less", [name for name, _ in QUANTILES[: last + 1]])
     panel = Panel(across, Values("latency", Unit.NANOSECONDS, by_decades), marks)
     levels = {one.noted.geometry.level.value for one in tails}
     columns = ("array", "workload", "quantile", "latency", "95 % interval", "I/Os")

@@ -207,8 +207,8 @@ def scaling_chart(notes: Notes, sweep: DrawnSweep) -> Chart | None:
         points = _growth(sweep.at(depth), law, 0.09 * (index - (len(depths) - 1) / 2))
         marks.append(Line(over_places(points, sweep.widths), index, f"QD {depth}"))
     caption = (
-        f"The line is what {sweep.level} can do with each number of drives, by what a host I/O costs its members, from "
-        f"the narrowest array's IOPS on; verdicts compare each width with the others.{allowed} "
+        f"The line is what {sweep.level} can do with each number of drives, by what a host I/O costs its members, "
+        f"starting at the IOPS of the narrowest array; verdicts compare each width with the others.{allowed} "
         f"{sentence(' '.join(dict.fromkeys(evidence.sentence for evidence in failed))[:400])}"
     ).strip()
     name = family_name(sweep.family)
