@@ -364,8 +364,20 @@ class Spec:
         return next(usable, matching[0] if matching else None)
 
     def _stated(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
-        """What a percentage of the spec refers to: the published quantity, else what the level's cost model gives."""
+        """What a percentage of the spec refers to: the published quantity, else what the level's cost model gives; of
+        a rebuild its bound.
+        """
+        if claim is Claim.REBUILD_RATE:
+            return self._fastest_rebuild
         return self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
+
+    @property
+    def _fastest_rebuild(self) -> Published:
+        """Bytes per second that md's speed limit, and a member's sequential writes, allow a rebuild."""
+        of_md, of_member = self.striping.rebuild_bytes_per_s, self.product.sequential_write_bytes_per_s
+        if of_member and of_member < of_md:
+            return Published(of_member, Unit.BYTES_PER_SECOND, "a member's sequential writes", approximate=True)
+        return Published(of_md, Unit.BYTES_PER_SECOND, "md's speed limit")
 
     def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> Published | None:
         """Published IOPS of one drive at each member's depth: a figure at depth 32 does not apply at 8.
