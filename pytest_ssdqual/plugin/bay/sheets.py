@@ -89,21 +89,21 @@ def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: i
     item, claim = next(iter(tests.items()))
     first = f"the {claim.label} of {item.nodeid}" if claim else item.nodeid
     raise pytest.UsageError(
-        unknown(run.bay, models, f", and {len(tests):,} of {of:,} tests judge by one, {first} first")
+        unknown(run.bay.drives, models, f", and {len(tests):,} of {of:,} tests judge by one, {first} first")
     )
 
 
-def unknown(bay: Bay, models: Sequence[str], judged: str = "") -> str:
+def unknown(drives: Sequence[Drive], models: Sequence[str], judged: str = "") -> str:
     """Return the sentence about models without a sheet, what is ``judged`` by one, and the three ways out."""
     return (
-        f"no data sheet is known for {named(models, MOST_NAMED)}{alike(bay, models)}{judged}: name a file of your own "
+        f"no data sheet is known for {named(models, MOST_NAMED)}{alike(drives, models)}{judged}: name a file of your own "
         "with --ssd-spec=FILE; or measure a drive that you trust with --ssd-spec=default and -o "
         "ssd_measure_unpromised=true, and make the file of that run with ssdqual spec --from RUN; or judge no figure "
         "of a sheet with --ssd-spec=default"
     )
 
 
-def alike(bay: Bay, models: Sequence[str]) -> str:
+def alike(drives: Sequence[Drive], models: Sequence[str]) -> str:
     """Return, in brackets, the shipped sheets that are nearest to drives of these models; "" if none is.
 
     Nearest is what is called alike, else what has the same class and capacity: HPE's numbers name no maker.
@@ -111,8 +111,8 @@ def alike(bay: Bay, models: Sequence[str]) -> str:
     near = dict.fromkeys(spec.key for model in models if (spec := nearest(model)))
     words = "similar products"
     if not near:
-        drives = [drive for drive in bay.drives if drive.model in models]
-        near = dict.fromkeys(spec.key for drive in drives for spec in _of_kind(drive))
+        own = [drive for drive in drives if drive.model in models]
+        near = dict.fromkeys(spec.key for drive in own for spec in _of_kind(drive))
         words = "drives of this class and capacity"
     return f" (shipped sheets of {words}: {named([*near], MOST_NAMED)})" if near else ""
 

@@ -123,7 +123,7 @@ class Qualification:
         if not (models := self.without_sheet):
             return ()
         why = "--ssd-spec=default" if self.settings.specs else "none is known"
-        near = alike(self.bay, models)
+        near = alike(self.bay.drives, models)
         return (f"no figure of a data sheet is judged for {named(models, MOST_MODELS)}: {why}{near}",)
 
     def manifest(self, journal: Journal, extra: Mapping[str, str]) -> Manifest:

@@ -70,7 +70,9 @@ def test_a_default_is_as_documented_kept_by_two_drives_and_broken_by_one(row: Do
     assert limit
     assert limit.bound == pytest.approx(read_bound(row.limit, row.claim.unit))
     sign = 1 if row.claim.direction is Direction.AT_LEAST else -1
-    kept, broken = ([sign * read_bound(text, row.claim.unit) for text in texts] for texts in (row.kept_by, row.broken_by))
+    kept, broken = (
+        [sign * read_bound(text, row.claim.unit) for text in texts] for texts in (row.kept_by, row.broken_by)
+    )
     assert len(kept) >= 2
     assert len(broken) >= 1
     assert min(kept) >= sign * limit.bound > max(broken)
@@ -127,7 +129,11 @@ CURRENT = [name for name in spec.shipped() if not name.startswith(("default", "i
 def test_no_default_accuses_a_drive_that_does_what_its_sheet_says(name: str) -> None:
     sheet = spec.load(name)
     sheet = sheet if sheet.drive_class else of_class("nvme_gen4", sheet)
-    reads, writes, fastest = _rate(sheet, "randread"), _rate(sheet, "randwrite"), sheet.product.sequential_write_bytes_per_s
+    reads, writes, fastest = (
+        _rate(sheet, "randread"),
+        _rate(sheet, "randwrite"),
+        sheet.product.sequential_write_bytes_per_s,
+    )
     if not reads or not writes or not fastest:
         return
     fresh = sheet.limit("fresh_to_steady", ONE, Workload("randwrite", "4k", 32))
