@@ -51,7 +51,7 @@ _LIMITS = (
     "max_percent_of_baseline",
 )
 #: Claims with a limit in per cent of the sheet: of a rebuild it is what md and the members allow.
-_OF_SPEC = {*QUANTITIES, Claim.REBUILD_RATE}
+_OF_SPEC = {*QUANTITIES, Claim.REBUILD_RATE, Claim.REBUILD_TIME}
 #: What is not literal in a glob.
 _WILDCARDS = re.compile(r"\[[^\]]+\]|[*?]")
 #: All that an id consists of.

@@ -367,17 +367,19 @@ class Spec:
         """What a percentage of the spec refers to: the published quantity, else what the level's cost model gives; of
         a rebuild its bound.
         """
-        if claim is Claim.REBUILD_RATE:
-            return self._fastest_rebuild
+        if claim.scope is Scope.REBUILD:
+            return self._rebuild_bound(claim)
         return self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
 
-    @property
-    def _fastest_rebuild(self) -> Published:
-        """Bytes per second that md's speed limit, and a member's sequential writes, allow a rebuild."""
+    def _rebuild_bound(self, claim: Claim) -> Published | None:
+        """Bytes per second that md's speed limit, and a member's sequential writes, allow a rebuild; or its time."""
         of_md, of_member = self.striping.rebuild_bytes_per_s, self.product.sequential_write_bytes_per_s
-        if of_member and of_member < of_md:
-            return Published(of_member, Unit.BYTES_PER_SECOND, "a member's sequential writes", approximate=True)
-        return Published(of_md, Unit.BYTES_PER_SECOND, "md's speed limit")
+        is_of_member = of_member is not None and of_member < of_md
+        source = "a member's sequential writes" if is_of_member else "md's speed limit"
+        rate, size = min(of_md, of_member or of_md), self.product.capacity_bytes
+        if claim is Claim.REBUILD_RATE:
+            return Published(rate, Unit.BYTES_PER_SECOND, source, is_of_member)
+        return Published(size / rate, Unit.SECONDS, f"a whole member at {source}", is_of_member) if size else None
 
     def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> Published | None:
         """Published IOPS of one drive at each member's depth: a figure at depth 32 does not apply at 8.
