@@ -96,8 +96,8 @@ def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: i
 def unknown(drives: Sequence[Drive], models: Sequence[str], judged: str = "") -> str:
     """Return the sentence about models without a sheet, what is ``judged`` by one, and the three ways out."""
     return (
-        f"no data sheet is known for {named(models, MOST_NAMED)}{alike(drives, models)}{judged}: name a file of your own "
-        "with --ssd-spec=FILE; or measure a drive that you trust with --ssd-spec=default and -o "
+        f"no data sheet is known for {named(models, MOST_NAMED)}{alike(drives, models)}{judged}: name a file of your "
+        "own with --ssd-spec=FILE; or measure a drive that you trust with --ssd-spec=default and -o "
         "ssd_measure_unpromised=true, and make the file of that run with ssdqual spec --from RUN; or judge no figure "
         "of a sheet with --ssd-spec=default"
     )

@@ -197,10 +197,10 @@ class RebuildRule:
     def allowed_s(self, shortest_s: float = 0.0) -> float:
         """Return the seconds after which a rebuild is given up that takes ``shortest_s`` at md's speed limit.
 
-        Without a limit of the protocol a day, and for large members five times the shortest: at the rate that is
-        promised by default, a quarter of md's limit, it takes four times as long.
+        Without a limit of the protocol a day, and for large members twelve times the shortest: at the rate that is
+        promised by default, a tenth of md's limit, it takes ten times as long.
         """
-        return self.limit_s or max(24 * 3600.0, 5 * shortest_s)
+        return self.limit_s or max(24 * 3600.0, 12 * shortest_s)
 
 
 @dataclass(frozen=True, slots=True)
