@@ -30,7 +30,7 @@ class Inspected(KeptMeasurement):
 
     def record(self) -> dict[str, object]:
         answers = [Answer.DEVIATES if index < self.value else Answer.CONFORMS for index in range(4)]
-        drives = tuple(CheckedDrive(f"S{index}", each, "is here") for index, each in enumerate(answers))
+        drives = tuple(CheckedDrive(each, "is here", drive=f"S{index}") for index, each in enumerate(answers))
         verdict = InspectionVerdict("power_on_hours", drives)
         return {"test": "t.py::t", **plain(of_inspection(verdict, source="acme", protocol="quick", acceptance=False))}
 

@@ -26,6 +26,13 @@ def test_mean_latency(ssd_run, ssd_sla):
     assert verdict
 
 
+@pytest.mark.ssd_promise("throughput")
+@pytest.mark.ssd_workload(*intel_910.LOW_LOAD)
+def test_writes_are_faster_than_reads_at_low_load(ssd_run, ssd_sla):
+    verdict = ssd_sla.judge(ssd_run)
+    assert verdict
+
+
 @pytest.mark.ssd_promise("qd_knee")
 @pytest.mark.ssd_workload_set(intel_910.READS, intel_910.WRITES, *intel_910.USEFUL)
 def test_depth_until_which_iops_grow(ssd_runs, ssd_sla):

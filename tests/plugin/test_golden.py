@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders import inspected
 from support.builders.sheet import PRODUCT, promise
 from support.builders.suite import suite
 from support.documents import golden
@@ -173,6 +175,47 @@ def test_wording_of_a_comparison(
     runs = [str(next((inner.pytester.path / name).iterdir())) for name in ("before", "after")]
     assert command.main(["compare", *runs]) == 0
     golden.check("comparison.txt", golden.steady(capsys.readouterr().out, inner.pytester.path))
+
+
+def worn() -> str:
+    """Two of eight drives deviate at the inspection, see ``SIMULATED_INSPECTED``."""
+    found = {}
+    for serial, log in {
+        "SSDQ0003": {"power_on_hours": 9204, "percentage_used": 38, "data_units_written": 80_000_000},
+        "SSDQ0006": {"available_spare": 91},
+    }.items():
+        smart = inspected.smart_of_nvme(serial, "QEMU NVMe Ctrl")
+        smart["nvme_smart_health_information_log"].update(log)
+        smart["power_on_time"] = {"hours": log.get("power_on_hours", 3)}
+        found[serial] = {"smart": json.dumps(smart)}
+    return json.dumps(found)
+
+
+READS = "steady and randread_4k_qd8"
+#: What is wrong, the suite, and the tests.
+SITUATIONS = {
+    "slow": ({"SIMULATED_SLOW": "SSDQ0006=0.6"}, "raid5", READS),
+    "dead": ({"SIMULATED_TROUBLE": "pulled:SSDQ0002"}, "raid5", "steady and raid5x3"),
+    "md": ({"SIMULATED_MD": "600"}, "raid5", READS),
+    "interrupted": ({"SIMULATED_INTERRUPTED_AT": "12"}, "raid5", READS),
+    "inspection": ({"SIMULATED_INSPECTED": worn()}, "inspection", "not model"),
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_wording_of_an_ending(inner: Inner, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Terminal and first screen of situations that a newcomer must understand within a minute."""
+    variables, suite_name, tests = SITUATIONS[name]
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    options = ("-o", "ssd_members=true", "-o", "ssd_page=true", "--tb=no", "--import-mode=importlib", "-k", tests)
+    rig = ("-p", "support.simulator.simulated_rig", "--ssd-devices=lab:8", QUICK)
+    result = inner.pytester.runpytest_inprocess(*rig, *options, inner.suite(suite_name), no_reraise_ctrlc=True)
+    ending = result.stdout.str().partition("= storage qualification =")[2].partition("\n")[2]
+    ending = re.split(r"\n=+ |\n!+ ", ending)[0]
+    assert len(ending.splitlines()) <= 40
+    first = golden.page_text((inner.folder() / "report.html").read_text()).partition("\nWhy\n")[0]
+    golden.check(f"ending-{name}.txt", golden.steady(f"{ending}\n\n---\n{first}\n", inner.pytester.path))
 
 
 def junit(inner: Inner) -> str:

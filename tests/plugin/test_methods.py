@@ -171,7 +171,7 @@ def test_a_figure_that_nothing_is_promised_of_is_noted_and_skipped(inner: Inner,
         assert not any("limit" in name or "margin" in name for name in case.properties)
     assert [record["claim"] for record in inner.records("observation")] == ["cliff_after", "steady_iops"]
     assert inner.records("verdict") == []
-    result.stdout.fnmatch_lines(["2 figures measured without a promised limit"])
+    result.stdout.fnmatch_lines(["without a limit: 2 figures"])
     assert "claims:" not in result.stdout.str().split("storage qualification")[1]
 
 

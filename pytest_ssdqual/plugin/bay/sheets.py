@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Spec of the lab's drives; their model does not identify them, as all of QEMU's NVMe drives have the same one.
 LAB_SPEC = "ssdqual-sm300"
+#: A capacity in a model string or a name: ``3T84``, ``076T``, ``960G``, ``480H``, ``7.68 TB``.
+_CAPACITY = re.compile(r"\d+T\d*|\d{3,}(?=[GH])G?|[\d.]+ ?[TG]B")
 #: Least likeness of a model and a sheet's, as of ``difflib``, and number of models in a sentence.
 ALIKE, MOST_NAMED = 0.6, 4
 
@@ -83,34 +85,69 @@ def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: i
         return
     item, claim = next(iter(tests.items()))
     first = f"the {claim.label} of {item.nodeid}" if claim else item.nodeid
-    raise pytest.UsageError(unknown(models, f", and {len(tests):,} of {of:,} tests judge by one, {first} first"))
+    raise pytest.UsageError(
+        unknown(run.bay.drives, models, f", and {len(tests):,} of {of:,} tests judge by one, {first} first")
+    )
 
 
-def unknown(models: Sequence[str], judged: str = "") -> str:
+def unknown(drives: Sequence[Drive], models: Sequence[str], judged: str = "") -> str:
     """Return the sentence about models without a sheet, what is ``judged`` by one, and the three ways out."""
-    alike = dict.fromkeys(spec.key for model in models if (spec := nearest(model)))
-    close = f" (shipped sheets of similar products: {named([*alike], MOST_NAMED)})" if alike else ""
     return (
-        f"no data sheet is known for {named(models, MOST_NAMED)}{close}{judged}: name a file of your own with "
-        "--ssd-spec=FILE; or measure a drive that you trust with --ssd-spec=default and -o "
+        f"no data sheet is known for {named(models, MOST_NAMED)}{alike(drives, models)}{judged}: name a file of your "
+        "own with --ssd-spec=FILE; or measure a drive that you trust with --ssd-spec=default and -o "
         "ssd_measure_unpromised=true, and make the file of that run with ssdqual spec --from RUN; or judge no figure "
         "of a sheet with --ssd-spec=default"
     )
 
 
+def alike(drives: Sequence[Drive], models: Sequence[str]) -> str:
+    """Return, in brackets, the shipped sheets that are nearest to drives of these models; "" if none is.
+
+    Nearest is what is called alike, else what has the same class and capacity: HPE's numbers name no maker.
+    """
+    near = dict.fromkeys(spec.key for model in models if (spec := nearest(model)))
+    words = "similar products"
+    if not near:
+        own = [drive for drive in drives if drive.model in models]
+        near = dict.fromkeys(spec.key for drive in own for spec in _of_kind(drive))
+        words = "drives of this class and capacity"
+    return f" (shipped sheets of {words}: {named([*near], MOST_NAMED)})" if near else ""
+
+
 def nearest(model: str) -> Spec | None:
-    """Return the shipped sheet whose name or model resembles a model string most; None if none does."""
+    """Return the shipped sheet whose name or model resembles a model string most; None if none does.
+
+    Capacities are left out: a sheet of the same series is nearer than one of the same capacity.
+    """
     known: dict[str, Spec] = {}
     for spec in map(specs.load, specs.shipped()):
-        if spec.key not in (specs.DEFAULT, LAB_SPEC):
-            names = (spec.name, *(each.strip("*") for each in spec.product.models))
-            known |= dict.fromkeys(map(str.lower, names), spec)
-    words = [word.lower() for word in (model, *re.split(r"[\s_]+", model))]
+        if spec.product.models and spec.key != LAB_SPEC:
+            names = (
+                spec.name.removeprefix(spec.product.vendor).strip(),
+                *(each.strip("*") for each in spec.product.models),
+            )
+            known |= dict.fromkeys(map(_series, names), spec)
+    words = [_series(word) for word in (model, *re.split(r"[\s_]+", model))]
     # A pattern is a prefix: what follows in the model string says nothing.
     ratio, name = max(
         (SequenceMatcher(None, word[: len(name)], name).ratio(), name) for word in words for name in known
     )
     return known[name] if ratio >= ALIKE else None
+
+
+def _series(name: str) -> str:
+    """Return a name or model string without its capacity: ``kcd8xrug#`` of ``KCD8XRUG3T84``."""
+    return _CAPACITY.sub("#", name).lower()
+
+
+def _of_kind(drive: Drive) -> list[Spec]:
+    """Return the shipped sheets of drives of the same class and capacity."""
+    sheets = map(specs.load, specs.shipped())
+    return [
+        spec for spec in sheets
+        if spec.drive_class and spec.drive_class is drive.drive_class and spec.product.capacity_bytes
+        and _has_capacity(spec, drive)
+    ]  # fmt: skip
 
 
 def _of_models(drives: Sequence[Drive]) -> tuple[str, ...]:

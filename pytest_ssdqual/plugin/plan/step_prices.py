@@ -30,7 +30,6 @@ from pytest_ssdqual.rig.campaign.campaign_plan import (
     Refresh,
     StepKind,
 )
-from pytest_ssdqual.rig.md import resync
 from pytest_ssdqual.rig.measure import precondition
 
 #: Per measurement: starting fio and checking the array before and after (3.5 s in the lab under
@@ -310,16 +309,15 @@ class Prices:
         """Return the cost of a rebuild: each replaced member is written once, then all members are read once to check
         them, both at most at md's limit.
         """
-        rule = self.protocol.rebuild
-        rate = min(self._stream, rule.max_bytes_per_s or resync.USUAL_MOST_BYTES_PER_S)
-        copy_s = self.drive_bytes / rate
-        if copy_s > rule.limit_s:
+        copy_s = self.drive_bytes / min(self._stream, self.protocol.striping.rebuild_bytes_per_s)
+        allowed_s = self.protocol.rebuild.allowed_s(copy_s)
+        if copy_s > allowed_s:
             self.too_short["rebuild"] = (
                 f"rebuilds will end in errors: {format_capacity(self.drive_bytes)} of a member take "
-                f"{format_duration(copy_s)} and the protocol allows {format_duration(rule.limit_s)}; "
+                f"{format_duration(copy_s)} and the protocol allows {format_duration(allowed_s)}; "
                 "raise rebuild.max_rate or rebuild.limit"
             )
-        seconds = min(copy_s, rule.limit_s)
+        seconds = min(copy_s, allowed_s)
         written = self.written(geometry, workload, seconds) + geometry.missing * self.drive_bytes
         return StepCost(seconds + copy_s + OVERHEAD_S, written)
 

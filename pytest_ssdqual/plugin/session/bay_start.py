@@ -141,7 +141,7 @@ class BayStart:
             settings.specs, bay, is_lab=settings.devices.lab is not None, is_of_several=settings.is_of_several
         )
         return Qualification(
-            settings, self.protocol, given.spec.on(self.protocol.array.striping), bay, self.journal, self.resumed,
+            settings, self.protocol, given.spec.on(self.protocol.striping), bay, self.journal, self.resumed,
             self.baseline, self.name, sources=given.sources,
         )  # fmt: skip
 

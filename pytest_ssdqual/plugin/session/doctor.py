@@ -238,7 +238,7 @@ def _sheets(found: Diagnosis, run: Qualification, *, are_known: bool) -> dict[st
     if are_known:
         found.attempt(lambda: fitting.require(run))
     if run.without_sheet and not run.settings.specs:
-        found.object(sheets.unknown(run.without_sheet))
+        found.object(sheets.unknown(run.bay.drives, run.without_sheet))
     if why := fitting.refused_array(run):
         found.remarks += (why,)
     return {drive.kname: _sheet(run, drive) for drive in run.bay.drives}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_ssdqual.plugin.bay.bay import Bay
+from pytest_ssdqual.plugin.bay.sheets import alike
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session.resume import ResumedRun, budget_s
 from pytest_ssdqual.qual.names import named
@@ -122,7 +123,8 @@ class Qualification:
         if not (models := self.without_sheet):
             return ()
         why = "--ssd-spec=default" if self.settings.specs else "none is known"
-        return (f"no figure of a data sheet is judged for {named(models, MOST_MODELS)}: {why}",)
+        near = alike(self.bay.drives, models)
+        return (f"no figure of a data sheet is judged for {named(models, MOST_MODELS)}: {why}{near}",)
 
     def manifest(self, journal: Journal, extra: Mapping[str, str]) -> Manifest:
         """Return the manifest of a run that begins; ``extra`` are facts of the hook ``pytest_ssdqual_facts``."""

@@ -139,7 +139,7 @@ class Recorder:
         self._broken: dict[str, None] = {}
         self.tally: ClaimTally | None = None
         #: Verdict of the run over all sessions; None before its end, and without a run folder.
-        self.verdict: PageVerdict | None = None
+        self.view: RunView | None = None
         #: Why the run folder is incomplete; empty if it is complete.
         self.incomplete = ""
         self.has_tests = False
@@ -249,9 +249,9 @@ class Recorder:
         judged = JudgedTests(**self._gate.to_record(run.name), not_run=len(not_run))
         self.run.note_judged(self.tally.to_record() if self.tally else None, judged)
         if story and self.run.manifest:
-            self.verdict = RunView.of(replace(story, manifest=self.run.manifest.closed(utc_now(), status))).verdict
-            self._close_gate_unless_fit(self.verdict)
-            self._add(self.verdict.properties)
+            self.view = RunView.of(replace(story, manifest=self.run.manifest.closed(utc_now(), status)))
+            self._close_gate_unless_fit(self.view.verdict)
+            self._add(self.view.verdict.properties)
         if self.tally:
             self._add(properties(self.tally))
 
@@ -365,7 +365,7 @@ class Recorder:
             verbosity=self._config.get_verbosity(),
             run_folder=folder,
             bay=run.qualification.name,
-            verdict=self.verdict,
+            run=self.view,
         )
         with suppress(OSError):
             for sentence in RunReader.read(folder).wrongs() if folder else ():

@@ -77,7 +77,7 @@ def join(config: pytest.Config, worker_data: Mapping[str, Any]) -> BayRun:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "worker")
     protocol = protocols.load(settings.protocol)
     given = sheets.assigned(worker_data["specs"], bay, is_lab=worker_data["is_lab"], is_of_several=True)
-    spec, sources = given.spec.on(protocol.array.striping), given.sources
+    spec, sources = given.spec.on(protocol.striping), given.sources
     if worker_data["journal"] == "None":
         found = Qualification(settings, protocol, spec, bay, None, name=worker_data["name"], sources=sources)
         return BayRun(found, ExitStack())

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, InspectionTable, matches
@@ -47,84 +47,113 @@ class Answer(StrEnum):
 class CheckedDrive:
     """One check of one drive; ``words`` follow the drive's name in a sentence."""
 
-    drive: str
     answer: Answer
     words: str
+    #: The reading and its limit as a table shows them: ``9,204 h``, ``≤ 24 h``; empty if there is none.
+    reading: str = ""
+    bound: str = ""
+    #: Reading and limit in the base unit; None if they are no numbers.
     value: float | None = None
+    limit: float | None = None
+    drive: str = ""
+    path: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """``drive S1 at /dev/sdb had 812 power cycles, at most 50 allowed``."""
+        place = f" at {self.path}" if self.path not in ("", self.drive) else ""
+        return f"drive {self.drive}{place} {self.words}"
 
 
-Found = tuple[Answer, str, float | None]
-Check = Callable[[InspectionRecord, InspectionTable, Sequence[InspectionRecord]], Found]
+Check = Callable[[InspectionRecord, InspectionTable, Sequence[InspectionRecord]], CheckedDrive]
+#: How a number is shown.
+NUMBER, HOURS, PERCENT, CELSIUS = "{:,}".format, "{:,} h".format, "{:,} %".format, "{:,} °C".format
 
 
 def check(name: str, drives: Sequence[InspectionRecord], limits: InspectionTable) -> tuple[CheckedDrive, ...]:
     """Return the answers of the check ``name`` for all drives; ``KeyError`` for an unknown check."""
     function = CHECKS[name]
-    return tuple(CheckedDrive(drive.name, *_checked(name, function(drive, limits, drives), drive)) for drive in drives)
+    return tuple(
+        replace(_checked(name, function(drive, limits, drives), drive), drive=drive.name, path=drive.path)
+        for drive in drives
+    )
 
 
-def _checked(name: str, found: Found, drive: InspectionRecord) -> Found:
+def _checked(name: str, found: CheckedDrive, drive: InspectionRecord) -> CheckedDrive:
     """Return the answer of a check, where a value cannot be known with the reason."""
-    answer, words, value = found
     if drive.activity and name in DISTURBED:
-        return Answer.UNKNOWN, f"is unknown: it {drive.activity}", value
-    if answer is not Answer.UNKNOWN:
+        return replace(found, answer=Answer.UNKNOWN, words=f"is unknown: it {drive.activity}")
+    if found.answer is not Answer.UNKNOWN:
         return found
     if drive.is_virtual and drive.unreadable:
-        return Answer.ABSENT, f"is a drive of a hypervisor, and {words}", value
+        return replace(found, answer=Answer.ABSENT, words=f"is a drive of a hypervisor, and {found.words}")
     why = drive.doubts.get(name) or drive.unreadable
-    return answer, f"is unknown: {why}" if why else words, value
+    return replace(found, words=f"is unknown: {why}") if why else found
 
 
-def _result(good: bool, words: str, value: float | None = None) -> Found:
-    return Answer.CONFORMS if good else Answer.DEVIATES, words, value
+def _result(
+    good: bool, words: str, reading: str, bound: str = "", value: float | None = None, limit: float | None = None
+) -> CheckedDrive:
+    return CheckedDrive(Answer.CONFORMS if good else Answer.DEVIATES, words, reading, bound, value, limit)
 
 
-def _unknown(what: str) -> Found:
-    return Answer.UNKNOWN, f"does not report {what}", None
+def _unknown(what: str) -> CheckedDrive:
+    return CheckedDrive(Answer.UNKNOWN, f"does not report {what}")
 
 
-def _absent(what: str) -> Found:
-    return Answer.ABSENT, f"has no {what}", None
+def _absent(what: str) -> CheckedDrive:
+    return CheckedDrive(Answer.ABSENT, f"has no {what}")
 
 
-def _unlimited(what: str) -> Found:
-    return Answer.UNLIMITED, what, None
+def _unlimited(words: str, reading: str = "") -> CheckedDrive:
+    return CheckedDrive(Answer.UNLIMITED, words, reading)
 
 
-def _at_most(value: int | None, limit: int, what: str, unit: str = "") -> Found:
+def _at_most(value: int | None, limit: int, words: str, what: str, show: Callable[[int], str] = NUMBER) -> CheckedDrive:
+    """Compare a number with its maximum; ``words`` have a place for it, ``what`` names it where it is unknown."""
     if value is None:
         return _unknown(what)
-    return _result(value <= limit, f"has {what} of {value:,}{unit}, at most {limit:,}{unit} allowed", float(value))
+    reading, most = show(value), show(limit)
+    words = f"{words.format(reading)}, at most {most} allowed"
+    return _result(value <= limit, words, reading, f"≤ {most}", value, limit)
 
 
-def _one_of(value: str | None, allowed: list[str], what: str, is_what: str, asked: str) -> Found:
+def _at_least(value: int, limit: int, words: str, show: Callable[[int], str] = NUMBER) -> CheckedDrive:
+    reading, least = show(value), show(limit)
+    words = f"{words.format(reading)}, at least {least} required"
+    return _result(value >= limit, words, reading, f"≥ {least}", value, limit)
+
+
+def _one_of(value: str | None, allowed: list[str], what: str, has: str, asked: str) -> CheckedDrive:
+    """Compare a text with patterns; ``what`` names it where it is unknown, ``has`` and ``asked`` are verbs."""
     if not allowed:
-        return _unlimited(f"{is_what} {value}")
+        return _unlimited(f"{has} {value}", value or "")
     if value is None:
         return _unknown(f"its {what}")
-    return _result(matches(value, allowed), f"{is_what} {value}, {' or '.join(allowed)} {asked}")
+    bound = " or ".join(allowed)
+    return _result(matches(value, allowed), f"{has} {value}, {bound} {asked}", value, bound)
 
 
-def _model(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _model(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     return _one_of(drive.model, limits.models, "model", "is of the model", "was ordered")
 
 
-def _firmware(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _firmware(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     return _one_of(drive.firmware, limits.firmware, "firmware", "has firmware", "is allowed")
 
 
-def _capacity(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _capacity(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     size, ordered = drive.capacity_bytes, limits.capacity_bytes
     if size is None or (ordered is None and size == 0):
         return _unknown("its capacity")
+    reading = format_capacity(size)
     if ordered is None:
-        return _unlimited(f"has {format_capacity(size)}")
-    good = abs(size - ordered) <= ordered * CAPACITY_TOLERANCE
-    return _result(good, f"has {format_capacity(size)}, {format_capacity(ordered)} was ordered", float(size))
+        return _unlimited(f"has {reading}", reading)
+    good, bound = abs(size - ordered) <= ordered * CAPACITY_TOLERANCE, format_capacity(ordered)
+    return _result(good, f"has {reading}, {bound} was ordered", reading, bound, size, ordered)
 
 
-def _sector_format(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _sector_format(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     values: list[tuple[str, int | None, int | None]] = [
         ("logical blocks", drive.logical_block_bytes, limits.logical_block_bytes),
         ("physical blocks", drive.physical_block_bytes, limits.physical_block_bytes),
@@ -133,19 +162,20 @@ def _sector_format(drive: InspectionRecord, limits: InspectionTable, *_: object)
         values.append(("metadata", drive.metadata_bytes, limits.metadata_bytes))
     wanted = [(what, value, limit) for what, value, limit in values if limit is not None]
     if not wanted:
-        return _unlimited(f"has logical blocks of {drive.logical_block_bytes} bytes")
+        return _unlimited(f"has logical blocks of {drive.logical_block_bytes} bytes", f"{drive.logical_block_bytes} B")
+    reading, bound = (", ".join(f"{each[0]} {each[at]} B" for each in wanted if each[1] is not None) for at in (1, 2))
     if wrong := [
         f"{what} of {value} bytes, {limit} ordered" for what, value, limit in wanted if value not in (None, limit)
     ]:
-        return _result(good=False, words=f"has {', '.join(wrong)}")
+        return _result(False, f"has {', '.join(wrong)}", reading, bound)
     if missing := [what for what, value, _limit in wanted if value is None]:
         return _unknown(f"the size of its {' and '.join(missing)}")
-    return _result(good=True, words="has " + ", ".join(f"{what} of {value} bytes" for what, value, _limit in wanted))
+    return _result(True, "has " + ", ".join(f"{what} of {value} bytes" for what, value, _ in wanted), reading, bound)
 
 
-def _identity(drive: InspectionRecord, _: InspectionTable, drives: Sequence[InspectionRecord]) -> Found:
+def _identity(drive: InspectionRecord, _: InspectionTable, drives: Sequence[InspectionRecord]) -> CheckedDrive:
     if drive.is_bridged:
-        return Answer.ABSENT, "is known to the kernel by the names of a USB bridge or RAID controller", None
+        return CheckedDrive(Answer.ABSENT, "is known to the kernel by the names of a USB bridge or RAID controller")
     wrong = []
     if not drive.serial:
         wrong.append("has no serial number")
@@ -159,13 +189,14 @@ def _identity(drive: InspectionRecord, _: InspectionTable, drives: Sequence[Insp
     ):
         if value and Counter(all_values)[value] > 1:
             others = [each.path for each in drives if each is not drive and value in (each.serial, each.wwn)]
-            wrong.append(f"at {drive.path} has the same {what} {value} as {', '.join(others)}")
+            wrong.append(f"has the same {what} {value} as {', '.join(others)}")
     # A SAS drive's serial in lsblk up to util-linux 2.36 may be its WWN (util-linux#1143), so only two serials differ.
     both = [drive.serial, drive.own_serial]
     if all(both) and drive.kind is not DriveKind.SCSI and len({_as_udev_spells(str(each)) for each in both}) > 1:
         wrong.append(f"reports the serial {drive.own_serial} itself, but the kernel knows it by {drive.serial}")
     names = " and ".join(name for name in (drive.serial, drive.wwn) if name)
-    return _result(not wrong, " and ".join(wrong) or f"is identified by {names}")
+    words = " and ".join(wrong) or f"is identified by {names}"
+    return _result(not wrong, words, "ambiguous" if wrong else "unique", "unique")
 
 
 def _as_udev_spells(serial: str) -> str:
@@ -173,7 +204,7 @@ def _as_udev_spells(serial: str) -> str:
     return re.sub(r"[^0-9A-Za-z#+.:=@-]+", "_", serial.strip())
 
 
-def _alike(drive: InspectionRecord, limits: InspectionTable, drives: Sequence[InspectionRecord]) -> Found:
+def _alike(drive: InspectionRecord, limits: InspectionTable, drives: Sequence[InspectionRecord]) -> CheckedDrive:
     if limits.mixed or len(drives) < 2:
         return _unlimited("may differ from the others" if limits.mixed else "is the only drive")
     differences = []
@@ -187,101 +218,98 @@ def _alike(drive: InspectionRecord, limits: InspectionTable, drives: Sequence[In
     missing = [what for what in ("model", "firmware", "capacity in bytes") if ALIKE[what](drive) is None]
     if missing and not differences:
         return _unknown(f"its {' and '.join(missing)}")
-    return _result(not differences, ", ".join(differences) or "is like the others")
+    words = ", ".join(differences) or "is like the others"
+    return _result(not differences, words, "no" if differences else "yes", "yes")
 
 
-def _power_on_hours(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
-    return _at_most(drive.power_on_hours, limits.power_on_hours, "a power-on time", " h")
+def _power_on_hours(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+    return _at_most(drive.power_on_hours, limits.power_on_hours, "was powered on for {}", "its power-on time", HOURS)
 
 
-def _power_cycles(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
-    return _at_most(drive.power_cycles, limits.power_cycles, "a count of power cycles")
+def _power_cycles(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+    return _at_most(drive.power_cycles, limits.power_cycles, "had {} power cycles", "its power cycles")
 
 
-def _written(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
-    if drive.written_bytes is None:
-        return _unknown("how much was written to it")
-    written, limit = format_capacity(drive.written_bytes), format_capacity(limits.written_bytes)
-    good = drive.written_bytes <= limits.written_bytes
-    return _result(good, f"had {written} written to it, at most {limit} allowed", float(drive.written_bytes))
+def _written(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+    limit, what = limits.written_bytes, "how much was written to it"
+    return _at_most(drive.written_bytes, limit, "had {} written to it", what, format_capacity)
 
 
-def _wear(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
-    return _at_most(drive.wear_percent, limits.wear_percent, "a used share of its endurance", " %")
+def _wear(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+    words = "has used {} of its endurance"
+    return _at_most(drive.wear_percent, limits.wear_percent, words, "its used endurance", PERCENT)
 
 
-def _spare(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
-    if drive.spare_percent is None:
-        return (
-            _absent("count of spare blocks") if drive.kind in (DriveKind.ATA, DriveKind.SCSI) else _unknown("its spare")
-        )
-    words = f"has {drive.spare_percent} % of its spare blocks left, at least {limits.spare_percent} % required"
-    return _result(drive.spare_percent >= limits.spare_percent, words, float(drive.spare_percent))
+def _spare(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+    if drive.spare_percent is not None:
+        return _at_least(drive.spare_percent, limits.spare_percent, "has {} of its spare blocks left", PERCENT)
+    has_none = drive.kind in (DriveKind.ATA, DriveKind.SCSI)
+    return _absent("count of spare blocks") if has_none else _unknown("its spare")
 
 
-def _media(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _media(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     return _counters(drive.media_counters, limits.media_errors, "defects of its media")
 
 
-def _link_errors(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _link_errors(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     if not drive.link_counters and drive.kind in (DriveKind.NVME, DriveKind.SCSI):
         # A SAS drive counts some whenever its link comes up; a run compares them (``errors of the SAS link``).
         return _absent("counter of link errors that stays at zero")
     return _counters(drive.link_counters, limits.link_errors, "errors of its link")
 
 
-def _counters(counters: Mapping[str, int], limit: int, what: str) -> Found:
+def _counters(counters: Mapping[str, int], limit: int, what: str) -> CheckedDrive:
     if not counters:
         return _unknown(f"{what} by any counter")
     words = {name: f"{name.replace('_', ' ')} {count:,}" for name, count in counters.items() if count}
     wrong = [words[name] for name, count in counters.items() if count > limit]
-    total = float(sum(counters.values()))
-    return _result(
-        not wrong, f"counts {what}: {', '.join(wrong or words.values()) or 'none'}, at most {limit:,} allowed", total
-    )
+    reading = ", ".join(wrong or words.values())
+    told = f"counts {what}: {reading or 'none'}, at most {limit:,} allowed"
+    return _result(not wrong, told, reading or "0", f"≤ {limit:,}", max(counters.values()), limit)
 
 
-def _error_log(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _error_log(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     entries, limit, of_media = drive.error_log_entries, limits.error_log_entries, drive.media_log_entries
     if entries is None and drive.kind is DriveKind.SCSI:
         return _absent("error log")
     if entries is None or limit is not None:
-        return _at_most(entries, limit or 0, "a number of entries in its error log")
+        return _at_most(entries, limit or 0, "has {} entries in its error log", "its error log")
     words = f"has {entries:,} entries in its error log; errors of its media among those it still shows: {of_media:,}"
-    return _result(not of_media, words, float(entries))
+    return _result(not of_media, words, f"{of_media:,} of media", "≤ 0 of media", of_media, 0)
 
 
-def _self_test(drive: InspectionRecord, *_: object) -> Found:
+def _self_test(drive: InspectionRecord, *_: object) -> CheckedDrive:
     failed = drive.failed_self_tests
     if failed is None:
         return _absent("self-tests") if drive.has_self_tests is False else _unknown("a log of self-tests")
-    return _result(failed == 0, f"has failed self-tests in its log: {failed}", float(failed))
+    return _result(failed == 0, f"has failed self-tests in its log: {failed}", f"{failed} failed", "≤ 0", failed, 0)
 
 
-def _health(drive: InspectionRecord, *_: object) -> Found:
+def _health(drive: InspectionRecord, *_: object) -> CheckedDrive:
     warnings = list(drive.warnings or ())
     if drive.read_only:
         warnings.insert(0, "it is read-only")
     if drive.passed is False:
         warnings.insert(0, "its own health assessment is FAILED")
     if warnings:
-        return _result(good=False, words=f"is not healthy: {'; '.join(warnings)}")
+        return _result(False, f"is not healthy: {'; '.join(warnings)}", "failed", "passed")
     if drive.passed is None:
         return _unknown("a health assessment")
-    return _result(good=True, words="passes its own health assessment")
+    return _result(True, "passes its own health assessment", "passed", "passed")
 
 
-def _write_cache(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _write_cache(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     state = {True: "on", False: "off", None: "not reported"}
     if limits.write_cache is None:
-        return _unlimited(f"has its write cache {state[drive.write_cache]}")
+        return _unlimited(f"has its write cache {state[drive.write_cache]}", state[drive.write_cache])
     if drive.write_cache is None:
         return _unknown("the state of its write cache")
-    words = f"has its write cache {state[drive.write_cache]}, {state[limits.write_cache]} ordered"
-    return _result(drive.write_cache is limits.write_cache, words)
+    reading, ordered = state[drive.write_cache], state[limits.write_cache]
+    words = f"has its write cache {reading}, {ordered} ordered"
+    return _result(drive.write_cache is limits.write_cache, words, reading, ordered)
 
 
-def _link_speed(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _link_speed(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     link = drive.link
     if link is None or link.speed is None:
         return _unknown("the speed of its link")
@@ -289,7 +317,7 @@ def _link_speed(drive: InspectionRecord, limits: InspectionTable, *_: object) ->
     return _link(link.speed, (link.drive_speed, link.slot_speed), limits.link_speed, lambda value: f"{value:g}{unit}")
 
 
-def _link_width(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _link_width(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     link = drive.link
     if drive.kind in (DriveKind.ATA, DriveKind.SCSI) and (link is None or link.kind != "PCIe"):
         return _absent("lanes")
@@ -300,93 +328,96 @@ def _link_width(drive: InspectionRecord, limits: InspectionTable, *_: object) ->
 
 def _link(
     now: float, most: tuple[float | None, float | None], ordered: float | None, show: Callable[[float], str]
-) -> Found:
+) -> CheckedDrive:
     """Compare a negotiated speed or width with the order, and with what drive and slot can do.
 
     A slot that can do less than the drive is the machine's: the drive conforms, and the words name the slot.
     """
     drive, slot = most
-    if ordered is not None and drive is not None and drive < ordered:
-        return _result(good=False, words=f"can do {show(drive)} at most, {show(ordered)} was ordered", value=now)
     if drive is None and ordered is None:
         return _unknown("what its link can do at most")
+    reading = show(now)
+    if ordered is not None and drive is not None and drive < ordered:
+        words = f"can do {show(drive)} at most, {show(ordered)} was ordered"
+        return _result(False, words, reading, f"≥ {show(ordered)}", now, ordered)
     possible = min(each for each in (drive if drive is not None else ordered, slot) if each is not None)
-    words = f"is connected with {show(now)}"
+    words, bound = f"is connected with {reading}", f"≥ {show(possible)}"
     if now < possible:
-        return _result(good=False, words=f"{words}, drive and slot can do {show(possible)}", value=now)
+        words += f", drive and slot can do {show(possible)}"
+        return _result(False, words, reading, bound, now, possible)
     if drive is not None and slot is not None and slot < drive:
         words += f", all that the slot can do (the drive: {show(drive)})"
     if ordered is not None and now < ordered:
-        return Answer.UNKNOWN, f"{words}, so that the ordered {show(ordered)} cannot be shown here", now
-    return _result(good=True, words=words, value=now)
+        words += f", so that the ordered {show(ordered)} cannot be shown here"
+        return CheckedDrive(Answer.UNKNOWN, words, reading, f"≥ {show(ordered)}", now, ordered)
+    return _result(True, words, reading, bound, now, possible)
 
 
-def _temperature(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _temperature(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     warmest = min(each for each in (limits.temperature_c, drive.temperature_limit_c) if each is not None)
-    now = drive.temperature_c
-    if now is None:
-        return _unknown("its temperature")
-    return _result(now <= warmest, f"is at {now} °C when idle, at most {warmest} °C allowed", float(now))
+    return _at_most(drive.temperature_c, warmest, "has {} at rest", "its temperature", CELSIUS)
 
 
-def _security(drive: InspectionRecord, *_: object) -> Found:
+def _security(drive: InspectionRecord, *_: object) -> CheckedDrive:
     if drive.security_locked:
-        return _result(good=False, words="is locked with a password")
+        return _result(False, "is locked with a password", "locked", "no password")
     if drive.security_enabled:
-        return _result(good=False, words="has a password set (security enabled)")
+        return _result(False, "has a password set (security enabled)", "password", "no password")
     if drive.security_enabled is None:
         return _unknown("its security state") if drive.kind in (DriveKind.ATA, None) else _absent("ATA security")
-    return _result(good=True, words="has no password set")
+    return _result(True, "has no password set", "no password", "no password")
 
 
-def _sanitize(drive: InspectionRecord, *_: object) -> Found:
+def _sanitize(drive: InspectionRecord, *_: object) -> CheckedDrive:
     if drive.sanitizing is None:
         has_none = drive.can_sanitize is False or drive.kind in (DriveKind.ATA, DriveKind.SCSI)
         return _absent("sanitize status") if has_none else _unknown("its sanitize state")
     if drive.sanitizing is Sanitizing.IN_PROGRESS:
-        return Answer.UNKNOWN, drive.activity or f"reports: {drive.sanitizing.value}", None
-    return _result(drive.sanitizing is not Sanitizing.FAILED, f"reports: {drive.sanitizing.value}")
+        return CheckedDrive(Answer.UNKNOWN, drive.activity or f"reports: {drive.sanitizing.value}")
+    good, reading = drive.sanitizing is not Sanitizing.FAILED, drive.sanitizing.value
+    return _result(good, f"reports: {reading}", reading, "not failed")
 
 
-def _activity(drive: InspectionRecord, *_: object) -> Found:
+def _activity(drive: InspectionRecord, *_: object) -> CheckedDrive:
     """A drive that is busy by itself is not defective, and what is measured of it is not its speed."""
     if drive.activity:
-        return Answer.UNKNOWN, drive.activity, None
-    return _unknown("what it does") if drive.unreadable else _result(good=True, words="runs nothing by itself")
+        return CheckedDrive(Answer.UNKNOWN, drive.activity)
+    return _unknown("what it does") if drive.unreadable else _result(True, "runs nothing by itself", "none", "none")
 
 
-def _namespaces(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _namespaces(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     if drive.kind in (DriveKind.ATA, DriveKind.SCSI):
         return _absent("namespaces")
     count = drive.namespaces
     if count is None:
         return _unknown("its namespaces")
+    expected = f"{limits.namespaces}"
     if drive.unallocated_bytes:
         lost = format_capacity(drive.unallocated_bytes)
-        return _result(good=False, words=f"has {lost} that belong to no namespace", value=float(count))
-    return _result(count == limits.namespaces, f"has namespaces: {count}, expected: {limits.namespaces}", float(count))
+        return _result(False, f"has {lost} that belong to no namespace", f"{count}, {lost} in none", expected, count)
+    words = f"has namespaces: {count}, expected: {expected}"
+    return _result(count == limits.namespaces, words, f"{count}", expected, count, limits.namespaces)
 
 
-def _queue_depth(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _queue_depth(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     if drive.kind is DriveKind.NVME:
         return _absent("queue depth that could be too small")
     depth = drive.queue_depth
     if depth is None:
         return _unknown("its queue depth")
-    return _result(
-        depth >= limits.queue_depth,
-        f"has a queue depth of {depth}, at least {limits.queue_depth} required",
-        float(depth),
-    )
+    return _at_least(depth, limits.queue_depth, "queues {} I/Os")
 
 
-def _log_pages(drive: InspectionRecord, limits: InspectionTable, *_: object) -> Found:
+def _log_pages(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
     if not limits.log_pages:
         return _unlimited("is required to support no particular log page")
     if drive.log_pages is None:
         return _unknown("which log pages it supports")
     missing = [f"{page:#04x}" for page in limits.log_pages if page not in drive.log_pages]
-    return _result(not missing, f"lacks the log pages {', '.join(missing)}" if missing else "has all log pages")
+    if missing:
+        named = ", ".join(missing)
+        return _result(False, f"lacks the log pages {named}", f"no {named}", "all")
+    return _result(True, "has all log pages", "all", "all")
 
 
 #: All checks by name, in the order of the suite.
@@ -418,8 +449,3 @@ CHECKS: Mapping[str, Check] = {
     "queue_depth": _queue_depth,
     "log_pages": _log_pages,
 }
-
-
-def names() -> Iterator[str]:
-    """Yield the names of all checks, in the order of the suite."""
-    yield from CHECKS

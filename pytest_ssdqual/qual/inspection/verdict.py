@@ -41,7 +41,7 @@ class InspectionVerdict:
 
     @property
     def sentence(self) -> str:
-        """``inspection of power on hours: drive S1 has a power-on time of 9,204 h, at most 24 h allowed``."""
+        """``inspection of power on hours: drive S1 at /dev/sdb was powered on for 9,204 h, at most …``."""
         of_worst = [each for each in self.drives if each.answer is self.answer]
         if self.answer in (Answer.DEVIATES, Answer.UNKNOWN):
             found = _named(of_worst)
@@ -50,7 +50,7 @@ class InspectionVerdict:
         else:
             found = _named(of_worst[:1])
             if len(self.drives) > 1:
-                found = f"{len(of_worst)} of {len(self.drives)} drives, the first: {found}"
+                found = f"{len(of_worst)} of {len(self.drives)} drives, for example {found}"
         return f"inspection of {self.label}: {found or 'no drive was inspected'}"
 
     def of(self, answer: Answer) -> tuple[CheckedDrive, ...]:
@@ -65,4 +65,4 @@ def judge(check: str, drives: Sequence[InspectionRecord], limits: InspectionTabl
 
 def _named(drives: Sequence[CheckedDrive]) -> str:
     more = f"; and {len(drives) - NAMED} more drives" if len(drives) > NAMED else ""
-    return "; ".join(f"drive {each.drive} {each.words}" for each in drives[:NAMED]) + more
+    return "; ".join(each.sentence for each in drives[:NAMED]) + more

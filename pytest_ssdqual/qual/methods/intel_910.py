@@ -35,8 +35,11 @@ SEQUENTIAL_READ = Workload("read", "256k", 1, streams_per_drive=2)
 SEQUENTIAL_WRITE = Workload("write", "256k", 1)
 
 #: "100 % of the volume, small blocks, many streams, several hours": the worst case, and how far a drive falls in it
-#: (E-06). As many outstanding as E-W8, its best.
-SATURATING = random(0, "4k", 128, threads=1)
+#: (E-06). Eight jobs, together as many outstanding as E-W8, its best.
+SATURATING = random(0, "4k", 16, threads=8)
+
+#: E-03: up to 8 outstanding the writes are faster than the reads.
+LOW_LOAD = WRITES.workloads[:4]
 
 #: All depths once.
 MATRIX = tuple(workload for series in (READS, WRITES, STREAMS) for workload in series.workloads)

@@ -15,6 +15,8 @@ from pytest_ssdqual.qual.workload.workload import Workload
 
 #: What md handles of a member as one page of a stripe with parity (raid5.c, ``RAID5_STRIPE_SIZE``).
 PAGE_BYTES = 4096
+#: md's default of ``sync_speed_max``, bytes per second of each member (Documentation/admin-guide/md.rst).
+SYNC_SPEED_MAX = 200_000 * 1024
 #: Layout of RAID 10 in which both copies are on one pair of members.
 NEAR = "n2"
 #: Largest ratio of the member I/Os of a split transfer between two widths: half of the deviation that is allowed by
@@ -24,10 +26,12 @@ UNEVEN = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Striping:
-    """How md distributes an array's addresses over its members."""
+    """How md distributes an array's addresses over its members, and how fast it may rebuild one."""
 
     chunk_bytes: int = 64 << 10
     raid10_layout: str = NEAR
+    #: Most bytes per second of a rebuild, for each member.
+    rebuild_bytes_per_s: float = SYNC_SPEED_MAX
 
     def columns(self, geometry: Geometry) -> int:
         """Members over which consecutive chunks go; 1 if the array has no chunks.

@@ -50,6 +50,8 @@ _LIMITS = (
     "min_percent_of_baseline",
     "max_percent_of_baseline",
 )
+#: Claims with a limit in per cent of the sheet: of a rebuild it is what md and the members allow.
+_OF_SPEC = {*QUANTITIES, Claim.REBUILD_RATE, Claim.REBUILD_TIME}
 #: What is not literal in a glob.
 _WILDCARDS = re.compile(r"\[[^\]]+\]|[*?]")
 #: All that an id consists of.
@@ -250,7 +252,7 @@ class Promise:
         claim = info.data.get("claim")
         if given is None or claim is None:
             return given
-        if claim not in QUANTITIES:
+        if claim not in _OF_SPEC:
             raise ValueError(f"no figure can be published for {claim}, so nothing is promised in per cent of it")
         if info.field_name != _percent_key(claim):
             raise ValueError(f"{claim} is judged by {claim.direction}: write {_percent_key(claim)}")
@@ -275,7 +277,7 @@ class Promise:
     @model_validator(mode="after")
     def _one_limit(self) -> Self:
         given = [key for key in _LIMITS if getattr(self, key) is not None]
-        possible = [self.claim.direction.value] + [_percent_key(self.claim)] * (self.claim in QUANTITIES)
+        possible = [self.claim.direction.value] + [_percent_key(self.claim)] * (self.claim in _OF_SPEC)
         possible.append(_percent_key(self.claim, "baseline"))
         if len(given) != 1:
             raise ValueError(f"{self.claim} needs exactly one limit: {' or '.join(possible)}")

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, TypeAdapter
 
+from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.protocol_rules import (
     AS_FOUND,
@@ -88,6 +89,12 @@ class Protocol:
     def round_s(self) -> float:
         """Length of one round of the steady-state window."""
         return self.measure.window_s / self.steady.window
+
+    @property
+    def striping(self) -> Striping:
+        """What limits of arrays depend on: md's settings, and how fast it may rebuild a member."""
+        of_array = self.array.striping
+        return replace(of_array, rebuild_bytes_per_s=self.rebuild.max_bytes_per_s or of_array.rebuild_bytes_per_s)
 
     @property
     def of_members(self) -> Protocol:

@@ -183,7 +183,7 @@ class SaturationRule:
 class RebuildRule:
     """A rebuild under load. Rates are md's ``sync_speed_min`` and ``sync_speed_max``; None: the kernel's own."""
 
-    limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 24 * 3600.0
+    limit_s: Annotated[Annotated[Seconds, Field(gt=0)] | None, Field(alias="limit")] = None
     min_bytes_per_s: Annotated[Annotated[Throughput, Field(gt=0)] | None, Field(alias="min_rate")] = None
     max_bytes_per_s: Annotated[Annotated[Throughput, Field(gt=0)] | None, Field(alias="max_rate")] = None
 
@@ -193,6 +193,14 @@ class RebuildRule:
         if least and most and most < least:
             raise ValueError(f"max_rate ({most} B/s) is below min_rate ({least} B/s)")
         return self
+
+    def allowed_s(self, shortest_s: float = 0.0) -> float:
+        """Return the seconds after which a rebuild is given up that takes ``shortest_s`` at md's speed limit.
+
+        Without a limit of the protocol a day, and for large members twelve times the shortest: at the rate that is
+        promised by default, a tenth of md's limit, it takes ten times as long.
+        """
+        return self.limit_s or max(24 * 3600.0, 12 * shortest_s)
 
 
 @dataclass(frozen=True, slots=True)

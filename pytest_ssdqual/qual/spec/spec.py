@@ -356,8 +356,22 @@ class Spec:
         return next(usable, matching[0] if matching else None)
 
     def _stated(self, claim: Claim, geometry: Geometry, workload: Workload) -> Published | None:
-        """What a percentage of the spec refers to: the published quantity, else what the level's cost model gives."""
+        """What a percentage of the spec refers to: the published quantity, else what the level's cost model gives; of
+        a rebuild its bound.
+        """
+        if claim.scope is Scope.REBUILD:
+            return self._rebuild_bound(claim)
         return self.published(claim, geometry, workload) or self._by_law(claim, geometry, workload)
+
+    def _rebuild_bound(self, claim: Claim) -> Published | None:
+        """Bytes per second that md's speed limit, and a member's sequential writes, allow a rebuild; or its time."""
+        of_md, of_member = self.striping.rebuild_bytes_per_s, self.product.sequential_write_bytes_per_s
+        is_of_member = of_member is not None and of_member < of_md
+        source = "a member's sequential writes" if is_of_member else "md's speed limit"
+        rate, size = min(of_md, of_member or of_md), self.product.capacity_bytes
+        if claim is Claim.REBUILD_RATE:
+            return Published(rate, Unit.BYTES_PER_SECOND, source, is_of_member)
+        return Published(size / rate, Unit.SECONDS, f"a whole member at {source}", is_of_member) if size else None
 
     def _of_one_drive(self, rw: str, array: Geometry, workload: Workload) -> Published | None:
         """Published IOPS of one drive at each member's depth: a figure at depth 32 does not apply at 8.

@@ -323,7 +323,7 @@ def _of_members(found: Shortfall) -> Cause:
     # Drives half as far off as the slowest one, and not those that are within the scatter of their lot.
     named = [pair for pair in slow if 1 - pair[0] >= (1 - slow[0][0]) / 2]
     if named and len(named) <= len(known) / 3 and _is_enough(found, [each.drive for _, each in named]):
-        shares = ", ".join(f"{share:.0%}" for share, _ in named[:NAMED])
+        shares = ", ".join(f"{100 * share:.0f} %" for share, _ in named[:NAMED])
         whose = "it does" if len(named) == 1 else "they do"
         evidence = f"{whose} {shares} of the median drive's IOPS at this load"
         return drives(evidence, [each for _, each in named])

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
-from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.report.evidence import inspection
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
+from pytest_ssdqual.report.evidence.inspection import PREFIX, is_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.run_view import RunView, shown
 
@@ -30,6 +30,11 @@ SUFFIXES = {
     "_ns": Unit.NANOSECONDS.value,
     "_s": Unit.SECONDS.value,
 }
+
+
+#: Units of readings of the inspection; the others are numbers without one, or no numbers.
+UNITS = {"power_on_hours": "h", "written": "B", "capacity": "B", "wear": "%", "spare": "%", "temperature": "°C"}
+DIRECTIONS = {"≤": Direction.AT_MOST.value, "≥": Direction.AT_LEAST.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class FigureRow:
     figure: str
     #: Serial number, if the row is about one drive; of the whole the worst of drives side by side.
     drive: str
+    #: Device name of an inspected drive.
+    path: str
     value: float | None
     low: float | None = None
     high: float | None = None
@@ -97,7 +104,7 @@ def rows(runs: Iterable[RunView]) -> Iterator[FigureRow]:
             yield from _beside(whole, judged.evidence.figures)
             for part in judged.evidence.members:
                 model, firmware = known.get(part.name, (whole.model, whole.firmware))
-                drive = replace(whole, drive=part.name, model=model, firmware=firmware)
+                drive = replace(whole, drive=part.name, path=part.path, model=model, firmware=firmware)
                 yield from _parts(drive, judged.evidence, part, "drive")
             for part in judged.evidence.points:
                 yield from _parts(replace(whole, workload=part.name), judged.evidence, part, "point")
@@ -122,8 +129,9 @@ def _whole(run: RunView, judged: Judged) -> FigureRow:
         geometry=" ".join(found.geometries),
         workload=" ".join(found.workloads),
         part="whole",
-        figure=found.claim,
+        figure="deviating_drives" if is_inspection(found) else found.claim,
         drive=found.worst,
+        path="",
         value=found.value,
         low=found.low,
         high=found.high,
@@ -152,24 +160,24 @@ def _beside(row: FigureRow, figures: Figures) -> Iterator[FigureRow]:
 def _parts(row: FigureRow, whole: Evidence, part: Part, kind: str) -> Iterator[FigureRow]:
     value = part.figures.get(VALUE)
     if value is not None or part.outcome:
-        figure, unit, direction, limit = _of_parts(row, whole)
+        figure, unit, direction, limit = _of_parts(row, whole, part)
         yield replace(
             _bare(row), part=kind, figure=figure, value=value, low=part.figures.get(LOW), high=part.figures.get(HIGH),
             unit=unit, direction=direction, limit_value=part.figures.get(LIMIT, limit),
-            verdict=part.outcome.value if part.outcome else "",
+            verdict=part.outcome.value if part.outcome else "", sentence=part.reading,
         )  # fmt: skip
     for each in _beside(row, part.figures):
         yield replace(each, part=kind)
 
 
-def _of_parts(row: FigureRow, whole: Evidence) -> tuple[str, str, str, float | None]:
+def _of_parts(row: FigureRow, whole: Evidence, part: Part) -> tuple[str, str, str, float | None]:
     """Return figure, unit, direction and limit of the parts: those of the whole, unless that counts drives."""
     if whole.about is About.LOT and whole.group in set(Claim):
         claim = Claim(whole.group)
         return claim.value, (whole.unit_of_parts or claim.unit).value, claim.direction.value, None
-    if whole.claim.startswith(inspection.PREFIX):
-        name = whole.claim.removeprefix(inspection.PREFIX)
-        return name, unit_of(name), "", None
+    if is_inspection(whole):
+        name = whole.claim.removeprefix(PREFIX)
+        return name, UNITS.get(name, ""), DIRECTIONS.get(part.bound[:1], ""), None
     return whole.claim, whole.unit.value, row.direction, whole.limit
 
 

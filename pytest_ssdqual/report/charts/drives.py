@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 
+from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
@@ -23,16 +24,23 @@ from pytest_ssdqual.report.drawing.plot import (
     table_of,
     worded,
 )
-from pytest_ssdqual.report.drawing.scales import Places, Values, is_wide
+from pytest_ssdqual.report.drawing.scales import Places, Values, from_zero, is_wide
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.view import witnesses
 from pytest_ssdqual.report.view.sections import shortened
-from pytest_ssdqual.report.view.tables import label
+from pytest_ssdqual.report.view.tables import Table, label
 
 #: Ordinals of the palette for a drive like the others, one that is not as good as promised, and the worst.
 USUAL, BROKEN = 0, 1
 #: Beyond so many drives their names are turned, beyond the second only the worst is named.
 STRAIGHT, NAMED = 8, 32
+#: What is shown of a member's queue: axis, unit, name and factor.
+OF_QUEUES = (
+    ("IOPS", Unit.IOPS, "iops", 1),
+    ("mean wait", Unit.NANOSECONDS, "wait_ns", 1),
+    ("busy", Unit.PERCENT, "busy", 100),
+)
 AXES = {
     Unit.NANOSECONDS: "latency",
     Unit.BYTES_PER_SECOND: "throughput",
@@ -85,6 +93,26 @@ def chart(judged: Judged) -> Chart | None:
     )
     key, columns = slug("drives", evidence.claim, *evidence.geometries, *evidence.workloads), ("drive", axis, "outcome")
     return Chart(key, title, sentence(evidence.sentence), panel, table_of(columns, panel), evidence.geometries[0], 2.9)
+
+
+def under_load(seen: ProcessEnvironment, culprits: Collection[str], of: str) -> Chart | None:
+    """Draw IOPS, wait and busy share of the members of an array as the kernel counted them; None without counters."""
+    queues = {drive.name: drive.queue for drive in seen.drives if drive.queue and drive.queue.wait_ns is not None}
+    if len(queues) < 2:
+        return None
+    short = shortened(list(queues))
+    places = Places("", [printable(short[name], 24) for name in queues], len(queues) > STRAIGHT)
+    panels = []
+    for axis, unit, name, scale in OF_QUEUES:
+        points = [Point(index, scale * (getattr(queue, name) or 0)) for index, queue in enumerate(queues.values())]
+        bad = [point for drive, point in zip(queues, points, strict=True) if drive in culprits]
+        others = Bars([point for point in points if point not in bad], USUAL, "other members" if culprits else "member")
+        panels.append(Panel(places, Values(axis, unit, from_zero), [others, Bars(bad, BROKEN, "cause")]))
+    named = printable(", ".join(culprits), 60)
+    title = f"{of}, member by member{named and f': {named} stands out'}"
+    caption = "What the kernel counted at each drive while the array was measured; of equal drives all bars are equal."
+    table = witnesses.members(seen) or Table((), ())
+    return Chart(slug("members", of), title, caption, tuple(panels), table, height_in=3.4)
 
 
 def _drives(evidence: Evidence, points: Sequence[Point], limits: Sequence[AnyMark]) -> Iterator[AnyMark]:

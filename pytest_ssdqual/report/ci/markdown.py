@@ -19,17 +19,17 @@ from pytest_ssdqual.report.fleet.page_content import FleetPage
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.journal import RECORDS
-from pytest_ssdqual.report.run_summary.causes import blamed
 from pytest_ssdqual.report.run_summary.fitness import PageVerdict
 from pytest_ssdqual.report.run_summary.next_step import Step
 from pytest_ssdqual.report.run_summary.overview import details, lists, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.view import inspected as inspection
 from pytest_ssdqual.report.view import promises, subject
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
 
 NAME = "summary.md"
 #: Lines of a list and rows of a table above which the rest is folded: the summary is one screen.
-MOST_OPEN, MOST_OPEN_ROWS = 4, 8
+MOST_OPEN, MOST_OPEN_ROWS = 4, 12
 #: Maximum length of a list. With more promises the table has a row for each claim of each level: one screen.
 MOST_LISTED = 20
 #: Maximum number of rows of a table of drives, of bays, and of promises or a fleet's figures. GitHub accepts 1 MiB for
@@ -41,20 +41,24 @@ OF_BAYS = "the folders below bays/ have all of them"
 #: Characters of this package's texts; none has a meaning in Markdown, in a table, or for GitHub.
 OURS = re.compile(r"(?!.*www\.)[A-Za-z0-9 µ×±≤≥…∞→%,.;()'+:-]*")
 #: Columns with names given by users and drives.
-FOREIGN = frozenset({"Array", "Workload", "Serial number", "Model", "Firmware", "Name"})
+FOREIGN = frozenset({"Array", "Workload", "Serial number", "Model", "Firmware", "Name", "Drive", "Path"})
 
 
 def text(folder: Path) -> str:
     """Return the summary of a run; it states what is left out. ``OSError`` without records."""
     run = RunView.read(folder)
-    drives = subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as)
+    drives = subject.drives(run.manifest, run.verdict.coverage.untested_as)
     promised = promises.promised(run.judged, MOST_LISTED)
     first = overview(run)
+    inspected = inspection.matrix(inspection.drives(run.judged), only_deviating=True)
     return "\n".join(
         [
-            *_verdict(run.verdict, run.verdict.lines),
+            *_verdict(run.verdict, ()),
+            *_paragraph(f"- {code(each)}" for reason in first.causes for each in reason.lines),
             *_steps(first.steps),
-            *chain.from_iterable(_list(title, sentences, ALL) for title, _, sentences in lists(run)),
+            *_paragraph(f"- {words(each)}" for each in first.limits),
+            *_table(inspected, MOST_DRIVES, ALL),
+            *chain.from_iterable(_list(title, sentences, ALL) for title, _, sentences in lists(run)[1:]),
             *_table(promised, MOST_FIGURES, ALL),
             *_table(drives, MOST_DRIVES, ALL),
             *_facts((*first.facts, *details(run, _page_or(RECORDS, run.folder)))),

@@ -6,12 +6,13 @@ Terminal and page show the same sections, JSON and CSV the same records.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.stats.estimate import Estimate, format_confidence
-from pytest_ssdqual.qual.units import Unit, format_range, format_value
+from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.verdict.ratio import ChangeKind
 from pytest_ssdqual.report.charts.ratios import spread
 from pytest_ssdqual.report.compare.circumstances import Weight, firmware_of, model_of
@@ -92,6 +93,7 @@ def _runs(found: Comparison) -> Iterator[str]:
         ended = "" if run.has_ended else ", has not ended"
         when = run.started[:16] or "time unknown"
         yield f"{called}: {run.name}, {when}, {len(run.figures):,} figures{unread}{ended}"
+        yield from (f"cause in {called}: {each}" for each in run.causes)
 
 
 def _circumstances(found: Comparison) -> Iterator[TextLine]:
@@ -131,26 +133,19 @@ def _drives(pair: Pair) -> str:
 
 
 def _change(pair: Pair) -> tuple[str, str]:
-    """Return the change and its interval: a ratio, or of a percentage the difference in percentage points."""
-    ratio, estimate = pair.change.ratio, pair.old.estimate
-    if estimate.unit is not Unit.PERCENT:
-        return format_value(ratio.value, Unit.RATIO, 1), format_range(ratio.low, ratio.high, Unit.RATIO)
-    all_of_it = whole(pair.old).value
+    """Return the change in per cent and its interval, of a percentage in percentage points."""
+    ratio, is_percentage = pair.change.ratio, pair.old.estimate.unit is Unit.PERCENT
+    all_of_it, unit = (whole(pair.old).value, "points") if is_percentage else (100.0, "%")
     value, low, high = (all_of_it * (each - 1) for each in (ratio.value, ratio.low, ratio.high))
     ends = (f"{each:+.1f}" if math.isfinite(each) else "∞" for each in (low, high))
-    return f"{value:+.1f} points", "…".join(ends)
+    return f"{value:+.1f} {unit}", f"{'…'.join(ends)} {unit}"
 
 
 def counted(other: Against) -> str:
-    """Return ``3 worse, 1 better, 12 only if taken alone, 240 with no difference shown, of 256 compared``."""
-    alone = other.count(ChangeKind.WORSE_ALONE, ChangeKind.BETTER_ALONE)
-    read = other.count(ChangeKind.WORSE_READ, ChangeKind.BETTER_READ)
-    return (
-        f"{other.count(ChangeKind.WORSE):,} worse, {other.count(ChangeKind.BETTER):,} better, "
-        f"{alone:,} only if taken alone"
-        f"{f', {read:,} only as read' if read else ''}, {other.count(ChangeKind.OPEN):,} with no difference shown, "
-        f"of {len(other.pairs):,} figures compared"
-    )
+    """Return ``of 256 figures compared: 3 worse; 1 better; 240 no difference shown``."""
+    counts = Counter(pair.change.shown for pair in other.pairs)
+    told = "; ".join(f"{counts[kind]:,} {kind.value}" for kind in ORDER if counts[kind])
+    return f"of {len(other.pairs):,} figures compared: {told or 'none'}"
 
 
 def _rest(other: Against, *, every: bool) -> Iterator[TextLine]:

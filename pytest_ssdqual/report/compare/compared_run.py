@@ -23,6 +23,7 @@ from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import DECISIVE, Record, RunReader
 from pytest_ssdqual.report.run_folder.records import HealthRecord
 from pytest_ssdqual.report.run_summary import write_caches
+from pytest_ssdqual.report.run_summary.causes import groups
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.tables import span
 from pytest_ssdqual.rig.fio.load import LoadRecord
@@ -128,6 +129,8 @@ class ComparedRun:
     load: str = ""
     #: States of the drives' write caches as a phrase; empty if they were not recorded.
     write_caches: str = ""
+    #: A sentence for each cause of broken promises.
+    causes: tuple[str, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -162,6 +165,7 @@ class ComparedRun:
             unreadable=unreadable,
             load=next((each.sentence for each in story.contents(LoadRecord, "load")), ""),
             write_caches=write_caches.states(story),
+            causes=tuple(each.headline for each in groups(each.evidence for each in story.judged)),
         )
 
 

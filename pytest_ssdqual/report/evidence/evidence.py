@@ -84,6 +84,10 @@ class Part:
     outcome: Finding | None = None
     #: Published figures of the part, of any quantity.
     published: tuple[Published, ...] = ()
+    #: What a drive reported at the inspection, and its limit, as tables show them, and its device name.
+    reading: str = ""
+    bound: str = ""
+    path: str = ""
 
     def stated(self, unit: Unit) -> Published | None:
         """Return the published figure in this unit."""

@@ -39,9 +39,18 @@ def of_measured(measured: Measured) -> Figures:
         # Little's law: IOPS × mean latency over the requested queue depth.
         "littles_law_percent": None if outstanding is None else 100 * outstanding / asked,
         "cpu_busy_percent": 100 * max(busy) if busy else None,
+        "cpu_per_io_ns": _cpu_per_io_ns(measured),
         **_environment_figures(measured),
         **_visits(measured),
     }
+
+
+def _cpu_per_io_ns(measured: Measured) -> float | None:
+    """Return the CPU time of the whole machine for each I/O, ns; None if unknown for a run."""
+    used = [run.seen.cpu.busy * run.seen.cpu.count for run in measured.runs if run.seen and run.seen.cpu]
+    if len(used) < len(measured.runs) or not measured.iops:
+        return None
+    return 1e9 * sum(used) / len(used) / measured.iops
 
 
 @of.register

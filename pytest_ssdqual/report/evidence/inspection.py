@@ -1,9 +1,9 @@
-"""Evidence of the receiving inspection: how many drives do not conform, and the answer for each drive; pure."""
+"""Evidence of the receiving inspection: reading, limit and answer of each drive; pure."""
 
 from __future__ import annotations
 
 from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
-from pytest_ssdqual.qual.inspection.verdict import NAMED, InspectionVerdict
+from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
@@ -22,12 +22,11 @@ FINDINGS = {
 def of_inspection(
     verdict: InspectionVerdict, *, source: str, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()
 ) -> Evidence:
-    """Return the evidence of one check; its figure is the number of drives that deviate, its limit 0.
+    """Return the evidence of one check, whose parts are the drives; its figure counts those that deviate.
 
     Drives whose value is unknown widen the interval: they may deviate, too.
     """
     deviating, unknown = (float(len(verdict.of(answer))) for answer in (Answer.DEVIATES, Answer.UNKNOWN))
-    bad = (*verdict.of(Answer.DEVIATES), *verdict.of(Answer.UNKNOWN))
     outcome = FINDINGS[verdict.answer]
     is_promised = outcome is not Finding.OBSERVED
     return Evidence(
@@ -50,11 +49,16 @@ def of_inspection(
         figures={"deviating_drives": int(deviating), "unknown_drives": int(unknown)},
         raw=raw,
         members=tuple(map(_part, verdict.drives)),
-        # The sentence names only some of many drives.
-        remarks=tuple(f"drive {each.drive} {each.words}" for each in bad) if len(bad) > NAMED else (),
         is_reading=True,
     )
 
 
+def is_inspection(evidence: Evidence) -> bool:
+    """Return whether the evidence is that of a check of the inspection."""
+    return evidence.claim.startswith(PREFIX)
+
+
 def _part(drive: CheckedDrive) -> Part:
-    return Part(drive.drive, {} if drive.value is None else {"value": drive.value}, FINDINGS[drive.answer])
+    numbers = {"value": drive.value, "limit": drive.limit}
+    figures = {name: float(number) for name, number in numbers.items() if number is not None}
+    return Part(drive.drive, figures, FINDINGS[drive.answer], (), drive.reading, drive.bound, drive.path)

@@ -18,6 +18,7 @@ from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.overview import drive_marks, error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.view import inspected as inspection
 from pytest_ssdqual.report.view import subject
 from pytest_ssdqual.report.view.promises import matrix
 
@@ -74,6 +75,7 @@ def certificate(folder: Path, fields: Mapping[str, str]) -> Certificate:
 def html(content: Certificate) -> str:
     """Return the page."""
     run = content.run
+    inspected = inspection.drives(run.judged)
     return render(
         "certificate.html",
         "certificate.css",
@@ -82,6 +84,8 @@ def html(content: Certificate) -> str:
         not_tested=subject.named_drives(content.not_tested),
         charged=[drive for drive in drive_marks(run) if drive.charges],
         claims=matrix(run.judged).rows,
+        inspected=inspection.matrix(inspected, only_deviating=True),
+        conforming=tuple(inspection.conforming(inspected)),
         facts=overview(run).facts,
         error_rates=error_rates(run),
     )

@@ -15,13 +15,14 @@ from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 from pytest_ssdqual.report.run_summary import errors as trouble
 from pytest_ssdqual.report.run_summary import write_caches
-from pytest_ssdqual.report.run_summary.causes import blamed
-from pytest_ssdqual.report.run_summary.fitness import lost
+from pytest_ssdqual.report.run_summary.causes import groups
 from pytest_ssdqual.report.run_summary.overview import error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import commands, drive_history, promises, subject
-from pytest_ssdqual.report.view.failures import Failure, failures
+from pytest_ssdqual.report.view import inspected as inspection
+from pytest_ssdqual.report.view.failures import Failure, failures, seen_during
 from pytest_ssdqual.report.view.sections import CONCLUDED
+from pytest_ssdqual.report.view.tables import span
 
 if TYPE_CHECKING:
     from pytest_ssdqual.report.drawing.plot import Chart
@@ -47,17 +48,26 @@ class Drawn:
     shown_by: Mapping[str, str] = field(default_factory=dict)
     #: Why charts are missing; empty if none is.
     note: str = ""
+    #: The members of the array whose promise is missed most, with the cause marked.
+    proof: Chart | None = None
 
 
 def draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
     """Return the charts, those of failures first. An error in a chart does not cost the page."""
     from pytest_ssdqual.report.charts import chart_of, charts
+    from pytest_ssdqual.report.charts.drives import under_load
     from pytest_ssdqual.report.drawing.room import ChartRoom
 
     room = ChartRoom(FAILURE_BYTES, "records.jsonl has")
     of_failures, shown_by = {}, {}
     levels: dict[str, list[Chart]] = {}
+    proof = None
     with room.guard():
+        for group in groups(each.evidence for each in story.judged)[:1]:
+            worst = group.broken[0]
+            seen, of = seen_during(story, worst), f"{span(worst.geometries)} {span(worst.workloads)}"
+            chart = under_load(seen, group.drives, of) if seen else None
+            proof = chart if chart and room.takes(chart) else None
         for failure in failures:
             chart = chart_of(story, failure.judged)
             if chart is None:
@@ -71,7 +81,7 @@ def draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
             if chart.key not in room.keys and room.takes(chart):
                 levels.setdefault(_heading(chart.level), []).append(chart)
     by_level = tuple((level, tuple(of_level)) for level, of_level in levels.items())
-    return Drawn(by_level, of_failures, shown_by, room.note)
+    return Drawn(by_level, of_failures, shown_by, room.note, proof)
 
 
 def _heading(level: str) -> str:
@@ -86,6 +96,7 @@ def text(story: RunReader) -> str:
     run = RunView.of(story)
     ran = commands.read(story.folder) if run.sentences(Finding.FAIL) or run.errors else ()
     failed = tuple(failures(story, run.judged, ran))
+    inspected = inspection.drives(run.judged)
     return pages.render(
         "page.html",
         "page.css",
@@ -93,9 +104,9 @@ def text(story: RunReader) -> str:
         title=f"{story.folder.name}: {subject.kinds(run.manifest)}",
         run=run,
         overview=overview(run),
+        inspected=inspection.matrix(inspected, only_deviating=True),
+        every_reading=inspection.matrix(inspected),
         most_sentences=MOST_SENTENCES,
-        # What limits the verdict, without what the causes say.
-        limits=tuple(each for each in run.verdict.lines if each != lost(run.verdict.counts)),
         # Remarks of the guard and of resumed sessions.
         remarks=story.manifest.remarks,
         failures=failed,
@@ -104,7 +115,7 @@ def text(story: RunReader) -> str:
             for number, each in enumerate(run.errors[:MOST_TROUBLES], 1)
         ],
         left_errors=max(0, len(run.errors) - MOST_TROUBLES),
-        drives=subject.drives(run.manifest, blamed(run.causes), run.verdict.coverage.untested_as),
+        drives=subject.drives(run.manifest, run.verdict.coverage.untested_as),
         means=subject.means(run.manifest, subject.load_of_fio(story), write_caches.rows(story)),
         drawn=draw(story, failed),
         promised=promises.matrix(run.judged),

@@ -300,9 +300,7 @@ class RunReader:
         return tuple(found.values()), len(damaged)
 
     def wrongs(self) -> Iterator[str]:
-        """Yield what a run did to its drives beyond expected wear, and what it left, a sentence each."""
-        for worsened in self.contents(WorsenedDrive, WORSENED):
-            yield from worsened.sentences
+        """Yield what a run left behind, a sentence each."""
         yield from self._still_running()
         yield from self._arrays_left_running()
         yield from self.caches_left()

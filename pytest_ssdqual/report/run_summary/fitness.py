@@ -114,11 +114,6 @@ class PageVerdict:
     repeatability: str = ""
 
     @property
-    def lines(self) -> tuple[str, ...]:
-        """The remarks, and the repeatability."""
-        return (*self.remarks, *filter(None, [self.repeatability]))
-
-    @property
     def state(self) -> State:
         """The word with the mark and colour of the fitness."""
         return State(self.word, LOOKS[self.fitness])
@@ -327,7 +322,7 @@ def lost(counts: Counts) -> str:
 
 def _limits(counts: Counts, manifest: Manifest, coverage: Coverage) -> Iterator[str]:
     """Yield a sentence for what the run was not to judge, which does not change the verdict."""
-    if counts.bounded:
+    if counts.bounded and counts.passed + counts.failed:
         yield (
             f"{counted(counts.bounded, 'promise')} {_are(counts.bounded)} bounded: something above the drives is the "
             "bottleneck, and the drives can do more."

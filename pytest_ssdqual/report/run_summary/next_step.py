@@ -29,10 +29,18 @@ class Step:
     text: str
     command: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.text} {self.command}".rstrip()
 
-def next_steps(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> tuple[Step, ...]:
-    """Return what to do next, at least one step; ``failed`` and ``slow`` are serial numbers of drives."""
+
+def next_steps(
+    run: RunView, failed: Sequence[str], slow: Sequence[str], deviating: Sequence[str] = ()
+) -> tuple[Step, ...]:
+    """Return what to do next, at least one step; the drives are serial numbers, ``deviating`` at the inspection."""
     steps = list(_mend(run, failed, slow))
+    if deviating:
+        text = f"Send {_placed(run, deviating)} back, or correct the table inspection of the spec if that is wrong."
+        steps = [Step(text), *(steps if failed or slow else ())]
     if run.manifest.is_readable and not run.manifest.acceptance:
         steps.append(Step("Run it again with a protocol for acceptance:", f"--ssd-protocol={for_acceptance()}"))
     return tuple(steps) or (_conclude(run),)
@@ -55,11 +63,11 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
     counts = run.verdict.counts
     if failed:
         yield Step(
-            f"Replace {subject.named_drives(failed)}, or judge {_it(failed)} alone in another slot:",
+            f"Replace {_placed(run, failed)}, or judge {_it(failed)} alone in another slot:",
             _alone(run, failed),
         )
     if slow:
-        yield Step(f"Judge {subject.named_drives(slow)} alone, then in another slot:", _alone(run, slow))
+        yield Step(f"Judge {_placed(run, slow)} alone, then in another slot:", _alone(run, slow))
     if remedy := advice(run):
         yield Step(f"{remedy[0].upper()}{remedy[1:]}{', and run it again' if run.verdict.acceptance else ''}.")
     if failed or slow or remedy:
@@ -109,6 +117,12 @@ def _alone(run: RunView, serials: Sequence[str]) -> str:
             pattern = ",".join(f"{LINK}{serial}" for serial in serials[: subject.MOST_NAMED])
             where = shlex.quote(pattern if machine in ("", LOCAL) else f"{machine}:{pattern}")
     return f"pytest --ssd-devices={where} suites/drive"
+
+
+def _placed(run: RunView, serials: Sequence[str]) -> str:
+    """Return the drives as in a sentence, a single one with its device name."""
+    path = next((drive.path for drive in run.manifest.drives if [drive.name] == list(serials)), "")
+    return f"{subject.named_drives(serials)}{path and f' at {path}'}"
 
 
 def _it(serials: Sequence[str]) -> str:

@@ -6,21 +6,22 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.names import named
-from pytest_ssdqual.qual.spec.claims import Claim, Direction
-from pytest_ssdqual.qual.units import Unit, format_clock
+from pytest_ssdqual.qual.units import format_clock
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED, HEALTH
+from pytest_ssdqual.report.evidence.inspection import is_inspection
+from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary import next_step
 from pytest_ssdqual.report.run_summary.causes import blamed
+from pytest_ssdqual.report.run_summary.fitness import lost
 from pytest_ssdqual.report.run_summary.next_step import Step, next_steps
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import subject
-from pytest_ssdqual.report.view.sections import CONCLUDED
-from pytest_ssdqual.report.view.tables import label, margin, parse_geometry, span
+from pytest_ssdqual.report.view import inspected, promises, subject
+from pytest_ssdqual.report.view.inspected import InspectedDrive
+from pytest_ssdqual.report.view.tables import parse_geometry
 
 #: Lines about causes, and drives; the sections below have all of them.
 MOST_CAUSES, MOST_DRIVES = 3, 24
@@ -37,6 +38,8 @@ class DriveMark:
     charges: tuple[str, ...] = ()
     #: ``not tested``, ``only inspected``; empty for a drive that a judged test loaded.
     untested: str = ""
+    #: Device name.
+    path: str = ""
     #: True if it is the cause of failed promises.
     is_cause: bool = False
 
@@ -48,18 +51,22 @@ class Reason:
     sentence: str
     consequences: tuple[str, ...] = ()
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (self.sentence, *self.consequences)
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     """What a reader sees before scrolling, beside the verdict."""
 
     causes: tuple[Reason, ...]
+    #: What limits the verdict, a sentence each, without what the causes say.
+    limits: tuple[str, ...]
     steps: tuple[Step, ...]
     #: In the order of the run, if there are more than fit the marked ones first.
     drives: tuple[DriveMark, ...]
     more_drives: int
-    #: Meaning of a drive without a mark; empty if there is none.
-    unmarked: str
     #: Name and text.
     facts: tuple[tuple[str, str], ...]
 
@@ -69,28 +76,34 @@ def overview(run: RunView) -> Overview:
     marks = drive_marks(run)
     shown = sorted(marks, key=lambda drive: not drive.charges)[:MOST_DRIVES] if len(marks) > MOST_DRIVES else marks
     failed, accused = failed_drives(run), [each.serial for each in marks if each.is_cause]
-    steps = next_steps(run, failed, [each for each in accused if each not in failed])
-    clean = [each.serial for each in marks if not each.charges and not each.untested]
-    unmarked = _unmarked(run, clean) if clean else ""
-    return Overview(tuple(_causes(run)), steps, tuple(shown), len(marks) - len(shown), unmarked, tuple(_facts(run)))
+    deviating = [drive.name for drive in _inspected(run) if drive.deviations]
+    steps = next_steps(run, failed, [each for each in accused if each not in failed], deviating)
+    limits = tuple(each for each in run.verdict.remarks if each != lost(run.verdict.counts))
+    return Overview(tuple(_causes(run)), limits, steps, tuple(shown), len(marks) - len(shown), tuple(_facts(run)))
 
 
 def drive_marks(run: RunView) -> Sequence[DriveMark]:
     """Return every drive of the run with the charges against it; what all drives have in common is no mark."""
     drives = run.manifest.drives
-    guilty, alone = blamed(run.causes), _failed_alone(_promises(run))
+    guilty, alone = blamed(run.causes), _failed_alone(each.evidence for each in run.judged)
     serials = [drive.name for drive in drives]
     if len(serials) > 1 and min(guilty.get(serial, 0) for serial in serials) == max(guilty.values(), default=0):
         guilty = {}
+    deviations = {drive.path: drive.deviations for drive in _inspected(run)}
     failed, defective = failed_drives(run), {each.drive for each in run.changed if each.defects}
     marks = []
     for serial, drive in zip(serials, drives, strict=True):
         health = "failed under load" if serial in failed else ""
         health = health or ("its health worsened" if drive.identity in defective else "")
-        charges = filter(None, (health, _charge(guilty.get(serial, 0), alone.get(serial, 0))))
+        deviates = ", ".join(deviations.get(drive.path, ()))
+        charges = filter(None, (health, _charge(guilty.get(serial, 0), alone.get(serial, 0)), deviates))
         untested = run.verdict.coverage.untested_as(drive.identity)
-        marks.append(DriveMark(serial, tuple(charges), untested, serial in guilty))
+        marks.append(DriveMark(serial, tuple(charges), untested, drive.path, serial in guilty))
     return marks
+
+
+def _inspected(run: RunView) -> tuple[InspectedDrive, ...]:
+    return inspected.drives(run.judged)
 
 
 def failed_drives(run: RunView) -> tuple[str, ...]:
@@ -106,26 +119,11 @@ def _charge(guilty: int, alone: int) -> str:
     return f"fails {alone:,} {'promise' if alone == 1 else 'promises'} of its own" if alone else ""
 
 
-def _unmarked(run: RunView, drives: Sequence[str]) -> str:
-    """Return what these drives without a mark were judged by."""
-    judged = {part.name for each in _promises(run) if each.claim != FAILED for part in each.members}
-    if judged:
-        others = [drive for drive in drives if drive not in judged]
-        return f"no failed promise of its own{f'; not judged: {named(others, MOST_NAMED)}' if others else ''}"
-    is_health_judged = any(each.evidence.claim == HEALTH for each in run.judged)
-    return "no new defect, and no figure of one drive alone was judged" if is_health_judged else "not judged alone"
-
-
-def _promises(run: RunView) -> list[Evidence]:
-    """Return the promises that were judged, without those about health."""
-    return [each for each in run.promised if each.claim != HEALTH]
-
-
 def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
     """Return by serial number how many promises a drive failed that was judged by itself."""
     counts: dict[str, int] = {}
     for each in evidence:
-        if each.claim != FAILED:
+        if each.claim not in (HEALTH, FAILED) and each.is_promised and not is_inspection(each):
             for part in each.members:
                 counts[part.name] = counts.get(part.name, 0) + (part.outcome is Finding.FAIL)
     return counts
@@ -136,6 +134,7 @@ def _causes(run: RunView) -> Iterator[Reason]:
     remedy = next_step.advice(run)  # the next step has it
     found = [
         *_of_drives(run),
+        *_deviating(run),
         *(
             Reason(f"{each.headline}. Remedy: {each.advice}" if each.advice not in ("", remedy) else each.headline)
             for each in run.causes
@@ -149,7 +148,15 @@ def _causes(run: RunView) -> Iterator[Reason]:
         found = [Reason(f"no cause was attributed; the first failed promise: {failed[0]}")]
     yield from found[:MOST_CAUSES]
     if (left := len(found) - MOST_CAUSES) > 0:
-        yield Reason(f"and {left:,} more, below")
+        yield Reason(f"and {left:,} more; all of them are in {RECORDS}")
+
+
+def _deviating(run: RunView) -> Iterator[Reason]:
+    """Yield each drive that deviates at the inspection."""
+    for drive in _inspected(run):
+        if drive.deviations:
+            place = f" at {drive.path}" if drive.path else ""
+            yield Reason(f"drive {drive.name}{place} deviates: {', '.join(drive.deviations)}")
 
 
 def _of_drives(run: RunView) -> Iterator[Reason]:
@@ -161,9 +168,11 @@ def _of_drives(run: RunView) -> Iterator[Reason]:
         found.setdefault(serials.get(each.drive) or each.drive, []).extend(shortened)
     for serial in failed_drives(run):
         found.setdefault(serial, [f"drive {serial} failed under load"])
+    paths = {drive.name: drive.path for drive in run.manifest.drives}
     for serial, findings in found.items():
         first, *further = findings or ["its health worsened"]
-        sentence = first if first.startswith(f"drive {serial} ") else f"drive {serial}: {first}"
+        place = f" at {path}" if (path := paths.get(serial)) else ""
+        sentence = f"drive {serial}{place}: {first}".replace(f": drive {serial} ", " ", 1)
         tests = sum(len(each.tests) for each in run.errors if serial in each.drives)
         if tests:
             further.append(f"{tests:,} of {run.verdict.counts.tests:,} tests could not run without it")
@@ -189,10 +198,8 @@ def _facts(run: RunView) -> Iterator[tuple[str, str]]:
     yield "Judged", str(run.verdict.coverage)
     if what := arrays_judged(run.judged):
         yield "Tested", what
-    if closest := least_margin(run):
-        of = " ".join(filter(None, (span(closest.geometries), closest.worst, span(closest.workloads))))
-        name = "Farthest beyond its limit" if margin(closest) < 0 else "Least margin"
-        yield name, f"{label(closest.claim)} of {of}: {_beside_limit(closest)}"
+    if passed := promises.passed(each.evidence for each in run.judged):
+        yield "Passed", passed
     for name in ("protocol", "spec"):
         yield name.capitalize(), run.document(name) or "unknown"
     if (seconds := run_seconds(run.manifest)) is not None:
@@ -214,17 +221,6 @@ def details(run: RunView, where: str) -> Iterator[tuple[str, str]]:
     if run.history:
         yield "Drives before the measurements", run.history
     yield "Run folder", str(run.folder)
-
-
-def _beside_limit(closest: Evidence) -> str:
-    """Return ``692 IOPS, limit at least 923 IOPS (-25.0 %)``; a ratio is in words, of a slope with its meaning."""
-    side = "at most" if closest.direction is Direction.AT_MOST else "at least"
-    measured, limit = closest.measured, closest.bound[2:]
-    if closest.claim == Claim.SCALING_SLOPE:
-        measured, limit = measured.replace(" ×", " of proportional growth"), limit.removesuffix(" ×")
-    elif closest.unit is Unit.RATIO:
-        measured, limit = measured.replace(" ×", " times"), limit.replace(" ×", " times")
-    return f"{measured}, limit {side} {limit} ({closest.margin})"
 
 
 def arrays_judged(judged: Iterable[Judged]) -> str:
@@ -251,12 +247,6 @@ def _arrays(level: str, state: str, widths: Iterable[int]) -> str:
             spans.append([width])
     shown = [f"{span[0]} to {span[-1]}" if len(span) > 2 else " and ".join(map(str, span)) for span in spans]
     return f"{name} of {', '.join(shown)} drives"
-
-
-def least_margin(run: RunView) -> Evidence | None:
-    """Return the measured promise with the least margin, failed or not; None without one that has a margin."""
-    found = (each for each in _promises(run) if each.about not in CONCLUDED and each.limit)
-    return min(found, key=margin, default=None)
 
 
 def run_seconds(manifest: Manifest) -> float | None:

@@ -1,15 +1,14 @@
-"""The header and the summary table of a run, as lines for pytest's terminal writer.
+"""The header of a run, and its ending: verdict, cause, what to do, exceptions, what passed, path; for pytest's writer.
 
-A RAID 5 run makes hundreds of claims, and nearly all of them pass. Claims that failed or are inconclusive therefore
-come first, each in a row with all its figures; the rest is in grids, with the smallest margin at the end of each row.
-Figures without a promise are in the grids, too; published figures are in tables of their own.
+Promises that are not kept have a row each with all figures, or if they are many a cell in a grid. What passed is one
+line; above verbosity 0 every figure has a row. Figures without a promise are in grids, and published figures in tables.
 
 Colours are names that the writer resolves or drops, so ``--color``, ``NO_COLOR`` and log files work as usual.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -17,39 +16,44 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.stats.estimate import format_confidence
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
+from pytest_ssdqual.report.evidence.health import FAILED
+from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
-from pytest_ssdqual.report.run_summary import causes
-from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness, PageVerdict
+from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness
+from pytest_ssdqual.report.run_summary.overview import overview
+from pytest_ssdqual.report.run_summary.run_view import RunView
+from pytest_ssdqual.report.view import inspected as inspection
+from pytest_ssdqual.report.view import promises
 from pytest_ssdqual.report.view.grid import grids
+from pytest_ssdqual.report.view.inspected import InspectedDrive
 from pytest_ssdqual.report.view.sections import CONCLUDED, beside, conclusions, loops, members, saturations, series
 from pytest_ssdqual.report.view.tables import (
+    BROKEN,
     COLOUR,
     INDENT,
-    MARK,
     State,
     Table,
-    TableRow,
     TextLine,
     label,
-    margin,
     paragraph,
-    short_margin,
     sorting,
-    span,
     text_table,
 )
 
 #: Kinds of evidence with a section of their own, remarks included.
 APART = (About.LOOP, *CONCLUDED)
+#: Promises with one outcome above which they are cells of grids instead of rows.
+MOST_ROWS = 8
 #: Maximum length of a line; models of a whole rack are one line.
 LINE_CHARACTERS = 10_000
 
 
-def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> list[TextLine]:
+def table(
+    evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0, inspected: Sequence[InspectedDrive] = ()
+) -> list[TextLine]:
     """Return all claims of a run within ``width`` columns; empty without claims.
 
     Above verbosity 0 passes and observations have rows with all their figures, too; below 0 they are left out.
@@ -57,39 +61,50 @@ def table(evidence: Sequence[Evidence], width: int = 80, verbosity: int = 0) -> 
     if not evidence:
         return []
     ordered = sorted(evidence, key=sorting)
-    lines: list[TextLine] = []
-    for group in causes.groups(ordered):
-        lines += paragraph(group.headline, width, ("red", "bold"))
-        lines += paragraph(group.advice, width, ("yellow",)) if group.advice else []
-    lines += [TextLine("")] if lines else []
-    for outcome in (*MARK, Finding.PASS, Finding.OBSERVED) if verbosity > 0 else MARK:
-        lines += _in_full([each for each in ordered if each.outcome is outcome], outcome, len(ordered), width)
+    measured = [each for each in ordered if not _counts_findings(each)]
+    lines = [*_inspection(inspected, width, verbosity), *_findings(ordered, width)]
+    for outcome in (*BROKEN, Finding.PASS, Finding.OBSERVED) if verbosity > 0 else BROKEN:
+        found = [each for each in measured if each.outcome is outcome]
+        lines += _in_full(found, outcome, len(ordered), width, math.inf if verbosity > 0 else MOST_ROWS)
     if verbosity == 0:
-        alike = distinct(each for each in ordered if each.about not in APART)
-        shown = [each for each in alike if not _is_without_finding(each)]
-        for grid in (*members(shown), *grids(each for each in shown if not each.members)):
+        alike = distinct(each for each in measured if each.about not in APART)
+        observed = [each for each in alike if each.outcome is Finding.OBSERVED and not each.members]
+        of_drives = members([each for each in alike if each.outcome is not Finding.PASS])
+        for grid in (*of_drives, *grids(observed)):
             lines += [*text_table(grid, width), TextLine("")]
-        lines += _without_findings([each for each in alike if _is_without_finding(each)], width)
     if verbosity >= 0:
-        lines += [*loops(evidence, width), *series(ordered, width), *saturations(ordered, width)]
-        lines += conclusions(ordered, width)
-        lines += [*beside(ordered, width), *_remarks(ordered, width)]
+        lines += [*loops(measured, width), *series(measured, width), *saturations(measured, width)]
+        lines += [*conclusions(measured, width), *beside(measured, width), *_remarks(ordered, width)]
+    return [*lines, *_passed(ordered, width)]
+
+
+def _counts_findings(evidence: Evidence) -> bool:
+    """Return whether a claim counts findings and allows none: its sentence tells more than its figures."""
+    return is_inspection(evidence) or (evidence.unit is Unit.COUNT and evidence.limit == 0 and evidence.is_reading)
+
+
+def _inspection(inspected: Sequence[InspectedDrive], width: int, verbosity: int) -> Iterator[TextLine]:
+    """Yield the drives with the readings in which one deviates, and one paragraph of all other readings."""
+    if not inspected:
+        return
+    if verbosity > 0 or any(drive.outcome in BROKEN for drive in inspected):
+        table = inspection.matrix(inspected, only_deviating=verbosity <= 0)
+        yield from text_table(table.named_by(2), width)
+        rest = "as allowed on all drives"
+    else:
+        yield TextLine(inspection.caption(inspected), ("bold",))
+        rest = "read"
     if verbosity == 0:
-        lines.append(TextLine("every limit and interval: -v, or the run folder"))
-    return [*lines, *_summary(ordered, width)]
+        yield from paragraph(f"{rest}: {', '.join(inspection.conforming(inspected))}", width, first=INDENT)
+    yield TextLine("")
 
 
-def _is_without_finding(evidence: Evidence) -> bool:
-    """Return whether a claim that counts findings and allows none has passed: its figures are all zeroes."""
-    return evidence.outcome is Finding.PASS and evidence.unit is Unit.COUNT and evidence.limit == evidence.value == 0
-
-
-def _without_findings(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    """Yield the claims without a finding as one sentence."""
-    if evidence:
-        claims = ", ".join(dict.fromkeys(label(each.claim) for each in evidence))
-        yield from paragraph(f"without a finding: {claims}", width)
-        yield TextLine("")
+def _findings(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
+    """Yield the sentences about drives with findings; those that failed under load are the cause, above."""
+    for each in evidence:
+        is_told = each.claim == FAILED or is_inspection(each)
+        if each.outcome in BROKEN and _counts_findings(each) and not is_told:
+            yield from paragraph(each.sentence, width, (COLOUR[each.outcome],))
 
 
 def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
@@ -101,62 +116,39 @@ def distinct(evidence: Iterable[Evidence]) -> list[Evidence]:
     return list(found.values())
 
 
-def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int) -> Iterator[TextLine]:
-    """Yield a table for each claim."""
+def _in_full(evidence: Sequence[Evidence], outcome: Finding, of: int, width: int, most: float) -> Iterator[TextLine]:
+    """Yield a table for each claim; of more than ``most`` rows grids."""
     if not evidence:
         return
     title = f"{outcome.upper()}: {len(evidence)} of {of}"
     yield TextLine(title, (COLOUR[outcome], "bold") if outcome in COLOUR else ("bold",))
-    for claim, group in groupby(evidence, key=lambda each: each.claim):
-        listed = list(group)
-        yield from text_table(Table(_head(listed), tuple(map(_columns, listed)), label(claim)), width)
+    if len(evidence) > most:
+        for each in grids(distinct(evidence)):
+            yield from text_table(each, width)
+    else:
+        for claim, group in groupby(evidence, key=lambda each: each.claim):
+            rows = tuple(
+                (*row[:3], State(each.measured, each.outcome), *row[4:])
+                for each, row in ((each, promises.single(each)) for each in group)
+            )
+            whole = Table(promises.SINGLE, rows, label(claim))
+            yield from text_table(whole.without("Claim", "Outcome").named_by(2), width)
     yield TextLine("")
 
 
-def _head(evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """Return the column heads, with ``95 % interval`` if all intervals have that confidence."""
-    stated = {format_confidence(each.confidence) for each in evidence if not each.is_reading}
-    interval = f"{stated.pop()} interval" if len(stated) == 1 else "interval"
-    return "", "measured", interval, "limit", "margin"
-
-
-def _columns(each: Evidence) -> TableRow:
-    numbers = (each.measured, each.interval, each.bound)
-    if each.unit is Unit.IOPS:  # the claim names the unit, and these are the longest numbers
-        numbers = (numbers[0][:-5], each.interval.replace(" IOPS", ""), each.bound[:-5])
-    if each.is_reading:
-        numbers = (numbers[0], f"{numbers[1]} read", numbers[2])
-    measured, *limits = numbers
-    name = f"{each.worst or span(each.geometries)} {span(each.workloads)}"
-    return name, State(measured, each.outcome), *limits, short_margin(each)
-
-
 def _remarks(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    """Yield remarks on evidence; those of loops, lots and searches are in their sections."""
-    shown = [each for each in evidence if each.about not in APART]
+    """Yield remarks on evidence; those of loops, lots, searches and failed drives are elsewhere."""
+    shown = [each for each in evidence if each.about not in APART and each.claim != FAILED]
     for remark in dict.fromkeys(one for each in shown for one in each.remarks):
         yield from paragraph(remark, width, ("yellow",))
 
 
-def _summary(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
-    promised = [each for each in evidence if each.is_promised]
-    counts = Counter(each.outcome for each in promised)
-    found = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (Finding.PASS, *MARK) if counts[outcome])
-    worst = next((outcome for outcome in MARK if counts[outcome]), Finding.PASS)
-    if promised:
-        yield TextLine(f"{len(promised)} promise{'s' if len(promised) > 1 else ''}: {found}", (COLOUR[worst], "bold"))
-    if observed := len(evidence) - len(promised):
-        yield TextLine(f"{observed} figure{'s' if observed > 1 else ''} measured without a promised limit")
-    # A lot and a limit of zero have no margin; a search has its own.
-    alone = (each for each in promised if each.about not in CONCLUDED)
-    passed = [each for each in alone if each.outcome is Finding.PASS and each.limit]
-    if passed:
-        least = min(passed, key=margin)
-        yield TextLine(f"least margin of what passed: {least.margin}, {label(least.claim)}")
-        yield TextLine(f"{INDENT}of {span(least.geometries)} {span(least.workloads)}")
-    rehearsed = sorted({each.protocol for each in evidence if not each.acceptance})
-    if rehearsed:
-        yield TextLine(f"not for acceptance: protocol {', '.join(rehearsed)}", ("yellow", "bold"))
+def _passed(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
+    """Yield what passed with the smallest margin, and the number of figures without a promise."""
+    if passed := promises.passed(evidence):
+        yield from paragraph(f"passed: {passed}", width, ("green",))
+    if observed := sum(not each.is_promised for each in evidence):
+        yield TextLine(f"without a limit: {observed} figure{'s' if observed > 1 else ''}")
 
 
 class TerminalWriter(Protocol):
@@ -207,34 +199,43 @@ def write_table(
     verbosity: int,
     run_folder: Path | None,
     bay: str = "",
-    verdict: PageVerdict | None = None,
+    run: RunView | None = None,
 ) -> None:
     """Write the section of this plugin in pytest's summary; nothing if there is neither a verdict nor evidence.
 
     ``tally`` is about all verdicts together, for verbosity above 0; ``bay`` names the bay if there are several.
     """
-    lines = table(evidence, width, verbosity)
-    if not lines and not verdict:
+    lines = table(evidence, width, verbosity, inspection.drives(run.judged) if run else ())
+    if not lines and not run:
         return
     writer.write_sep("=", f"storage qualification{bay and f' of {bay}'}")
+    if run:
+        write_lines(writer, ending(run, width))
+        write_lines(writer, [TextLine("")])
     write_lines(writer, lines)
-    for sentence in multiplicity.lines(tally) if tally and verbosity > 0 else ():
-        write_lines(writer, paragraph(sentence, width))
-    if verdict:
-        write_lines(writer, conclusion(verdict, width))
+    if verbosity > 0:
+        repeatability = run.verdict.repeatability if run else ""
+        for sentence in (*(multiplicity.lines(tally) if tally else ()), *filter(None, [repeatability])):
+            write_lines(writer, paragraph(sentence, width))
+    elif lines:
+        write_line(writer, "every figure with its limit and interval, and the error rates: -v")
     if run_folder:
         write_line(writer, f"run folder: {run_folder}")
 
 
-def conclusion(verdict: PageVerdict, width: int) -> Iterator[TextLine]:
-    """Yield the verdict of the run with its coverage, and what limits it."""
-    markup = (COLOUR[LOOKS[verdict.fitness]], "bold")
-    yield from paragraph(f"{verdict.headline}: {verdict.sentence}", width, markup)
-    judged = "" if verdict.fitness is Fitness.FIT else f"Judged: {verdict.coverage}."
-    for remark in filter(None, (judged, *verdict.remarks)):
+def ending(run: RunView, width: int) -> Iterator[TextLine]:
+    """Yield the verdict of the run, its causes, what to do, and what limits it, as on the first screen of the page."""
+    verdict, first = run.verdict, overview(run)
+    yield from paragraph(f"{verdict.headline}: {verdict.sentence}", width, (COLOUR[LOOKS[verdict.fitness]], "bold"))
+    for reason in first.causes:
+        yield from paragraph(f"cause: {reason.sentence}", width, ("red",), first=INDENT, rest=INDENT * 2)
+        for consequence in reason.consequences:
+            yield from paragraph(consequence, width, first=INDENT * 2, rest=INDENT * 3)
+    for number, step in enumerate(first.steps):
+        yield from paragraph(f"{'then' if number else 'next step'}: {step}", width, first=INDENT, rest=INDENT * 2)
+    judged = "" if verdict.fitness is Fitness.FIT else f"judged: {verdict.coverage}"
+    for remark in filter(None, (judged, *first.limits)):
         yield from paragraph(remark, width, ("yellow",), first=INDENT, rest=INDENT * 2)
-    if verdict.repeatability:
-        yield from paragraph(verdict.repeatability, width, first=INDENT, rest=INDENT * 2)
 
 
 def write_lines(writer: TerminalWriter, lines: Iterable[TextLine]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.view.tables import (
-    MARK,
+    SIGN,
     Cell,
     State,
     Table,
@@ -30,10 +30,7 @@ SHARED_ROWS = 0.25
 
 
 def grids(evidence: Iterable[Evidence]) -> Iterator[Table]:
-    """Yield a grid for each claim about several widths of a level; claims with a single column share a grid.
-
-    A group of claims of which none passed has no grid: each of them has a row of its own elsewhere.
-    """
+    """Yield a grid for each claim about several widths of a level; claims with a single column share a grid."""
     wide: dict[tuple[str, str, bool], list[Evidence]] = defaultdict(list)
     for each in evidence:
         wide[each.claim, _level(each), len(each.geometries) > 1].append(each)
@@ -42,12 +39,11 @@ def grids(evidence: Iterable[Evidence]) -> Iterator[Table]:
         columns = tuple(dict.fromkeys(_width(each) for each in sorted(group, key=_widths)))
         if len(columns) == 1:
             narrow[level, columns[0]] += group
-        elif any_shown(group):
+        else:
             yield grid(f"{label(claim)} · {level}", group, _by_width)
     for everything in narrow.values():
         for group in _alike(everything):
-            if any_shown(group):
-                yield grid(span(group[0].geometries), group, _by_claim)
+            yield grid(span(group[0].geometries), group, _by_claim)
 
 
 def _alike(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
@@ -69,8 +65,8 @@ def _alike(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
 
 
 def shown(evidence: Evidence) -> str:
-    """Return the figure of a cell, or a mark if it has a row of its own elsewhere."""
-    return MARK.get(evidence.outcome) or figure(evidence.value, evidence.unit)
+    """Return the figure of a cell, with a sign if it did not pass."""
+    return f"{figure(evidence.value, evidence.unit)}{SIGN.get(evidence.outcome, '')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +89,6 @@ def grid(
     title: str,
     evidence: Sequence[Evidence],
     place_of: Callable[[Evidence], CellPlace],
-    show: Callable[[Evidence], str] = shown,
 ) -> Table:
     """Return the figures in rows and columns, which ``place_of`` names.
 
@@ -108,14 +103,14 @@ def grid(
         placed.setdefault((place.row, taken[place.row, place.column]), {})[place.column] = each
         taken[place.row, place.column] += 1
     order = {place.row: place.row_order for _, place in places}
-    of_all = _shared(each.bound for each in evidence)
-    limits = [_shared(_bound(each) for each, place in places if place.column == column) for column in columns]
+    of_all = shared(each.bound for each in evidence)
+    limits = [shared(_bound(each) for each, place in places if place.column == column) for column in columns]
     limits = [] if of_all else limits
     rows: list[TableRow] = [("limit", *limits, "", "")] if any(limits) else []
     for name, number in sorted(placed, key=lambda place: (order[place[0]], place[1])):
         cells = placed[name, number]
-        own = "" if of_all or any(limits) else _shared(map(_bound, cells.values()))
-        rows.append((name, *(_state(cells.get(column), show) for column in columns), own, _least(cells.values())))
+        own = "" if of_all or any(limits) else shared(map(_bound, cells.values()))
+        rows.append((name, *(_state(cells.get(column)) for column in columns), own, _least(cells.values())))
     head = places[0][1].head if any(columns) else ""
     return Table((head, *columns, "limit", "margin"), tuple(rows), f"{title} · {of_all}" if of_all else title)
 
@@ -125,8 +120,8 @@ def _in_order(named: Iterable[tuple[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for name, _ in sorted(named, key=lambda each: each[1])))
 
 
-def _state(each: Evidence | None, show: Callable[[Evidence], str]) -> Cell:
-    return State(show(each), each.outcome) if each else ""
+def _state(each: Evidence | None) -> Cell:
+    return State(shown(each), each.outcome) if each else ""
 
 
 def _least(evidence: Iterable[Evidence]) -> str:
@@ -146,11 +141,8 @@ def _by_claim(evidence: Evidence) -> CellPlace:
     return by_workload(evidence, "\n".join(filter(None, (" ".join(words[:cut]), " ".join(words[cut:])))))
 
 
-def any_shown(evidence: Iterable[Evidence]) -> bool:
-    return any(each.outcome not in MARK for each in evidence)
-
-
-def _shared(texts: Iterable[str]) -> str:
+def shared(texts: Iterable[str]) -> str:
+    """Return the one text that all are; empty if they differ."""
     different = set(texts)
     return different.pop() if len(different) == 1 else ""
 

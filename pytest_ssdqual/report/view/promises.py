@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
+from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import (
     SEVERITY,
@@ -24,14 +25,10 @@ from pytest_ssdqual.report.view.tables import (
     span,
 )
 
-#: With more promises than this, a row stands for all verdicts of one claim on one level.
+#: Rows of a table.
 MOST_ROWS = 300
 RECORDS = "all of them are in records.jsonl"
 SINGLE = ("Claim", "Array", "Workload", "Measured", "Interval", "Limit", "Margin", "Published", "Outcome")
-GROUPED = (
-    "Claim", "Array", "Workloads", "Judged", "Pass", "Fail", "Undecided", "Least", "Most", "Closest to the limit",
-    "Outcome",
-)  # fmt: skip
 #: Single promises in all rows together, and at least in each row: a page has 1 MB beside its charts.
 MOST_SINGLE, LEAST_OF_ROW = 1_000, 12
 MOST_MATRIX_ROWS = 200
@@ -41,30 +38,44 @@ MOST_BAYS = 12
 ALL_WIDTHS = "all widths"
 
 
-def promised(judged: Iterable[Judged], most_rows: int = MOST_ROWS) -> Table:
-    """Return a row for each promise; of more than ``most_rows``, for each claim of each level."""
-    evidence = _evidence(judged)
-    return _listed(f"Promises: {len(evidence):,}", evidence, most_rows)
+def promised(judged: Iterable[Judged], most_rows: int) -> Table:
+    """Return a row for each promise, the worst first; of more than ``most_rows``, for each claim of each level."""
+    found = matrix(judged)
+    if sum(row.count for row in found.rows) <= most_rows:
+        evidence = sorted(_evidence(judged), key=lambda each: (_severity(each), sorting(each)))
+        return listed(found.caption, evidence)
+    rows: list[TableRow] = [
+        (row.claim, row.level, f"{row.count:,}", row.worst.worst.margin, row.worst.outcome) for row in found.rows
+    ]
+    return Table(("Claim", "Array", "Promises", "Smallest margin", "Worst"), tuple(rows), found.caption)
 
 
 def observed(judged: Iterable[Judged]) -> Table:
     """Return the figures without a promise."""
-    evidence = [each.evidence for each in judged if not each.evidence.is_promised]
-    return _listed(f"Figures without a promise: {len(evidence):,}", evidence, MOST_ROWS)
+    evidence = [each.evidence for each in judged if not each.evidence.is_promised and not is_inspection(each.evidence)]
+    return listed(f"Figures without a promise: {len(evidence):,}", sorted(evidence, key=sorting))
 
 
-def _listed(title: str, evidence: Sequence[Evidence], most_rows: int) -> Table:
-    ordered = sorted(evidence, key=sorting)
-    if len(ordered) <= most_rows:
-        rows = tuple(map(single, sorted(ordered, key=_severity)))
-        return Table(SINGLE, rows, title).used()
-    groups: dict[tuple[str, str], list[Evidence]] = {}
-    for each in ordered:
-        groups.setdefault((each.claim, level(each)), []).append(each)
-    grouped = [_grouped(group) for group in sorted(groups.values(), key=lambda group: min(map(_severity, group)))]
-    table = bounded(GROUPED, grouped, f"{title}, by claim and level", MOST_ROWS, RECORDS).used()
-    note = f"A row stands for all verdicts of one claim on one level ({len(ordered):,} in all): {RECORDS}."
-    return replace(table, note=table.note or note)
+def listed(title: str, evidence: Iterable[Evidence]) -> Table:
+    """Return a row for each figure, in this order."""
+    return bounded(SINGLE, [single(each) for each in evidence], title, MOST_ROWS, RECORDS).used()
+
+
+def passed(evidence: Iterable[Evidence]) -> str:
+    """Return what passed, by claim, with the smallest margin; empty if nothing did."""
+    promises = [each for each in evidence if each.is_promised]
+    good = [each for each in promises if each.outcome is Finding.PASS]
+    if not good:
+        return ""
+    counts = Counter("of the inspection" if is_inspection(each) else label(each.claim) for each in good)
+    told = ", ".join(f"{number:,} {name}" for name, number in counts.items())
+    text = f"{len(good):,} of {len(promises):,} promises: {told}"
+    # A lot and a limit of zero have no margin; a search has its own.
+    if margins := [each for each in good if each.about not in (About.LOT, About.SEARCH) and each.limit]:
+        least = min(margins, key=margin)
+        of = f"{label(least.claim)} of {span(least.geometries)} {span(least.workloads)}"
+        text += f"; smallest margin {least.margin}, {of}"
+    return text
 
 
 def level(evidence: Evidence) -> str:
@@ -84,34 +95,11 @@ def single(each: Evidence) -> TableRow:
         span(each.geometries),
         span(each.workloads),
         each.measured,
-        each.interval,
+        each.interval_in_full,
         each.bound,
         each.margin,
         "" if times is None else f"{times:.3g} times",
         each.outcome if each.is_promised else "",
-    )
-
-
-def _grouped(group: Sequence[Evidence]) -> TableRow:
-    """Return the row of several figures, as in ``GROUPED``."""
-    first, worst = group[0], min(group, key=_severity)
-    closest = min(group, key=lambda each: (_severity(each), each.margin_percent or 0.0))
-    distance = f", {closest.margin}" if closest.margin else ""
-    where = f"{span(closest.geometries)} {span(closest.workloads)}: {closest.measured}, limit {closest.bound}{distance}"
-    counts = Counter(each.outcome for each in group)
-    undecided = counts[Finding.INCONCLUSIVE] + counts[Finding.BOUNDED]
-    numbers = [f"{number:,}" for number in (counts[Finding.PASS], counts[Finding.FAIL], undecided)]
-    least, *_, most = (each.measured for each in sorted((*group, first), key=lambda each: each.value))
-    return (
-        label(first.claim),
-        level(first),
-        f"{len({each.workloads for each in group}):,}",
-        f"{len(group):,}",
-        *(numbers if first.is_promised else ("", "", "")),
-        least,
-        most,
-        where if first.is_promised else "",
-        worst.outcome if first.is_promised else "",
     )
 
 
@@ -197,7 +185,8 @@ def of_bays(judged: Mapping[str, Iterable[Judged]]) -> PromiseMatrix:
 
 
 def _evidence(judged: Iterable[Judged]) -> list[Evidence]:
-    return [each.evidence for each in judged if each.evidence.is_promised]
+    """Return the promises; those of the inspection have a matrix of their own."""
+    return [each.evidence for each in judged if each.evidence.is_promised and not is_inspection(each.evidence)]
 
 
 def _rows(by_column: Mapping[str, Sequence[Evidence]], *, has_singles: bool) -> tuple[tuple[MatrixRow, ...], str]:

@@ -16,10 +16,9 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
 from pytest_ssdqual.report.view.grid import CellPlace, by_workload, grid
 from pytest_ssdqual.report.view.tables import (
+    BROKEN,
     COLOUR,
     INDENT,
-    MARK,
-    SIGN,
     State,
     Table,
     TextLine,
@@ -224,7 +223,7 @@ def _grid(title: str, evidence: Sequence[Evidence]) -> Table:
     # A drive of a lot that failed has an outcome and no figure.
     alone = [_alone(each, part) for each in evidence for part in each.members if part.figures]
     short = shortened(list(dict.fromkeys(each.worst for each in alone)))
-    return grid(title, alone, lambda each: by_workload(each, short[each.worst]), _marked)
+    return grid(title, alone, lambda each: by_workload(each, short[each.worst]))
 
 
 def shortened(serials: Sequence[str]) -> dict[str, str]:
@@ -245,7 +244,7 @@ def _alone(evidence: Evidence, part: Part) -> Evidence:
     value, iops, slowest_ns = part.figures.get("value"), part.figures.get("iops"), part.figures.get("slowest_ns")
     outcome = part.outcome
     if outcome is None:  # single drives were not judged: only the slowest failed
-        outcome = evidence.outcome if part.name == evidence.worst or evidence.outcome not in MARK else Finding.PASS
+        outcome = evidence.outcome if part.name == evidence.worst or evidence.outcome not in BROKEN else Finding.PASS
     if slowest_ns is not None:
         return replace(evidence, worst=part.name, value=slowest_ns, unit=Unit.NANOSECONDS, outcome=outcome, limit=None)
     if value is None:
@@ -254,7 +253,3 @@ def _alone(evidence: Evidence, part: Part) -> Evidence:
     distance = 0.0 if limit is None else value - limit
     margin = 100 * (distance if evidence.direction is Direction.AT_LEAST else -distance) / (limit or math.inf)
     return replace(evidence, worst=part.name, value=value, outcome=outcome, limit=limit, margin_percent=margin)
-
-
-def _marked(evidence: Evidence) -> str:
-    return f"{figure(evidence.value, evidence.unit)}{SIGN.get(evidence.outcome, '')}"

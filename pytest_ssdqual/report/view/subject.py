@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 
 from pytest_ssdqual.qual import safe_text, strict_json
 from pytest_ssdqual.qual.measured.environment import LEVELS, EnvironmentRecord
@@ -42,15 +41,10 @@ HEALTH = {
 }
 
 
-def drives(
-    manifest: Manifest,
-    blamed: Mapping[str, int] = MappingProxyType({}),
-    untested: Callable[[str], str] = lambda identity: "",
-) -> Table:
+def drives(manifest: Manifest, untested: Callable[[str], str] = lambda identity: "") -> Table:
     """Return every drive of every machine.
 
-    ``blamed``: by serial number the failed promises that a drive is the cause of; ``untested`` returns for the identity
-    of a drive that it was not tested, or nothing.
+    ``untested`` returns for the identity of a drive that it was not tested, or nothing.
     """
     sheets = {name: sheet for bay in manifest.bays for name, sheet in bay.sheets.items()}
     rows: list[TableRow] = [
@@ -61,16 +55,11 @@ def drives(
             format_capacity(drive.size_bytes),
             drive.path,
             untested(drive.identity) or sheets.get(drive.identity, "unknown") if sheets else "",
-            _broken(blamed.get(drive.name, 0)),
         )
         for drive in manifest.drives
     ]
-    columns = ("Serial number", "Model", "Firmware", "Capacity", "Name", "Judged by", "Cause of")
+    columns = ("Serial number", "Model", "Firmware", "Capacity", "Name", "Judged by")
     return Table(columns, tuple(rows), "Drives").used()
-
-
-def _broken(count: int) -> str:
-    return f"{count:,} failed {'promise' if count == 1 else 'promises'}" if count else ""
 
 
 def means(manifest: Manifest, load: str = "", more: Iterable[TableRow] = ()) -> Table:

@@ -23,12 +23,12 @@ WORKLOAD = re.compile(
 )
 #: Colours of pytest's TerminalWriter.
 COLOUR = {Finding.FAIL: "red", Finding.INCONCLUSIVE: "yellow", Finding.BOUNDED: "cyan", Finding.PASS: "green"}
-#: Shown instead of the figure, as such a claim has a row of its own elsewhere. A row with such an outcome is coloured.
-MARK = {Finding.FAIL: "FAIL", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "bound"}
-#: Sign after a figure that failed or is inconclusive, where the outcome has no column.
+#: Outcomes of promises that are not kept, the worst first. A row with such an outcome is coloured.
+BROKEN = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED)
+#: Sign after a figure of a promise that is not kept, where the outcome has no column.
 SIGN = {Finding.FAIL: "!", Finding.INCONCLUSIVE: "?", Finding.BOUNDED: "‖"}
 #: Outcomes, the worst first.
-SEVERITY = (Finding.FAIL, Finding.INCONCLUSIVE, Finding.BOUNDED, Finding.PASS, Finding.OBSERVED)
+SEVERITY = (*BROKEN, Finding.PASS, Finding.OBSERVED)
 INDENT = "  "
 #: Characters of a margin in a grid.
 NARROW = 9
@@ -195,7 +195,7 @@ def bounded(columns: tuple[str, ...], rows: Sequence[TableRow], caption: str, mo
 
 def colour(looks: Collection[Finding | None]) -> tuple[str, ...]:
     """Return the markup of the worst outcome; none if all passed."""
-    return next(((COLOUR[each],) for each in MARK if each in looks), ())
+    return next(((COLOUR[each],) for each in BROKEN if each in looks), ())
 
 
 def _look(cell: Cell) -> Finding | None:

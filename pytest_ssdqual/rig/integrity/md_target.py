@@ -160,7 +160,7 @@ class MdTarget:
     def settle(self, missing: int) -> None:
         """See ``IntegrityTarget``. ``RigError`` if it takes too long, or if other members are missing."""
         machine, kname = self.setup.machine, self.array.kname
-        end = time.monotonic() + self.setup.protocol.rebuild.limit_s
+        end = time.monotonic() + self.setup.protocol.rebuild.allowed_s()
         idle_since: float | None = None
         while True:
             state = mdadm.state(machine, kname)

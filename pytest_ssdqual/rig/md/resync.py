@@ -15,8 +15,6 @@ SPEED = re.compile(r"(\d{1,18}) \((system|local)\)", re.ASCII)
 #: sysfs: "1234 / 5678" sectors, or "none".
 DONE = re.compile(r"(\d{1,18}) */ *(\d{1,18})", re.ASCII)
 SPEEDS = ("sync_speed_min", "sync_speed_max")
-#: md's default of ``sync_speed_max``, bytes per second (Documentation/admin-guide/md.rst).
-USUAL_MOST_BYTES_PER_S = 200_000 * 1024
 
 
 def _attribute(kname: str, name: str) -> str:

@@ -108,14 +108,17 @@ def _dated(when: str, damage: str) -> str:
     return f"{when} {damage}" if damage else ""
 
 
-def _require_enough_time(array: Array, size_bytes: int, bytes_per_s: int, limit_s: float) -> None:
-    """Raise ``InvalidMeasurement`` if md needs longer than the protocol allows, at its speed limit."""
-    if size_bytes / bytes_per_s > limit_s:
-        takes, rate = format_duration(size_bytes / bytes_per_s), format_value(bytes_per_s, Unit.BYTES_PER_SECOND)
+def _allowed_s(setup: Setup, array: Array, size_bytes: int, bytes_per_s: int) -> float:
+    """Return the seconds that a rebuild may take; ``InvalidMeasurement`` if md's speed limit needs longer."""
+    shortest_s = size_bytes / bytes_per_s
+    allowed_s = setup.protocol.rebuild.allowed_s(shortest_s)
+    if shortest_s > allowed_s:
+        takes, rate = format_duration(shortest_s), format_value(bytes_per_s, Unit.BYTES_PER_SECOND)
         raise InvalidMeasurement(
-            f"{array.geometry} cannot be rebuilt within {format_duration(limit_s)}: {format_capacity(size_bytes)} of a "
-            f"member take {takes} at {rate}, md's limit; raise rebuild.max_rate or rebuild.limit in the protocol"
+            f"{array.geometry} cannot be rebuilt within {format_duration(allowed_s)}: {format_capacity(size_bytes)} of "
+            f"a member take {takes} at {rate}, md's limit; raise rebuild.max_rate or rebuild.limit in the protocol"
         )
+    return allowed_s
 
 
 def _under_load(
@@ -124,9 +127,9 @@ def _under_load(
     """Run the rebuild under load; ``array`` has the rebuilding geometry."""
     added = members.missing(array)
     fastest = resync.limit_bytes_per_s(limits["sync_speed_max"])
-    _require_enough_time(array, size_bytes, fastest, setup.protocol.rebuild.limit_s)
+    allowed_s = _allowed_s(setup, array, size_bytes, fastest)
     every_s = min(max(1, int(size_bytes / fastest / REPORTS)), LONGEST_REPORT_S)
-    job = _load(setup, array, workload, every_s)
+    job = _load(setup, array, workload, every_s, allowed_s)
     setup.held.require(added)
     members.forget(setup.machine, array, added)
     setup.progress(f"{array.geometry}: rebuild under {workload}", size_bytes / fastest)
@@ -139,7 +142,7 @@ def _under_load(
             _require_running(running, job, array)
             setup.held.require(added)
             _note_given_back(setup, array)
-            timings.append(_watched(setup, array, running, job, started))
+            timings.append(_watched(setup, array, running, job, started, allowed_s))
             return running.end()
 
     before = drive_failure.reading_before(setup, array)
@@ -160,9 +163,9 @@ def _under_load(
     return run, timing
 
 
-def _load(setup: Setup, array: Array, workload: Workload, every_s: int) -> Job:
+def _load(setup: Setup, array: Array, workload: Workload, every_s: int, allowed_s: float) -> Job:
     """Job that runs for longer than the rebuild may take; it is ended when the rebuild is over."""
-    seconds = setup.protocol.measure.ramp_s + setup.protocol.rebuild.limit_s + START_S + process.OVERHEAD_S
+    seconds = setup.protocol.measure.ramp_s + allowed_s + START_S + process.OVERHEAD_S
     try:
         width, load = array.geometry.width, setup.load.of(array)
         return jobs.measurement(workload, array.targets, width, seconds, every_s, load=load)
@@ -221,9 +224,11 @@ def _require_believable(run: Run, intact: Intact) -> None:
         raise InvalidMeasurement(f"{run.workload} on {run.geometry} is not valid: {'; '.join(objections)} ({intact!r})")
 
 
-def _watched(setup: Setup, array: Array, running: RunningProcess, job: Job, started: float) -> RebuildTiming:
+def _watched(
+    setup: Setup, array: Array, running: RunningProcess, job: Job, started: float, limit_s: float
+) -> RebuildTiming:
     """Add the members and poll md until it is done, or raise ``InvalidMeasurement``."""
-    machine, limit_s = setup.machine, setup.protocol.rebuild.limit_s
+    machine = setup.machine
     clock = time.monotonic
     added = clock()
     members.give_back(machine, array, members.missing(array))

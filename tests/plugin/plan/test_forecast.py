@@ -278,9 +278,11 @@ def test_a_rebuild_and_its_check_take_the_time_of_mds_limit(most: int | None, ra
 
 def test_the_plan_warns_of_steps_longer_than_the_protocol_allows() -> None:
     geometry, sheet = Geometry.parse("raid6x6-1rebuilding"), spec.load("ssdqual-sm300")
-    steps, usual = planned(rebuilt={geometry: [READS]}), replace(protocol.load("quick"), rebuild=RebuildRule())
-    assert not forecast.predict(steps, usual, sheet, 6, 10_000 * GB).too_short
-    (warning,) = forecast.predict(steps, usual, sheet, 6, 30_000 * GB).too_short
+    steps, quick = planned(rebuilt={geometry: [READS]}), protocol.load("quick")
+    usual, day = (replace(quick, rebuild=RebuildRule(limit_s)) for limit_s in (None, 24 * 3600.0))
+    assert not forecast.predict(steps, usual, sheet, 6, 30_000 * GB).too_short
+    assert not forecast.predict(steps, day, sheet, 6, 10_000 * GB).too_short
+    (warning,) = forecast.predict(steps, day, sheet, 6, 30_000 * GB).too_short
     assert "rebuilds will end in errors: 30 TB of a member take 41.7 h" in warning
     volume = replace(protocol.load("quick"), precondition=PreconditionRule(6.0, 3600.0, capacities=1.0))
     (slow,) = forecast.predict(planned({geometry.healthy: [WRITES]}), volume, sheet, 6, 100 * GB).impossible

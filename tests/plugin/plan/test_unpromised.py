@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders import drives
 from support.builders.sheet import figure, promise
 
-from pytest_ssdqual.plugin.bay.sheets import nearest
+from pytest_ssdqual.plugin.bay.sheets import alike, nearest
 from pytest_ssdqual.qual.spec import toml
 
 if TYPE_CHECKING:
@@ -145,12 +147,17 @@ def test_a_model_without_a_sheet_is_refused_with_three_ways_out(
     assert inner.records("array_created", "filled", "purging", "measured", "array_planned") == []
 
 
-def test_a_run_without_a_sheet_says_so_where_it_was_asked_for(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SIMULATED_MODEL", "ACME X")
+@pytest.mark.parametrize(
+    ("model", "near"), [("ACME X", ": --ssd-spec=default"), ("KIOXIA KCD8XRUG7T68", "kioxia-cd8-r-3t84")]
+)
+def test_a_run_without_a_sheet_says_so_where_it_was_asked_for(
+    inner: Inner, monkeypatch: pytest.MonkeyPatch, model: str, near: str
+) -> None:
+    monkeypatch.setenv("SIMULATED_MODEL", model)
     inner.pytester.makepyfile(test_suite=SUITE)
     result = inner.run(*RUN, "--ssd-spec=default")
-    result.stdout.fnmatch_lines(["*no figure of a data sheet is judged for ACME X*"])
-    assert inner.manifest()["without_sheet"] == ["ACME X"]
+    result.stdout.fnmatch_lines([f"*no figure of a data sheet is judged for {model}*{near}*"])
+    assert inner.manifest()["without_sheet"] == [model]
 
 
 @pytest.mark.parametrize("selected", ["p99", "not iops"])
@@ -189,6 +196,16 @@ def test_one_model_of_two_without_a_sheet_is_refused(inner: Inner, monkeypatch: 
     [
         ("SAMSUNG MZQL2960HCJR-00A07", "samsung-pm9a3-7t68"),
         ("Micron_7450_MTFDKCC3T8TFR", "micron-7450-pro-7t68"),
+        # The series is nearer than the capacity.
+        ("KIOXIA KCD8XRUG7T68", "kioxia-cd8-r-3t84"),
+        ("SOLIDIGM SBFPF2BV307T", "solidigm-d5-p5336-61t44"),
+        ("Dell Ent NVMe P5336 RI ISE 30.72TB", "solidigm-d5-p5336-61t44"),
+        ("SAMSUNG MZ7L3480HCHQ-00A07", "samsung-pm893-3t84"),
+        ("INTEL SSDPE2KX040T8", "solidigm-d7-p5520-7t68"),
+        # A word that all drives have is no likeness, nor are HPE's numbers.
+        ("Samsung SSD 990 PRO 2TB", None),
+        ("VK003840GZXRR", None),
+        ("VO007680KYDMV", None),
         ("ACME X", None),
         ("", None),
     ],
@@ -196,3 +213,22 @@ def test_one_model_of_two_without_a_sheet_is_refused(inner: Inner, monkeypatch: 
 def test_the_sheet_of_a_similar_product_is_named(model: str, sheet: str | None) -> None:
     found = nearest(model)
     assert (found and found.key) == sheet
+
+
+@pytest.mark.parametrize(
+    ("max_link", "terabytes", "named"),
+    [
+        ("16.0 GT/s PCIe", 7.68, "samsung-pm9a3-7t68"),
+        ("32.0 GT/s PCIe", 7.68, "kioxia-cm7-r-7t68"),
+        ("16.0 GT/s PCIe", 0.123, ""),
+    ],
+)
+def test_a_number_that_names_no_maker_has_the_sheets_of_its_class_and_capacity(
+    max_link: str, terabytes: float, named: str
+) -> None:
+    model = "VO007680KYDMV"
+    drive = replace(drives.drive(1, model, round(terabytes * 1e12)), max_link=max_link)
+    near = alike([drive], [model])
+    assert near.startswith(" (shipped sheets of drives of this class") if named else near == ""
+    assert named in near
+    assert "micron-5400" not in near

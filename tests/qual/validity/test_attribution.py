@@ -38,7 +38,7 @@ def heals(drives: Collection[str]) -> float:
 def test_one_slow_drive_is_named() -> None:
     found = attribute(shortfall(700, 700, members=members(C={"speed": 0.7}), replaced=heals))
     assert (found.culprit, found.drives) == (Culprit.DRIVE, ("C",))
-    assert "70%" in found.evidence
+    assert "70 %" in found.evidence
 
 
 def test_drives_that_are_all_too_slow_are_the_cause_together() -> None:

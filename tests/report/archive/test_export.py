@@ -115,7 +115,7 @@ def test_no_drive_of_a_rack_is_cut_off(folder: Path, tmp_path: Path) -> None:
     ("more", "figure"),
     [
         ({"about": "lot", "group": "p99_latency"}, ("p99_latency", "ns", "at_most", None)),
-        ({"claim": "inspected_power_on_hours"}, ("power_on_hours", "", "", None)),
+        ({"claim": "inspected_power_on_hours"}, ("power_on_hours", "h", "", None)),
     ],
 )
 def test_the_drives_of_a_count_have_their_own_figure_and_unit(

@@ -39,6 +39,9 @@ def test_figures_of_a_measurement() -> None:
     assert figures["ios"] == 16000
     assert figures["counted_s"] == 2
     assert figures["cpu_busy_percent"] == 25
+    cpus = strategies.seen(cpu_busy=0.25).cpu
+    assert cpus
+    assert figures["cpu_per_io_ns"] == pytest.approx(1e9 * cpus.count * 0.25 / 8000)
     assert figures["mean_latency_ns"] == pytest.approx(1_000_000, rel=0.01)
     # 8,000 IOPS × 1 ms are 8 outstanding, and 2 × 4 drives were asked for.
     assert figures["littles_law_percent"] == pytest.approx(100, rel=0.01)
@@ -84,7 +87,8 @@ def test_figures_of_an_exceedance() -> None:
 
 def test_figures_of_nothing() -> None:
     figures = dict(of_measured(_measured(None, 1, 0)))
-    assert figures["mean_latency_ns"] is figures["littles_law_percent"] is figures["cpu_busy_percent"] is None
+    unknown = ("mean_latency_ns", "littles_law_percent", "cpu_busy_percent", "cpu_per_io_ns")
+    assert [figures[name] for name in unknown] == [None] * 4
 
 
 def test_a_point_of_drives_side_by_side_is_that_of_one() -> None:

@@ -125,5 +125,5 @@ def test_every_lot_has_its_sentence_and_the_plan_is_told_once() -> None:
 def test_lots_are_in_no_grid_and_have_no_least_margin() -> None:
     shown = [line.text for line in table([evidence(judged(PLAN, [9_500] * 8))], 100)]
     assert not any(line.startswith("conforming drives") for line in shown)
-    assert not any("least margin" in line for line in shown)
-    assert "1 promise: 1 pass" in shown
+    assert not any("smallest margin" in line for line in shown)
+    assert "passed: 1 of 1 promises: 1 conforming drives" in shown

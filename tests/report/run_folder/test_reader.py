@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ssdqual.qual.records import shallow
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet
 from pytest_ssdqual.report.run_folder.journal import Journal
@@ -19,7 +18,6 @@ from pytest_ssdqual.report.run_folder.reader import (
     left_behind,
     read_records,
 )
-from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 
 UUID = "0123abcd:4567ef01:89ab2345:cdef6789"
 facts = st.dictionaries(st.sampled_from("abc"), st.text() | st.integers(), max_size=2)
@@ -205,18 +203,6 @@ def test_bays_are_not_looked_for_through_a_link(fleet: Fleet, tmp_path_factory: 
     (fleet.path / "bays").rename(elsewhere / "bays")
     (fleet.path / "bays").symlink_to(elsewhere / "bays")
     assert left_over(fleet.path.parent) == []
-
-
-def test_what_a_run_did_to_its_drives_is_found_again(tmp_path: Path) -> None:
-    journal = Journal.create(tmp_path, "aaaaaaaa")
-    assert wrongs(journal) == ()
-    worsened = WorsenedDrive("0x50", "/dev/sdb (ACME, serial 1)", ("has 2 new media errors", "is FAILED"), ())
-    journal.note("drive_worsened", **shallow(worsened))
-    journal.note("drive_worsened", name="/dev/sdc (ACME, serial 2)", findings="unreadable")
-    assert wrongs(journal) == (
-        "/dev/sdb (ACME, serial 1): has 2 new media errors",
-        "/dev/sdb (ACME, serial 1): is FAILED",
-    )
 
 
 def test_records_of_some_kinds_only(tmp_path: Path) -> None:

@@ -132,9 +132,9 @@ def test_why_a_protocol_is_not_for_acceptance_names_it() -> None:
 
 
 def test_intervals_of_steady_rates_come_with_their_repeatability_once(claimed: Claimed) -> None:
-    def lines(*claims: Claim) -> tuple[str, ...]:
+    def beside(*claims: Claim) -> str:
         found = [Judged(f"t{n}", "", claimed(claim, value=1000, bound=900)) for n, claim in enumerate(claims)]
-        return stand(count(found, ()), ENDED).lines
+        return stand(count(found, ()), ENDED).repeatability
 
-    assert lines(Claim.STEADY_IOPS, Claim.THROUGHPUT) == (repeatability.sentence(),)
-    assert lines(Claim.P99_LATENCY) == ()
+    assert beside(Claim.STEADY_IOPS, Claim.THROUGHPUT) == repeatability.sentence()
+    assert beside(Claim.P99_LATENCY) == ""

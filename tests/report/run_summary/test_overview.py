@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
 
-from pytest_ssdqual.qual.spec.claims import Claim
+from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
+from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.evidence.health import failed_in, of_drives, of_failures
+from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.overview import Overview, Reason, arrays_judged, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
@@ -80,12 +82,11 @@ def test_a_dead_drive_is_one_cause_with_its_consequences(write_run: WriteRun) ->
     found = of_one_dead_drive(write_run)
     assert found.causes == (
         Reason(
-            "drive S2 failed: it dropped out",
+            "drive S2 at /dev/sdx failed: it dropped out",
             ("smartctl cannot read it", "2 of 3 tests could not run without it"),
         ),
     )
     assert [each.charges for each in found.drives] == [(), ("failed under load",), ()]
-    assert found.unmarked == "not judged alone"
 
 
 def test_another_error_beside_a_dead_drive_is_a_cause_of_its_own(write_run: WriteRun) -> None:
@@ -99,45 +100,43 @@ def test_a_drive_whose_health_worsened_did_not_fail(write_run: WriteRun) -> None
     worse = record("drive_worsened", drive="S1", name="ACME 1", findings=findings, defects=findings)
     found = first_screen(write_run(judged(healthy()), worse, bays=BAYS))
     assert [each.charges for each in found.drives] == [("its health worsened",), (), ()]
-    assert found.causes == (Reason("drive S1: media errors: 0, now 3"),)
+    assert found.causes == (Reason("drive S1 at /dev/sdx: media errors: 0, now 3"),)
     assert [each.untested for each in found.drives] == ["not tested"] * 3
-    assert found.unmarked == ""
 
 
 def test_a_drive_without_a_mark_failed_no_promise_if_it_was_judged(write_run: WriteRun, claimed: Claimed) -> None:
     members = tuple(Part(each, {}, Finding.FAIL if each == "S3" else Finding.PASS) for each in ("S1", "S2", "S3"))
     found = first_screen(write_run(judged(replace(claimed(), geometries=("drivex3",), members=members)), bays=BAYS))
     assert [each.charges for each in found.drives] == [(), (), ("fails 1 promise of its own",)]
-    assert found.unmarked == "no failed promise of its own"
 
 
 def test_a_drive_without_a_figure_is_named_beside_those_that_were_judged(write_run: WriteRun, claimed: Claimed) -> None:
     members = tuple(Part(each, {}, Finding.PASS) for each in ("S1", "S3"))
     found = first_screen(write_run(judged(replace(claimed(), geometries=("drivex2",), members=members)), bays=BAYS))
     assert [each.untested for each in found.drives] == ["", "not tested", ""]
-    assert found.unmarked == "no failed promise of its own"
 
 
-@pytest.mark.parametrize(
-    ("claim", "value", "bound", "fact"),
-    [
-        (
-            Claim.STEADY_IOPS, 692, 923,
-            ("Farthest beyond its limit", "692 IOPS, limit at least 923 IOPS (-25.0 %)"),
+def test_what_passed_is_a_fact_with_the_smallest_margin(write_run: WriteRun, claimed: Claimed) -> None:
+    kept = [judged(claimed(value=value), f"t{value}") for value in (300_000, 400_000)]
+    facts = dict(first_screen(write_run(*kept, judged(claimed(), "bad"))).facts)
+    assert facts["Passed"].startswith("2 of 3 promises: 2 p99 latency; smallest margin +20.0 %")
+    assert "Passed" not in dict(first_screen(write_run(judged(claimed()))).facts)
+
+
+def test_drives_that_deviate_at_the_inspection_are_causes_with_reading_and_limit(write_run: WriteRun) -> None:
+    verdict = InspectionVerdict(
+        "wear",
+        tuple(
+            CheckedDrive(answer, "", reading, "≤ 0 %", drive=name, path=f"/dev/{name}")
+            for name, answer, reading in (("S1", Answer.CONFORMS, "0 %"), ("S2", Answer.DEVIATES, "38 %"))
         ),
-        (Claim.P99_LATENCY, 812_000, 500_000, ("Farthest beyond its limit", "812 µs, limit at most 500 µs (-62.4 %)")),
-        (Claim.MEMBER_SPREAD, 0.9, 0.8, ("Least margin", "0.90 times, limit at least 0.80 times (+12.5 %)")),
-        (
-            Claim.SCALING_SLOPE, 1.0, 0.85,
-            ("Least margin", "1.00 of proportional growth, limit at least 0.85 (+17.6 %)"),
-        ),
-    ],
-)  # fmt: skip
-def test_the_measured_figure_stands_beside_its_limit(
-    write_run: WriteRun, claimed: Claimed, claim: Claim, value: float, bound: float, fact: tuple[str, str]
-) -> None:
-    facts = dict(first_screen(write_run(judged(claimed(claim, value=value, bound=bound)))).facts)
-    assert facts[fact[0]].endswith(f": {fact[1]}")
+    )
+    of = of_inspection(verdict, source="acme", protocol="snia", acceptance=True)
+    bays = [{"machine": "dut", "drives": [{"serial": each, "path": f"/dev/{each}"} for each in ("S1", "S2")]}]
+    found = first_screen(write_run(judged(of), bays=bays, exit_status=1))
+    assert found.causes == (Reason("drive S2 at /dev/S2 deviates: wear 38 % (≤ 0 %)"),)
+    assert [each.charges for each in found.drives] == [(), ("wear 38 % (≤ 0 %)",)]
+    assert found.steps[0].text.startswith("Send drive S2 at /dev/S2 back")
 
 
 def steps(folder: Path) -> Sequence[str]:
@@ -157,10 +156,10 @@ def test_the_next_step_after_a_pass(write_run: WriteRun, claimed: Claimed) -> No
 def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(write_run: WriteRun, claimed: Claimed) -> None:
     (replaced,) = [f"{each.text} {each.command}" for each in of_one_dead_drive(write_run).steps]
     alone = "pytest --ssd-devices='root@dut:/dev/disk/by-id/*S2' suites/drive"
-    assert replaced == f"Replace drive S2, or judge it alone in another slot: {alone}"
+    assert replaced == f"Replace drive S2 at /dev/sdx, or judge it alone in another slot: {alone}"
     slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S2",)))
     assert steps(write_run(judged(slow), bays=BAYS, acceptance=False)) == [
-        f"Judge drive S2 alone, then in another slot: {alone}",
+        f"Judge drive S2 at /dev/sdx alone, then in another slot: {alone}",
         AGAIN,
     ]
 

@@ -52,8 +52,8 @@ def test_pytests_own_writer_colours_it(pytester: pytest.Pytester, claimed: Claim
     pytester.makeconftest(SUMMARY.format(records=[plain(claimed())]))
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", f"--color={colour}")
     shown = result.stdout.str()
-    row = "  raid5x4 randread_4k_qd8    812 µs     812…812 µs  ≤ 500 µs  -62.4 %"
-    assert f"{red}{row}" in shown
+    (row,) = [line for line in shown.splitlines() if "-62.4 %" in line]
+    assert row.startswith(red)
     assert ("\x1b[" in shown) is bool(red)
     assert "= storage qualification =" in shown
     assert "run folder: ssdqual-runs/1" in shown
@@ -64,7 +64,7 @@ def test_quiet_and_verbose_are_pytests(pytester: pytest.Pytester, claimed: Claim
     shown = {flag: pytester.runpytest_inprocess("-p", "no:cacheprovider", flag).stdout.str() for flag in ("-q", "-v")}
     assert "PASS: 1 of 1" in shown["-v"]
     assert "PASS" not in shown["-q"]
-    assert "1 promise: 1 pass" in shown["-q"]
+    assert "passed: 1 of 1" in shown["-q"]
 
 
 def test_nothing_judged_has_no_section() -> None:

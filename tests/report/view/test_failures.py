@@ -5,8 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from hypothesis import given
-from hypothesis import strategies as st
 from support.builders import charted, strategies
 from support.builders.kept_runs import READS
 from support.builders.report_page import Claimed, WriteRun, judged, record
@@ -15,13 +13,11 @@ from pytest_ssdqual.qual.measured.environment import DriveEnvironment, DriveTemp
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Published
 from pytest_ssdqual.qual.units import Unit
-from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.evidence.evidence import Finding, Part
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view import failures as kernel_log
 from pytest_ssdqual.report.view.commands import Repeat
-from pytest_ssdqual.report.view.failures import MOST, Failure, _next_to, _width, failures
+from pytest_ssdqual.report.view.failures import MOST, Failure, failures
 
 SEEN = replace(
     strategies.seen_drive("S1", Traffic(661, 1322, 86_638_592, 173_277_184), None), heat=DriveTemperature(50.0)
@@ -63,39 +59,8 @@ def test_a_failure_has_what_helps(write_run: WriteRun, claimed: Claimed) -> None
     assert failure.kernel == kernel_log.KernelDuring((), 0, 0, 1)
 
 
-def test_drives_side_by_side_are_shown_one_by_one(write_run: WriteRun, claimed: Claimed) -> None:
-    members = (Part("S1", {"value": 812_000.0}, Finding.FAIL), Part("S2", {}, Finding.PASS))
-    (failure,) = all_of(write_run(judged(replace(claimed(), members=members, worst="S1"))))
-    assert failure.members is not None
-    assert failure.members.rows == (
-        ("S1", "812 µs", Finding.FAIL, "worst"),
-        ("S2", "", Finding.PASS, ""),
-    )
-
-
-def test_neighbours_are_the_next_widths_and_workloads(write_run: WriteRun, claimed: Claimed) -> None:
-    def of(arrays: str, depth: int) -> dict[str, object]:
-        good = (arrays, depth) != ("raid5x4", 8)
-        found = claimed(arrays=arrays, workload=Workload("randread", "4k", depth), value=1000 if good else 812_000)
-        return judged(found, f"{arrays}-{depth}")
-
-    widths = [of(f"raid5x{width}", 8) for width in (3, 4, 6, 8)]
-    depths = [of("raid5x4", depth) for depth in (1, 4, 32, 64)]
-    others = [of("raid6x5", 8), of("raid5x5-1failed", 8), of("raid5x5", 4)]
-    writes = judged(claimed(arrays="raid5x4", workload=Workload("randwrite", "4k", 8), value=1000), "writes")
-    (failure,) = all_of(write_run(*widths, *depths, *others, writes))
-    assert failure.neighbours is not None
-    assert [(row[0], str(row[1]).split(":")[0]) for row in failure.neighbours.rows] == [
-        ("another width", "p99 latency of raid5x3 randread_4k_qd8"),
-        ("another width", "p99 latency of raid5x6 randread_4k_qd8"),
-        ("another workload", "p99 latency of raid5x4 randread_4k_qd4"),
-        ("another workload", "p99 latency of raid5x4 randread_4k_qd32"),
-    ]
-
-
-def test_nothing_to_compare_with_is_no_table(write_run: WriteRun, claimed: Claimed) -> None:
+def test_nothing_recorded_is_no_table(write_run: WriteRun, claimed: Claimed) -> None:
     (failure,) = all_of(write_run(judged(claimed())))
-    assert failure.neighbours is None
     assert failure.members is None
     assert failure.repeat == Repeat()
 
@@ -120,15 +85,6 @@ def test_damaged_figures_of_members_are_left_out(write_run: WriteRun, claimed: C
         assert failure.members is None
 
 
-@given(st.integers(3, 20), st.sets(st.integers(3, 20)))
-def test_the_next_ones_are_the_nearest_on_either_side(claimed: Claimed, here: int, widths: set[int]) -> None:
-    others = {width: claimed(arrays=f"raid5x{width}") for width in widths - {here}}
-    alike = [*others.values(), claimed(arrays="raid6x4")]
-    found = [each.geometries[0] for each in _next_to(claimed(arrays=f"raid5x{here}"), alike, _width)]
-    nearest = [*sorted(w for w in others if w < here)[-1:], *sorted(w for w in others if w > here)[:1]]
-    assert found == [f"raid5x{width}" for width in nearest]
-
-
 def test_a_script_that_was_left_for_it_is_shown(write_run: WriteRun, claimed: Claimed) -> None:
     raw = ("explore/a.fio", "integrity/b.history", "fio/c.json.gz", "../d.fio", "explore/missing.fio")
     folder = write_run(judged(replace(claimed(), raw=raw)))
@@ -138,10 +94,3 @@ def test_a_script_that_was_left_for_it_is_shown(write_run: WriteRun, claimed: Cl
         (folder / name).write_text(text + "\n")
     (failure,) = all_of(folder)
     assert failure.scripts == (("explore/a.fio", "[a]\nrw=read"), ("integrity/b.history", "fail 1"))
-
-
-def test_likeness_of_drives_is_told_by_what_it_was_computed_from(write_run: WriteRun, claimed: Claimed) -> None:
-    members = (Part("S1", {"slowest_ns": 9e6}), Part("S2", {"iops": 300.0}))
-    (failure,) = all_of(write_run(judged(replace(claimed(), members=members, worst="S1"))))
-    assert failure.members is not None
-    assert [row[:2] for row in failure.members.rows] == [("S1", "9 ms"), ("S2", "300 IOPS")]

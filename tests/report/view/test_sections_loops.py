@@ -44,7 +44,7 @@ def test_what_failed_is_marked_and_the_others_are_the_worst_of_the_drives(claime
     bad = cell(claimed, 0, "4k", 100, Finding.FAIL)
     lines = list(loops([replace(bad, members=(Part("S1"), Part("S2")))], 100))
     assert lines[0].text == "steady IOPS · snia-iops · drivex2, worst of 2 · ≥ 1 IOPS"
-    assert (lines[2].text.split()[:2], lines[2].markup) == (["4k", "FAIL"], ("red",))
+    assert (lines[2].text.split()[:2], lines[2].markup) == (["4k", "100!"], ("red",))
 
 
 def test_cells_that_were_not_judged_are_empty(claimed: Claimed) -> None:

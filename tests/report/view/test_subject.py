@@ -29,13 +29,6 @@ def test_the_sheet_of_each_drive_is_named(write_run: WriteRun) -> None:
     assert [row[-1] for row in grid.rows] == ["acme (SATA)", "other (NVMe Gen4)"]
 
 
-def test_a_drive_that_is_a_cause_is_marked(write_run: WriteRun) -> None:
-    bays = [{"machine": "a", "drives": [{"serial": "S1"}, {"serial": "S2"}, {"serial": "S3"}]}]
-    grid = subject.drives(RunReader.read(write_run(bays=bays)).manifest, {"S2": 80, "S3": 1})
-    assert grid.columns[-1] == "Cause of"
-    assert [row[-1] for row in grid.rows] == ["", "80 failed promises", "1 failed promise"]
-
-
 def test_the_means_are_named_with_each_session(write_run: WriteRun) -> None:
     sessions = [
         {"started": "t1", "ended": None, "exit_status": None, "command_line": ["pytest", "-x"]},

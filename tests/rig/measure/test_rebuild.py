@@ -245,7 +245,7 @@ def test_load_spares_the_pattern_and_outlasts_any_rebuild(bench: RebuildBench) -
     (job,) = bench.jobs
     assert f"--size={505 * MIB}" in job.options
     assert job.expectation.seconds is not None
-    assert job.expectation.seconds > PROTOCOL.measure.ramp_s + PROTOCOL.rebuild.limit_s
+    assert job.expectation.seconds > PROTOCOL.measure.ramp_s + PROTOCOL.rebuild.allowed_s()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
+from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.report.evidence.evidence import Finding
+from pytest_ssdqual.report.evidence.inspection import of_inspection
+from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.view import inspected
+from pytest_ssdqual.report.view.tables import Cell, MeasuredCell
+
+#: Check: reading and answer of each of three drives, and the limit.
+READ = {
+    "wear": (("0 %", Answer.CONFORMS), ("38 %", Answer.DEVIATES), ("0 %", Answer.CONFORMS)),
+    "temperature": (("34 °C", Answer.CONFORMS), ("38 °C", Answer.CONFORMS), ("36 °C", Answer.CONFORMS)),
+    "spare": (("100 %", Answer.CONFORMS), ("100 %", Answer.CONFORMS), ("", Answer.UNKNOWN)),
+    "model": (("ACME", Answer.UNLIMITED), ("ACME", Answer.UNLIMITED), ("ACME", Answer.UNLIMITED)),
+}
+BOUNDS = {"wear": "≤ 0 %", "temperature": "≤ 60 °C", "spare": "≥ 100 %", "model": ""}
+
+
+def verdict(check: str) -> Judged:
+    drives = tuple(
+        CheckedDrive(
+            answer, "", reading, BOUNDS[check], float(reading.split()[0]) if reading[:1].isdigit() else None,
+            drive=f"S{number}", path=f"/dev/sd{number}",
+        )
+        for number, (reading, answer) in enumerate(READ[check])
+    )  # fmt: skip
+    evidence = of_inspection(InspectionVerdict(check, drives), source="acme", protocol="snia", acceptance=True)
+    return Judged(check, "", evidence)
+
+
+@pytest.fixture
+def drives() -> tuple[inspected.InspectedDrive, ...]:
+    return inspected.drives(map(verdict, READ))
+
+
+def test_a_drive_has_the_verdict_of_its_worst_reading(drives: tuple[inspected.InspectedDrive, ...]) -> None:
+    assert [(each.name, each.path, each.outcome) for each in drives] == [
+        ("S1", "/dev/sd1", Finding.FAIL),
+        ("S2", "/dev/sd2", Finding.INCONCLUSIVE),
+        ("S0", "/dev/sd0", Finding.PASS),
+    ]
+    assert [each.deviations for each in drives] == [("wear 38 % (≤ 0 %)",), (), ()]
+
+
+def test_the_matrix_has_drives_down_and_readings_across_with_their_limits(
+    drives: tuple[inspected.InspectedDrive, ...],
+) -> None:
+    whole = inspected.matrix(drives)
+    assert whole.columns == ("Drive", "Path", "Verdict", "model", "wear", "spare", "temperature")
+    assert whole.rows[0] == ("limit", "", "", "", "≤ 0 %", "≥ 100 %", "≤ 60 °C")
+    deviating = inspected.matrix(drives, only_deviating=True)
+    assert deviating.columns[3:] == ("wear", "spare")
+    cells: dict[str, tuple[Cell, ...]] = {str(row[0]): row[3:] for row in deviating.rows}
+    assert cells["S1"] == (MeasuredCell("38 %", "", Finding.FAIL), "100 %")
+    assert cells["S2"] == ("0 %", MeasuredCell("unknown", "", Finding.INCONCLUSIVE))
+
+
+def test_readings_that_no_drive_misses_are_ranges_with_their_limit(
+    drives: tuple[inspected.InspectedDrive, ...],
+) -> None:
+    assert list(inspected.conforming(drives)) == ["temperature 34 °C…38 °C (≤ 60 °C)", "and 1 more"]
+
+
+def test_two_drives_with_one_serial_number_are_two_rows() -> None:
+    of = verdict("wear")
+    twins = replace(of.evidence, members=tuple(replace(part, name="S0") for part in of.evidence.members))
+    found = inspected.drives([replace(of, evidence=twins)])
+    assert sorted(each.path for each in found) == ["/dev/sd0", "/dev/sd1", "/dev/sd2"]
