@@ -65,6 +65,16 @@ class PublishedDrives:
 
 
 @cache
+def interface(key: str) -> tuple[str, str | None, int | None]:
+    """lsblk's transport of drives of a sheet, sysfs' link of PCIe drives, and the queue depth of others."""
+    kind = spec.load(key).product.drive_class
+    links = {DriveClass.NVME_GEN4: "16.0 GT/s PCIe", DriveClass.NVME_GEN5: "32.0 GT/s PCIe"}
+    if kind in (DriveClass.SATA, DriveClass.SAS):
+        return str(kind), None, 32 if kind is DriveClass.SATA else 254
+    return "nvme", links.get(kind, "8.0 GT/s PCIe"), None
+
+
+@cache
 def _published(key: str, of_arrays: float) -> PublishedDrives:
     sheet = spec.load(key)
     reads, writes = (anchor.published.value for anchor in chain.anchors(sheet.figures, ("randread", "randwrite"), "4k"))

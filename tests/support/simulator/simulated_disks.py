@@ -37,6 +37,8 @@ class Device:
     logical_block: int = 512
     #: What sysfs says an NVMe drive prefers.
     minimum_io: int = 512
+    #: The fastest link of a PCIe drive, as sysfs says it.
+    link: str | None = None
     #: What sysfs says of a SATA or SAS drive's own queue.
     queue_depth: int | None = None
     #: How the relation to the upper devices is told: lsblk, holders, slaves, mdstat.
@@ -117,6 +119,8 @@ class World:
         sysfs.append(f"ro {name} {int(device.read_only)}")
         if device.queue_depth is not None:
             sysfs.append(f"depth {name} {device.queue_depth}")
+        if device.link:
+            sysfs.append(f"link {name} {device.link}")
         for upper in device.uppers:
             above = upper.kname.replace("/", "!")
             if upper.partition:

@@ -73,6 +73,7 @@ from support.builders import inspected
 from support.fakes.bound_commands import unbound
 from support.fakes.scripted import completed
 from support.simulator import simulated_fio, simulated_paths
+from support.simulator.published_drives import interface
 from support.simulator.simulated_array import SimulatedBody
 from support.simulator.simulated_caches import Caches
 from support.simulator.simulated_content import Contents
@@ -132,6 +133,8 @@ class Scene:
     without_health: str
     #: Serial → bytes, of drives that are no ordinary ones.
     sizes: dict[str, int]
+    #: What the drives' WWNs begin with; empty: they have none.
+    wwn: str
     #: Bytes of the drives' blocks, and how many I/Os they queue; 0: they do not say.
     block: int
     queue: int
@@ -191,6 +194,7 @@ class Scene:
             unidentified=given("SIMULATED_UNIDENTIFIED", ""),
             without_health=given("SIMULATED_WITHOUT_HEALTH", ""),
             sizes={serial: int(size) for serial, _, size in (each.partition("=") for each in sizes if each)},
+            wwn=given("SIMULATED_WWN", ""),
             block=int(given("SIMULATED_BLOCK", "512")),
             queue=int(given("SIMULATED_QUEUE", "0")),
             preferred=int(given("SIMULATED_PREFERRED", "512")),
@@ -388,14 +392,16 @@ class SimulatedMachine:
     def world(self) -> World:
         numbers = range(1, self.scene.drives + 1)
         digits = re.sub(r"\D", "", self.name.partition(".")[0])  # dut2's drives are not dut1's
+        sheet = os.environ.get("SIMULATED_SHEET")
+        transport, link, queue = interface(sheet) if sheet else ("nvme", None, None)
         return World(
             [
                 Device(
                     f"nvme{number - 1}n1", "disk", f"259:{number}",
                     size=self.scene.sizes.get(f"SSDQ{digits}{number:04}", LSBLK_BYTES),
-                    serial=f"SSDQ{digits}{number:04}",
-                    model=self.scene.model_of(number), transport="nvme", logical_block=self.scene.block,
-                    queue_depth=self.scene.queue or None, minimum_io=self.scene.preferred,
+                    serial=f"SSDQ{digits}{number:04}", wwn=f"{self.scene.wwn}{number:04}" if self.scene.wwn else None,
+                    model=self.scene.model_of(number), transport=transport, link=link, logical_block=self.scene.block,
+                    queue_depth=self.scene.queue or queue, minimum_io=self.scene.preferred,
                     use="writer" if f"used:SSDQ{digits}{number:04}" in self.scene.trouble else None,
                 )
                 for number in numbers
