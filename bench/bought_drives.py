@@ -164,8 +164,8 @@ def run(key: str, situation: Situation, drives: int) -> Ending:
         view = RunView.read(runs[-1])
     hours = re.split(r"\s{2,}", total[0].strip())[HOURS_CELL]
     slow_one = serials_of(drives)[SLOW_ONE]
-    outcomes = Counter(each.evidence.outcome.value for each in view.judged)
-    blamed = Counter(blame(group, slow_one) for group in view.causes for _ in failed(group))
+    outcomes = dict(Counter(each.evidence.outcome.value for each in view.judged))
+    blamed = dict(Counter(blame(group, slow_one) for group in view.causes for _ in failed(group)))
     return Ending(key, situation.name, view.verdict.fitness.value, outcomes, blamed, hours, done.returncode)
 
 
@@ -187,12 +187,14 @@ def blame(group: CauseGroup, slow_one: str) -> str:
     return "all drives" if causes[0].subject == "all drives" else ", ".join(group.drives)
 
 
-def results(cases: Sequence[tuple[str, Situation]], drives: int, kept: Path | None) -> Iterator[Ending]:
+def results(
+    cases: Sequence[tuple[str, Situation]], drives: int, processes: int | None, kept: Path | None
+) -> Iterator[Ending]:
     """Yield the ending of each case; those that the file has are not run again."""
     lines = kept.read_text().splitlines() if kept and kept.exists() else []
     known = {(each.model, each.situation): each for each in (Ending(**json.loads(line)) for line in lines)}
     left = [case for case in cases if (case[0], case[1].name) not in known]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(processes) as pool:
         for ending in pool.map(lambda case: run(case[0], case[1], drives), left):
             known[ending.model, ending.situation] = ending
             print(f"{ending.model}, {ending.situation}: {ending.cell}, status {ending.status}", file=sys.stderr)
@@ -219,11 +221,12 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--situations", default="", metavar="TEXT", help="those whose name contains it")
     parser.add_argument("--drives", type=int, default=8)
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at the same time")
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep each result; those kept are not run again")
     given = parser.parse_args()
     chosen = [each for each in SITUATIONS if given.situations in each.name]
     cases = [(key, situation) for key in given.models for situation in chosen]
-    endings = list(results(cases, given.drives, given.results))
+    endings = list(results(cases, given.drives, given.processes, given.results))
     print("\n".join(table(endings)))
     wrong = [f"{each.model}, {each.situation}: {'; '.join(said)}" for each in endings if (said := list(each.wrong()))]
     sys.exit("\n".join(wrong) or 0)

@@ -20,6 +20,8 @@ S3500 = "INTEL SSDSC2BB800G4", "intel-dc-s3500-800gb"
 PM9A3 = "SAMSUNG MZQL27T6HBLA-00A07", "samsung-pm9a3-7t68"
 #: Drives of any size: those of the lab have the lab's.
 ALL = "/dev/nvme*"
+#: 1,005,000 reads of 4 KiB a second, 38,000 writes of 16 KiB.
+QLC = "SBFPF2BV614T001", "solidigm-d5-p5336-61t44"
 DRIVES = tuple(f"SSDQ{number:04}" for number in range(1, 5))
 #: One array of the suite.
 READS, WRITES = "steady_state and raid5x4 and randread_4k_qd8", "steady_state and raid5x4 and randwrite_4k_qd8"
@@ -82,6 +84,17 @@ def test_drives_that_meet_their_maxima_make_an_array_that_passes(bought: Inner, 
     (verdict,) = bought.records("verdict")
     assert verdict["outcome"] == "pass"
     assert "drives that meet samsung-pm9a3-7t68" in str(verdict["sentence"])
+
+
+def test_arrays_of_drives_whose_writes_are_slow_grow_with_their_number(
+    bought: Inner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of I/Os of members 37.5 % are writes on RAID 5 of three, 31.6 % on wider ones: both decide what the drives do."""
+    monkeypatch.setenv("SIMULATED_SHEET", QLC[1])
+    assert run(bought, QLC, "randrw70 and (grow or short)", suite="acceptance", devices="lab:8").ret == pytest.ExitCode.OK
+    slope, deviation = (float(str(record["value"])) for record in bought.records("verdict"))
+    assert 0.95 < slope < 1.05
+    assert deviation < 5
 
 
 @pytest.mark.parametrize("tests", [READS, WRITES])
@@ -165,6 +178,14 @@ def test_arrays_that_md_limits_beside_one_that_passes_are_fit(bought: Inner, mon
     monkeypatch.setenv("SIMULATED_MD", "300000")
     assert run(bought, PM9A3, "steady_state and randread_4k_qd8").ret == pytest.ExitCode.OK
     assert sorted(str(record["outcome"]) for record in bought.records("verdict")) == ["bounded", "pass"]
+
+
+def test_growth_that_md_limits_is_bounded(bought: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The widest array does 61 % of what the others do per drive; the slope of the line is 0.49 then."""
+    monkeypatch.setenv("SIMULATED_MD", "463000")
+    run(bought, PM9A3, "randrw70 and (grow or short)", suite="acceptance", devices="lab:8")
+    verdicts = bought.records("verdict")
+    assert [(record["outcome"], record["cause"]["culprit"]) for record in verdicts] == [("bounded", "md")] * 2
 
 
 def test_what_md_limits_is_a_failure_of_the_system(

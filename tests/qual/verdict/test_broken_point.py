@@ -115,6 +115,21 @@ def test_the_widest_array_of_a_latency_that_grows() -> None:
     assert point.measured.geometry == Geometry.parse("raid5x4")
 
 
+@pytest.mark.parametrize(("claim", "bound"), [(Claim.SCALING_SLOPE, 0.9), (Claim.SCALING_DEVIATION, 10.0)])
+@pytest.mark.parametrize("rates", [(300_000, 500_000, 463_000), (300_000, 0, 463_000)])
+def test_growth_holds_if_the_worst_width_does_what_is_needed(
+    claim: Claim, bound: float, rates: tuple[int, ...]
+) -> None:
+    found = {f"raid5x{width}": float(rate) for width, rate in zip((3, 5, 8), rates, strict=True) if rate}
+    sweep = Sweep(tuple(measured(rate, array=array) for array, rate in found.items()))
+    point = broken_point.of_verdict(judged(claim, sweep, bound), sweep)
+    assert point
+    assert point.needed_iops
+    found[str(point.measured.geometry)] = point.needed_iops
+    mended = Sweep(tuple(measured(rate, array=array) for array, rate in found.items()))
+    assert estimators.estimate(claim, mended).value == pytest.approx(bound, rel=0.03)
+
+
 @pytest.mark.parametrize("claim", [Claim.FRESH_TO_STEADY, Claim.CLIFF_AFTER])
 def test_what_is_above_the_drives_cannot_make_them_fall(claim: Claim) -> None:
     iops = [2_000] * 10 + [1_000] * 20
