@@ -274,6 +274,18 @@ def ssd_health(request: pytest.FixtureRequest, _ssd_campaign: Campaign) -> Drive
 
 
 @pytest.fixture
+def ssd_self_test(request: pytest.FixtureRequest, _ssd_campaign: Campaign) -> DrivesHealth:
+    """The short self-tests of all drives, side by side; false if one failed.
+
+    Needs the mark ``ssd_array("drive")``; the test is ``assert ssd_self_test``. It comes before the fill;
+    ``@pytest.mark.parametrize("ssd_self_test", ["first", "last"], indirect=True)`` adds one after all other tests.
+    """
+    from pytest_ssdqual.plugin.judging import health
+
+    return health.self_test_of(request, _ssd_campaign)
+
+
+@pytest.fixture
 def ssd_sla(request: pytest.FixtureRequest) -> Sla:
     """Judges measurements by the promises of the spec: ``verdict = ssd_sla.judge(ssd_run)``.
 

@@ -1,4 +1,4 @@
-"""The fixture ``ssd_health``: judges the health of all drives of the run."""
+"""The fixtures ``ssd_health`` and ``ssd_self_test``: judge the health of all drives, and their own self-tests."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pytest
 
 from pytest_ssdqual.plugin.plan import applicability
 from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
+from pytest_ssdqual.qual.inspection.record import SelfTest
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.rig.campaign.campaign import Campaign
-from pytest_ssdqual.rig.drives import failed
+from pytest_ssdqual.rig.drives import failed, self_test
+from pytest_ssdqual.rig.machine.machine import InvalidMeasurement
 
 #: Drives whose findings the sentence has; the evidence has all.
 NAMED = 3
@@ -24,13 +26,15 @@ class DrivesHealth:
 
     #: By serial number.
     findings: Mapping[str, tuple[str, ...]]
+    #: What the findings are of, in the sentence.
+    what: str = "health"
 
     def __bool__(self) -> bool:
         return not any(self.findings.values())
 
     def __repr__(self) -> str:
         count = len(self.findings)
-        about = f"health of {count} drive{'' if count == 1 else 's'}"
+        about = f"{self.what} of {count} drive{'' if count == 1 else 's'}"
         bad = [f"{serial}: {'; '.join(each)}" for serial, each in self.findings.items() if each]
         if not bad:
             return f"{about}: no finding"
@@ -62,3 +66,34 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
     )  # fmt: skip
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)
     return found
+
+
+def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
+    """Run the short self-tests of all drives that have not failed, and record their results as evidence of the test.
+
+    Skips the test if no drive has a self-test. ``InvalidMeasurement`` if none failed, and the result of one is unknown.
+    """
+    setup, run = campaign.setup, request.config.stash[QUALIFICATION]
+    setup.held.require_lease()
+    drives = [drive for drive in setup.held.drives if drive.name not in setup.failures.failed]
+    results = self_test.run(setup.machine, drives, setup.progress)
+    setup.logbook.note("self_test", results=results)
+    if set(results.values()) <= {self_test.ABSENT}:
+        applicability.skip(f"no self-test of {len(drives)} drives: {self_test.ABSENT}")
+    findings = {
+        serial: ("its short self-test failed",) if result == SelfTest.FAILED else ()
+        for serial, result in results.items()
+        if result in (SelfTest.PASSED, SelfTest.FAILED)
+    }
+    others = {serial: result for serial, result in results.items() if serial not in findings}
+    remarks = [f"self-test of {serial}: {result}" for serial, result in others.items()]
+    judged = DrivesHealth(findings, "short self-tests")
+    if judged and set(others.values()) - {self_test.ABSENT}:
+        raise InvalidMeasurement("; ".join(remarks))
+    evidence = health.counted(
+        health.SELF_TEST, str(Geometry(RaidLevel.DRIVE, len(findings))), health.RUN, findings,
+        sentence=repr(judged), remarks=tuple(remarks), protocol=run.protocol.name, acceptance=run.acceptance,
+        source="a drive passes its own self-test (docs/integrity.md)",
+    )  # fmt: skip
+    request.node.stash.setdefault(EVIDENCE, []).append(evidence)
+    return judged

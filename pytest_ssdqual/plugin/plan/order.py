@@ -11,8 +11,7 @@ from typing import cast
 
 import pytest
 
-from pytest_ssdqual.plugin.plan import needs
-from pytest_ssdqual.plugin.plan.marks import needs_drives
+from pytest_ssdqual.plugin.plan import marks, needs
 from pytest_ssdqual.plugin.plan.needs import Need
 from pytest_ssdqual.qual.raid import member_curve
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -65,7 +64,8 @@ def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
 
     ``of_drives``: the protocol conditions drives, not arrays.
 
-    Sweeps come late: by then their measurements exist. Searches follow, and the health of the drives is judged last.
+    Sweeps come late: by then their measurements exist. Searches follow, then the last self-tests of the drives, and
+    their health is judged at the end.
     Tests without drives keep their order and come first, so that their results do not take days.
     """
     needed = {item: needs.of(item) for item in items}
@@ -74,9 +74,11 @@ def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
 
     def key(item: pytest.Item) -> tuple[object, ...]:
         need = needed[item]
-        if not needs_drives(item):
+        if not marks.needs_drives(item):
             return (0,)
         if "ssd_health" in getattr(item, "fixturenames", ()):
+            return (5,)
+        if marks.parameters(item).get("ssd_self_test") == "last":
             return (4,)
         last = max((places[step] for step in _steps(need)), default=-1)
         is_search = any(map(_is_search, _steps(need)))

@@ -24,6 +24,14 @@ class Sanitizing(StrEnum):
     FAILED = "sanitize failed"
 
 
+class SelfTest(StrEnum):
+    """End of a drive's last self-test."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ABORTED = "aborted"
+
+
 @dataclass(frozen=True, slots=True)
 class InspectedLink:
     """The connection of a drive: negotiated, and the maxima of the drive and of the slot; None: not reported.
@@ -95,7 +103,9 @@ class InspectionRecord:
     media_log_entries: int = 0
     #: Entries of the self-test log that failed; None if there is no log.
     failed_self_tests: int | None = None
-    #: False if the controller says that it has no self-tests, and so no log of them.
+    #: None if none is known, or if one runs.
+    last_self_test: SelfTest | None = None
+    #: False if the drive says that it has no self-tests, and so no log of them.
     has_self_tests: bool | None = None
     passed: bool | None = None
     #: Bits of NVMe's critical warning, in words; None if not reported.

@@ -11,8 +11,11 @@ from pytest_ssdqual.qual.validity.attribution import Cause
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 
-#: Claim about the drives that a measurement was to load, and about the health of every drive of the run.
-FAILED, HEALTH = "failed_drives", "drive_health"
+#: Claim about the drives that a measurement was to load, about the health of every drive of the run, and about the
+#: drives' own self-tests.
+FAILED, HEALTH, SELF_TEST = "failed_drives", "drive_health", "self_test"
+#: Claims that judge no performance and no data.
+OF_HEALTH = (HEALTH, SELF_TEST)
 #: What the evidence of a claim about health has in the place of a workload.
 LOAD, RUN = "load", "run"
 SOURCE = "a drive under test stays healthy (docs/faults.md)"

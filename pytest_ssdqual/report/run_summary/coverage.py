@@ -13,7 +13,7 @@ from typing import Self
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED as FAILED_DRIVES
-from pytest_ssdqual.report.evidence.health import HEALTH
+from pytest_ssdqual.report.evidence.health import OF_HEALTH
 from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
 from pytest_ssdqual.report.run_folder.reader import PLANNED, Judged, Record, RunReader
 from pytest_ssdqual.report.run_folder.records import PlannedTests
@@ -29,6 +29,7 @@ GROUPS = {
     "integrity": "ssd_integrity",
     "read_back": "ssd_read_back",
     "search": "ssd_explore",
+    "self_test": "ssd_self_test",
 }
 #: Kinds of records that name the members of an array.
 OF_MEMBERS = ("purging", "array_planned")
@@ -189,7 +190,7 @@ def _drives(story: RunReader, judged: Sequence[Judged], drives: Mapping[str, str
         listed = subject.texts(record.facts.get("members"))
         members.setdefault(subject.text(record.facts, "geometry"), set()).update(listed)
     loaded, inspected = set[str](), set[str]()
-    for each in (one.evidence for one in judged if one.evidence.is_promised and one.evidence.claim != HEALTH):
+    for each in (one.evidence for one in judged if one.evidence.is_promised and one.evidence.claim not in OF_HEALTH):
         named = {by_name.get(part.name, part.name) for part in each.members}
         if each.claim.startswith(INSPECTED):
             inspected |= named

@@ -13,7 +13,7 @@ from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
 from pytest_ssdqual.qual.stats import repeatability
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.evidence.health import HEALTH
+from pytest_ssdqual.report.evidence.health import OF_HEALTH
 from pytest_ssdqual.report.evidence.inspection import PREFIX as INSPECTED
 from pytest_ssdqual.report.evidence.integrity import READ_BACK
 from pytest_ssdqual.report.run_folder.manifest import Manifest
@@ -150,7 +150,7 @@ def count(
     # Bounded verdicts do not judge performance; with them, passes of health, inspection and data comparison alone do
     # not make a product fit.
     decided = [evidence for evidence in promised if evidence.outcome is not Finding.BOUNDED]
-    idle = (HEALTH, INSPECTED, READ_BACK) if len(decided) < len(promised) else (HEALTH,)
+    idle = (*OF_HEALTH, INSPECTED, READ_BACK) if len(decided) < len(promised) else OF_HEALTH
     lost = [each for each in errors if each.drives]
     return Counts(
         passed=outcomes.count(Finding.PASS),

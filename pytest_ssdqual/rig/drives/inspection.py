@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_ssdqual.qual import safe_text
-from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing
+from pytest_ssdqual.qual.inspection.record import DriveKind, InspectedLink, InspectionRecord, Sanitizing, SelfTest
 from pytest_ssdqual.qual.strict_json import LARGEST, read_json
 from pytest_ssdqual.rig.drives import activity, error_log, health, locking, smart_answer, temperature
 from pytest_ssdqual.rig.drives.health import CRITICAL_WARNINGS
@@ -57,6 +57,10 @@ SELF_TEST_HEADER, SELF_TEST_ENTRY, SELF_TESTS = 4, 28, 20
 NVME_FAILURES = (5, 6, 7)
 #: SPC-4, Self-Test Results log page: 3 is an unknown error, 4 to 7 are failed segments.
 SCSI_FAILURES = (3, 4, 5, 6, 7)
+#: ACS-4, self-test execution status: the same, and 8 is suspected damage by handling, which SPC-4 reserves.
+ATA_FAILURES = (*SCSI_FAILURES, 8)
+#: Result of a self-test that runs (ATA, SCSI), or of an entry that is not used (NVMe).
+NO_RESULT = 0xF
 #: First version of smartctl whose JSON has the self-tests of SCSI drives (scsiprint.cpp of 7.2 and 7.3).
 SCSI_SELF_TESTS_SINCE = [7, 3]
 #: SSTAT bits 2:0 of log page 81h; 4 is a success without deallocation.
@@ -142,6 +146,7 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
     return InspectionRecord(
         **fields,
         kind=kind,
+        last_self_test=_last_self_test(smart, _bytes(answers.get("self-test", ""))),
         own_serial=_text(smart, "serial_number"),
         temperature_limit_c=None if warmth.limit_c is None else int(warmth.limit_c),
         activity=activity.of(
@@ -254,6 +259,20 @@ def _failed_self_tests(smart: object) -> int | None:
     return 0 if at(smart, "device", "protocol") == "SCSI" and version >= SCSI_SELF_TESTS_SINCE else None
 
 
+def _last_self_test(smart: object, nvme_log: Sequence[int]) -> SelfTest | None:
+    ata = whole(smart, "ata_smart_data", "self_test", "status", "value")
+    failures: Sequence[int] = ATA_FAILURES
+    if len(nvme_log) > SELF_TEST_HEADER:
+        result, failures = nvme_log[SELF_TEST_HEADER] & 0x0F, NVME_FAILURES
+    else:
+        result = whole(smart, "scsi_self_test_0", "result", "value") if ata is None else ata >> 4
+    if result in (None, NO_RESULT):
+        return None
+    if result in failures:
+        return SelfTest.FAILED
+    return SelfTest.ABORTED if result else SelfTest.PASSED
+
+
 def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
     if at(smart, "device", "protocol") != "NVMe":
         return {}
@@ -303,12 +322,14 @@ def _nvme_self_tests(log: Sequence[int]) -> int | None:
 
 
 def _of_ata(smart: object) -> dict[str, Any]:
+    supported = at(smart, "ata_smart_data", "capabilities", "self_tests_supported")
+    own = {"has_self_tests": supported} if isinstance(supported, bool) else {}
     security = at(smart, "ata_security")
     if not isinstance(security, dict):
-        return {}
+        return own
     enabled = security.get("enabled")
     pages = {page for entry in items(smart, "ata_log_directory", "table") if (page := whole(entry, "address"))}
-    return {
+    return own | {
         "security_enabled": enabled if isinstance(enabled, bool) else None,
         "security_locked": security.get("locked") is True,
         "log_pages": tuple(sorted(pages)) or None,

@@ -32,7 +32,7 @@ def test_a_drive_that_returns_other_data_fails(
 ) -> None:
     monkeypatch.setenv("SIMULATED_WRONG", f"SSDQ0002={kind}")
     inner.run(*ARGUMENTS, suite)
-    assert inner.outcomes() == {f"{TEST}[drivex4]": "failure", "test_drives_are_healthy": "passed"}
+    assert [name for name, outcome in inner.outcomes().items() if outcome != "passed"] == [f"{TEST}[drivex4]"]
     verdict = next(record for record in inner.records("verdict") if record["claim"] == "read_back")
     assert (verdict["value"], verdict["worst"], verdict["cause"]["drives"]) == (1, "SSDQ0002", ["SSDQ0002"])
     wrong = [drive["wrong"] and drive["wrong"]["kind"] for drive in inner.records("read_back")[0]["drives"]]
@@ -47,7 +47,7 @@ def test_wrong_data_that_prove_nothing_about_the_drive_are_an_error(
     monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
     inner.run(*ARGUMENTS, suite)
     assert inner.outcomes()[f"{TEST}[drivex4]"] == "error"
-    assert [record["claim"] for record in inner.records("verdict")] == ["drive_health"]
+    assert "read_back" not in [record["claim"] for record in inner.records("verdict")]
     (wrong,) = inner.records("wrong_data")
     assert (wrong["serial"], wrong["foreign_bytes"] > 0) == ("SSDQ0002", bool(trouble))
 

@@ -68,10 +68,10 @@ class PublishedDrives:
 def interface(key: str) -> tuple[str, str | None, int | None]:
     """lsblk's transport of drives of a sheet, sysfs' link of PCIe drives, and the queue depth of others."""
     kind = spec.load(key).product.drive_class
-    links = {DriveClass.NVME_GEN4: "16.0 GT/s PCIe", DriveClass.NVME_GEN5: "32.0 GT/s PCIe"}
     if kind in (DriveClass.SATA, DriveClass.SAS):
         return str(kind), None, 32 if kind is DriveClass.SATA else 254
-    return "nvme", links.get(kind, "8.0 GT/s PCIe"), None
+    rate = {DriveClass.NVME_GEN4: 16.0, DriveClass.NVME_GEN5: 32.0}.get(kind or DriveClass.NVME, 8.0)
+    return "nvme", f"{rate} GT/s PCIe", None
 
 
 @cache

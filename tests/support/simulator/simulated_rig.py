@@ -44,7 +44,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import manifest
-from pytest_ssdqual.rig.drives import health, inspection, locking, survey, write_cache, write_counters
+from pytest_ssdqual.rig.drives import health, inspection, locking, self_test, survey, write_cache, write_counters
 from pytest_ssdqual.rig.fio import engine_limits, process
 from pytest_ssdqual.rig.fio.jobs import JobTarget
 from pytest_ssdqual.rig.fio.load import Load, LoadTrial
@@ -80,6 +80,7 @@ from support.simulator.simulated_content import Contents
 from support.simulator.simulated_disks import Device, World
 from support.simulator.simulated_fio import FioProcess, UnderWay
 from support.simulator.simulated_media import Media
+from support.simulator.simulated_self_tests import SelfTests
 from support.simulator.simulated_surroundings import Surroundings, traffic
 
 SMART = (Path(__file__).parents[2] / "data" / "smartctl" / "qemu-nvme-7.3.json").read_text()
@@ -268,6 +269,7 @@ class SimulatedMachine:
     media: Media = field(default_factory=Media.of_environment)
     contents: Contents = field(default_factory=Contents.of_environment)
     caches: Caches = field(default_factory=Caches.of_environment)
+    self_tests: SelfTests = field(default_factory=SelfTests.of_environment)
     surroundings: Surroundings = field(init=False)
     runs: int = 0
     #: Members of the last array that were failed.
@@ -476,6 +478,8 @@ class SimulatedMachine:
             return "".join(map(self._locking, arguments[::3]))
         if script == inspection.SCRIPT:
             return self._inspected(arguments)
+        if script == self_test.SCRIPT:
+            return self.self_tests.script(arguments[0], arguments[1:], self.surroundings.serials)
         if script == write_cache.SCRIPT:
             return self.caches.script(arguments, self.surroundings.serials)
         if script == zero.ZEROES:
@@ -552,7 +556,14 @@ class SimulatedMachine:
         models = {device.kname: device.model or "" for device in self.world.disks}
         return (
             "".join(
-                inspected.text(name, {**inspected.nvme(serials[name], models[name]), **other.get(serials[name], {})})
+                inspected.text(
+                    name,
+                    {
+                        **inspected.nvme(serials[name], models[name]),
+                        **self.self_tests.sections(name, serials[name]),
+                        **other.get(serials[name], {}),
+                    },
+                )
                 for name in arguments[::3]
             )
             + "==end\n"
@@ -713,6 +724,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     # No simulated session must survive a power cut, and waiting for the disk took half of the time of each.
     patch.setattr(os, "fsync", lambda descriptor: None)
+    patch.setattr(self_test, "PAUSE_S", 0.001)
+    patch.setattr(self_test, "LIMIT_S", 0.003)
     patch.setattr(manifest, "version", VERSION)
     patch.setattr(local, "connect", connect_local)
     patch.setattr(ssh, "connect", connect_ssh)

@@ -1,0 +1,60 @@
+"""Short self-tests of all drives before the fill and at the end."""
+
+from __future__ import annotations
+
+import pytest
+from support.fakes.inner_session import Inner
+
+ARGUMENTS = "--ssd-devices=/dev/nvme*", "--ssd-protocol=acceptance"
+FIRST, LAST = (f"test_drives_pass_their_self_tests[{when}]" for when in ("first", "last"))
+
+
+@pytest.fixture
+def suite(inner: Inner) -> str:
+    return inner.suite("burn_in")
+
+
+def test_sound_drives_are_tested_before_the_fill_and_after_the_comparison(inner: Inner, suite: str) -> None:
+    assert inner.run(*ARGUMENTS, suite).ret == pytest.ExitCode.OK
+    records = inner.records("purging", "self_test", "read_back")
+    assert [record["kind"] for record in records] == ["self_test", "purging", "read_back", "self_test"]
+    assert set(records[-1]["results"].values()) == {"passed"}
+    assert [record["claim"] for record in inner.records("verdict")] == [
+        "self_test", "read_back", "self_test", "drive_health",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ends", "outcome", "failed_by"),
+    [
+        ("SSDQ0002=failed", "failure", "SSDQ0002"),
+        ("SSDQ0002=failed SSDQ0003=aborted", "failure", "SSDQ0002"),
+        ("SSDQ0002=none", "passed", ""),
+        ("SSDQ0001=none SSDQ0002=none SSDQ0003=none SSDQ0004=none", "skipped", None),
+        ("SSDQ0003=endless", "error", None),
+        ("SSDQ0003=aborted", "error", None),
+        ("SSDQ0003=refused", "error", None),
+    ],
+)
+def test_the_end_of_a_self_test_decides(
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, ends: str, outcome: str, failed_by: str | None
+) -> None:
+    monkeypatch.setenv("SIMULATED_SELF_TESTS", ends)
+    inner.run(*ARGUMENTS, suite, "-k", "first or healthy")
+    assert inner.outcomes()[FIRST] == outcome
+    verdicts = [record["worst"] for record in inner.records("verdict") if record["claim"] == "self_test"]
+    assert verdicts == ([] if failed_by is None else [failed_by])
+    assert len(inner.records("self_test")[0]["results"]) == 4
+
+
+def test_self_tests_alone_make_no_run_fit(inner: Inner, suite: str) -> None:
+    assert inner.run(*ARGUMENTS, suite, "-k", "self_tests").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert set(inner.outcomes().values()) == {"passed"}
+    assert not inner.records("purging")
+
+
+def test_a_resumed_run_tests_again(inner: Inner, suite: str) -> None:
+    inner.run(*ARGUMENTS, suite)
+    assert inner.run(*ARGUMENTS, f"--ssd-resume={inner.folder()}", suite).ret == pytest.ExitCode.OK
+    assert len(inner.records("read_back")) == 1
+    assert inner.outcomes()[LAST] == "passed"

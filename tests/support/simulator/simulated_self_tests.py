@@ -1,0 +1,55 @@
+"""Self-tests of simulated NVMe drives: ``SIMULATED_SELF_TESTS=SSDQ0002=failed`` says how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from support.builders import inspected
+
+#: Results in log page 06h.
+RESULTS = {"passed": 0, "aborted": 1, "failed": 7}
+
+
+@dataclass
+class SelfTests:
+    """By kernel name; a drive can also have none, refuse them (``refused``), or never end one (``endless``)."""
+
+    #: Serial number → end.
+    ends: dict[str, str]
+    #: How often a drive with a begun self-test was asked; the first answer is that it runs.
+    asked: dict[str, int] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of_environment(cls) -> SelfTests:
+        return cls(dict(each.split("=") for each in os.environ.get("SIMULATED_SELF_TESTS", "").split()))
+
+    def script(self, what: str, arguments: Sequence[str], serials: dict[str, str]) -> str:
+        """What ``self_test.sh`` says."""
+        lines = []
+        for kname in arguments[::3]:
+            is_refused = what == "begin" and self.ends.get(serials[kname]) == "refused"
+            lines.append("refused with exit status 4: busy" if is_refused else "")
+            if what == "begin" and not is_refused:
+                self.asked[kname] = 0
+            elif what == "end":
+                self.ended.add(kname)
+        return "".join(f"{line}\n" for line in lines)
+
+    def sections(self, kname: str, serial: str) -> dict[str, str]:
+        """What differs in the answer of ``inspection.sh``."""
+        end = self.ends.get(serial, "passed")
+        if end == "none":
+            return {"id-ctrl": json.dumps({"oacs": 0})}
+        if kname not in self.asked:
+            return {}
+        self.asked[kname] += 1
+        log = [int(each) for each in inspected.NO_SELF_TEST.split()]
+        if self.asked[kname] == 1 or (end == "endless" and kname not in self.ended):
+            log[:2] = [1, 40]
+        else:
+            log[4] = 1 << 4 | RESULTS.get(end, 1)
+        return {"self-test": " ".join(map(str, log))}
