@@ -188,12 +188,12 @@ def blame(group: CauseGroup, slow_one: str) -> str:
 
 
 def results(
-    cases: Sequence[tuple[str, Situation]], drives: int, processes: int | None, kept: Path | None
+    cases: Sequence[tuple[str, Situation]], drives: int, processes: int | None, kept: Path | None, *, only_known: bool
 ) -> Iterator[Ending]:
-    """Yield the ending of each case; those that the file has are not run again."""
+    """Yield the ending of each case; those that the file has are not run again, with ``only_known`` no others are."""
     lines = kept.read_text().splitlines() if kept and kept.exists() else []
     known = {(each.model, each.situation): each for each in (Ending(**json.loads(line)) for line in lines)}
-    left = [case for case in cases if (case[0], case[1].name) not in known]
+    left = [case for case in cases if (case[0], case[1].name) not in known and not only_known]
     with ThreadPoolExecutor(processes) as pool:
         for ending in pool.map(lambda case: run(case[0], case[1], drives), left):
             known[ending.model, ending.situation] = ending
@@ -201,7 +201,7 @@ def results(
             if kept:
                 with kept.open("a") as file:
                     print(json.dumps(asdict(ending)), file=file)
-    yield from (known[model, situation.name] for model, situation in cases)
+    yield from (known[model, situation.name] for model, situation in cases if (model, situation.name) in known)
 
 
 def table(endings: Sequence[Ending]) -> Iterator[str]:
@@ -211,7 +211,8 @@ def table(endings: Sequence[Ending]) -> Iterator[str]:
     yield f"| drives do | {' | '.join(models)} |"
     yield f"| --- {'| --- ' * len(models)}|"
     for situation in dict.fromkeys(each.situation for each in endings):
-        yield f"| {situation} | {' | '.join(cells[situation, model].cell for model in models)} |"
+        row = (cells[situation, model].cell if (situation, model) in cells else "" for model in models)
+        yield f"| {situation} | {' | '.join(row)} |"
     hours = {each.model: each.hours for each in endings}
     yield f"| hours of the plan | {' | '.join(hours[model] for model in models)} |"
 
@@ -222,11 +223,12 @@ def main() -> None:
     parser.add_argument("--situations", default="", metavar="TEXT", help="those whose name contains it")
     parser.add_argument("--drives", type=int, default=8)
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at the same time")
+    parser.add_argument("--only-known", action="store_true", help="print what is kept, and run nothing")
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep each result; those kept are not run again")
     given = parser.parse_args()
     chosen = [each for each in SITUATIONS if given.situations in each.name]
     cases = [(key, situation) for key in given.models for situation in chosen]
-    endings = list(results(cases, given.drives, given.processes, given.results))
+    endings = list(results(cases, given.drives, given.processes, given.results, only_known=given.only_known))
     print("\n".join(table(endings)))
     wrong = [f"{each.model}, {each.situation}: {'; '.join(said)}" for each in endings if (said := list(each.wrong()))]
     sys.exit("\n".join(wrong) or 0)

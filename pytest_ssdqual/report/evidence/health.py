@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pytest_ssdqual.qual.safe_text import line
 from pytest_ssdqual.qual.spec.claims import Direction
@@ -78,24 +79,12 @@ def counted(
 ) -> Evidence:
     """Return evidence whose figure is the number of drives with a finding; ``findings`` by serial number."""
     bad = [serial for serial, found in findings.items() if found]
-    value = float(len(bad))
-    return Evidence(
-        claim=claim,
-        geometries=(about,),
-        workloads=(workload,),
-        value=value,
-        low=value,
-        high=value,
-        n=len(findings),
-        unit=Unit.COUNT,
-        limit=0.0,
-        direction=Direction.AT_MOST,
-        source=source,
-        outcome=Finding.FAIL if bad else Finding.PASS,
-        margin_percent=-100.0 if bad else 0.0,
-        sentence=line(sentence, 4000),
-        protocol=protocol,
-        acceptance=acceptance,
+    evidence = none_allowed(
+        claim, about, workload, len(bad), len(findings),
+        source=source, sentence=line(sentence, 4000), protocol=protocol, acceptance=acceptance,
+    )  # fmt: skip
+    return replace(
+        evidence,
         members=tuple(
             Part(serial, {"value": float(len(found))}, Finding.FAIL if found else Finding.PASS)
             for serial, found in findings.items()
@@ -103,6 +92,32 @@ def counted(
         worst=bad[0] if bad else "",
         raw=raw,
         remarks=remarks,
-        is_reading=True,
         cause=cause,
+    )
+
+
+def none_allowed(
+    claim: str, about: str, workload: str, wrong: int, n: int, *, source: str, sentence: str, protocol: str,
+    acceptance: bool,
+) -> Evidence:  # fmt: skip
+    """Return evidence whose figure is the number of what is wrong among ``n``; the limit is 0."""
+    value = float(wrong)
+    return Evidence(
+        claim=claim,
+        geometries=(about,),
+        workloads=(workload,),
+        value=value,
+        low=value,
+        high=value,
+        n=n,
+        unit=Unit.COUNT,
+        limit=0.0,
+        direction=Direction.AT_MOST,
+        source=source,
+        outcome=Finding.FAIL if wrong else Finding.PASS,
+        margin_percent=-100.0 if wrong else 0.0,
+        sentence=sentence,
+        protocol=protocol,
+        acceptance=acceptance,
+        is_reading=True,
     )

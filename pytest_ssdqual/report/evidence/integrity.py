@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.integrity.result import Survival
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
-from pytest_ssdqual.qual.spec.claims import Direction
-from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.report.evidence import health
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
+from pytest_ssdqual.report.evidence.evidence import About, Evidence
 
 CLAIM = "lost_blocks"
 SOURCE = "what was acknowledged is what is read (docs/integrity.md)"
@@ -21,24 +20,12 @@ REBUILT, READ_BACK = "damage_after_rebuild", "read_back"
 
 def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()) -> Evidence:
     """Return the evidence that no block was lost; its figure is the number lost by the shortest failing steps."""
-    wrong = float(max(found.wrong, len(found.findings)))
-    return Evidence(
-        claim=CLAIM,
-        geometries=(str(found.geometry),),
-        workloads=("histories",),
-        value=wrong,
-        low=wrong,
-        high=wrong,
-        n=found.histories,
-        unit=Unit.COUNT,
-        limit=0.0,
-        direction=Direction.AT_MOST,
-        source=SOURCE,
-        outcome=Finding.FAIL if found.findings else Finding.PASS,
-        margin_percent=0.0 if found else -100.0,
-        sentence=repr(found),
-        protocol=protocol,
-        acceptance=acceptance,
+    evidence = health.none_allowed(
+        CLAIM, str(found.geometry), "histories", len(found.findings), found.histories,
+        source=SOURCE, sentence=repr(found), protocol=protocol, acceptance=acceptance,
+    )  # fmt: skip
+    return replace(
+        evidence,
         figures={
             "histories": found.histories,
             "steps": found.steps,
@@ -49,7 +36,6 @@ def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[
         },
         raw=raw,
         remarks=tuple(f"{found.geometry}: {each}" for each in found.remarks),
-        is_reading=True,
     )
 
 
@@ -83,26 +69,14 @@ def of_rebuild(found: Rebuild, *, protocol: str, acceptance: bool) -> Evidence:
 
     Its figure is md's number of mismatches, plus 1 if data was read back wrong.
     """
-    wrong = float(found.mismatches + bool(found.damage))
-    return Evidence(
-        claim=REBUILT,
-        geometries=(str(found.geometry),),
-        workloads=(str(found.foreground.workload),),
-        value=wrong,
-        low=wrong,
-        high=wrong,
-        n=1,
-        unit=Unit.COUNT,
-        limit=0.0,
-        direction=Direction.AT_MOST,
+    evidence = health.none_allowed(
+        REBUILT, str(found.geometry), str(found.foreground.workload), found.mismatches + bool(found.damage), 1,
         source="what was written before members failed is what is read after they were rebuilt",
-        outcome=Finding.PASS if found.intact else Finding.FAIL,
-        margin_percent=0.0 if found.intact else -100.0,
-        sentence=repr(found.intact),
-        protocol=protocol,
-        acceptance=acceptance,
+        sentence=repr(found.intact), protocol=protocol, acceptance=acceptance,
+    )  # fmt: skip
+    return replace(
+        evidence,
         figures={"rebuild_s": found.seconds, "mismatches": found.mismatches},
         raw=tuple(run.raw for run in found.foreground.runs),
         about=About.REBUILD,
-        is_reading=True,
     )

@@ -262,6 +262,7 @@ def _failed_self_tests(smart: object) -> int | None:
 def _last_self_test(smart: object, nvme_log: Sequence[int]) -> SelfTest | None:
     ata = whole(smart, "ata_smart_data", "self_test", "status", "value")
     failures: Sequence[int] = ATA_FAILURES
+    result: int | None
     if len(nvme_log) > SELF_TEST_HEADER:
         result, failures = nvme_log[SELF_TEST_HEADER] & 0x0F, NVME_FAILURES
     else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from pytest_ssdqual.qual.inspection.record import InspectionRecord
 from pytest_ssdqual.qual.safe_text import line
 from pytest_ssdqual.rig.drives import inspection
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -27,8 +26,8 @@ def run(machine: Machine, drives: Sequence[Drive], progress: Callable[[str, floa
 
     What runs longer than ``LIMIT_S`` is ended. Requires the lease; ``RigError`` if the machine does not answer.
     """
-    records = _records(machine, drives)
-    able = [drive for drive in drives if drive.has_health and records[drive.path].has_self_tests is not False]
+    records = inspection.read(machine, drives)
+    able = [drive for drive in drives if drive.has_health and records[drive.path][0].has_self_tests is not False]
     refused = _command(machine, "begin", able)
     began = running = [drive for drive in able if not refused[drive.name]]
     waited_s = 0.0
@@ -36,16 +35,12 @@ def run(machine: Machine, drives: Sequence[Drive], progress: Callable[[str, floa
         progress(f"short self-tests of {len(running)} drives", LIMIT_S - waited_s)
         time.sleep(PAUSE_S)
         waited_s += PAUSE_S
-        records = _records(machine, drives)
-        running = [drive for drive in running if records[drive.path].activity]
+        records = inspection.read(machine, drives)
+        running = [drive for drive in running if records[drive.path][0].activity]
     _command(machine, "end", running)
-    ends = {drive.name: records[drive.path].last_self_test or "its result is unknown" for drive in began}
+    ends = {drive.name: records[drive.path][0].last_self_test or "its result is unknown" for drive in began}
     late = {drive.name: f"it had not ended after {LIMIT_S:g} s" for drive in running}
     return {drive.name: ABSENT for drive in drives} | refused | ends | late
-
-
-def _records(machine: Machine, drives: Sequence[Drive]) -> dict[str, InspectionRecord]:
-    return {path: record for path, (record, _) in inspection.read(machine, drives).items()}
 
 
 def _command(machine: Machine, what: str, drives: Sequence[Drive]) -> dict[str, str]:

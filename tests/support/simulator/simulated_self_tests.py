@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from support.builders import inspected
@@ -27,7 +27,7 @@ class SelfTests:
     def of_environment(cls) -> SelfTests:
         return cls(dict(each.split("=") for each in os.environ.get("SIMULATED_SELF_TESTS", "").split()))
 
-    def script(self, what: str, arguments: Sequence[str], serials: dict[str, str]) -> str:
+    def script(self, what: str, arguments: Sequence[str], serials: Mapping[str, str]) -> str:
         """What ``self_test.sh`` says."""
         lines = []
         for kname in arguments[::3]:
