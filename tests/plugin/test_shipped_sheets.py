@@ -91,7 +91,9 @@ def test_arrays_of_drives_whose_writes_are_slow_grow_with_their_number(
 ) -> None:
     """Of I/Os of members 37.5 % are writes on RAID 5 of three, 31.6 % on wider ones: both decide what the drives do."""
     monkeypatch.setenv("SIMULATED_SHEET", QLC[1])
-    assert run(bought, QLC, "randrw70 and (grow or short)", suite="acceptance", devices="lab:8").ret == pytest.ExitCode.OK
+    assert (
+        run(bought, QLC, "randrw70 and (grow or short)", suite="acceptance", devices="lab:8").ret == pytest.ExitCode.OK
+    )
     slope, deviation = (float(str(record["value"])) for record in bought.records("verdict"))
     assert 0.95 < slope < 1.05
     assert deviation < 5

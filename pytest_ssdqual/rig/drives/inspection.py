@@ -146,7 +146,7 @@ def record(drive: Drive, answers: Mapping[str, str]) -> InspectionRecord:
     return InspectionRecord(
         **fields,
         kind=kind,
-        last_self_test=_last_self_test(smart, _bytes(answers.get("self-test", ""))),
+        last_self_test=_last_self_test(smart, bytes_of(answers.get("self-test", "")) or ()),
         own_serial=_text(smart, "serial_number"),
         temperature_limit_c=None if warmth.limit_c is None else int(warmth.limit_c),
         activity=activity.of(
