@@ -63,7 +63,7 @@ def test_runs_are_named_by_the_beginning_of_their_names_by_last_or_by_path(runs:
     first = capsys.readouterr().out
     assert command.main(["compare", str(runs / "20260301T120000Z-aaaa"), "20260303T120000Z-aaaa"]) == 0
     assert capsys.readouterr().out == first
-    assert "1 worse, 0 better" in first
+    assert "of 2 figures compared: 1 worse" in first
     assert "\x1b" not in first
     assert max(map(len, first.splitlines())) <= 100
 

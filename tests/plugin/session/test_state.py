@@ -104,7 +104,7 @@ def test_what_a_run_did_to_a_drive_is_told(inner: Inner, promises: str, monkeypa
     assert "critical" not in inner.run("--ssd-devices=lab:3", promises).stdout.str()
     monkeypatch.setenv("SIMULATED_WORN", "1")
     told = inner.run("--ssd-devices=lab:3", promises).stdout.str().splitlines()
-    assert len([line for line in told if "serial SSDQ000" in line and "critical warning" in line]) == 3
+    assert len([line for line in told if "drive SSDQ000" in line and "critical warning" in line]) == 3
 
 
 def test_a_kernel_without_md_is_found_before_anything_is_purged(
