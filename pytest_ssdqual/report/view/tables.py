@@ -216,9 +216,10 @@ def text_table(table: Table, width: int) -> Iterator[TextLine]:
     least = name + sum(sizes[1:]) + len(sizes[1:])
     gap = " " if least <= width < least + len(sizes[1:]) else GAP
     numbers = sum(sizes[1:]) + len(gap) * len(sizes[1:])
-    below = name + numbers > width and len(INDENT) + numbers <= width
+    widest = max(sizes[1:], default=0) + len(gap)
+    below = name + numbers > width and (len(INDENT) + numbers <= width or name + widest > width)
     first = len(INDENT) if below else name
-    bands = [range(1, len(sizes))] if below or name + numbers <= width else _bands(sizes, width - first)
+    bands = [range(1, len(sizes))] if first + numbers <= width else _bands(sizes, width - first)
     for number, band in enumerate(bands):
         layout = ColumnLayout(tuple(sizes), tuple(band), below, gap)
         yield from _titled(table.caption if number == 0 else "", [layout.line(head, first) for head in heads])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.spec.claims import Claim, Published
@@ -107,6 +107,11 @@ def test_iops_in_a_cell(claimed: Claimed, iops: float, shown: str) -> None:
 WORKLOADS = [Workload(rw, bs, depth) for rw in ("randread", "randwrite") for bs in ("4k", "128k") for depth in (1, 32)]
 
 
+@example(
+    data=[(Claim.STEADY_IOPS, "raid5x3 raid5x24", Workload("randwrite", "128k", 32), 909090909.0)],
+    width=72,
+    verbosity=1,
+)
 @given(
     data=st.lists(
         st.tuples(
