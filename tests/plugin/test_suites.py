@@ -165,7 +165,7 @@ def test_all_of_it(rig: Inner) -> None:
             "  outstanding * IOPS  mean latency  published * ours  published * ours",
             "  1,024 * 148k * ×",
             "from the purged state (× user capacity) *",
-            "steady IOPS * measured * published  ours/published",
+            "steady IOPS * measured * published  measured/published",
             "  raid10x8 randrw70_4k_qd8 * IOPS  about 110,000 IOPS * ×",
         ]
     )

@@ -90,6 +90,15 @@ def require(run: Qualification, tests: Mapping[pytest.Item, Claim | None], of: i
     )
 
 
+def remarks(run: Qualification) -> tuple[str, ...]:
+    """Return the remark that no figure of a sheet is judged; none if all drives have sheets."""
+    if not (models := run.without_sheet):
+        return ()
+    why = "--ssd-spec=default" if run.settings.specs else "none is known"
+    near = alike(run.bay.drives, models)
+    return (f"no figure of a data sheet is judged for {named(models, MOST_NAMED)}: {why}{near}",)
+
+
 def unknown(drives: Sequence[Drive], models: Sequence[str], judged: str = "") -> str:
     """Return the sentence about models without a sheet, what is ``judged`` by one, and the three ways out."""
     return (

@@ -127,12 +127,19 @@ class BayStart:
         """Check what needs the drives, and fix the settings of the run."""
         bay = self.resumed.bay(bay) if self.resumed else bay
         found = self.qualified(bay)
-        resuming = self.resumed.require_same(found.present) if self.resumed else ()
-        remarks = (*bay.remarks, *resuming, *_require_baseline(found))
+        remarks = (*bay.remarks, *self.require_earlier(found))
         expected = expectation.require(found)
-        remarks = (*remarks, *fitting.require(found), *found.remarks_of_sheets)
+        remarks = (*remarks, *fitting.require(found), *sheets.remarks(found))
         found = replace(found, bay=replace(bay, remarks=remarks), expected=expected)
         return BayRun(found, self.stack, self.channel)
+
+    def require_earlier(self, found: Qualification) -> tuple[str, ...]:
+        """Return remarks about the run that is resumed, and about the baseline.
+
+        ``pytest.UsageError`` if one of them is of other drives, another spec, protocol or machine.
+        """
+        resuming = self.resumed.require_same(found.present) if self.resumed else ()
+        return (*resuming, *_require_baseline(found))
 
     def qualified(self, bay: Bay) -> Qualification:
         """Return the settings of a run on these drives; ``pytest.UsageError`` if the sheets are not for them."""

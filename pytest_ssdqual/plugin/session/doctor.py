@@ -65,7 +65,9 @@ def _starts(config: pytest.Config) -> list[BayStart]:
     """Return the start of each bay, checked as far as possible without a machine."""
     settings = read(config)
     if settings is None:
-        raise pytest.UsageError("--ssd-doctor needs drives: add --ssd-devices or --ssd-bays")
+        raise pytest.UsageError(
+            "name the drives: ssdqual doctor --devices=WHERE, or pytest --ssd-doctor with --ssd-devices or --ssd-bays"
+        )
     if settings.read_only:
         raise pytest.UsageError("--ssd-doctor looks for what prevents a run that writes: leave --ssd-read-only out")
     config.option.collectonly = True  # nor is the folder of a run to resume locked
@@ -215,7 +217,10 @@ def _examine_drives(found: Diagnosis, channel: Channel, start: BayStart, seen: E
     found.attempt(lambda: bays.require_unlocked(channel, passed))
     found.remarks = seen.remarks(known, start.settings)
     drives = [next((each for each in known if each.kname == drive.kname), drive) for drive in seen.drives]
-    run = found.attempt(lambda: start.qualified(Bay(None, tuple(drives))))
+    bay = Bay(None, tuple(drives))
+    run = found.attempt(lambda: start.qualified(start.resumed.bay(bay) if start.resumed else bay))
+    if run and len(known) == len(drives):
+        found.remarks += found.attempt(lambda: start.require_earlier(run)) or ()
     sheet_of = found.attempt(lambda: _sheets(found, run, are_known=len(known) == len(drives))) if run else None
 
     def row(drive: Drive) -> tuple[str | State, ...]:

@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_ssdqual.plugin.bay.bay import Bay
-from pytest_ssdqual.plugin.bay.sheets import alike
 from pytest_ssdqual.plugin.options.settings import Settings
 from pytest_ssdqual.plugin.session.resume import ResumedRun, budget_s
-from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.notification import without_secrets
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec import protocol as protocols
@@ -116,15 +114,6 @@ class Qualification:
         """Models of the drives that are judged by the promises for any drive, each once."""
         own = ((drive, self.spec.of(drive.name)) for drive in self.bay.drives)
         return tuple(dict.fromkeys(drive.model or "unknown" for drive, spec in own if spec.key == specs.DEFAULT))
-
-    @property
-    def remarks_of_sheets(self) -> tuple[str, ...]:
-        """Remark that no figure of a sheet is judged; none if all drives have sheets."""
-        if not (models := self.without_sheet):
-            return ()
-        why = "--ssd-spec=default" if self.settings.specs else "none is known"
-        near = alike(self.bay.drives, models)
-        return (f"no figure of a data sheet is judged for {named(models, MOST_MODELS)}: {why}{near}",)
 
     def manifest(self, journal: Journal, extra: Mapping[str, str]) -> Manifest:
         """Return the manifest of a run that begins; ``extra`` are facts of the hook ``pytest_ssdqual_facts``."""

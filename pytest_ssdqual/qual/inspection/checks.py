@@ -196,7 +196,7 @@ def _identity(drive: InspectionRecord, _: InspectionTable, drives: Sequence[Insp
         wrong.append(f"reports the serial {drive.own_serial} itself, but the kernel knows it by {drive.serial}")
     names = " and ".join(name for name in (drive.serial, drive.wwn) if name)
     words = " and ".join(wrong) or f"is identified by {names}"
-    return _result(not wrong, words, "ambiguous" if wrong else "unique", "unique")
+    return _result(not wrong, words, wrong[0].partition(",")[0] if wrong else "unique", "unique")
 
 
 def _as_udev_spells(serial: str) -> str:

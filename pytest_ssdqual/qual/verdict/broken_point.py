@@ -109,7 +109,9 @@ def _of_sweep(verdict: Verdict, sweep: Sweep) -> BrokenPoint | None:
     # The slope reaches its limit when the worst width does about this share of what the others do per drive. The slope
     # itself falls faster than the rate of that width: 0.61 of the others is a slope of 0.49.
     share = 1 - bound / 100 if verdict.claim is Claim.SCALING_DEVIATION else bound
-    return BrokenPoint(measured, measured.iops * share / max(1e-9, worst.efficiency.value))
+    needed = share / max(1e-9, worst.efficiency.value)
+    # A slope just below its limit is one of efficiencies above it.
+    return BrokenPoint(measured, measured.iops * (needed if needed > 1 else _missing(verdict)))
 
 
 def _of_curve(verdict: Verdict, curve: Curve) -> BrokenPoint:

@@ -20,9 +20,8 @@ from pytest_ssdqual.report.run_summary.overview import error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import commands, drive_history, promises, subject
 from pytest_ssdqual.report.view import inspected as inspection
-from pytest_ssdqual.report.view.failures import Failure, failures, seen_during
+from pytest_ssdqual.report.view.failures import Failure, failures, observed_with
 from pytest_ssdqual.report.view.sections import CONCLUDED
-from pytest_ssdqual.report.view.tables import span
 
 if TYPE_CHECKING:
     from pytest_ssdqual.report.drawing.plot import Chart
@@ -64,9 +63,8 @@ def draw(story: RunReader, failures: Sequence[Failure]) -> Drawn:
     proof = None
     with room.guard():
         for group in groups(each.evidence for each in story.judged)[:1]:
-            worst = group.broken[0]
-            seen, of = seen_during(story, worst), f"{span(worst.geometries)} {span(worst.workloads)}"
-            chart = under_load(seen, group.drives, of) if seen else None
+            run = observed_with(story, group.broken[0], group.drives)
+            chart = under_load(run.seen, group.drives, f"{run.geometry} {run.workload}") if run and run.seen else None
             proof = chart if chart and room.takes(chart) else None
         for failure in failures:
             chart = chart_of(story, failure.judged)

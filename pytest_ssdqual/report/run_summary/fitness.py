@@ -345,7 +345,7 @@ def _nothing_judged(manifest: Manifest) -> str:
 def _ending(counts: Counts, manifest: Manifest) -> Iterator[str]:
     status, why = manifest.exit_status, _nothing_judged(manifest)
     not_run = manifest.judged.not_run if manifest.judged else 0
-    if why:
+    if why and not counts.bounded:
         yield f"Nothing was judged: {why}."
     if not_run and status != INTERRUPTED:
         yield f"{counted(not_run, 'test')} that the run planned did not run."

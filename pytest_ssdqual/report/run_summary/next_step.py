@@ -116,7 +116,7 @@ def _alone(run: RunView, serials: Sequence[str]) -> str:
         if machine != LAB and found.issuperset(serials) and all(map(PLAIN.fullmatch, serials)):
             pattern = ",".join(f"{LINK}{serial}" for serial in serials[: subject.MOST_NAMED])
             where = shlex.quote(pattern if machine in ("", LOCAL) else f"{machine}:{pattern}")
-    return f"pytest --ssd-devices={where} suites/drive"
+    return f"ssdqual run drive --devices={where}"
 
 
 def _placed(run: RunView, serials: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.run_folder.journal import RECORDS
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.run_folder.records import WorsenedDrive
 from pytest_ssdqual.report.run_summary import next_step
 from pytest_ssdqual.report.run_summary.causes import blamed
 from pytest_ssdqual.report.run_summary.fitness import lost
@@ -23,7 +24,7 @@ from pytest_ssdqual.report.view import inspected, promises, subject
 from pytest_ssdqual.report.view.inspected import InspectedDrive
 from pytest_ssdqual.report.view.tables import parse_geometry
 
-#: Lines about causes, and drives; the sections below have all of them.
+#: Lines about causes, defects apart, and drives; the sections below have all of them.
 MOST_CAUSES, MOST_DRIVES = 3, 24
 #: Drives that are named in a sentence.
 MOST_NAMED = 6
@@ -132,22 +133,23 @@ def _failed_alone(evidence: Iterable[Evidence]) -> dict[str, int]:
 def _causes(run: RunView) -> Iterator[Reason]:
     """Yield the gravest reasons of the verdict: drives that failed, causes, errors."""
     remedy = next_step.advice(run)  # the next step has it
-    found = [
-        *_of_drives(run),
-        *_deviating(run),
+    named = [
+        *_of_drives(run, [each for each in run.changed if each.defects], failed_drives(run)),
         *(
             Reason(f"{each.headline}. Remedy: {each.advice}" if each.advice not in ("", remedy) else each.headline)
             for each in run.causes
         ),
     ]
+    found = [*_deviating(run), *_of_drives(run, [each for each in run.changed if not each.defects])]
     if errors := [each for each in run.errors if not each.drives]:
         first = errors[0].message.strip().partition("\n")[0]
         tests = sum(len(each.tests) for each in errors)
         found.append(Reason(f"{tests:,} {'test' if tests == 1 else 'tests'} in error: {first or 'without a message'}"))
-    if not found and (failed := run.sentences(Finding.FAIL)):
+    if not (named or found) and (failed := run.sentences(Finding.FAIL)):
         found = [Reason(f"no cause was attributed; the first failed promise: {failed[0]}")]
-    yield from found[:MOST_CAUSES]
-    if (left := len(found) - MOST_CAUSES) > 0:
+    most = max(0, MOST_CAUSES - len(named))
+    yield from (*named, *found[:most])
+    if (left := len(found) - most) > 0:
         yield Reason(f"and {left:,} more; all of them are in {RECORDS}")
 
 
@@ -159,14 +161,14 @@ def _deviating(run: RunView) -> Iterator[Reason]:
             yield Reason(f"drive {drive.name}{place} deviates: {', '.join(drive.deviations)}")
 
 
-def _of_drives(run: RunView) -> Iterator[Reason]:
+def _of_drives(run: RunView, changed: Sequence[WorsenedDrive], failed: Sequence[str] = ()) -> Iterator[Reason]:
     """Yield each drive that failed or whose health worsened, with what else was found, and the tests that it cost."""
     serials = run.manifest.serials
     found: dict[str, list[str]] = {}
-    for each in run.changed:
+    for each in changed:
         shortened = (finding.replace(each.name, "it") if each.name else finding for finding in each.findings)
         found.setdefault(serials.get(each.drive) or each.drive, []).extend(shortened)
-    for serial in failed_drives(run):
+    for serial in failed:
         found.setdefault(serial, [f"drive {serial} failed under load"])
     paths = {drive.name: drive.path for drive in run.manifest.drives}
     for serial, findings in found.items():

@@ -63,9 +63,11 @@ def table(
     ordered = sorted(evidence, key=sorting)
     measured = [each for each in ordered if not _counts_findings(each)]
     lines = [*_inspection(inspected, width, verbosity), *_findings(ordered, width)]
+    promised = sum(each.is_promised for each in ordered)
     for outcome in (*BROKEN, Finding.PASS, Finding.OBSERVED) if verbosity > 0 else BROKEN:
         found = [each for each in measured if each.outcome is outcome]
-        lines += _in_full(found, outcome, len(ordered), width, math.inf if verbosity > 0 else MOST_ROWS)
+        of = promised if outcome is not Finding.OBSERVED else len(ordered)
+        lines += _in_full(found, outcome, of, width, math.inf if verbosity > 0 else MOST_ROWS)
     if verbosity == 0:
         alike = distinct(each for each in measured if each.about not in APART)
         observed = [each for each in alike if each.outcome is Finding.OBSERVED and not each.members]

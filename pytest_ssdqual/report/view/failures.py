@@ -15,6 +15,7 @@ from pathlib import Path
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.measured.environment import EnvironmentRecord, KernelLog, ProcessEnvironment
 from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
+from pytest_ssdqual.qual.measured.run import RunRecord
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.inspection import is_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
@@ -30,6 +31,8 @@ MOST = 40
 #: Maximum number of commands (a sweep has one for each width), members and raw files of a verdict.
 MOST_COMMANDS, MOST_MEMBERS, MOST_FILES = 3, 64, 24
 COMMON = "records.jsonl has them"
+#: Kinds of records of measurements.
+MEASURED = ("measured", "explored", "explored_longer", "confirmed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +134,22 @@ def _scripts(folder: Path, raw: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield name, commands.file_text(folder, name)
 
 
-def seen_during(story: RunReader, evidence: Evidence) -> ProcessEnvironment | None:
-    """Return what was observed during the first measurement of a verdict; None if nothing was recorded."""
-    runs = dict(_runs(story))
-    return next((runs[name] for name in evidence.raw if name in runs), None)
+def observed_with(story: RunReader, evidence: Evidence, drives: Sequence[str]) -> RunRecord | None:
+    """Return the measurement on the widest array behind a verdict that has these drives as members; None without one.
+
+    The drives are serial numbers.
+    """
+    runs = [
+        run
+        for measured in story.contents(MeasuredRecord, *MEASURED)
+        for run in measured.runs
+        if run.raw in evidence.raw and run.seen and {drive.name for drive in run.seen.drives}.issuperset(drives)
+    ]
+    return max(runs, key=lambda run: run.geometry.width, default=None)
 
 
 def _runs(story: RunReader) -> Iterator[tuple[str, ProcessEnvironment]]:
-    for measured in story.contents(MeasuredRecord, "measured", "explored", "explored_longer", "confirmed"):
+    for measured in story.contents(MeasuredRecord, *MEASURED):
         yield from ((run.raw, run.seen) for run in measured.runs if run.seen)
 
 

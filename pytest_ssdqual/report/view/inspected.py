@@ -83,17 +83,21 @@ def conforming(inspected: Sequence[InspectedDrive]) -> Iterator[str]:
     """Yield the readings with a maximum or minimum that no drive misses: ``temperature 34 °C…38 °C (≤ 60 °C)``, and
     the number of the others.
     """
-    left = 0
+    left, unlimited = 0, []
     for name in _names(inspected):
         parts = _parts(inspected, name)
         if not any(part.outcome in BROKEN for part in parts):
             bound = " or ".join(dict.fromkeys(part.bound for part in parts))
             if bound.startswith(("≤", "≥")):
                 yield f"{_label(name)} {_span(parts)}{_limit(bound)}"
-            else:
+            elif bound:
                 left += 1
+            else:
+                unlimited.append(_label(name))
     if left:
         yield f"and {left} more"
+    if unlimited:
+        yield f"without a limit: {', '.join(unlimited)}"
 
 
 def _names(inspected: Sequence[InspectedDrive]) -> list[str]:

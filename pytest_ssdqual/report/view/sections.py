@@ -53,11 +53,12 @@ def beside(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
             (name(each), State(each.measured, each.outcome), str(each.published), times(each.value, each.published))
             for each in group
         ]
-        table = Table(("", "measured", "published", "ours/published"), tuple(rows), label(claim))
+        table = Table(("", "measured", "published", "measured/published"), tuple(rows), label(claim))
         yield from text_table(table, width)
         sources = dict.fromkeys(each.published.source for each in group if each.published)
         if len(sources) <= SOURCES:
-            yield from (TextLine(f"  published in {source}"[:width]) for source in sources)
+            for source in sources:
+                yield from paragraph(f"published in {source}", width, first=INDENT)
         yield TextLine("")
 
 

@@ -32,6 +32,8 @@ def test_sound_drives_are_tested_before_the_fill_and_after_the_comparison(inner:
         ("SSDQ0002=none", "passed", ""),
         ("SSDQ0001=none SSDQ0002=none SSDQ0003=none SSDQ0004=none", "skipped", None),
         ("SSDQ0003=endless", "error", None),
+        ("SSDQ0003=ignored", "error", None),
+        ("SSDQ0003=lost", "passed", ""),
         ("SSDQ0003=aborted", "error", None),
         ("SSDQ0003=refused", "error", None),
     ],

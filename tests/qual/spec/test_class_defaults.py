@@ -107,8 +107,11 @@ def test_a_rebuild_is_promised_a_tenth_of_what_bounds_it(sheet: str, most: int |
     assert time.bound == pytest.approx(product.product.capacity_bytes / rate)
 
 
-def test_emulated_drives_have_no_promise_of_a_rebuild() -> None:
-    assert of_class("emulated").limit("rebuild_rate", REBUILDING, LOAD) is None
+@pytest.mark.parametrize("sheet", [of_class("emulated"), spec.default()])
+def test_a_rebuild_of_drives_without_a_class_is_promised_the_floor_of_md(sheet: Spec) -> None:
+    limit = sheet.limit("rebuild_rate", REBUILDING, LOAD)
+    assert limit
+    assert limit.bound == 1_000_000
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,19 @@ def test_mean_latency_follows_from_iops_unless_mixed() -> None:
     assert point.latency.limit_ns == pytest.approx(point.latency.measured_ns / 1.25)
 
 
+@pytest.mark.parametrize("loss", [0.015, 0.02, 0.03, 0.06])
+def test_growth_just_below_its_limit_needs_more_of_the_widest_array(loss: float) -> None:
+    """Each added drive costs all of them this share, as md's lock does."""
+    rates = {width: 1_000 * width * (1 - loss * (width - 3)) for width in (3, 4, 5, 6, 8)}
+    sweep = Sweep(tuple(measured(rate, array=f"raid5x{width}") for width, rate in rates.items()))
+    found = judged(Claim.SCALING_SLOPE, sweep, 0.95)
+    assert found.estimate.value < 0.95
+    point = broken_point.of_verdict(found, sweep)
+    assert point
+    assert point.needed_iops
+    assert point.needed_iops > point.measured.iops
+
+
 @pytest.mark.parametrize("claim", [Claim.P99_LATENCY, Claim.MAX_LATENCY])
 def test_limit_relative_to_another_run_is_in_nanoseconds(claim: Claim) -> None:
     what = measured(800)

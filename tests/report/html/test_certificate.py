@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
 
+from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
+from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.report.html.certificate import NoLibrary, certificate, html, write
 from pytest_ssdqual.report.run_folder import checksums
 
@@ -31,6 +34,17 @@ def test_complete_run_for_acceptance_is_certified(write_run: WriteRun, kept: Evi
     assert "<dt>Order</dt><dd>4711</dd></div>" in page
     assert "<dt>Lot</dt><dd></dd></div>" in page
     assert "<dt>Signature</dt>" in page
+
+
+def test_a_delivery_is_certified_with_its_readings(write_run: WriteRun, kept: Evidence) -> None:
+    drives = (
+        CheckedDrive(Answer.CONFORMS, "", "0 %", "≤ 0 %", drive="S1", path="/dev/sdx"),
+        CheckedDrive(Answer.CONFORMS, "", "0 %", "≤ 0 %", drive="S2", path="/dev/sdy"),
+    )
+    of = of_inspection(InspectionVerdict("wear", drives), source="acme", protocol="snia", acceptance=True)
+    page = html(certificate(sealed(write_run(judged(kept), judged(of, "u"))), {}))
+    assert "wear 0 %" in page
+    assert '<td class="pass">conforming</td>' in page
 
 
 @pytest.mark.parametrize("manifest", [{"acceptance": False}, {"ended": None}, {"exit_status": 2}], ids=str)

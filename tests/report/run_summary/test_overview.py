@@ -104,6 +104,20 @@ def test_a_drive_whose_health_worsened_did_not_fail(write_run: WriteRun) -> None
     assert [each.untested for each in found.drives] == ["not tested"] * 3
 
 
+def test_no_defect_is_left_out_among_changes_of_all_drives(write_run: WriteRun, claimed: Claimed) -> None:
+    """Of a shelf that lost its power each drive counts an unsafe shutdown."""
+    serials = [f"S{number}" for number in range(8)]
+    bays = [{"machine": "root@dut", "drives": [{"identity": each, "serial": each} for each in serials]}]
+    cut = "unsafe shutdowns: 3, now 4"
+    changes = [record("drive_worsened", drive=each, name="ACME", findings=[cut], defects=[]) for each in serials[:-1]]
+    bad = [
+        record("drive_worsened", drive=each, name="ACME", findings=["x: 0, now 3"], defects=["x"]) for each in "ABCD"
+    ]
+    found = first_screen(write_run(judged(claimed()), *changes, *bad, bays=bays))
+    assert [each.sentence.split()[1].rstrip(":") for each in found.causes[:4]] == ["A", "B", "C", "D"]
+    assert len(found.causes) == 5
+
+
 def test_a_drive_without_a_mark_failed_no_promise_if_it_was_judged(write_run: WriteRun, claimed: Claimed) -> None:
     members = tuple(Part(each, {}, Finding.FAIL if each == "S3" else Finding.PASS) for each in ("S1", "S2", "S3"))
     found = first_screen(write_run(judged(replace(claimed(), geometries=("drivex3",), members=members)), bays=BAYS))
@@ -155,7 +169,7 @@ def test_the_next_step_after_a_pass(write_run: WriteRun, claimed: Claimed) -> No
 
 def test_the_next_step_with_a_failed_or_slow_drive_judges_it_alone(write_run: WriteRun, claimed: Claimed) -> None:
     (replaced,) = [f"{each.text} {each.command}" for each in of_one_dead_drive(write_run).steps]
-    alone = "pytest --ssd-devices='root@dut:/dev/disk/by-id/*S2' suites/drive"
+    alone = "ssdqual run drive --devices='root@dut:/dev/disk/by-id/*S2'"
     assert replaced == f"Replace drive S2 at /dev/sdx, or judge it alone in another slot: {alone}"
     slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S2",)))
     assert steps(write_run(judged(slow), bays=BAYS, acceptance=False)) == [
@@ -189,7 +203,7 @@ def test_a_serial_number_that_a_pattern_cannot_have_is_not_in_the_command(
     slow = replace(claimed(), cause=Cause(Culprit.DRIVE, 0.9, "it is slow", ("S 2*",)))
     bays = [{"machine": "dut", "drives": [{"serial": "S 2*"}, {"serial": "S3"}]}]
     (step,) = steps(write_run(judged(slow), bays=bays))
-    assert step.endswith(": pytest --ssd-devices=… suites/drive")
+    assert step.endswith(": ssdqual run drive --devices=…")
 
 
 def test_the_next_step_of_a_run_that_the_host_limits_is_the_remedy_once(write_run: WriteRun, claimed: Claimed) -> None:

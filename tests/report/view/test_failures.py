@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from support.builders import charted, strategies
 from support.builders.kept_runs import READS
 from support.builders.report_page import Claimed, WriteRun, judged, record
 
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment, DriveTemperature, Traffic
+from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Published
 from pytest_ssdqual.qual.units import Unit
@@ -17,7 +21,7 @@ from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view import failures as kernel_log
 from pytest_ssdqual.report.view.commands import Repeat
-from pytest_ssdqual.report.view.failures import MOST, Failure, failures
+from pytest_ssdqual.report.view.failures import MOST, Failure, failures, observed_with
 
 SEEN = replace(
     strategies.seen_drive("S1", Traffic(661, 1322, 86_638_592, 173_277_184), None), heat=DriveTemperature(50.0)
@@ -94,3 +98,24 @@ def test_a_script_that_was_left_for_it_is_shown(write_run: WriteRun, claimed: Cl
         (folder / name).write_text(text + "\n")
     (failure,) = all_of(folder)
     assert failure.scripts == (("explore/a.fio", "[a]\nrw=read"), ("integrity/b.history", "fail 1"))
+
+
+@pytest.mark.parametrize(
+    ("culprits", "geometry"), [((), "raid5x8"), (("S3",), "raid5x8"), (("S2",), "raid5x5"), (("S9",), None)]
+)
+def test_members_are_shown_of_the_widest_array_with_the_culprit(
+    claimed: Claimed, culprits: Sequence[str], geometry: str | None
+) -> None:
+    runs = [
+        SimpleNamespace(
+            raw=f"fio/{array}",
+            geometry=Geometry.parse(array),
+            seen=SimpleNamespace(drives=[SimpleNamespace(name=name) for name in names]),
+        )
+        for array, names in (("raid5x3", ("S1", "S2")), ("raid5x5", ("S1", "S2")), ("raid5x8", ("S1", "S3")))
+    ]
+    other = SimpleNamespace(raw="fio/other", geometry=Geometry.parse("raid5x24"), seen=runs[0].seen)
+    story = SimpleNamespace(contents=lambda content, *kinds: [SimpleNamespace(runs=[*runs, other])])
+    evidence = replace(claimed(), raw=tuple(run.raw for run in runs))
+    found = observed_with(cast("RunReader", story), evidence, culprits)
+    assert (str(found.geometry) if found else None) == geometry

@@ -64,7 +64,7 @@ def test_the_matrix_has_drives_down_and_readings_across_with_their_limits(
 def test_readings_that_no_drive_misses_are_ranges_with_their_limit(
     drives: tuple[inspected.InspectedDrive, ...],
 ) -> None:
-    assert list(inspected.conforming(drives)) == ["temperature 34 °C…38 °C (≤ 60 °C)", "and 1 more"]
+    assert list(inspected.conforming(drives)) == ["temperature 34 °C…38 °C (≤ 60 °C)", "without a limit: model"]
 
 
 def test_two_drives_with_one_serial_number_are_two_rows() -> None:

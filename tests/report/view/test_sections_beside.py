@@ -29,9 +29,9 @@ def test_ours_and_theirs_and_how_many_times_that_is(claimed: Claimed) -> None:
         iops(claimed, "raid5x3", 75_000, None),
     )
     assert found == [
-        "steady IOPS                     measured           published  ours/published",
-        "  raid10x8 randread_4k_qd8  212,000 IOPS        200,000 IOPS          1.06 ×",
-        "  raid5x8 randread_4k_qd8    75,000 IOPS  about 140,000 IOPS          0.54 ×",
+        "steady IOPS                     measured           published  measured/published",
+        "  raid10x8 randread_4k_qd8  212,000 IOPS        200,000 IOPS              1.06 ×",
+        "  raid5x8 randread_4k_qd8    75,000 IOPS  about 140,000 IOPS              0.54 ×",
         "  published in Intel white paper 329903-001US",
         "",
     ]

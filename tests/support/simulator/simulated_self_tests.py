@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from support.builders import inspected
 
 #: Results in log page 06h.
-RESULTS = {"passed": 0, "aborted": 1, "failed": 7}
+RESULTS = {"passed": 0, "lost": 0, "aborted": 1, "failed": 7}
 
 
 @dataclass
 class SelfTests:
-    """By kernel name; a drive can also have none, refuse them (``refused``), or never end one (``endless``)."""
+    """By kernel name; a drive can also have none, refuse them (``refused``), or never end one (``endless``).
+    One begins none although it accepts the command (``ignored``), one does not answer once (``lost``)."""
 
     #: Serial number → end.
     ends: dict[str, str]
@@ -48,7 +49,11 @@ class SelfTests:
             return {}
         self.asked[kname] += 1
         log = [int(each) for each in inspected.NO_SELF_TEST.split()]
-        if self.asked[kname] == 1 or (end == "endless" and kname not in self.ended):
+        if end == "lost" and self.asked[kname] == 2:
+            return {"self-test": "", "smart": ""}
+        if end == "ignored":  # an earlier one failed
+            log[4] = 1 << 4 | RESULTS["failed"]
+        elif self.asked[kname] == 1 or (end == "endless" and kname not in self.ended):
             log[:2] = [1, 40]
         else:
             log[4] = 1 << 4 | RESULTS.get(end, 1)
