@@ -81,6 +81,8 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
     classes: dict[str, set[bool]] = defaultdict(set)
     rebuilt: Counter[str] = Counter()
     searched = [str(record["geometry"]) for record in rig.records("searched")]  # each from its own purge
+    # This protocol conditions with less than a capacity, which leaves stamps; they are not measured.
+    stamped = [str(record["geometry"]) for record in rig.records("read_back")]
     for record in rig.records(*MEASUREMENTS):
         array = str(Geometry.parse(str(record["geometry"])).healthy)
         if record["kind"] in ("saturation", "loop"):  # each from its own purge
@@ -95,7 +97,7 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
         further = max(0, rebuilt[array] - 1)
         built[array] += 1 + further
         conditioned[array] += further
-    return built + Counter(searched), conditioned + Counter(searched)
+    return built + Counter(searched) + Counter(stamped), conditioned + Counter(searched)
 
 
 def workload(record: Mapping[str, object]) -> Workload:
