@@ -99,7 +99,9 @@ def kind_of(name: str, written: str) -> str:
     if name.endswith((".yaml", ".yml")):
         return "yaml"
     first = next((line for line in written.splitlines() if line.strip() and line.lstrip()[0] not in "#;"), "")
-    return "toml" if TOML.match(first) else "yaml" if YAML.match(first) else "ini"
+    if TOML.match(first):
+        return "toml"
+    return "yaml" if YAML.match(first) else "ini"
 
 
 def _tables(name: str, written: str) -> Sequence[BayTable]:

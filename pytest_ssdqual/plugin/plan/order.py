@@ -81,8 +81,9 @@ def order(items: list[pytest.Item], *, of_drives: bool = False) -> None:
         if marks.parameters(item).get("ssd_self_test") == "last":
             return (4,)
         last = max((places[step] for step in _steps(need)), default=-1)
-        is_search = any(map(_is_search, _steps(need)))
-        return (3 if is_search else 2 if need.is_sweep else 1, last)
+        if any(map(_is_search, _steps(need))):
+            return (3, last)
+        return (2 if need.is_sweep else 1, last)
 
     items.sort(key=key)
 

@@ -126,20 +126,20 @@ class BayStart:
     def _run(self, bay: Bay) -> BayRun:
         """Check what needs the drives, and fix the settings of the run."""
         bay = self.resumed.bay(bay) if self.resumed else bay
-        found = self.qualified(bay)
-        remarks = (*bay.remarks, *self.require_earlier(found))
-        expected = expectation.require(found)
-        remarks = (*remarks, *fitting.require(found), *sheets.remarks(found))
-        found = replace(found, bay=replace(bay, remarks=remarks), expected=expected)
-        return BayRun(found, self.stack, self.channel)
+        qualification = self.qualified(bay)
+        remarks = (*bay.remarks, *self.require_earlier(qualification))
+        expected = expectation.require(qualification)
+        remarks = (*remarks, *fitting.require(qualification), *sheets.remarks(qualification))
+        qualification = replace(qualification, bay=replace(bay, remarks=remarks), expected=expected)
+        return BayRun(qualification, self.stack, self.channel)
 
-    def require_earlier(self, found: Qualification) -> tuple[str, ...]:
+    def require_earlier(self, qualification: Qualification) -> tuple[str, ...]:
         """Return remarks about the run that is resumed, and about the baseline.
 
         ``pytest.UsageError`` if one of them is of other drives, another spec, protocol or machine.
         """
-        resuming = self.resumed.require_same(found.present) if self.resumed else ()
-        return (*resuming, *_require_baseline(found))
+        resuming = self.resumed.require_same(qualification.present) if self.resumed else ()
+        return (*resuming, *_require_baseline(qualification))
 
     def qualified(self, bay: Bay) -> Qualification:
         """Return the settings of a run on these drives; ``pytest.UsageError`` if the sheets are not for them."""

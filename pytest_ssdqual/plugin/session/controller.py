@@ -79,28 +79,42 @@ def configure(config: pytest.Config) -> None:
     runs, fleet = ((found,), None) if isinstance(found, BayRun) else (found.runs, found)
     for run in runs:
         config.add_cleanup(run.stack.close)
+    folder = _folder(runs, fleet)
     first = runs[0].qualification
-    journal = first.journal
-    folder = fleet.path if fleet else journal.path if journal else None
     attachments.register(config, folder, paged=first.settings.page)
     if fleet is None:
         config.stash[QUALIFICATION], config.stash[RUN] = first, runs[0]
     if worker_data is None:
-        xdist.register(config, runs)
-        judged = [each.qualification for each in runs]
+        judged = [run.qualification for run in runs]
         watched = LivePageFeed(page, judged, folder) if page else None
         is_real = not config.option.collectonly
         notifier = Notifier(config, notified, judged, folder, stall_s) if is_real else None
-        controller = SessionController(config, runs, watched, fleet, folder, notifier)
-        config.pluginmanager.register(controller, "ssdqual-controller")
-        config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
-        config.add_cleanup(controller.keep_status)  # after the next one
-        config.add_cleanup(controller.close_late)
+        xdist.register(config, runs)
+        _register_controller(config, SessionController(config, runs, watched, fleet, folder, notifier))
     else:
-        xdist.take_time_to_end(config)
-        config.pluginmanager.register(WorkerEvents(first, runs[0].forecast), "ssdqual-worker-events")
-        worker = BayWorker(runs[0]) if first.name else Worker()
-        config.pluginmanager.register(worker, "ssdqual-worker")
+        _register_worker(config, runs[0])
+
+
+def _folder(runs: Sequence[BayRun], fleet: FleetRun | None) -> Path | None:
+    """Return the folder of the run or of the fleet; None if nothing is recorded."""
+    if fleet:
+        return fleet.path
+    journal = runs[0].qualification.journal
+    return journal.path if journal else None
+
+
+def _register_controller(config: pytest.Config, controller: SessionController) -> None:
+    config.pluginmanager.register(controller, "ssdqual-controller")
+    config.pluginmanager.register(SessionEnd(controller), "ssdqual-session-end")
+    config.add_cleanup(controller.keep_status)  # after the next one
+    config.add_cleanup(controller.close_late)
+
+
+def _register_worker(config: pytest.Config, run: BayRun) -> None:
+    xdist.take_time_to_end(config)
+    config.pluginmanager.register(WorkerEvents(run.qualification, run.forecast), "ssdqual-worker-events")
+    worker = BayWorker(run) if run.qualification.name else Worker()
+    config.pluginmanager.register(worker, "ssdqual-worker")
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -160,9 +174,9 @@ def _require_time(run: BayRun, items: Sequence[pytest.Item]) -> None:
 
 def _require_possible(config: pytest.Config, run: BayRun) -> None:
     """Raise ``pytest.UsageError`` if the sheet says that the run would take days and end in errors."""
-    found = None if config.option.collectonly else run.forecast()
-    if found and found.impossible:
-        raise pytest.UsageError("; ".join(found.impossible))
+    forecast = None if config.option.collectonly else run.forecast()
+    if forecast and forecast.impossible:
+        raise pytest.UsageError("; ".join(forecast.impossible))
 
 
 def _require_single_drives(items: Sequence[pytest.Item], why: str) -> None:

@@ -79,16 +79,16 @@ def _tell(config: pytest.Config, start: BayStart) -> bool:
     with ExitStack() as stack:
         end_in_order(stack)
         stack.callback(start.stack.close)
-        found = examined(start)
+        diagnosis = examined(start)
     writer = config.get_terminal_writer()
-    for line in text_lines(found.document(), writer.fullwidth):
+    for line in text_lines(diagnosis.document(), writer.fullwidth):
         writer.line(safe_text.line(line.text, LINE_CHARACTERS), **dict.fromkeys(line.markup, True))
-    return not found.objections
+    return not diagnosis.objections
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What was found on one machine."""
+    """The state of one machine."""
 
     machine: str
     sections: list[Section] = field(default_factory=list)
@@ -126,23 +126,25 @@ class Diagnosis:
 
 def examined(start: BayStart) -> Diagnosis:
     """Return the diagnosis of a bay; raise ``UnusablePattern`` for a pattern that names no drive."""
-    found = Diagnosis(start.settings.devices.machine)
+    diagnosis = Diagnosis(start.settings.devices.machine)
 
     def examine() -> None:
         target, patterns, _ = bays.where(start.settings, start.stack)
         channel = bays.connected(target, start.stack)
-        _examine_tools(found, channel, start.protocol.load.engine)
-        _examine_md(found, channel)
-        seen = found.attempt(lambda: bays.examine(channel, patterns, start.settings, start.ours, refuser(start.config)))
+        _examine_tools(diagnosis, channel, start.protocol.load.engine)
+        _examine_md(diagnosis, channel)
+        seen = diagnosis.attempt(
+            lambda: bays.examine(channel, patterns, start.settings, start.ours, refuser(start.config))
+        )
         if seen is not None:
-            _examine_guard(found, seen)
-            _examine_drives(found, channel, start, seen)
+            _examine_guard(diagnosis, seen)
+            _examine_drives(diagnosis, channel, start, seen)
 
-    found.attempt(examine)
-    return found
+    diagnosis.attempt(examine)
+    return diagnosis
 
 
-def _examine_tools(found: Diagnosis, channel: Channel, engine: str) -> None:
+def _examine_tools(diagnosis: Diagnosis, channel: Channel, engine: str) -> None:
     """Look for the programs of a run, and try fio if it is there; ``engine`` is the protocol's."""
     known, packages = facts.facts(channel), {**facts.TOOLS, **facts.NVME_TOOLS, **facts.ATA_TOOLS}
     missing = facts.missing_tools(channel, packages)
@@ -154,14 +156,14 @@ def _examine_tools(found: Diagnosis, channel: Channel, engine: str) -> None:
 
     tools = [(facts.EITHER.get(tool, tool), version(tool), package) for tool, package in packages.items()]
     kernel = known.get("kernel", "unknown kernel")
-    found.tabulate(f"{found.machine}: {kernel}", ("tool", "version", "package"), tools)
-    found.attempt(lambda: facts.require_tools(channel))
+    diagnosis.tabulate(f"{diagnosis.machine}: {kernel}", ("tool", "version", "package"), tools)
+    diagnosis.attempt(lambda: facts.require_tools(channel))
     if "fio" not in missing:
-        found.attempt(lambda: features.probe(channel))
-        _examine_engines(found, channel, engine)
+        diagnosis.attempt(lambda: features.probe(channel))
+        _examine_engines(diagnosis, channel, engine)
 
 
-def _examine_engines(found: Diagnosis, channel: Channel, engine: str) -> None:
+def _examine_engines(diagnosis: Diagnosis, channel: Channel, engine: str) -> None:
     """Try fio's engines, and read the limits that end fio before its first I/O."""
     script = channel.run(["sh", "-c", engine_limits.SCRIPT], check=False, repeatable=True)
     limits, _ = engine_limits.limits_in(script.text.splitlines())
@@ -169,7 +171,7 @@ def _examine_engines(found: Diagnosis, channel: Channel, engine: str) -> None:
     if limits.get("kernel.io_uring_disabled") == FORBIDDEN_TO_ALL:
         lacking[IO_URING] = f"forbidden: kernel.io_uring_disabled={FORBIDDEN_TO_ALL}"
     if engine == IO_URING and lacking[IO_URING]:
-        found.object(
+        diagnosis.object(
             f"the protocol's engine io_uring cannot be used: {lacking[IO_URING]}; {engine_limits.OTHER_ENGINE}"
         )
     memory = limits.get("memlock", "")
@@ -178,13 +180,13 @@ def _examine_engines(found: Diagnosis, channel: Channel, engine: str) -> None:
         ("locked memory", f"{memory} KiB" if memory.isdecimal() else memory),
         ("open files of a process", limits.get("nofile", "")),
     ]
-    found.tabulate("fio and its limits", ("", "state"), [row for row in rows if str(row[1])])
+    diagnosis.tabulate("fio and its limits", ("", "state"), [row for row in rows if str(row[1])])
 
 
-def _examine_md(found: Diagnosis, channel: Channel) -> None:
+def _examine_md(diagnosis: Diagnosis, channel: Channel) -> None:
     lacking = driver.missing(channel, driver.MODULES, load=False)
     if missing := list(filter(None, lacking.values())):
-        found.object(driver.without(channel, missing))
+        diagnosis.object(driver.without(channel, missing))
 
     def state(module: str) -> str | State:
         words = [lacking[name] for name in (DRIVER, module) if name in lacking]
@@ -193,59 +195,60 @@ def _examine_md(found: Diagnosis, channel: Channel) -> None:
         return State("unknown: no modprobe", Finding.INCONCLUSIVE) if words else "available"
 
     rows = [(level.value, state(module)) for level, module in driver.MODULES.items()]
-    found.tabulate("md driver", ("level", "state"), rows)
+    diagnosis.tabulate("md driver", ("level", "state"), rows)
 
 
-def _examine_guard(found: Diagnosis, seen: ExaminedDrives) -> None:
+def _examine_guard(diagnosis: Diagnosis, seen: ExaminedDrives) -> None:
     """Tell which questions of the guard the machine can answer, and what the guard refuses."""
     blind = {spot.source for spot in seen.topology.blind}
     rows = [
         (source.value, question, State("cannot answer", Finding.INCONCLUSIVE) if source in blind else "answers")
         for source, (question, _) in refusals.QUESTIONS.items()
     ]
-    found.tabulate("Guard", ("source", "what it shows", "state"), rows)
-    found.object(*refusals.explain(seen.refused).splitlines())
+    diagnosis.tabulate("Guard", ("source", "what it shows", "state"), rows)
+    diagnosis.object(*refusals.explain(seen.refused).splitlines())
 
 
-def _examine_drives(found: Diagnosis, channel: Channel, start: BayStart, seen: ExaminedDrives) -> None:
+def _examine_drives(diagnosis: Diagnosis, channel: Channel, start: BayStart, seen: ExaminedDrives) -> None:
     """Tell each drive's sheet and its consent; smartctl runs only on drives that the guard passed."""
     refused = {refusal.kname: refusal for refusal in seen.refused}
     is_blind = any(refusal.blind for refusal in seen.refused)
     passed = [drive for drive in seen.drives if not is_blind and drive.kname not in refused]
-    known = found.attempt(lambda: bays.identified(channel, passed)) or passed
-    found.attempt(lambda: bays.require_tools_of(channel, seen.drives))
-    found.attempt(lambda: bays.require_unlocked(channel, passed))
-    found.remarks = seen.remarks(known, start.settings)
+    known = diagnosis.attempt(lambda: bays.identified(channel, passed)) or passed
+    diagnosis.attempt(lambda: bays.require_tools_of(channel, seen.drives))
+    diagnosis.attempt(lambda: bays.require_unlocked(channel, passed))
+    diagnosis.remarks = seen.remarks(known, start.settings)
     drives = [next((each for each in known if each.kname == drive.kname), drive) for drive in seen.drives]
     bay = Bay(None, tuple(drives))
-    run = found.attempt(lambda: start.qualified(start.resumed.bay(bay) if start.resumed else bay))
+    run = diagnosis.attempt(lambda: start.qualified(start.resumed.bay(bay) if start.resumed else bay))
     if run and len(known) == len(drives):
-        found.remarks += found.attempt(lambda: start.require_earlier(run)) or ()
-    sheet_of = found.attempt(lambda: _sheets(found, run, are_known=len(known) == len(drives))) if run else None
+        diagnosis.remarks += diagnosis.attempt(lambda: start.require_earlier(run)) or ()
+    sheet_of = diagnosis.attempt(lambda: _sheets(diagnosis, run, are_known=len(known) == len(drives))) if run else None
 
     def row(drive: Drive) -> tuple[str | State, ...]:
         refusal = refused.get(drive.kname)
-        state = State("refused", Finding.FAIL) if refusal else "not asked" if is_blind else "free"
+        free = "not asked" if is_blind else "free"
+        state = State("refused", Finding.FAIL) if refusal else free
         options = consent.options(refusal.consents) if refusal else ""
         size, sheet = format_capacity(drive.size_bytes), (sheet_of or {}).get(drive.kname, "")
         return drive.path, drive.model or "", drive.serial or "", drive.firmware or "", size, sheet, state, options
 
     columns = ("drive", "model", "serial", "firmware", "capacity", "sheet", "state", "consent")
-    found.tabulate("Drives", columns, [row(drive) for drive in drives])
+    diagnosis.tabulate("Drives", columns, [row(drive) for drive in drives])
 
 
-def _sheets(found: Diagnosis, run: Qualification, *, are_known: bool) -> dict[str, str]:
+def _sheets(diagnosis: Diagnosis, run: Qualification, *, are_known: bool) -> dict[str, str]:
     """Return the sheet of each drive by its kernel name, or the nearest one; keep what is wrong with the drives.
 
     Likeness is judged if ``are_known`` to smartctl: the kernel may spell another firmware.
     """
-    found.attempt(lambda: expectation.require(run))
+    diagnosis.attempt(lambda: expectation.require(run))
     if are_known:
-        found.attempt(lambda: fitting.require(run))
+        diagnosis.attempt(lambda: fitting.require(run))
     if run.without_sheet and not run.settings.specs:
-        found.object(sheets.unknown(run.bay.drives, run.without_sheet))
+        diagnosis.object(sheets.unknown(run.bay.drives, run.without_sheet))
     if why := fitting.refused_array(run):
-        found.remarks += (why,)
+        diagnosis.remarks += (why,)
     return {drive.kname: _sheet(run, drive) for drive in run.bay.drives}
 
 
