@@ -110,7 +110,7 @@ class Space:
             "zipf": workload.zipf,
             "gap": workload.gap,
             "region": workload.region_percent,
-            "flush": "sync" if workload.sync else "fsync" if workload.fsync else "",
+            "flush": next((name for name in ("sync", "fsync") if getattr(workload, name)), ""),
             "compressible": workload.compressible_percent,
             "dedupe": workload.dedupe_percent,
         }

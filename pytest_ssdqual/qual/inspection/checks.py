@@ -19,6 +19,8 @@ from pytest_ssdqual.qual.units import format_capacity
 
 #: Checks whose values another activity of the drive changes.
 DISTURBED = ("temperature",)
+#: Words for a write cache.
+ON_OFF: Mapping[bool | None, str | None] = {None: None, True: "on", False: "off"}
 #: What must be the same of all drives, by its words.
 ALIKE: Mapping[str, Callable[[InspectionRecord], object]] = {
     "model": lambda drive: drive.model,
@@ -26,7 +28,7 @@ ALIKE: Mapping[str, Callable[[InspectionRecord], object]] = {
     "capacity in bytes": lambda drive: drive.capacity_bytes,
     "logical block in bytes": lambda drive: drive.logical_block_bytes,
     "physical block in bytes": lambda drive: drive.physical_block_bytes,
-    "write cache": lambda drive: None if drive.write_cache is None else "on" if drive.write_cache else "off",
+    "write cache": lambda drive: ON_OFF[drive.write_cache],
     "link speed of the drive": lambda drive: drive.link and drive.link.drive_speed,
 }
 

@@ -111,9 +111,7 @@ def _by_attributes(
     conforming = len(sample) - bad - open_
     estimate = Estimate(conforming, conforming, conforming + open_, len(sample), Unit.COUNT, is_reading=True)
     limit = Limit(Direction.AT_LEAST, plan.sample - plan.accept, Unit.COUNT, str(plan))
-    outcome = (
-        Outcome.PASS if bad + open_ <= plan.accept else Outcome.FAIL if bad > plan.accept else Outcome.INCONCLUSIVE
-    )
+    outcome = Outcome.of(good=bad + open_ <= plan.accept, bad=bad > plan.accept)
     found = f"{bad} of {plan.sample} drives {'does' if bad == 1 else 'do'} not conform{_named(sample, Outcome.FAIL)}"
     if open_:
         found += f", {open_} {'is' if open_ == 1 else 'are'} undecided{_named(sample, Outcome.INCONCLUSIVE)}"

@@ -122,7 +122,9 @@ class Geometry(AsText):
     @property
     def state(self) -> str:
         """``healthy``, ``degraded`` or ``rebuilding``, as promises name it."""
-        return "rebuilding" if self.rebuilding else "degraded" if self.missing else "healthy"
+        if self.rebuilding:
+            return "rebuilding"
+        return "degraded" if self.missing else "healthy"
 
     @property
     def is_side_by_side(self) -> bool:

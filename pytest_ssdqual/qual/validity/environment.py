@@ -169,7 +169,9 @@ def _heat(name: str, heat: DriveTemperature) -> Iterator[Check]:
     elif heat.events:
         times = "once" if heat.events == 1 else f"{heat.events} times"
         objections.append(f"drive {name} throttled itself {times}, or passed its limit ({degrees})")
-    figure = heat.too_warm_s if heat.too_warm_s is not None else None if heat.events is None else 0.0
+    figure = heat.too_warm_s
+    if figure is None and heat.events is not None:
+        figure = 0.0
     yield Check("too_warm_s", figure, "0 s", tuple(objections), name)
 
 

@@ -177,7 +177,7 @@ def _change(found: Estimate, again: Callable[[float], Estimate], direction: Dire
 
 def _leaves_out(found: Estimate) -> int:
     """1 if the whole interval is above 1, -1 if it is below, 0 if it includes 1."""
-    return 1 if found.low > 1 else -1 if found.high < 1 else 0
+    return (found.low > 1) - (found.high < 1)
 
 
 def _combined(distances: tuple[float, float], read: float, *, is_reading: bool) -> float:

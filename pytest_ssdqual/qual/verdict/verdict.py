@@ -75,6 +75,13 @@ class Outcome(StrEnum):
     #: Missed because something above the drives is the bottleneck, proven by a ceiling; the drives can do more.
     BOUNDED = "bounded"
 
+    @classmethod
+    def of(cls, *, good: bool, bad: bool) -> Outcome:
+        """Return what is certain; inconclusive if neither is."""
+        if good:
+            return cls.PASS
+        return cls.FAIL if bad else cls.INCONCLUSIVE
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
@@ -328,4 +335,4 @@ def _outcome(estimate: Estimate, limit: Limit) -> Outcome:
         good, bad = estimate.low >= limit.bound, estimate.high < limit.bound
     else:
         good, bad = estimate.high <= limit.bound, estimate.low > limit.bound
-    return Outcome.PASS if good else Outcome.FAIL if bad else Outcome.INCONCLUSIVE
+    return Outcome.of(good=good, bad=bad)

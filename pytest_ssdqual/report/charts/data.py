@@ -159,7 +159,7 @@ def mix_name(workload: Workload) -> str:
     if workload.has_streams:
         return "reads beside writes"
     share = round(100 * workload.read_fraction)
-    return "reads" if share == 100 else "writes" if share == 0 else f"{share} % reads"
+    return {100: "reads", 0: "writes"}.get(share, f"{share} % reads")
 
 
 def readable(records: Iterable[RecordT], read: Callable[[RecordT], T]) -> Iterator[T]:

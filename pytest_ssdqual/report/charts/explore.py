@@ -156,7 +156,9 @@ def chart(found: Searched) -> Chart:
     shown = _shown(found.tried, MOST_LOOKS, found.suspects)
     confirmed = next((name for name, what in found.suspects.items() if what == "confirmed"), "")
     has_failed = any(probe.outcome is Finding.FAIL for probe in found.tried)
-    ending = f"{confirmed} fails one" if confirmed else "no fail is confirmed" if has_failed else "none fails"
+    ending = "no fail is confirmed" if has_failed else "none fails"
+    if confirmed:
+        ending = f"{confirmed} fails one"
     title = f"{' '.join(evidence.geometries)}: {len(found.tried)} workloads searched for a failed promise, {ending}"
     end_s = found.tried[-1].at_s * 1.03
     margins = Values("margin to the limit, %", fit=_margin_scale)

@@ -84,7 +84,8 @@ def mentions(story: RunReader) -> Mapping[str, Mention]:
     found: dict[str, Mention] = {}
     for record in story.records:
         raw = record.facts.get("raw")
-        for name in [raw] if isinstance(raw, str) else raw if isinstance(raw, list) else ():
+        names = raw if isinstance(raw, list) else [raw]
+        for name in names:
             if isinstance(name, str) and name:
                 found.setdefault(name, Mention(record.time, str(record.facts.get("writer", ""))))
     return found

@@ -61,7 +61,9 @@ def bound(argv: Sequence[str], devices: Sequence[Checked], *, alone: bool) -> tu
 
     With ``alone``, no other process may have a device open exclusively; while the command runs, none can.
     """
-    mode = "alone" if alone else "itself" if argv[0] == "blkdiscard" else "beside"
+    mode = "itself" if argv[0] == "blkdiscard" else "beside"
+    if alone:
+        mode = "alone"
     words = [word for device in devices for word in device.words]
     return ("sh", "-c", BOUND, "bound", PERL_HOLD, PYTHON_HOLD, CHECK, mode, str(len(devices)), *words, *argv)
 

@@ -214,7 +214,9 @@ class Topology:
         visited, queue = {kname}, [kname]
         while queue:
             node = self.nodes.get(queue.pop(0))
-            for name in () if node is None else node.children if down else node.parents:
+            if node is None:
+                continue
+            for name in node.children if down else node.parents:
                 if name not in visited:
                     visited.add(name)
                     queue.append(name)
@@ -326,7 +328,9 @@ class Match:
 
 
 def _described(what: Node | Drive) -> str:
-    name = f"serial {what.serial}" if what.serial else f"WWN {what.wwn}" if what.wwn else "no serial"
+    name = f"WWN {what.wwn}" if what.wwn else "no serial"
+    if what.serial:
+        name = f"serial {what.serial}"
     return f"{what.path} ({what.model or 'unknown model'}, {name})"
 
 

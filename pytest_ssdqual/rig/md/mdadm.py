@@ -183,7 +183,9 @@ def create(
     settle_udev(machine)
     kname = path.removeprefix("/dev/")
     tune(machine, geometry, kname, settings)
-    consistency = "none needed" if geometry.level not in REDUNDANT else "zeroed" if zeroed else "resync"
+    consistency = "zeroed" if zeroed else "resync"
+    if geometry.level not in REDUNDANT:
+        consistency = "none needed"
     require_uuid(machine, path, uuid)
     size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
     array = Array(geometry, path, tuple(members), uuid, size, consistency, begin_bytes=spared(geometry, settings))

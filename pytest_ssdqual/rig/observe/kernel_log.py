@@ -81,7 +81,9 @@ def gravest(log: KernelLog, most: int) -> tuple[str, ...]:
 
 def parameters(first: KernelLogExcerpt | None, names: Sequence[str], *, is_first: bool) -> list[str]:
     """Parameters of the script of a reading: the mark of the earlier one, and the names that count."""
-    mark = FIRST if is_first else first.mark if first else UNREAD
+    mark = first.mark if first else UNREAD
+    if is_first:
+        mark = FIRST
     return [mark, " ".join(names)]
 
 
