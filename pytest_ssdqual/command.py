@@ -98,12 +98,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="ssdqual",
         description="Run the suites of pytest-ssdqual, and read its run folders.",
         epilog="A run needs --devices=WHERE, and mostly --expect=N, --spec=SPEC, --wipe=SERIAL or --resume=RUN. "
-        "ssdqual doctor --devices=WHERE tells what is missing for one. pytest --help has all options.",
+        "ssdqual doctor --devices=WHERE reports what is missing for one. pytest --help has all options.",
     )
     parser.add_argument("--version", action="version", version=f"pytest-ssdqual {metadata.version('pytest-ssdqual')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _run(commands.add_parser("run", help="run shipped suites with pytest"))
-    _doctor(commands.add_parser("doctor", help="tell what machine and drives lack for a run, and write nothing"))
+    _doctor(commands.add_parser("doctor", help="report what machine and drives lack for a run, and write nothing"))
     _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
     _compare(commands.add_parser("compare", help="compare runs with the first of them"))
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))

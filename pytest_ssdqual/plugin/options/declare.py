@@ -126,8 +126,8 @@ FIRST_OPTIONS = (
     (
         "doctor",
         "",
-        "Tell what this machine and these drives lack for a run, write nothing, and exit: status 0 if a run could "
-        "begin, else 1; the same as ssdqual doctor",
+        "Report what this machine and these drives lack for a run, write nothing, and exit: status 0 if a run could "
+        "begin, 1 if not, 4 for a wrong request; the same as ssdqual doctor",
     ),
 )
 #: All others.

@@ -354,7 +354,7 @@ class Recorder:
             self.incomplete = str(error)
 
     def write_summary(self, reporter: pytest.TerminalReporter) -> None:
-        """Print the table of verdicts, worsened drives, and the paths of page and run folder."""
+        """Print the verdict, the table, what the run left behind, and the paths."""
         run = self.run
         folder = self._journal.path if self._journal else None
         summary.write_table(

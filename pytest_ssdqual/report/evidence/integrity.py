@@ -19,7 +19,7 @@ REBUILT, READ_BACK = "damage_after_rebuild", "read_back"
 
 
 def of_survival(found: Survival, *, protocol: str, acceptance: bool, raw: tuple[str, ...] = ()) -> Evidence:
-    """Return the evidence that no block was lost; its figure is the number lost by the shortest failing steps."""
+    """Return the evidence that no block was lost; its figure is the number of findings."""
     evidence = health.none_allowed(
         CLAIM, str(found.geometry), "histories", len(found.findings), found.histories,
         source=SOURCE, sentence=repr(found), protocol=protocol, acceptance=acceptance,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pytest_ssdqual.qual.names import named
+from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.stats.estimate import format_confidence
 from pytest_ssdqual.qual.verdict import multiplicity
 from pytest_ssdqual.qual.verdict.multiplicity import ErrorControl
@@ -175,9 +175,9 @@ def _expected(found: ClaimTally) -> str:
     control = found.family.control
     if found.family.is_corrected:
         control = f"{control}, of failures, over {found.family.claims:,} planned promises"
-    promises = f"{found.judged:,} promise{'s' if found.judged > 1 else ''}"
+    promises = f"{counted(found.judged, 'promise')} judged at {format_confidence(found.confidence)}"
     return (
-        f"{promises} judged at {format_confidence(found.confidence)}: of drives exactly on every limit, "
+        f"{promises}: of drives exactly on every limit, "
         f"{_number(found.false_failures)} would fail and {_number(found.false_passes)} would pass by chance; "
         f"correction for the number of promises: {control} (protocol {found.protocol})"
     )

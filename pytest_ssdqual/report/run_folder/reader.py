@@ -31,6 +31,10 @@ STOPPED = ("array_stopped", "array_left")
 CONTENTS: Mapping[str, type[object]] = {WORSENED: WorsenedDrive, PLANNED: PlannedTests, CLAIMS: PlannedClaims}
 #: Kinds of records without which a run could look better than it is.
 DECISIVE = (*JUDGED, *CONTENTS, *STOPPED)
+#: Kind of a record of one of these kinds that cannot be read at all.
+UNKNOWN = "unknown"
+#: Kind of the record after which a later session begins.
+RESUMED = "run_resumed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class Record:
     @property
     def is_damaged(self) -> bool:
         """True if a decisive record, other than evidence, cannot be read."""
+        if self.kind == UNKNOWN:
+            return True
         try:
             if self.kind in STOPPED:
                 from_plain(tuple[str, ...], self.facts.get("objections"))
@@ -103,18 +109,25 @@ class CacheLeftSwitched:
 def read_records(path: Path, *kinds: str) -> Iterator[Record]:
     """Yield the records of a run folder (or of its ``records.jsonl``), of some kinds or all, in order.
 
-    An incomplete line, left by a crash or a full disk, was never acknowledged to its writer and is skipped, as is a
-    line beyond the length limit. ``OSError`` without the file, ``OtherSchema`` for lines of another schema.
+    An incomplete line, left at the end of a session by a crash or a full disk, was never acknowledged to its writer and
+    is skipped, as is a line beyond the length limit. Any other damaged line of a decisive kind is a record ``UNKNOWN``,
+    whatever the ``kinds``. ``OSError`` without the file, ``OtherSchema`` for lines of another schema.
     """
-    named = [f'"{kind}"'.encode() for kind in kinds]
+    named, decisive = (tuple(f'"{kind}"'.encode() for kind in names) for names in (kinds, DECISIVE))
     file = path / RECORDS if path.is_dir() else path
+    is_damaged = False
     for number, line in enumerate(safe_files.read_lines(file)):
+        if is_damaged and RESUMED.encode() not in line:
+            yield Record(UNKNOWN, "", {})
+        is_damaged = False
         # Most of a long run's lines are of other kinds: without this, reading its verdicts takes three times as long.
         # The first line says which schema the folder has.
         if number and named and not any(name in line for name in named):
             continue
         record = _parse(line, file)
-        if record and (not kinds or record.kind in kinds):
+        if record is None:
+            is_damaged = any(name in line for name in decisive)
+        elif not kinds or record.kind in kinds:
             yield record
 
 
@@ -308,8 +321,8 @@ class RunReader:
     def _still_running(self) -> list[str]:
         """Return work that must finish and was running when the last session ended."""
         found: list[str] = []
-        for record in self.of("run_resumed", "still_running"):
-            if record.kind == "run_resumed":
+        for record in self.of(RESUMED, "still_running"):
+            if record.kind == RESUMED:
                 found.clear()
             else:
                 found.append(str(record.facts.get("sentence")))

@@ -14,7 +14,7 @@ from itertools import accumulate, chain
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.run_folder.reader import JUDGED, PLANNED, Record, RunReader
+from pytest_ssdqual.report.run_folder.reader import JUDGED, PLANNED, RESUMED, Record, RunReader
 from pytest_ssdqual.report.run_folder.records import PlannedTests
 from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 
@@ -22,8 +22,6 @@ from pytest_ssdqual.report.view.tables import Table, TableRow, bounded
 ERROR, FAILED = "error", "failed"
 #: Kind of record of a test that passed and has no evidence.
 PASSED = "passed"
-#: Kind of the first record of a later session.
-RESUMED = "run_resumed"
 #: The end of the id under which a file that could not be collected is reported, and the name of errors of no file.
 COLLECTION, OF_NO_FILE = "::collection[", "ssdqual"
 #: Marks the message of a measurement that cannot be judged; commands do not explain that error.

@@ -210,13 +210,13 @@ def _is_cut_short(manifest: Manifest) -> bool:
 
 def _use(fitness: Fitness, counts: Counts, manifest: Manifest, coverage: Coverage) -> str:
     if not manifest.is_readable:
-        return "Not for acceptance: the run folder does not record whether its protocol is made for it."
+        return "Not for acceptance: the run folder does not record whether its protocol is for acceptance."
     if not manifest.acceptance:
         return f"Not for acceptance: the protocol {manifest.protocol.name} is not made to accept or reject a drive."
     if fitness is Fitness.UNDECIDED:
-        return "Not for acceptance: its protocol is made for it, but this run is undecided."
+        return "Not for acceptance: its protocol is for acceptance, but this run is undecided."
     if fitness is Fitness.NO_VERDICT:
-        return "Not for acceptance: its protocol is made for it, but this run came to no verdict."
+        return "Not for acceptance: its protocol is for acceptance, but this run came to no verdict."
     part = " of this part" if fitness is Fitness.FIT and coverage.is_partial else ""
     return f"For acceptance{part}: its protocol is made to accept or reject a drive, and {_decides(fitness, counts)}."
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import format_clock
 from pytest_ssdqual.report.evidence import multiplicity as family
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -26,8 +27,6 @@ from pytest_ssdqual.report.view.tables import parse_geometry
 
 #: Lines about causes, defects apart, and drives; the sections below have all of them.
 MOST_CAUSES, MOST_DRIVES = 3, 24
-#: Drives that are named in a sentence.
-MOST_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +142,8 @@ def _causes(run: RunView) -> Iterator[Reason]:
     found = [*_deviating(run), *_of_drives(run, [each for each in run.changed if not each.defects])]
     if errors := [each for each in run.errors if not each.drives]:
         first = errors[0].message.strip().partition("\n")[0]
-        tests = sum(len(each.tests) for each in errors)
-        found.append(Reason(f"{tests:,} {'test' if tests == 1 else 'tests'} in error: {first or 'without a message'}"))
+        tests = counted(sum(len(each.tests) for each in errors), "test")
+        found.append(Reason(f"{tests} in error: {first or 'without a message'}"))
     if not (named or found) and (failed := run.sentences(Finding.FAIL)):
         found = [Reason(f"no cause was attributed; the first failed promise: {failed[0]}")]
     most = max(0, MOST_CAUSES - len(named))

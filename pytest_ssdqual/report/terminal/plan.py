@@ -68,7 +68,7 @@ class PrintedPlan:
     assumptions: tuple[str, ...] = ()
     #: What will be too short to be judged, a sentence each.
     too_short: tuple[str, ...] = ()
-    #: What no run begins for, a sentence each.
+    #: Reasons why the run cannot begin, one sentence each.
     impossible: tuple[str, ...] = ()
     #: What the drives map at a time, a sentence; empty if that is 4 KiB or unknown.
     unit: str = ""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import multiplicity
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
@@ -150,7 +151,7 @@ def _passed(evidence: Sequence[Evidence], width: int) -> Iterator[TextLine]:
     if passed := promises.passed(evidence):
         yield from paragraph(f"passed: {passed}", width, ("green",))
     if observed := sum(not each.is_promised for each in evidence):
-        yield TextLine(f"without a limit: {observed} figure{'s' if observed > 1 else ''}")
+        yield TextLine(f"without a limit: {counted(observed, 'figure')}")
 
 
 class TerminalWriter(Protocol):

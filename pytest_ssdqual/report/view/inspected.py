@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ssdqual.qual.inspection.checks import CHECKS
+from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.evidence.inspection import PREFIX, is_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged
@@ -57,8 +58,8 @@ def _order(evidence: Evidence) -> int:
 def caption(inspected: Sequence[InspectedDrive]) -> str:
     """Return ``Inspection of 8 drives: 6 conforming, 2 deviating``."""
     counts = Counter(drive.outcome for drive in inspected)
-    told = ", ".join(f"{counts[outcome]} {word}" for outcome, word in WORDS.items() if counts[outcome])
-    return f"Inspection of {len(inspected)} drive{'' if len(inspected) == 1 else 's'}: {told}"
+    outcomes = ", ".join(f"{counts[outcome]} {word}" for outcome, word in WORDS.items() if counts[outcome])
+    return f"Inspection of {counted(len(inspected), 'drive')}: {outcomes}"
 
 
 def matrix(inspected: Sequence[InspectedDrive], *, only_deviating: bool = False) -> Table:
@@ -71,9 +72,9 @@ def matrix(inspected: Sequence[InspectedDrive], *, only_deviating: bool = False)
         if not only_deviating or any(part.outcome in BROKEN for part in _parts(inspected, name))
     ]
     bounds = [shared(part.bound for part in _parts(inspected, name)) for name in names]
-    rows: list[TableRow] = [("limit", "", "", *bounds)] if inspected else []
+    rows: list[TableRow] = [("limit", "", "", *bounds)] if any(bounds) else []
     for drive in inspected:
-        verdict = State(WORDS[drive.outcome], drive.outcome)
+        verdict = State(WORDS.get(drive.outcome, drive.outcome.value), drive.outcome)
         cells = (_cell(drive.readings.get(name), bound) for name, bound in zip(names, bounds, strict=True))
         rows.append((drive.name, drive.path, verdict, *cells))
     return Table(("Drive", "Path", "Verdict", *map(_label, names)), tuple(rows), caption(inspected)).used()
@@ -85,7 +86,7 @@ def conforming(inspected: Sequence[InspectedDrive]) -> Iterator[str]:
     """
     left, unlimited = 0, []
     for name in _names(inspected):
-        parts = _parts(inspected, name)
+        parts = _limited(inspected, name)
         if not any(part.outcome in BROKEN for part in parts):
             bound = " or ".join(dict.fromkeys(part.bound for part in parts))
             if bound.startswith(("≤", "≥")):
@@ -98,6 +99,12 @@ def conforming(inspected: Sequence[InspectedDrive]) -> Iterator[str]:
         yield f"and {left} more"
     if unlimited:
         yield f"without a limit: {', '.join(unlimited)}"
+
+
+def _limited(inspected: Sequence[InspectedDrive], name: str) -> Sequence[Part]:
+    """Return the readings that have a limit; all if none has: a SATA drive beside NVMe drives has no spare."""
+    parts = _parts(inspected, name)
+    return [part for part in parts if part.bound] or parts
 
 
 def _names(inspected: Sequence[InspectedDrive]) -> list[str]:

@@ -120,6 +120,28 @@ def test_a_damaged_verdict_that_is_judged_again_is_not_missing(
     assert RunReader.read(journal.path).unreadable == unreadable + 1
 
 
+BROKEN = b'{"schema":3,"kind":"drive_worsened","time":"t","drive":"S1",'
+NO_TIME = b'{"schema":3,"kind":"verdict","time":null,"test":"a"}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "unreadable"),
+    [
+        ([BROKEN, b'{"schema":3,"kind":"health","time":"t"}'], 1),
+        ([NO_TIME, BROKEN, b'{"schema":3,"kind":"run_ended","time":"t"}'], 2),
+        ([b'{"schema":3,"kind":"health"', b'{"schema":3,"kind":"run_ended","time":"t"}'], 0),
+        # What a crash leaves was never acknowledged.
+        ([BROKEN], 0),
+        ([BROKEN, b'{"schema":3,"kind":"run_resumed","time":"t"}'], 0),
+    ],
+)
+def test_a_lost_line_of_a_decisive_kind_is_counted(tmp_path: Path, lines: list[bytes], unreadable: int) -> None:
+    first = b'{"schema":3,"kind":"run_started","time":"t"}'
+    (tmp_path / "records.jsonl").write_bytes(b"\n".join([first, *lines, b""]))
+    for kinds in ((), ("verdict", "drive_worsened")):
+        assert RunReader.read(tmp_path, *kinds).unreadable == unreadable
+
+
 @pytest.mark.parametrize(
     ("kind", "damage", "unreadable"),
     [

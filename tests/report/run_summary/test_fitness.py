@@ -98,7 +98,7 @@ def test_fit_is_what_kept_all_and_ended_well_and_nothing_else(found: Counts, sai
             {},
             "For acceptance: its protocol is made to accept or reject a drive, and a failed promise decides.",
         ),
-        (Counts(5, inconclusive=1), {}, "Not for acceptance: its protocol is made for it"),
+        (Counts(5, inconclusive=1), {}, "Not for acceptance: its protocol is for acceptance"),
         (
             Counts(5),
             {"acceptance": False},
