@@ -81,7 +81,7 @@ def least(rig: Inner) -> tuple[Counter[str], Counter[str]]:
     classes: dict[str, set[bool]] = defaultdict(set)
     rebuilt: Counter[str] = Counter()
     searched = [str(record["geometry"]) for record in rig.records("searched")]  # each from its own purge
-    # This protocol conditions with less than a capacity, which leaves stamps; they are not measured.
+    # Stamps are not measured.
     stamped = [str(record["geometry"]) for record in rig.records("read_back")]
     for record in rig.records(*MEASUREMENTS):
         array = str(Geometry.parse(str(record["geometry"])).healthy)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import pytest
 
 from pytest_ssdqual.plugin.plan import applicability
+from pytest_ssdqual.plugin.session.resume import ResumedRun
 from pytest_ssdqual.plugin.stash import EVIDENCE, QUALIFICATION
 from pytest_ssdqual.qual.inspection.record import SelfTest
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -71,13 +73,18 @@ def judge(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
 def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHealth:
     """Run the short self-tests of all drives that have not failed, and record their results as evidence of the test.
 
-    Skips the test if no drive has a self-test. ``InvalidMeasurement`` if none failed, and the result of one is unknown.
+    A self-test that failed in an earlier session of the run stays failed. Skips the test if no drive has a self-test.
+    ``InvalidMeasurement`` if none failed, and the result of one is unknown; ``RigError`` as of ``HeldDrives.require``.
     """
     setup, run = campaign.setup, request.config.stash[QUALIFICATION]
-    setup.held.require_lease()
     drives = [drive for drive in setup.held.drives if drive.name not in setup.failures.failed]
+    if not drives:
+        applicability.skip("no self-test: all drives have failed")
+    setup.held.require(drives)
     results = self_test.run(setup.machine, drives, setup.progress)
+    setup.held.require(drives)  # the results are by path
     setup.logbook.note("self_test", results=results)
+    results |= dict.fromkeys(results.keys() & _failed_earlier(run.resumed), SelfTest.FAILED.value)
     if set(results.values()) <= {self_test.ABSENT}:
         applicability.skip(f"no self-test of {len(drives)} drives: {self_test.ABSENT}")
     findings = {
@@ -87,6 +94,7 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
     }
     others = {serial: result for serial, result in results.items() if serial not in findings}
     remarks = [f"self-test of {serial}: {result}" for serial, result in others.items()]
+    remarks += [f"no self-test of {serial}, which failed" for serial in setup.failures.failed]
     judged = DrivesHealth(findings, "short self-tests")
     if judged and set(others.values()) - {self_test.ABSENT}:
         raise InvalidMeasurement("; ".join(remarks))
@@ -97,3 +105,12 @@ def self_test_of(request: pytest.FixtureRequest, campaign: Campaign) -> DrivesHe
     )  # fmt: skip
     request.node.stash.setdefault(EVIDENCE, []).append(evidence)
     return judged
+
+
+def _failed_earlier(resumed: ResumedRun | None) -> set[str]:
+    """Return the names of the drives whose self-test failed in an earlier session."""
+    if resumed is None:
+        return set()
+    records = (record.facts.get("results") for record in resumed.past.story.of("self_test"))
+    results = chain.from_iterable(each.items() for each in records if isinstance(each, dict))
+    return {serial for serial, result in results if result == SelfTest.FAILED}

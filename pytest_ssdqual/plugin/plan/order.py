@@ -136,7 +136,7 @@ def of_members(steps: Sequence[CampaignStep], protocol: Protocol, spec: Spec, qu
         for each in steps
         if each.geometry in predicted
         and isinstance(each.what, Workload)
-        and not member_curve.objection(each.geometry, each.what, protocol.array.striping)
+        and not member_curve.objection(each.geometry, each.what, protocol.striping)
         for member in member_curve.member_workloads(each.geometry, each.what, queue_limit)
     }
     if not workloads:

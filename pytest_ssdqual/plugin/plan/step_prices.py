@@ -305,9 +305,9 @@ class Prices:
                 f"protocol to {math.ceil(checks.FEWEST_IOS_A_ROUND / slowest)} s"
             )
 
-    def rebuild(self, geometry: Geometry, workload: Workload) -> StepCost:
-        """Return the cost of a rebuild: each replaced member is written once, then all members are read once to check
-        them, both at most at md's limit.
+    def rebuild(self, geometry: Geometry, workload: Workload) -> StepPrice:
+        """Return the price of a rebuild: each replaced member is written once, at least at md's limit and at most until
+        it is given up; then all members are read once to check them.
         """
         copy_s = self.drive_bytes / min(self._stream, self.protocol.striping.rebuild_bytes_per_s)
         allowed_s = self.protocol.rebuild.allowed_s(copy_s)
@@ -317,9 +317,9 @@ class Prices:
                 f"{format_duration(copy_s)} and the protocol allows {format_duration(allowed_s)}; "
                 "raise rebuild.max_rate or rebuild.limit"
             )
-        seconds = min(copy_s, allowed_s)
-        written = self.written(geometry, workload, seconds) + geometry.missing * self.drive_bytes
-        return StepCost(seconds + copy_s + OVERHEAD_S, written)
+        seconds = min(copy_s, allowed_s), allowed_s
+        written = (self.written(geometry, workload, each_s) + geometry.missing * self.drive_bytes for each_s in seconds)
+        return StepPrice(*map(StepCost, (each_s + copy_s + OVERHEAD_S for each_s in seconds), written))
 
     def lives(self) -> StepCost:
         """Return the cost of an integrity test: its whole time limit, a tenth of which rebuilds members."""

@@ -224,7 +224,7 @@ class BayRun:
         if not self.qualification.settings.members:
             return None
         if self._attributor is None:
-            self._attributor = Attributor(campaign, self.qualification.protocol.array.striping)
+            self._attributor = Attributor(campaign, self.qualification.protocol.striping)
         self._attributor.campaign = campaign
         return self._attributor
 

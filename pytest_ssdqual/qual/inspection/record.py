@@ -78,9 +78,6 @@ class InspectionRecord:
     capacity_bytes: int | None = None
     logical_block_bytes: int | None = None
     physical_block_bytes: int | None = None
-    #: Size and alignment that an NVMe drive prefers of writes (NPWG, NPWA).
-    preferred_write_bytes: int | None = None
-    write_alignment_bytes: int | None = None
     #: Metadata of each logical block (NVMe); 0 is none.
     metadata_bytes: int | None = None
     read_only: bool | None = None

@@ -93,8 +93,7 @@ class Protocol:
     @property
     def striping(self) -> Striping:
         """What limits of arrays depend on: md's settings, and how fast it may rebuild a member."""
-        of_array = self.array.striping
-        return replace(of_array, rebuild_bytes_per_s=self.rebuild.max_bytes_per_s or of_array.rebuild_bytes_per_s)
+        return replace(self.array.striping, rebuild_bytes_per_s=self.rebuild.most_bytes_per_s)
 
     @property
     def of_members(self) -> Protocol:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from pytest_ssdqual.qual.raid.law import NEAR, Striping
+from pytest_ssdqual.qual.raid.law import NEAR, SYNC_SPEED_MAX, Striping
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, PowerOfTwo, Seconds, Throughput, quoted
 from pytest_ssdqual.qual.units import format_size, parse_size
 
@@ -181,7 +181,7 @@ class SaturationRule:
 
 @dataclass(frozen=True, slots=True)
 class RebuildRule:
-    """A rebuild under load. Rates are md's ``sync_speed_min`` and ``sync_speed_max``; None: the kernel's own."""
+    """A rebuild under load. Rates are md's ``sync_speed_min`` (None: the host's) and ``sync_speed_max``."""
 
     limit_s: Annotated[Annotated[Seconds, Field(gt=0)] | None, Field(alias="limit")] = None
     min_bytes_per_s: Annotated[Annotated[Throughput, Field(gt=0)] | None, Field(alias="min_rate")] = None
@@ -193,6 +193,11 @@ class RebuildRule:
         if least and most and most < least:
             raise ValueError(f"max_rate ({most} B/s) is below min_rate ({least} B/s)")
         return self
+
+    @property
+    def most_bytes_per_s(self) -> int:
+        """The ``sync_speed_max`` of a rebuild: promises rest on it, so it is never the host's."""
+        return self.max_bytes_per_s or max(SYNC_SPEED_MAX, self.min_bytes_per_s or 0)
 
     def allowed_s(self, shortest_s: float = 0.0) -> float:
         """Return the seconds after which a rebuild is given up that takes ``shortest_s`` at md's speed limit.

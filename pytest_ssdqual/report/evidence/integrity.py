@@ -44,7 +44,7 @@ def of_read_back(comparison: ReadBack, remarks: Sequence[str], *, protocol: str,
 
     ``remarks`` are about drives that are not judged.
     """
-    findings = {drive.serial: drive.findings for drive in comparison.drives if not drive.doubt}
+    findings = {drive.serial: drive.findings for drive in comparison.drives if drive.findings or not drive.doubt}
     wrong = [serial for serial in findings if findings[serial]]
     uncompared = [drive for drive in comparison.drives if drive.usual_bytes_per_s is None and not drive.wrong]
     count = f"{len(uncompared)} of {len(comparison.drives)} drives"

@@ -243,20 +243,15 @@ class ArrayCondition:
 
 
 def preparation(
-    now: ArrayCondition | None,
-    step: CampaignStep,
-    fill: Fill,
-    drives: Geometry | None = None,
-    *,
-    overwrites: bool = True,
+    now: ArrayCondition | None, step: CampaignStep, fill: Fill, drives: Geometry | None = None
 ) -> tuple[Preparation, ...]:
     """Return what the array of ``step`` needs before the step, if ``now`` stands; ``fill`` is the protocol's.
 
-    ``drives``: the drives side by side that it conditions; None if it conditions arrays. ``overwrites``: conditioning
-    writes a capacity at least.
+    ``drives``: the drives side by side that it conditions; None if it conditions arrays.
     """
-    if now and now.is_stamped and step.pattern is not None and not overwrites:
-        now = None  # stamps compress, so reads of them are no reads of random data
+    if now and now.is_stamped and step.pattern is not None:
+        # Stamps compress, so reads of them are no reads of random data. A capacity of random writes leaves 37 %.
+        now = None
     target = Geometry(step.geometry.level, step.geometry.width, step.geometry.missing)
     if drives and step.kind in ON_DRIVES:
         return tuple(_of_drives(now, step, target, fill, drives))
@@ -380,8 +375,6 @@ class CampaignPlan:
     drives: Geometry | None = None
     #: The protocol measures in visits.
     has_visits: bool = False
-    #: Its conditioning writes a capacity at least.
-    overwrites: bool = True
     #: Of each step, the number of its array, counted from 0, and its place.
     _arrays: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
     _places: dict[CampaignStep, int] = field(init=False, repr=False, compare=False)
@@ -409,7 +402,7 @@ class CampaignPlan:
     def of(cls, steps: Iterable[CampaignStep], protocol: Protocol) -> CampaignPlan:
         found = tuple(dict.fromkeys(steps))
         drives = conditioned_drives(found) if protocol.conditions_drives else None
-        return cls(found, protocol.fill, drives, protocol.visits is not None, protocol.precondition.capacities >= 1)
+        return cls(found, protocol.fill, drives, protocol.visits is not None)
 
     def prepared(self) -> Iterator[tuple[tuple[Preparation, ...], CampaignStep]]:
         """Yield each step after the preparation that it needs if all steps are executed in order."""
@@ -421,7 +414,7 @@ class CampaignPlan:
 
     def preparation(self, now: ArrayCondition | None, step: CampaignStep) -> tuple[Preparation, ...]:
         """Return what the array of ``step`` needs before the step, if ``now`` stands."""
-        return preparation(now, step, self.fill, self.drives, overwrites=self.overwrites)
+        return preparation(now, step, self.fill, self.drives)
 
     def array_of(self, step: CampaignStep) -> int | None:
         """Return the number of the array that ``step`` is executed on.

@@ -47,10 +47,6 @@ MEDIA_STATISTICS = ("Number of Reported Uncorrectable Errors", "Number of Reallo
 LINK_STATISTICS = ("Number of Interface CRC Errors",)
 #: Identify Controller, OACS bit 4: Device Self-test command; SANICAP bits 2:0: kinds of sanitize.
 SELF_TEST, SANITIZE_KINDS = 1 << 4, 0b111
-#: Identify Namespace, NSFEAT bit 4: NPWG and NPWA are defined.
-OPTIMAL_PERFORMANCE = 1 << 4
-#: Logarithms of the sizes of logical blocks, 512 bytes to 64 KiB.
-BLOCK_POWERS = range(9, 17)
 #: Log page 06h: header, length and number of entries; an entry's first byte has the result in bits 3:0.
 SELF_TEST_HEADER, SELF_TEST_ENTRY, SELF_TESTS = 4, 28, 20
 #: Results of the same page that are failures: fatal error, failed segment unknown, failed segment known.
@@ -181,7 +177,6 @@ def _of_kernel(drive: Drive, sysfs: Mapping[str, str]) -> dict[str, Any]:
         "capacity_bytes": drive.size_bytes,
         "logical_block_bytes": drive.logical_block_bytes,
         "physical_block_bytes": drive.physical_block_bytes,
-        "preferred_write_bytes": drive.preferred_write_bytes,
         "read_only": drive.read_only or sysfs.get("ro") == "1",
         "queue_depth": decimal(sysfs.get("queue_depth")) or drive.queue_limit,
         "write_cache": None if cache is None else cache == "write back",
@@ -298,21 +293,12 @@ def _of_nvme(smart: object, answers: Mapping[str, str]) -> dict[str, Any]:
         "security_locked": state is Locking.LOCKED,
     }
     used = formats[index] if index is not None and index < len(formats) else None
-    return {**found, **_metadata(used), **_preferred_writes(namespace, used)}
+    return {**found, **_metadata(used)}
 
 
 def _metadata(used: object) -> dict[str, Any]:
     found = _any_whole(used, "ms")
     return {} if found is None else {"metadata_bytes": found}
-
-
-def _preferred_writes(namespace: object, used: object) -> dict[str, Any]:
-    """Return size and alignment of the writes that the drive prefers; both are one less in the answer."""
-    size, alignment, power = _any_whole(namespace, "npwg"), _any_whole(namespace, "npwa"), _any_whole(used, "ds")
-    is_defined = (_any_whole(namespace, "nsfeat") or 0) & OPTIMAL_PERFORMANCE
-    if not is_defined or size is None or alignment is None or power is None or power not in BLOCK_POWERS:
-        return {}
-    return {"preferred_write_bytes": (size + 1) << power, "write_alignment_bytes": (alignment + 1) << power}
 
 
 def _nvme_self_tests(log: Sequence[int]) -> int | None:

@@ -30,9 +30,9 @@ def component_bytes(machine: Machine, kname: str) -> int:
 def speeds(machine: Machine, kname: str, rule: RebuildRule) -> Iterator[Mapping[str, str]]:
     """Set md's speed limits to those of ``rule`` within the block; yields both limits as sysfs then reports them.
 
-    A limit that the rule leaves out stays the kernel's; afterwards both have their former values.
+    A minimum that the rule leaves out stays the host's; afterwards both have their former values.
     """
-    limits = dict(zip(SPEEDS, (rule.min_bytes_per_s, rule.max_bytes_per_s), strict=True))
+    limits = dict(zip(SPEEDS, (rule.min_bytes_per_s, rule.most_bytes_per_s), strict=True))
     before = _limits(machine, kname)
     changed = {name: rate for name, rate in limits.items() if rate is not None}
     try:

@@ -192,7 +192,7 @@ class _Comparison:
         of_parts = () if drive.name in self.filled.wrong else rates(course, target.size_bytes)
         slow = tuple(self._slow_zones(target, of_parts))
         if drive.name in self.filled.wrong:
-            return self.filled.wrong[drive.name]
+            return replace(self.filled.wrong[drive.name], slow=slow)
         usual = median(of_parts) if of_parts else None
         return DriveReadBack(drive.name, target.size_bytes, target.size_bytes, slow=slow, usual_bytes_per_s=usual)
 
@@ -205,7 +205,7 @@ class _Comparison:
             part = self._part(target, number)
             bytes_per_s = self._rate_alone(part)
             usual = self._rate_alone(self._part(target, median_part(of_parts)))
-            if bytes_per_s < LEAST_SHARE * usual:
+            if 0 < bytes_per_s < LEAST_SHARE * usual:
                 yield SlowZone(part.begin_bytes, part.size_bytes, bytes_per_s, usual)
 
     def _part(self, target: JobTarget, number: int) -> JobTarget:

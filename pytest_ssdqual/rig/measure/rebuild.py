@@ -33,8 +33,6 @@ START_S = 30.0
 REPORTS = 300
 #: Longest interval between two reports: a longer one would count as a stall of fio.
 LONGEST_REPORT_S = 2
-#: Share of a speed limit that sysfs still shows: it counts KiB per second.
-ROUNDED = 0.99
 MOST_ROUNDS = 100
 
 
@@ -112,14 +110,6 @@ def _dated(when: str, damage: str) -> str:
 
 def _allowed_s(setup: Setup, array: Array, size_bytes: int, bytes_per_s: int) -> float:
     """Return the seconds that a rebuild may take; ``InvalidMeasurement`` if md's speed limit needs longer."""
-    promised = setup.protocol.striping.rebuild_bytes_per_s
-    if bytes_per_s < ROUNDED * promised:
-        raise InvalidMeasurement(
-            f"{array.geometry} cannot be rebuilt as its promises expect: md's limit on this host is "
-            f"{format_value(bytes_per_s, Unit.BYTES_PER_SECOND)} and they rest on "
-            f"{format_value(promised, Unit.BYTES_PER_SECOND)}; raise dev.raid.speed_limit_max, or set rebuild.max_rate "
-            "in the protocol"
-        )
     shortest_s = size_bytes / bytes_per_s
     allowed_s = setup.protocol.rebuild.allowed_s(shortest_s)
     if shortest_s > allowed_s:

@@ -55,6 +55,14 @@ def test_self_tests_alone_make_no_run_fit(inner: Inner, suite: str) -> None:
     assert not inner.records("purging")
 
 
+def test_a_failed_self_test_is_not_forgotten(inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_SELF_TESTS", "SSDQ0002=failed")
+    inner.run(*ARGUMENTS, suite)
+    monkeypatch.delenv("SIMULATED_SELF_TESTS")
+    inner.run(*ARGUMENTS, f"--ssd-resume={inner.folder()}", suite)
+    assert inner.outcomes()[FIRST] == inner.outcomes()[LAST] == "failure"
+
+
 def test_a_resumed_run_tests_again(inner: Inner, suite: str) -> None:
     inner.run(*ARGUMENTS, suite)
     assert inner.run(*ARGUMENTS, f"--ssd-resume={inner.folder()}", suite).ret == pytest.ExitCode.OK

@@ -196,23 +196,6 @@ def test_fields_of_nvme_cli() -> None:
     assert of("nvme", **{"id-ns": json.dumps({"flbas": 0x20, "lbafs": formats})}).metadata_bytes == 8
 
 
-@pytest.mark.parametrize(
-    ("answer", "found"),
-    [
-        ({"nsfeat": 0x1A, "npwg": 31, "npwa": 0, "lbafs": [{"ms": 0, "ds": 12}]}, (131072, 4096)),
-        ({"nsfeat": 0x10, "npwg": 31, "npwa": 31, "lbafs": [{"ms": 0, "ds": 9}]}, (16384, 16384)),
-        ({"nsfeat": 0x04, "npwg": 31, "npwa": 31, "lbafs": [{"ms": 0, "ds": 9}]}, (None, None)),
-        ({"nsfeat": 0x10, "npwg": 31, "npwa": 31, "lbafs": [{"ms": 0, "ds": 99}]}, (None, None)),
-        ({"nsfeat": 0x10, "npwg": 31, "npwa": 31, "lbafs": []}, (None, None)),
-    ],
-)
-def test_writes_that_a_drive_prefers_are_known_if_it_defines_them(
-    answer: dict[str, object], found: tuple[int | None, int | None]
-) -> None:
-    record = of("nvme", **{"id-ns": json.dumps({"flbas": 0, **answer})})
-    assert (record.preferred_write_bytes, record.write_alignment_bytes) == found
-
-
 @pytest.mark.parametrize("answer", [None, "", "Permission denied", '{"smartctl": {"exit_status": 2}}'])
 def test_unreadable_drive_is_a_record_with_the_reason(answer: str | None) -> None:
     without_health = record(replace(SATA, smart_type="none"), inspected.sata())

@@ -60,14 +60,16 @@ def test_speeds_of_the_protocol_are_undone_at_the_end() -> None:
     assert sysfs.written[-2:] == [("sync_speed_min", "system"), ("sync_speed_max", "system")]
 
 
-def test_what_the_protocol_does_not_say_is_left_alone() -> None:
+def test_the_most_that_promises_rest_on_is_always_set_and_the_least_is_the_hosts() -> None:
     sysfs = Sysfs()
+    sysfs.files["sync_speed_max"] = "20000 (system)"
     with resync.speeds(sysfs, "md100", RebuildRule()) as said:
-        assert said == SYSTEM
-    assert not sysfs.written
+        assert said == {**SYSTEM, "sync_speed_max": "200000 (local)"}
     with resync.speeds(sysfs, "md100", RebuildRule(max_bytes_per_s=1024)) as said:
         assert said["sync_speed_min"] == "1000 (system)"
     assert {name for name, _ in sysfs.written} == {"sync_speed_max"}
+    with resync.speeds(sysfs, "md100", RebuildRule(min_bytes_per_s=409_600_000)) as said:
+        assert said == {"sync_speed_min": "400000 (local)", "sync_speed_max": "400000 (local)"}
 
 
 def test_what_somebody_had_set_is_set_again() -> None:
