@@ -229,6 +229,8 @@ def main() -> None:
     chosen = [each for each in SITUATIONS if given.situations in each.name]
     cases = [(key, situation) for key in given.models for situation in chosen]
     endings = list(results(cases, given.drives, given.processes, given.results, only_known=given.only_known))
+    if not endings:
+        sys.exit("nothing was run: no situation has this name, or none is kept")
     print("\n".join(table(endings)))
     wrong = [f"{each.model}, {each.situation}: {'; '.join(said)}" for each in endings if (said := list(each.wrong()))]
     sys.exit("\n".join(wrong) or 0)

@@ -102,8 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pytest-ssdqual {metadata.version('pytest-ssdqual')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _run(commands.add_parser("run", help="run shipped suites with pytest"))
-    _doctor(commands.add_parser("doctor", help="report what machine and drives lack for a run, and write nothing"))
+    _run(commands.add_parser("run", help="run shipped suites with pytest", allow_abbrev=False))
+    help_of_doctor = "report what machine and drives lack for a run, and write nothing"
+    _doctor(commands.add_parser("doctor", help=help_of_doctor, allow_abbrev=False))
     _report(commands.add_parser("report", help="write the page of a run or of a fleet again"))
     _compare(commands.add_parser("compare", help="compare runs with the first of them"))
     _history(commands.add_parser("history", help="one figure over all runs of a folder"))

@@ -60,24 +60,27 @@ def open_all(starts: Sequence[BayStart], folder: Path) -> None:
     """Open every bay, several at a time; raise ``pytest.UsageError`` with the errors of each.
 
     Daemon threads open them, so that Ctrl-C does not wait for a machine or for drives of another run. This thread boots
-        the labs, one after the other, because the kernel ends QEMU with the thread that started it (prctl(2)).
+    the labs, one after the other, because the kernel ends QEMU with the thread that started it (prctl(2)).
     """
     at_once = threading.Semaphore(AT_ONCE)
     wrong: dict[str, BaseException] = {}
 
     def work(start: BayStart) -> None:
         try:
-            with at_once:
-                start.open(partial(_journal, folder, start.name))
+            start.open(partial(_journal, folder, start.name))
         except KeyboardInterrupt:  # only this thread has it
             raise
         except BaseException as error:
             wrong[start.name] = error
 
+    def wait(start: BayStart) -> None:
+        with at_once:
+            work(start)
+
     threads = []
     for each in starts:
         if each.settings.devices.lab is None:
-            threads.append(threading.Thread(target=work, args=(each,), name=f"ssdqual-open-{each.name}", daemon=True))
+            threads.append(threading.Thread(target=wait, args=(each,), name=f"ssdqual-open-{each.name}", daemon=True))
             threads[-1].start()
     for each in starts:
         if each.settings.devices.lab is not None:
@@ -264,13 +267,18 @@ def goes_on(settings: Settings) -> bool:
         return False
 
 
+def starts_of(config: pytest.Config, settings: Settings) -> tuple[folders.Fleet | None, list[BayStart]]:
+    """Return the fleet to resume, and the start of each bay; raise ``pytest.UsageError`` for a wrong request."""
+    past, begun = _resumed(settings)
+    return past, [
+        BayStart.of(config, _settings(settings, asked, begun.get(asked.name)), asked.name) for asked in settings.bays
+    ]
+
+
 def begin(config: pytest.Config, settings: Settings) -> FleetRun:
     """Open all bays and write their first records; raise ``pytest.UsageError`` with all errors."""
     _require_workers(config, len(settings.bays))
-    past, begun = _resumed(settings)
-    starts = [
-        BayStart.of(config, _settings(settings, asked, begun.get(asked.name)), asked.name) for asked in settings.bays
-    ]
+    past, starts = starts_of(config, settings)
     _require_time(config, starts)
     with ExitStack() as stack:
         for each in starts:
@@ -296,10 +304,12 @@ def begin(config: pytest.Config, settings: Settings) -> FleetRun:
                     _close_early(record, past, pytest.ExitCode.INTERRUPTED)
                     _refuse(starts, STOPPED)
             raise
-        except (RigError, pytest.UsageError) as error:
+        except Exception as error:
             _refuse(starts, ANOTHER)
             if record:
                 _close_early(record, past, pytest.ExitCode.USAGE_ERROR)
+            if not isinstance(error, (RigError, pytest.UsageError)):
+                raise
             raise error if isinstance(error, pytest.UsageError) else pytest.UsageError(str(error)) from error
         for each in starts:
             if each.channel:  # workers open their own connections; these would stay for days

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
+from pytest_ssdqual.plugin.options.values import SHARED_PATH
+
 #: Each line is what ``pytest --markers`` prints.
 MARKERS = (
     "ssd_array(level, widths=None, failed=0, most=None): the test needs arrays of this RAID level (raid0, raid1, "
@@ -260,7 +262,7 @@ OPTIONS = (
 REPEATED = ("devices", "wipe", "bay", "shared", "configured", "unreadable", "unchecked", "smart-type", "notify")
 #: What else pytest has to know of an option.
 MORE: Mapping[str, Mapping[str, Any]] = {
-    "shared-path": {"choices": ("auto", "error", "warn", "ignore"), "type": str.lower},
+    "shared-path": {"choices": SHARED_PATH, "type": str.lower},
     "page": {"choices": ("yes", "no"), "type": str.lower},
     "live": {"nargs": "?", "const": "0"},
 }

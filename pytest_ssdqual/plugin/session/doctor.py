@@ -6,9 +6,9 @@ it takes no lease, loads no module, stops no array, and leaves no file behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pytest
@@ -16,12 +16,15 @@ import pytest
 from pytest_ssdqual.plugin.bay import bay as bays
 from pytest_ssdqual.plugin.bay import expectation, fitting, sheets
 from pytest_ssdqual.plugin.bay.bay import Bay, ExaminedDrives
+from pytest_ssdqual.plugin.fleet import bays as fleet
 from pytest_ssdqual.plugin.options import arguments
-from pytest_ssdqual.plugin.options.settings import read
+from pytest_ssdqual.plugin.options.settings import notify_stall_s, read
 from pytest_ssdqual.plugin.session.bay_start import BayStart, refuser
 from pytest_ssdqual.plugin.session.qualification import Qualification
 from pytest_ssdqual.plugin.session.stop import end_in_order
+from pytest_ssdqual.plugin.watch.receivers import receivers
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.raid.geometry import RaidLevel
 from pytest_ssdqual.qual.spec import spec as specs
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.evidence.evidence import Finding
@@ -42,8 +45,8 @@ Answer = TypeVar("Answer")
 VERSIONS = {"lsblk": "util-linux"}
 #: ``kernel.io_uring_disabled``: forbidden also to root.
 FORBIDDEN_TO_ALL = "2"
-#: Module without which there is no level.
-DRIVER = "md_mod"
+#: Module without which there is no level, and the level of the suites that run by default.
+DRIVER, DEFAULT_LEVEL = "md_mod", RaidLevel.RAID5
 
 
 def main(config: pytest.Config) -> int:
@@ -54,6 +57,8 @@ def main(config: pytest.Config) -> int:
     config._do_configure()  # as pytest does for --help
     try:
         arguments.require(config)
+        receivers(config)
+        notify_stall_s(config)
         return int(not all([_tell(config, start) for start in _starts(config)]))
     except KeyboardInterrupt:
         return int(pytest.ExitCode.INTERRUPTED)
@@ -71,7 +76,9 @@ def _starts(config: pytest.Config) -> list[BayStart]:
     if settings.read_only:
         raise pytest.UsageError("--ssd-doctor looks for what prevents a run that writes: leave --ssd-read-only out")
     config.option.collectonly = True  # nor is the folder of a run to resume locked
-    return [BayStart.of(config, settings.of(each), each.name) for each in settings.bays]
+    if len(settings.bays) > 1 or fleet.goes_on(settings):
+        return fleet.starts_of(config, settings)[1]
+    return [BayStart.of(config, settings.of(bay), bay.name) for bay in settings.bays]
 
 
 def _tell(config: pytest.Config, start: BayStart) -> bool:
@@ -131,22 +138,23 @@ def examined(start: BayStart) -> Diagnosis:
     def examine() -> None:
         target, patterns, _ = bays.where(start.settings, start.stack)
         channel = bays.connected(target, start.stack)
-        _examine_tools(diagnosis, channel, start.protocol.load.engine)
+        known = facts.facts(channel)
+        _examine_tools(diagnosis, channel, known, start.protocol.load.engine)
         _examine_md(diagnosis, channel)
         seen = diagnosis.attempt(
             lambda: bays.examine(channel, patterns, start.settings, start.ours, refuser(start.config))
         )
         if seen is not None:
             _examine_guard(diagnosis, seen)
-            _examine_drives(diagnosis, channel, start, seen)
+            _examine_drives(diagnosis, channel, start, seen, Bay(target, (), known))
 
     diagnosis.attempt(examine)
     return diagnosis
 
 
-def _examine_tools(diagnosis: Diagnosis, channel: Channel, engine: str) -> None:
-    """Look for the programs of a run, and try fio if it is there; ``engine`` is the protocol's."""
-    known, packages = facts.facts(channel), {**facts.TOOLS, **facts.NVME_TOOLS, **facts.ATA_TOOLS}
+def _examine_tools(diagnosis: Diagnosis, channel: Channel, known: Mapping[str, str], engine: str) -> None:
+    """Look for the programs of a run, and try fio if it is there; ``known`` are facts, ``engine`` is the protocol's."""
+    packages = {**facts.TOOLS, **facts.NVME_TOOLS, **facts.ATA_TOOLS}
     missing = facts.missing_tools(channel, packages)
 
     def version(tool: str) -> str | State:
@@ -164,7 +172,7 @@ def _examine_tools(diagnosis: Diagnosis, channel: Channel, engine: str) -> None:
 
 
 def _examine_engines(diagnosis: Diagnosis, channel: Channel, engine: str) -> None:
-    """Try fio's engines, and read the limits that end fio before its first I/O."""
+    """Load fio's engines, and read the limits that end fio before its first I/O."""
     script = channel.run(["sh", "-c", engine_limits.SCRIPT], check=False, repeatable=True)
     limits, _ = engine_limits.limits_in(script.text.splitlines())
     lacking = {name: features.lacks_engine(channel, name) for name in (LIBAIO, IO_URING)}
@@ -176,17 +184,23 @@ def _examine_engines(diagnosis: Diagnosis, channel: Channel, engine: str) -> Non
         )
     memory = limits.get("memlock", "")
     rows = [
-        *((f"engine {name}", State(why, Finding.INCONCLUSIVE) if why else "works") for name, why in lacking.items()),
+        *(
+            (f"engine {name}", State(why, Finding.INCONCLUSIVE) if why else "can be loaded")
+            for name, why in lacking.items()
+        ),
         ("locked memory", f"{memory} KiB" if memory.isdecimal() else memory),
         ("open files of a process", limits.get("nofile", "")),
+        ("asynchronous I/Os of all processes (fs.aio-max-nr)", limits.get("fs.aio-max-nr", "")),
     ]
     diagnosis.tabulate("fio and its limits", ("", "state"), [row for row in rows if str(row[1])])
 
 
 def _examine_md(diagnosis: Diagnosis, channel: Channel) -> None:
     lacking = driver.missing(channel, driver.MODULES, load=False)
-    if missing := list(filter(None, lacking.values())):
-        diagnosis.object(driver.without(channel, missing))
+    if needed := [lacking[name] for name in (DRIVER, driver.MODULES[DEFAULT_LEVEL]) if lacking.get(name)]:
+        diagnosis.object(driver.without(channel, needed))
+    elif others := list(filter(None, lacking.values())):
+        diagnosis.remarks += (driver.without(channel, others),)
 
     def state(module: str) -> str | State:
         words = [lacking[name] for name in (DRIVER, module) if name in lacking]
@@ -209,21 +223,26 @@ def _examine_guard(diagnosis: Diagnosis, seen: ExaminedDrives) -> None:
     diagnosis.object(*refusals.explain(seen.refused).splitlines())
 
 
-def _examine_drives(diagnosis: Diagnosis, channel: Channel, start: BayStart, seen: ExaminedDrives) -> None:
-    """Tell each drive's sheet and its consent; smartctl runs only on drives that the guard passed."""
+def _examine_drives(diagnosis: Diagnosis, channel: Channel, start: BayStart, seen: ExaminedDrives, empty: Bay) -> None:
+    """Show each drive's sheet and its consent; smartctl runs only on drives that the guard passed.
+
+    ``empty`` is the bay without its drives.
+    """
     refused = {refusal.kname: refusal for refusal in seen.refused}
     is_blind = any(refusal.blind for refusal in seen.refused)
     passed = [drive for drive in seen.drives if not is_blind and drive.kname not in refused]
-    known = diagnosis.attempt(lambda: bays.identified(channel, passed)) or passed
+    identified = diagnosis.attempt(lambda: bays.identified(channel, passed))
+    known = passed if identified is None else identified
+    are_known = identified is not None and len(identified) == len(seen.drives)
     diagnosis.attempt(lambda: bays.require_tools_of(channel, seen.drives))
     diagnosis.attempt(lambda: bays.require_unlocked(channel, passed))
-    diagnosis.remarks = seen.remarks(known, start.settings)
+    diagnosis.remarks += seen.remarks(known, start.settings)
     drives = [next((each for each in known if each.kname == drive.kname), drive) for drive in seen.drives]
-    bay = Bay(None, tuple(drives))
+    bay = replace(empty, drives=tuple(drives))
     run = diagnosis.attempt(lambda: start.qualified(start.resumed.bay(bay) if start.resumed else bay))
-    if run and len(known) == len(drives):
+    if run and are_known:
         diagnosis.remarks += diagnosis.attempt(lambda: start.require_earlier(run)) or ()
-    sheet_of = diagnosis.attempt(lambda: _sheets(diagnosis, run, are_known=len(known) == len(drives))) if run else None
+    sheet_of = diagnosis.attempt(lambda: _sheets(diagnosis, run, are_known=are_known)) if run else None
 
     def row(drive: Drive) -> tuple[str | State, ...]:
         refusal = refused.get(drive.kname)

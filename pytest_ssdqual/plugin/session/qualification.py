@@ -25,9 +25,6 @@ from pytest_ssdqual.report.terminal.summary import Header
 from pytest_ssdqual.rig.machine.machine import utc_now
 from pytest_ssdqual.rig.resume.checkpoint import EarlierResults, NoEarlierResults
 
-#: Number of models in a sentence.
-MOST_MODELS = 4
-
 
 @dataclass(frozen=True, slots=True)
 class Qualification:

@@ -128,8 +128,8 @@ def asked_for(config: pytest.Config, settings: Settings) -> ResumedRun | None:
         return None
     with usage_error(NotResumable, NoSuchRun, RigError, of="--ssd-resume"):
         folder = find_any(settings.resume, settings.run_root)
+        _require_its_kind(folder, settings)
         if not config.option.collectonly:
-            _require_its_kind(folder, settings)
             claim(config, folder).require_alone()
         return ResumedRun.of(Past.read(folder))
 
