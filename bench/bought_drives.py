@@ -2,6 +2,7 @@
 
     python bench/bought_drives.py                                     # all models and situations: an hour
     python bench/bought_drives.py --models samsung-pm9a3-7t68 --situations 95
+    python bench/bought_drives.py --suites drive --situations 50
 
 Prints the table of ``docs/specs.md``. The command is the buyer's, without a suite and without a spec. Drives do what
 the shipped sheet of their model publishes, times a share: all of them, or one. Guard, plan, members, verdicts and the
@@ -46,8 +47,8 @@ MODELS = (
 MD_IOPS = 463_000
 #: Position of the one drive that is slower than the others.
 SLOW_ONE = 1
-#: Line of the plan about the whole run: the hours that it expects are the fifth cell.
-TOTAL = re.compile(r"^  total  .*$", re.MULTILINE)
+#: Line of the plan about the whole run, or about all that there is: the hours that it expects are the fifth cell.
+TOTAL = re.compile(r"^  (?:total|drivex\d+)  .*$", re.MULTILINE)
 HOURS_CELL = 4
 
 
@@ -144,12 +145,12 @@ def environment(key: str, situation: Situation, drives: int) -> dict[str, str]:
     return variables
 
 
-def run(key: str, situation: Situation, drives: int) -> Ending:
-    """Run the command in a process of its own; the run folder is not kept."""
+def run(key: str, situation: Situation, drives: int, suites: Sequence[str]) -> Ending:
+    """Run the command in a process of its own, by default without a suite; the run folder is not kept."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         argv = [
-            sys.executable, "-m", "pytest_ssdqual", "run", "--devices=/dev/nvme*", f"--expect={drives}",
+            sys.executable, "-m", "pytest_ssdqual", "run", *suites, "--devices=/dev/nvme*", f"--expect={drives}",
             "-p", "support.simulator.simulated_rig", "-p", "no:cacheprovider", "-q",
             f"--rootdir={folder}", "-c", "/dev/null", f"--ssd-run-dir={folder}/runs",
         ]  # fmt: skip
@@ -158,11 +159,11 @@ def run(key: str, situation: Situation, drives: int) -> Ending:
             capture_output=True, text=True, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         runs = sorted(folder.glob("runs/*T*"))
-        total = TOTAL.search(done.stdout)
-        if not runs or not total:
+        rows = TOTAL.findall(done.stdout)
+        if not runs or not rows:
             sys.exit(f"{key}, {situation.name}: no run folder\n{done.stdout}{done.stderr}")
         view = RunView.read(runs[-1])
-    hours = re.split(r"\s{2,}", total[0].strip())[HOURS_CELL]
+    hours = re.split(r"\s{2,}", rows[-1].strip())[HOURS_CELL]
     slow_one = serials_of(drives)[SLOW_ONE]
     outcomes = dict(Counter(each.evidence.outcome.value for each in view.judged))
     blamed = dict(Counter(blame(group, slow_one) for group in view.causes for _ in failed(group)))
@@ -187,15 +188,14 @@ def blame(group: CauseGroup, slow_one: str) -> str:
     return "all drives" if causes[0].subject == "all drives" else ", ".join(group.drives)
 
 
-def results(
-    cases: Sequence[tuple[str, Situation]], drives: int, processes: int | None, kept: Path | None, *, only_known: bool
-) -> Iterator[Ending]:
+def results(cases: Sequence[tuple[str, Situation]], given: argparse.Namespace) -> Iterator[Ending]:
     """Yield the ending of each case; those that the file has are not run again, with ``only_known`` no others are."""
+    kept: Path | None = given.results
     lines = kept.read_text().splitlines() if kept and kept.exists() else []
     known = {(each.model, each.situation): each for each in (Ending(**json.loads(line)) for line in lines)}
-    left = [case for case in cases if (case[0], case[1].name) not in known and not only_known]
-    with ThreadPoolExecutor(processes) as pool:
-        for ending in pool.map(lambda case: run(case[0], case[1], drives), left):
+    left = [case for case in cases if (case[0], case[1].name) not in known and not given.only_known]
+    with ThreadPoolExecutor(given.processes) as pool:
+        for ending in pool.map(lambda case: run(case[0], case[1], given.drives, given.suites), left):
             known[ending.model, ending.situation] = ending
             print(f"{ending.model}, {ending.situation}: {ending.cell}, status {ending.status}", file=sys.stderr)
             if kept:
@@ -221,6 +221,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--situations", default="", metavar="TEXT", help="those whose name contains it")
+    parser.add_argument("--suites", nargs="+", default=[], help="those of the run; default: what the command runs")
     parser.add_argument("--drives", type=int, default=8)
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at the same time")
     parser.add_argument("--only-known", action="store_true", help="print what is kept, and run nothing")
@@ -228,7 +229,7 @@ def main() -> None:
     given = parser.parse_args()
     chosen = [each for each in SITUATIONS if given.situations in each.name]
     cases = [(key, situation) for key in given.models for situation in chosen]
-    endings = list(results(cases, given.drives, given.processes, given.results, only_known=given.only_known))
+    endings = list(results(cases, given))
     if not endings:
         sys.exit("nothing was run: no situation has this name, or none is kept")
     print("\n".join(table(endings)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -183,8 +184,7 @@ def test_the_shipped_suite_judges_in_the_lab(rig: Inner) -> None:
     suite = rig.suite("lot")
     rig.run("--ssd-devices=lab:8", suite)
     outcomes = rig.outcomes()
-    assert len(outcomes) == 7
-    assert set(outcomes.values()) == {"passed"}
+    assert Counter(outcomes.values()) == {"passed": 7, "skipped": 2}, "no figure of depth 32 is published"
     assert {record["claim"] for record in rig.records("verdict")} == {
         "conforming_drives", "member_spread", "drive_health",
     }  # fmt: skip

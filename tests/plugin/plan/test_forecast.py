@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.builders.sheet import EVERY_DEPTH
 
 from pytest_ssdqual.plugin.plan import forecast, order, step_prices
 from pytest_ssdqual.plugin.plan.order import Steps
@@ -71,7 +72,7 @@ def test_a_fill_wears_every_member_once(geometry: Geometry, drive_bytes: int) ->
 
 @given(GEOMETRIES)
 def test_writes_cost_their_copies_and_their_parity(geometry: Geometry) -> None:
-    sheet, quick = spec.load("ssdqual-sm300"), protocol.load("quick")
+    sheet, quick = spec.load(EVERY_DEPTH), protocol.load("quick")
     reads = forecast.predict(planned({geometry: [READS]}), quick, sheet, geometry.width, 1).arrays[0].bytes_written
     both = (
         forecast.predict(planned({geometry: [READS, WRITES]}), quick, sheet, geometry.width, 1).arrays[0].bytes_written

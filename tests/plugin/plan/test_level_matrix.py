@@ -78,23 +78,27 @@ def matrix(level: str, widths: Iterable[int]) -> set[Point]:
     }
 
 
+def maxima(drives: int) -> set[Point]:
+    return {(f"drivex{drives}", f"{kind}_4k_t8xqd64") for kind in ("randread", "randwrite")}
+
+
 @pytest.mark.parametrize("level", WIDTHS)
 def test_level_has_depth_8_everywhere_and_depth_1_at_the_ends(inner: Inner, level: str) -> None:
     points = planned(inner, level, 8).points()
-    assert len(points) == len(set(points)) == 4 * len(WIDTHS[level]) + 4 * 2
-    assert set(points) == matrix(level, WIDTHS[level])
+    assert len(points) == len(set(points)) == 4 * len(WIDTHS[level]) + 4 * 2 + 2
+    assert set(points) == matrix(level, WIDTHS[level]) | maxima(8)
 
 
 def test_raid5_of_eight_drives_has_32_points_and_its_bare_drives(inner: Inner) -> None:
     plan = planned(inner, "raid5", 8, "-o", "ssd_members=true")
-    assert len(plan.points()) == 32
+    assert len(plan.points()) == 32 + 2
     others = [each for each in plan.steps if each.kind not in (StepKind.MEASURED, StepKind.ARRAY)]
     assert {each.kind for each in others} == {StepKind.MEMBER, StepKind.ALONE}
     assert {each.geometry for each in others} == {Geometry.parse("drivex8")}
 
 
 def test_raid5_of_three_drives_has_one_width_at_both_depths(inner: Inner) -> None:
-    assert set(planned(inner, "raid5", 3).points()) == matrix("raid5", [3])
+    assert set(planned(inner, "raid5", 3).points()) == matrix("raid5", [3]) | maxima(3)
 
 
 def test_slowest_ios_are_observed_at_the_ends_only(inner: Inner) -> None:
@@ -110,8 +114,7 @@ def test_slowest_ios_are_observed_at_the_ends_only(inner: Inner) -> None:
 def test_depth_1_is_left_out_by_a_sheet_without_figures_of_it(inner: Inner) -> None:
     bought = "-o", "ssd_measure_unpromised=false", "--ssd-spec=samsung-pm9a3-7t68"
     points = set(planned(inner, "raid5", 8, *bought).points())
-    maxima = {("drivex8", f"{kind}_4k_t8xqd64") for kind in ("randread", "randwrite")}
-    assert points == maxima | {point for point in matrix("raid5", range(3, 9)) if point[1].endswith("qd8")}
+    assert points == maxima(8) | {point for point in matrix("raid5", range(3, 9)) if point[1].endswith("qd8")}
 
 
 def test_measured_members_are_the_figures_of_every_depth(inner: Inner) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders.sheet import EVERY_DEPTH
 
 from pytest_ssdqual.plugin.plan import order
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -41,7 +42,8 @@ def test_each_array_once_writes_first_sweeps_last(inner: Inner, promises: str) -
     ids=["all", "sweeps", "ends"],
 )
 def test_each_array_is_built_once_and_each_workload_measured_once(inner: Inner, selected: str, count: int) -> None:
-    inner.run("--ssd-devices=lab:5", inner.suite("raid5"), "-k", selected)
+    sheet = f"--ssd-spec={EVERY_DEPTH}", "--ssd-force-spec"
+    inner.run("--ssd-devices=lab:5", *sheet, inner.suite("raid5"), "-k", selected)
     built = ["raid5x3", "raid5x5"] if selected == "spread" else ["raid5x3", "raid5x4", "raid5x5"]
     assert [record["geometry"] for record in inner.records("array_created")] == built
     if selected == "test":  # the capacity is that of every width

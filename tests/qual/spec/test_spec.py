@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders.sheet import PRODUCT, errors, figure, load, promise
+from support.builders.sheet import EVERY_DEPTH, PRODUCT, errors, figure, load, promise
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import Striping
@@ -193,7 +193,7 @@ LAWLESS = {
 
 @pytest.mark.parametrize("workload", LAWLESS.values(), ids=LAWLESS)
 def test_where_there_is_no_law_nothing_is_calculated(workload: Workload) -> None:
-    model = spec.load("ssdqual-sm300")
+    model = spec.load(EVERY_DEPTH)
     assert model.expected_iops(RAID0, workload) is None
     assert model.limit("steady_iops", RAID0, workload) is None
     reason = model.why_no_limit("steady_iops", RAID0, workload)
@@ -202,7 +202,7 @@ def test_where_there_is_no_law_nothing_is_calculated(workload: Workload) -> None
 
 
 def test_no_law_holds_while_an_array_is_rebuilt() -> None:
-    model, array = spec.load("ssdqual-sm300"), Geometry.parse("raid5x4-1rebuilding")
+    model, array = spec.load(EVERY_DEPTH), Geometry.parse("raid5x4-1rebuilding")
     assert model.expected_iops(array, READ) is None
     assert model.expected_iops(array.healthy, READ) == 1_200
 
@@ -250,7 +250,7 @@ def test_percentage_is_promised_of_arrays_with_a_law(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [{"zipf": 120}, {"region_percent": 10}, {"sync": True}, {"compressible_percent": 50}])
 def test_no_law_carries_figures_over_to_what_is_not_usual(more: dict[str, Any]) -> None:
-    sheet, two = spec.load("ssdqual-sm300"), Geometry.parse("raid0x2")
+    sheet, two = spec.load(EVERY_DEPTH), Geometry.parse("raid0x2")
     assert sheet.expected_iops(two, Workload("randwrite", "4k", 8)) == 600
     assert sheet.expected_iops(two, Workload("randwrite", "4k", 8, **more)) is None
 

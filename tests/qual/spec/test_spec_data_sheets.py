@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from support.builders.sheet import EVERY_DEPTH
 
 from pytest_ssdqual.qual.methods import toms_s3700
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -165,13 +166,33 @@ def test_intels_array_is_held_to_what_it_did_not_to_the_law() -> None:
     assert sheet.expected_iops(eight, READ.at(32)) == 8 * 75_000
 
 
-def test_the_scale_model_is_held_to_its_throttle_at_every_level() -> None:
-    model = spec.find_by_model("SSDQUAL-SM300-R2")
-    assert model is not None
+def test_arrays_are_held_to_the_law_of_a_depth_that_is_published() -> None:
+    sheet = spec.load(EVERY_DEPTH)
     for text, iops in (("drivex1", 300), ("raid0x8", 2_400), ("raid10x4", 600), ("raid5x3", 300), ("raid6x8", 400)):
-        limit = model.limit("steady_iops", Geometry.parse(text), WRITE)
+        limit = sheet.limit("steady_iops", Geometry.parse(text), WRITE)
         assert limit is not None
         assert limit.bound == pytest.approx(0.8 * iops)
+    assert sheet.expected_iops(Geometry.parse("raid5x4"), Workload("randwrite", "4k", 32, threads=4)) == 300
+    assert sheet.expected_iops(Geometry.parse("raid5x4-1failed"), READ) == pytest.approx(600)
+    sequential = sheet.published("throughput", ONE, Workload("write", "128k", 1))
+    assert sequential is not None
+    assert sequential.value == 300 * (128 << 10)
+
+
+def test_the_scale_model_publishes_maxima_as_makers_do() -> None:
+    """Its arrays have limits by the chain, which rests on what its bare drives do at 8 jobs of depth 64."""
+    model = spec.find_by_model("SSDQUAL-SM300-R2")
+    assert model is not None
+    assert {each.rw for each in model.figures} == {"randread", "randwrite", "read", "write"}
+    array = Geometry.parse("raid5x4")
+    assert model.limit("steady_iops", array, WRITE) is None
+    chained = model.chained(Claim.STEADY_IOPS, array, WRITE)
+    assert chained is not None
+    assert {str(each.workload) for each in chained.anchors} == {"randread_4k_t8xqd64", "randwrite_4k_t8xqd64"}
+
+
+def test_the_scale_model_promises_what_can_be_measured_of_it() -> None:
+    model = spec.load("ssdqual-sm300")
     promised = {each.claim for each in model.promises}
     # 1,500 I/Os of a window have no such quantile, and without flash there is no cliff.
     silent = {Claim.P99_9_LATENCY, Claim.P99_99_LATENCY, Claim.P99_999_LATENCY, Claim.CLIFF_AFTER, *OF_HEAT}
@@ -179,15 +200,6 @@ def test_the_scale_model_is_held_to_its_throttle_at_every_level() -> None:
     silent |= {Claim.SLOWEST_SECOND, Claim.FASTEST_SECOND, Claim.FASTEST_TO_SLOWEST_SECOND}
     assert {claim for claim in Claim if claim.scope is not Scope.LOT} - promised == silent
     assert all(model.limit(claim, ONE, WRITE) is None for claim in silent)
-
-
-def test_the_scale_model_knows_what_its_arithmetic_says() -> None:
-    model = spec.load("ssdqual-sm300")
-    assert model.expected_iops(Geometry.parse("raid5x4"), Workload("randwrite", "4k", 32, threads=4)) == 300
-    assert model.expected_iops(Geometry.parse("raid5x4-1failed"), READ) == pytest.approx(600)
-    sequential = model.published("throughput", ONE, Workload("write", "128k", 1))
-    assert sequential is not None
-    assert sequential.value == 300 * (128 << 10)
 
 
 def test_other_loads_of_the_sheet_have_the_promises_of_any_drive() -> None:

@@ -15,7 +15,9 @@ from support.builders.strategies import visited, watched
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.visited import Exposure
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.claims import Claim, Direction, Limit
+from pytest_ssdqual.qual.spec import protocol
+from pytest_ssdqual.qual.spec.claims import TIMES_PER_HOUR, Claim, Direction, Limit
+from pytest_ssdqual.qual.stats import group_sequential, visits
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, Estimate
 from pytest_ssdqual.qual.stats.latency import pooled_end
 from pytest_ssdqual.qual.stats.spread import max_latency, over_time
@@ -49,6 +51,20 @@ def test_four_minutes_prove_what_the_whole_run_has_shown(
     assert (alone.high, bool(alone.unbounded)) == (math.inf, True)
     assert among.high == pytest.approx(CALM if claim is max_latency else 1, rel=0.03)
     assert not among.unbounded
+
+
+@pytest.mark.parametrize("claim", [max_latency, over_time])
+def test_all_visits_of_the_shipped_protocol_prove_a_calm_drive_by_itself(
+    claim: Callable[[Measured, ConfidenceLevel, float], Estimate],
+) -> None:
+    shipped = protocol.load("acceptance")
+    assert shipped.visits
+    planned, confidence = visits.looks(shipped.visits), shipped.verdict.confidence
+    level = group_sequential.nominal_level(tuple(map(float, planned)), confidence)
+    calm = watched([CALM] * int(planned[-1] * shipped.visits.cell_s / 10), spell_s=10.0)
+    found = claim(Measured(calm.runs, replace(visited(), level=level)), ConfidenceLevel(confidence), TIMES_PER_HOUR)
+    assert math.isfinite(found.high)
+    assert not found.unbounded
 
 
 def test_array_is_credited_with_the_time_of_arrays_only() -> None:

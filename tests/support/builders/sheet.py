@@ -10,6 +10,9 @@ from pytest_ssdqual.qual.spec import spec
 from pytest_ssdqual.qual.spec.spec import Spec
 from pytest_ssdqual.qual.spec.toml import DocumentError
 
+#: A sheet that publishes figures of every depth: 300 I/Os a second.
+EVERY_DEPTH = Path(__file__).parents[2] / "data" / "specs" / "every-depth.toml"
+
 PRODUCT = """
 [product]
 name = "ACME 9"
