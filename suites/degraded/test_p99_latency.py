@@ -13,35 +13,35 @@ pytestmark = pytest.mark.ssd_workload(*(each for each in INTEL_RAID if each.qd_p
 
 
 @pytest.mark.ssd_promise("p99_latency")
-@pytest.mark.ssd_array("raid1", widths=range(2, 5), failed=1)
+@pytest.mark.ssd_array("raid1", widths=range(2, 5), failed=1, most=2)
 def test_p99_latency_at_qd8_of_a_mirror_with_one_drive_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_promise("p99_latency")
-@pytest.mark.ssd_array("raid10", failed=1)
+@pytest.mark.ssd_array("raid10", failed=1, most=2)
 def test_p99_latency_at_qd8_of_a_raid10_with_one_drive_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_promise("p99_latency")
-@pytest.mark.ssd_array("raid5", failed=1)
+@pytest.mark.ssd_array("raid5", failed=1, most=2)
 def test_p99_latency_at_qd8_of_a_raid5_with_one_drive_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_promise("p99_latency")
-@pytest.mark.ssd_array("raid6", failed=1)
+@pytest.mark.ssd_array("raid6", failed=1, most=2)
 def test_p99_latency_at_qd8_of_a_raid6_with_one_drive_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_promise("p99_latency")
-@pytest.mark.ssd_array("raid6", failed=2)
+@pytest.mark.ssd_array("raid6", failed=2, most=2)
 def test_p99_latency_at_qd8_of_a_raid6_with_two_drives_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict

@@ -23,35 +23,35 @@ pytestmark = pytest.mark.ssd_workload(*(each for each in INTEL_RAID if each.qd_p
 
 
 @pytest.mark.ssd_promise("steady_iops")
-@pytest.mark.ssd_array("raid1", widths=range(2, 5), failed=1)
+@pytest.mark.ssd_array("raid1", widths=range(2, 5), failed=1, most=2)
 def test_a_mirror_lives_up_to_the_data_sheet_with_one_drive_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_promise("steady_iops")
-@pytest.mark.ssd_array("raid10", failed=1)
+@pytest.mark.ssd_array("raid10", failed=1, most=2)
 def test_a_raid10_lives_up_to_the_data_sheet_with_one_drive_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_promise("steady_iops")
-@pytest.mark.ssd_array("raid5", failed=1)
+@pytest.mark.ssd_array("raid5", failed=1, most=2)
 def test_a_raid5_lives_up_to_the_data_sheet_with_one_drive_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_promise("steady_iops")
-@pytest.mark.ssd_array("raid6", failed=1)
+@pytest.mark.ssd_array("raid6", failed=1, most=2)
 def test_a_raid6_lives_up_to_the_data_sheet_with_one_drive_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict
 
 
 @pytest.mark.ssd_promise("steady_iops")
-@pytest.mark.ssd_array("raid6", failed=2)
+@pytest.mark.ssd_array("raid6", failed=2, most=2)
 def test_a_raid6_lives_up_to_the_data_sheet_with_two_drives_missing(ssd_run, ssd_sla):
     verdict = ssd_sla.judge(ssd_run)
     assert verdict

@@ -57,15 +57,15 @@ class Widths:
     level: RaidLevel
     widths: tuple[int, ...] | None = None
     missing: int = 0
-    #: Of those that the drives can form only so many: the narrowest, the widest, and some between. None: all.
+    #: Of those that the drives can form only so many: the widest, the narrowest, and some between. None: all.
     most: int | None = None
 
     def __post_init__(self) -> None:
         _require_tolerated(self.level, self.missing)
         for width in self.widths or ():
             Geometry(self.level, width, self.missing)
-        if self.most is not None and self.most < 2:
-            raise ValueError(f"most is the number of widths, at least 2, not {self.most}")
+        if self.most is not None and self.most < 1:
+            raise ValueError(f"most is the number of widths, at least 1, not {self.most}")
         if self.most is not None and self.level is RaidLevel.DRIVE and self.widths is None:
             raise ValueError("drives side by side have no narrowest and widest array; remove most")
 
@@ -172,10 +172,12 @@ def _thinned(found: Sequence[Geometry | ImpossibleArray], most: int) -> list[Geo
 
 
 def _spread(widths: Sequence[Geometry], most: int) -> list[Geometry]:
-    """Return at most so many of the widths, as evenly as possible, with the narrowest and the widest."""
+    """Return at most so many of the widths, as evenly as possible, with both ends; if one, the widest."""
     last = len(widths) - 1
     if last < most:
         return list(widths)
+    if most == 1:
+        return [widths[-1]]
     return [widths[round(number * last / (most - 1))] for number in range(most)]
 
 

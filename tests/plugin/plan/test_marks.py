@@ -42,6 +42,7 @@ def module(mark: str, workloads: str = "READS", fixtures: str = "ssd_geometry, s
         ('"raid5", most=2', 3, ["raid5x3"]),
         ('"raid5", most=None', 4, ["raid5x3", "raid5x4"]),
         ('"raid5", most=3', 8, ["raid5x3", "raid5x5", "raid5x8"]),
+        ('"raid5", most=1', 8, ["raid5x8"]),
         ('"raid10", most=3', 8, ["raid10x4", "raid10x6", "raid10x8"]),
         ('default="raid5,raid0x2", most=2', 6, ["raid0x2", "raid5x3", "raid5x6"]),
         ('"raid1", widths=range(2, 5), most=2', 8, ["raid1x2", "raid1x4"]),
@@ -101,7 +102,7 @@ def test_a_workload_has_one_name_however_it_is_written(inner: Inner) -> None:
         ('"raid5", default="raid5"', "READS", "::test_it: * is wrong: default is a complete list*"),
         ('"raid5", width=4', "READS", "::test_it: * has no width"),
         ('"raid5", most="x3"', "READS", "::test_it: * is wrong: most is a number of widths, not 'x3'"),
-        ('"raid5", most=1', "READS", "::test_it: * is wrong: most is the number of widths, at least 2, not 1"),
+        ('"raid5", most=0', "READS", "::test_it: * is wrong: most is the number of widths, at least 1, not 0"),
         (
             '"drive", most=2',
             "READS",
