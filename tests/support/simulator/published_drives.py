@@ -7,7 +7,7 @@ the mix. An array does what a closed queueing network of such drives does, times
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from pytest_ssdqual.qual.raid import member_curve, prediction
@@ -51,7 +51,8 @@ class PublishedDrives:
         if not workload.is_random:
             each = self.alone(reads, size, workload.outstanding(1), is_random=False)
             return each * geometry.data_drives
-        return self.of_arrays * _of_array(self, geometry, reads, size, workload.outstanding(geometry.width))
+        present = replace(geometry, rebuilding=False)  # the copying itself costs nothing here
+        return self.of_arrays * _of_array(self, present, reads, size, workload.outstanding(geometry.width))
 
     def alone(self, reads: float, size: float, depth: float, *, is_random: bool = True) -> float:
         shares = reads, 1 - reads
