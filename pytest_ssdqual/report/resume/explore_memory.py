@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -106,10 +105,4 @@ class Store:
                 safe_files.make_folder(self.folder)
         safe_files.require_ours(self.folder)
         content = {"schema": SCHEMA, **plain(Findings(subject, tuple(found)))}
-        path = self.folder / subject.file_name
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        with open(safe_files.create(part, replace=True), "wb") as file:  # noqa: PTH123 (a descriptor)
-            file.write(json.dumps(content, indent=2).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        safe_files.write_whole(self.folder / subject.file_name, json.dumps(content, indent=2).encode() + b"\n")
