@@ -125,17 +125,17 @@ class ByAttributes:
 
         return float(bdtri(self.accept, self.sample, acceptance))
 
-    def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
-        """Least fraction bad that is accepted with at most this probability; of this lot if its size is known.
+    def limiting_quality(self) -> float:
+        """Least fraction bad that is accepted with at most the consumer's risk; of this lot if its size is known.
 
         A sample without replacement finds more: 7.4 % for 50 of 500 with Ac 1, where a process would be 7.6 %.
         """
         if self.lot is None:
-            return self.quality(risk)
+            return self.quality(CONSUMERS_RISK)
         low, high = self.accept, self.lot
         while high - low > 1:  # accepted at ``low``, not at ``high``
             middle = (low + high) // 2
-            low, high = (low, middle) if self.acceptance_of_lot(middle) <= risk else (middle, high)
+            low, high = (low, middle) if self.acceptance_of_lot(middle) <= CONSUMERS_RISK else (middle, high)
         return high / self.lot
 
 
@@ -187,9 +187,9 @@ class ByVariables:
             return worst
         return float(brentq(lambda fraction: self.acceptance(fraction) - acceptance, best, worst, xtol=1e-10))
 
-    def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
-        """Fraction bad that is accepted with only this probability."""
-        return self.quality(risk)
+    def limiting_quality(self) -> float:
+        """Fraction bad that is accepted with only the consumer's risk."""
+        return self.quality(CONSUMERS_RISK)
 
 
 Plan = ByAttributes | ByVariables

@@ -60,6 +60,10 @@ class Estimate:
     def __str__(self) -> str:
         return f"{format_value(self.value, self.unit)} ({self.interval})"
 
+    def times(self, factor: float) -> Estimate:
+        """Return the estimate of ``factor`` times the figure."""
+        return replace(self, value=factor * self.value, low=factor * self.low, high=factor * self.high)
+
     @property
     def interval(self) -> str:
         """The interval as text: ``95 % CI 9,350…9,470 IOPS``, or for a reading ``37…39 ms as read``."""
