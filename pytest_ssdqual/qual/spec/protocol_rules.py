@@ -28,8 +28,11 @@ LEAST_CELL_S = 20.0
 #: Largest drive that is conditioned within ``precondition.limit``; larger ones have so much longer, if volume is the
 #: clock. Six capacities by ``acceptance`` are then 139 MB/s: the slowest shipped sheet of a large drive has 164 MB/s.
 LIMITED_BYTES = 4e12
+Times = Annotated[int, Field(ge=1, le=1000)]
+#: User capacities of a drive.
+Capacities = Annotated[float, Field(ge=0, le=100)]
 #: Cells of a workload in each visit.
-CellCounts = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(strict=False)]
+CellCounts = Annotated[tuple[Times, ...], Field(strict=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,9 @@ class PreconditionRule:
     #: Never longer than this in all, see ``limit_of``.
     limit_s: Annotated[Seconds, Field(alias="limit", gt=0)]
     #: User capacities to write before the array may be found steady (STEC: past the raw capacity).
-    capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
+    capacities: Capacities = 0.0
     #: User capacities after which conditioning is given up; 0 if only the time limit counts.
-    limit_capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
+    limit_capacities: Capacities = 0.0
     #: Steady means that the last half capacity differs from the half before by at most so many per cent; 0 for the rule
     #: ``steady`` over rounds.
     drift_percent: Annotated[float, Field(ge=0, le=50)] = 0.0
@@ -84,9 +87,9 @@ class MeasureRule:
     #: Counted time, cut into ``steady.window`` rounds of equal length. In a protocol with visits, that of a cell.
     window_s: Annotated[Seconds, Field(alias="window", gt=0)]
     #: Measurements of each workload; the repeats are judged together.
-    repeats: Annotated[int, Field(ge=1, le=1000)]
+    repeats: Times
     #: Attempts of one measurement until its window is steady.
-    attempts: Annotated[int, Field(ge=1, le=1000)]
+    attempts: Times
     #: Counted time if a percentile of ``claims.OF_TAIL`` is judged; None for ``window_s``.
     tail_window_s: Annotated[Annotated[Seconds, Field(gt=0)] | None, Field(alias="tail_window")] = None
 
@@ -236,7 +239,7 @@ class IntegrityRule:
 
     histories: Annotated[int, Field(ge=1, le=10_000)] = 20
     #: Steps of each history.
-    steps: Annotated[int, Field(ge=1, le=1000)] = 40
+    steps: Times = 40
     #: Drive time of the test on one array; as much again to shrink a failing history.
     limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 4 * 3600.0
     #: Regions of the array that are written: pairs of neighbours from its first byte to its last.

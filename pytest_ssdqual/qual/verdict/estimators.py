@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from pytest_ssdqual.qual.measured.judgeable import J, Judgeable, Subject
@@ -122,18 +123,17 @@ def _mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Esti
     return latency.mean_latency(measured.round_latency(), Basis.of(measured, confidence_level))
 
 
-def _read_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-    throughput.require(measured, measured.workload.reads, "reads")
-    rounds = measured.round_latency(lambda each: (each.read_latency,))
-    basis, is_of_all = Basis.of(measured, confidence_level), not measured.workload.writes
-    return latency.mean_latency(rounds, basis, is_of_all=is_of_all)
+def _mean_latency_of(which: str) -> Callable[[Measured, ConfidenceLevel], Estimate]:
+    """Estimate the mean latency of the ``reads`` or of the ``writes`` alone."""
 
+    def estimate(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+        workload, latency_of = measured.workload, attrgetter(f"{which[:-1]}_latency")
+        throughput.require(measured, getattr(workload, which), which)
+        rounds = measured.round_latency(lambda each: (latency_of(each),))
+        is_of_all = not (workload.reads and workload.writes)
+        return latency.mean_latency(rounds, Basis.of(measured, confidence_level), is_of_all=is_of_all)
 
-def _write_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-    throughput.require(measured, measured.workload.writes, "writes")
-    rounds = measured.round_latency(lambda each: (each.write_latency,))
-    basis, is_of_all = Basis.of(measured, confidence_level), not measured.workload.reads
-    return latency.mean_latency(rounds, basis, is_of_all=is_of_all)
+    return estimate
 
 
 def _quantile(q: float) -> Callable[[Measured, ConfidenceLevel], Estimate]:
@@ -160,8 +160,8 @@ OF_RUN: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
     Claim.WRITE_IOPS: throughput.write_iops,
     Claim.THROUGHPUT: throughput.throughput,
     Claim.MEAN_LATENCY: _mean_latency,
-    Claim.READ_MEAN_LATENCY: _read_mean_latency,
-    Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
+    Claim.READ_MEAN_LATENCY: _mean_latency_of("reads"),
+    Claim.WRITE_MEAN_LATENCY: _mean_latency_of("writes"),
     **{claim: _quantile(q) for claim, q in QUANTILES.items()},
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
     Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,
