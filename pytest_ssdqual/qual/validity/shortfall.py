@@ -19,7 +19,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import MemberCurve
 from pytest_ssdqual.qual.raid.prediction import PredictedMember, Prediction
 from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.validity import foreign_io
+from pytest_ssdqual.qual.validity import other_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,9 @@ def of_run(
             for drive in present
         ),
         host=host(seen) if seen else HostEvidence(),
-        foreign=tuple(objection for check in foreign_io.of_run(run) for objection in check.objections) if seen else (),
+        foreign=tuple(objection for check in other_users.foreign_io(run) for objection in check.objections)
+        if seen
+        else (),
         at_drives=_at_drives(run, [queues.get(drive) for drive in present]),
     )
 
