@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.stats.estimate import format_confidence
@@ -32,13 +32,9 @@ class FailedClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class FailureRecord:
+class FailureRecord(FailedClaim):
     """A failed claim in the manifest, with the results of both procedures."""
 
-    test: str
-    claim: str
-    drive: str
-    p_value: float
     upheld_benjamini_hochberg: bool
     upheld_benjamini_yekutieli: bool
 
@@ -112,10 +108,7 @@ class ClaimTally:
             readings=self.readings,
             expected_false_failures=self.false_failures,
             expected_false_passes=self.false_passes,
-            failures=tuple(
-                FailureRecord(each.test, each.claim, each.drive, each.p_value, hochberg, yekutieli)
-                for each, hochberg, yekutieli in tests
-            ),
+            failures=tuple(FailureRecord(*astuple(failed), *upheld) for failed, *upheld in tests),
         )
 
 
