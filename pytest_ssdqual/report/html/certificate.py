@@ -18,8 +18,7 @@ from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.overview import drive_marks, error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import inspected as inspection
-from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view import promises, subject
 from pytest_ssdqual.report.view.promises import matrix
 
 #: Files that can be written again from the evidence, after the checksums were.
@@ -75,7 +74,7 @@ def certificate(folder: Path, fields: Mapping[str, str]) -> Certificate:
 def html(content: Certificate) -> str:
     """Return the page."""
     run = content.run
-    inspected = inspection.drives(run.judged)
+    inspected = promises.inspected_drives(run.judged)
     return render(
         "certificate.html",
         "certificate.css",
@@ -84,8 +83,8 @@ def html(content: Certificate) -> str:
         not_tested=subject.named_drives(content.not_tested),
         charged=[drive for drive in drive_marks(run) if drive.charges],
         claims=matrix(run.judged).rows,
-        inspected=inspection.matrix(inspected, only_deviating=True),
-        conforming=tuple(inspection.conforming(inspected)),
+        inspected=promises.inspection_matrix(inspected, only_deviating=True),
+        conforming=tuple(promises.conforming(inspected)),
         facts=overview(run).facts,
         error_rates=error_rates(run),
     )

@@ -19,7 +19,6 @@ from pytest_ssdqual.report.run_summary.causes import groups
 from pytest_ssdqual.report.run_summary.overview import error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import commands, drive_history, promises, subject
-from pytest_ssdqual.report.view import inspected as inspection
 from pytest_ssdqual.report.view.failures import Failure, failures, observed_with
 from pytest_ssdqual.report.view.sections import CONCLUDED
 
@@ -94,7 +93,7 @@ def text(story: RunReader) -> str:
     run = RunView.of(story)
     ran = commands.read(story.folder) if run.sentences(Finding.FAIL) or run.errors else ()
     failed = tuple(failures(story, run.judged, ran))
-    inspected = inspection.drives(run.judged)
+    inspected = promises.inspected_drives(run.judged)
     return pages.render(
         "page.html",
         "page.css",
@@ -102,8 +101,8 @@ def text(story: RunReader) -> str:
         title=f"{story.folder.name}: {subject.kinds(run.manifest)}",
         run=run,
         overview=overview(run),
-        inspected=inspection.matrix(inspected, only_deviating=True),
-        every_reading=inspection.matrix(inspected),
+        inspected=promises.inspection_matrix(inspected, only_deviating=True),
+        every_reading=promises.inspection_matrix(inspected),
         most_sentences=MOST_SENTENCES,
         # Remarks of the guard and of resumed sessions.
         remarks=story.manifest.remarks,

@@ -21,8 +21,8 @@ from pytest_ssdqual.report.run_summary.causes import blamed
 from pytest_ssdqual.report.run_summary.fitness import lost
 from pytest_ssdqual.report.run_summary.next_step import Step, next_steps
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import inspected, promises, subject
-from pytest_ssdqual.report.view.inspected import InspectedDrive
+from pytest_ssdqual.report.view import promises, subject
+from pytest_ssdqual.report.view.promises import InspectedDrive
 from pytest_ssdqual.report.view.tables import parse_geometry
 
 #: Lines about causes, defects apart, and drives; the sections below have all of them.
@@ -103,7 +103,7 @@ def drive_marks(run: RunView) -> Sequence[DriveMark]:
 
 
 def _inspected(run: RunView) -> tuple[InspectedDrive, ...]:
-    return inspected.drives(run.judged)
+    return promises.inspected_drives(run.judged)
 
 
 def failed_drives(run: RunView) -> tuple[str, ...]:
