@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, InspectionTable, matches
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, Sanitizing
 from pytest_ssdqual.qual.serial_number import is_generic
@@ -48,7 +49,7 @@ class Answer(StrEnum):
     UNLIMITED = "unlimited"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedDrive:
     """One check of one drive; ``words`` follow the drive's name in a sentence."""
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity import stamp
 from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
@@ -32,7 +33,7 @@ PASSES = 1 << 16
 Allowed = frozenset[int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """A part of the array that is written as a whole."""
 
@@ -101,7 +102,7 @@ class MismatchKind(StrEnum):
     WRITE_HOLE = "the write hole has lost data"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mismatch:
     """One atomic unit that does not hold what it must; or, without an offset, a fault of the whole array."""
 
@@ -122,7 +123,7 @@ class StampedUnit:
     durable: Allowed = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Torn:
     """A region that was overwritten repeatedly when the power was cut; each pass was flushed."""
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import lru_cache
+
+from pytest_ssdqual.qual.frozen import frozen
 
 #: Per cent nonconforming.
 AQLS = (0.065, 0.10, 0.15, 0.25, 0.40, 0.65, 1.0, 1.5, 2.5, 4.0, 6.5, 10.0)
@@ -52,7 +53,7 @@ FEWEST_BY_VARIABLES = 3
 MOST = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TablePlan:
     """A cell of the master table, after following the arrows."""
 
@@ -84,7 +85,7 @@ def plan(letter: str, aql_percent: float) -> TablePlan:
     return TablePlan(LETTERS[row], SAMPLES[row], _ACCEPT[row + column])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByAttributes:
     """Plan by attributes: accept with at most ``accept`` bad drives among ``sample``."""
 
@@ -139,7 +140,7 @@ class ByAttributes:
         return high / self.lot
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByVariables:
     """Plan by variables: accept if the mean of ``sample`` drives is at least ``k`` standard deviations inside the
     limit.

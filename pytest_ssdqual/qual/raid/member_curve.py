@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import law
@@ -28,7 +29,7 @@ RATE_LIMITED = 1.1
 QUANTILES = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CurvePoint:
     """One drive with a constant number of I/Os outstanding."""
 

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean, median
 from types import MappingProxyType
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
@@ -34,7 +35,7 @@ SUPERLINEAR = 1.05
 LEAST_GROWTH = 1.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalingPoint:
     """One array of the sweep."""
 
@@ -52,7 +53,7 @@ class ScalingPoint:
         return self.iops.times(1 / self.effective_drives)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scaling:
     """A sweep over widths of one level, narrowest first."""
 

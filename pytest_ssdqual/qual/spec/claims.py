@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Self
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import Unit, format_value
 
 #: Default of the times an hour that a limit on rare events may be exceeded: 35 minutes without an event exclude more,
@@ -282,7 +283,7 @@ def require_meant(given: object, value: float, unit: Unit) -> float:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """The limit of a claim, in the claim's unit."""
 
@@ -308,7 +309,7 @@ class Limit:
         return f"{self.direction.replace('_', ' ')} {format_value(self.bound, self.unit)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Published:
     """One published quantity; ``str()`` is ``75,000 IOPS`` or ``about 110,000 IOPS``."""
 

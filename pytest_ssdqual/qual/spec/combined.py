@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 from typing import Self, TypeVar
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.spec.chain import ChainedPromise
@@ -24,7 +25,7 @@ def _different(specs: Iterable[Spec]) -> tuple[Spec, ...]:
     return tuple({(spec.key, spec.drive_class): spec for spec in specs}.values())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CombinedSpec(Spec):
     """The specs of several drives. A claim about drives side by side has a limit of each drive's own; one about an
     array has the limit that the slowest of its members can keep, and none if one of them promises nothing.

@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import (
     LEAST_FACTOR,
@@ -60,7 +61,7 @@ _OF_IDS = re.compile(r"[a-z0-9_+]*")
 _STREAMS = re.compile(r"s[\d*?\[][^_]*_qd")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relation:
     """A limit in per cent of the same quantity of another workload on the same array."""
 

@@ -5,11 +5,11 @@ A rule is also the type of its table in a protocol file, see `protocol`. Times a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.law import NEAR, SYNC_SPEED_MAX, Striping
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, PowerOfTwo, Seconds, Throughput, quoted
 from pytest_ssdqual.qual.units import format_size, parse_size
@@ -35,7 +35,7 @@ Capacities = Annotated[float, Field(ge=0, le=100)]
 CellCounts = Annotated[tuple[Times, ...], Field(strict=False)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fill:
     """Sequential passes over the whole user area after a purge; no pass for writes from the fresh state."""
 
@@ -43,7 +43,7 @@ class Fill:
     bs: BlockSize
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PreconditionRule:
     """Writes before the first workload of a class (random, sequential), in steps, until the drives are steady."""
 
@@ -78,7 +78,7 @@ class PreconditionRule:
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasureRule:
     """Length and number of the measurements of a workload."""
 
@@ -100,7 +100,7 @@ class MeasureRule:
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SteadyRule:
     """The SNIA PTS steady-state rule (SSS PTS 2.0.2) over the last ``window`` rounds.
 
@@ -113,7 +113,7 @@ class SteadyRule:
     slope_percent: Percent = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArraySettings:
     """md settings that change performance; all are recorded with every run."""
 
@@ -132,7 +132,7 @@ class ArraySettings:
         return Striping(parse_size(self.chunk), self.raid10_layout)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadRule:
     """How fio puts I/O on the drives.
 
@@ -147,7 +147,7 @@ class LoadRule:
     numa: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemberRule:
     """Measurements of the bare drives before arrays, from which arrays are predicted; none with a window of 0."""
 
@@ -156,7 +156,7 @@ class MemberRule:
     ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopRule:
     """Rounds of many workloads in sequence (SNIA PTS), each ``cell_s`` long, until steady."""
 
@@ -164,7 +164,7 @@ class LoopRule:
     max_rounds: Annotated[int, Field(ge=3, le=1000)] = 25
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SaturationRule:
     """Writes from the purged state, until this many user capacities are written or ``limit_s`` is over."""
 
@@ -182,7 +182,7 @@ class SaturationRule:
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RebuildRule:
     """A rebuild under load. Rates are md's ``sync_speed_min`` (None: the host's) and ``sync_speed_max``."""
 
@@ -211,7 +211,7 @@ class RebuildRule:
         return self.limit_s or max(24 * 3600.0, 12 * shortest_s)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExploreRule:
     """A search for a workload that breaks a promise; see ``qual.explore.dimensions``."""
 
@@ -233,7 +233,7 @@ def _member_bytes(text: str) -> int:
     return size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntegrityRule:
     """Integrity test: number and length of the step sequences that an array's data must survive."""
 
@@ -252,7 +252,7 @@ class IntegrityRule:
     write_hole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VerdictRule:
     """Confidence and error control of verdicts."""
 
@@ -265,7 +265,7 @@ class VerdictRule:
     family: Literal["none", "bonferroni"] = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VisitRule:
     """All points of a run as one experiment: arrays are visited in rounds, hours apart.
 

@@ -9,11 +9,12 @@ cause is unexplained.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from statistics import median
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.validity.shortfall import MemberEvidence, Shortfall
@@ -105,7 +106,7 @@ ADVICE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cause:
     """The attributed cause of one shortfall."""
 

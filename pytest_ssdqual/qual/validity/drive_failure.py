@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import KernelLine
 from pytest_ssdqual.qual.validity import fault_codes, fault_signatures
 from pytest_ssdqual.qual.validity.fault_codes import Fault, Meaning
@@ -50,7 +50,7 @@ class FailureOrigin(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveTrace:
     """What is known of one drive after a measurement has failed; unknown values are empty or None."""
 
@@ -71,7 +71,7 @@ class DriveTrace:
     is_silent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailedDrive:
     """A drive that failed: its serial number, the observations, and the kernel's words about it."""
 
@@ -88,7 +88,7 @@ class FailedDrive:
         return f"drive {self.serial} failed: {'; '.join(self.findings)}{words}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailureAttribution:
     """Origin of a failed measurement; ``drives`` is empty unless drives are the origin."""
 
@@ -102,7 +102,7 @@ class FailureAttribution:
     cure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Word:
     """One kernel message, its meaning, and its place among all of them."""
 
@@ -131,7 +131,7 @@ _TAKEN_OUT = Meaning(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Suspect:
     """A drive about which something was observed; ``reason`` is what decides."""
 

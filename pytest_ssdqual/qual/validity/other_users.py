@@ -11,9 +11,9 @@ with two ports, are in the drive's own count alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import ArrayEnvironment, DriveEnvironment, Traffic, total
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, costs
@@ -34,7 +34,7 @@ PAGE_BYTES = 4096
 BELIEVABLE = f"up to {KERNEL_SHARE:.0%} of what fio did"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excess:
     """I/O beyond what was expected, of one direction."""
 
@@ -217,7 +217,7 @@ COUNT_RANGE = f"up to {SHARE:.0%} beyond what this run did"
 ACCESS = {"generic": "through a character device (sg, bsg, ng or the controller)", "write": "for writing"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Beyond:
     """What a drive counted of one direction beyond what the kernel sent; None where one of them is not known."""
 

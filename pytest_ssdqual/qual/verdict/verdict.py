@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
@@ -36,7 +37,7 @@ NOT_THE_BOUND = "the drives are not the bottleneck: the limit is missed"
 MOST_NAMED, NAME_CHARACTERS = 8, 40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BaselineLimit:
     """A limit in per cent of the same figure of the baseline."""
 
@@ -49,7 +50,7 @@ class BaselineLimit:
         return f"{self.direction.replace('_', ' ')} {self.percent:g} % of the baseline"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BaselineReference:
     """The two figures behind a percentage of the baseline: this run's, and the baseline's that is the 100 %."""
 

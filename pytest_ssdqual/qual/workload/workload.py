@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_size, parse_size
 
 #: Access patterns; the value says (random, reads, writes). The ones with ``+`` are two independent streams side by
@@ -36,7 +37,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*")
 ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workload:
     """One workload; ``str()`` is its pytest id, e.g. ``randrw70_4k_qd8`` (70 % reads).
 

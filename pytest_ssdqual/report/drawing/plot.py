@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.report.drawing.chart import (
     MOST_POINTS,
@@ -53,7 +54,7 @@ THIN: Style = {"linewidth": 1.0}
 HOLLOW: Style = {**THIN, "markerfacecolor": "none"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A figure at its place, with its interval; NaN interrupts a line."""
 
@@ -70,7 +71,7 @@ class Point:
         return self.words or ", ".join(filter(None, self.row))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointSeries:
     """Points with their intervals, and an entry in the legend."""
 
@@ -102,7 +103,7 @@ class PointSeries:
                 axes.plot(xs, ends, linestyle="", marker="_", markersize=4, color=tint, markeredgewidth=0.9)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line(PointSeries):
     """Points joined in order, unless the style says otherwise."""
 
@@ -125,7 +126,7 @@ def lines_of(series: Mapping[str, Sequence[Point]], style: Style | None = None) 
     return [Line(points, index, name, style or {}) for index, (name, points) in enumerate(series.items())]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bars(PointSeries):
     """A bar for each point, with a light fill on which limits and intervals stay visible."""
 
@@ -141,7 +142,7 @@ class Bars(PointSeries):
         self._draw_intervals(axes, INK)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """What one method of matplotlib's axes draws beside the series."""
 
@@ -204,7 +205,7 @@ def tile(x: int, y: int, words: str, share: float, *, is_framed: bool) -> list[M
 AnyMark = Line | Bars | Mark
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Panel:
     """Axes with their marks, and marks that have a scale of their own at the right."""
 
@@ -238,7 +239,7 @@ def _draw(plate: Plate, axes: Axes, scale: Scale, marks: Sequence[AnyMark]) -> N
     scale.apply(axes, [value for mark in marks for value in mark.values])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Radar:
     """A spoke for each name, whose end is 100 %, and a closed line for each series, a point on each spoke."""
 
@@ -345,7 +346,7 @@ def published(figures: Iterable[tuple[float, Published]], name: str = "published
     return Line(points, name=name, style={**DIAMOND, **(style or {})})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DrawnCourse:
     """A figure over its course, such as that of one drive."""
 
@@ -356,7 +357,7 @@ class DrawnCourse:
     legend: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Courses:
     """Courses of one unit on the same axes."""
 

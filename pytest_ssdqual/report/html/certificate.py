@@ -7,9 +7,9 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.html.page import REPORT, render
@@ -35,7 +35,7 @@ class NoLibrary(ValueError):
     """weasyprint, or the library that it needs, is not installed; the message says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Certificate:
     """Content of the page beside the view of the run."""
 

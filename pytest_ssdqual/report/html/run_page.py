@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.evidence.integrity import CLAIM
 from pytest_ssdqual.report.html import page as pages
@@ -34,7 +35,7 @@ MOST_TROUBLES, MOST_COMMANDS = 20, 6
 MOST_SENTENCES = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawn:
     """Charts of a page."""
 

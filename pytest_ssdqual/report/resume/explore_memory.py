@@ -11,10 +11,11 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import safe_files
@@ -27,7 +28,7 @@ MOST = 20
 MOST_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchSubject:
     """Product and spec that findings are about."""
 
@@ -44,7 +45,7 @@ class SearchSubject:
         return f"{readable or 'drive'}-{digest.hexdigest()[:16]}.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredFinding:
     """A workload that failed a promise, and again in the second measurement."""
 
@@ -59,7 +60,7 @@ class StoredFinding:
     time: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Findings:
     """Content of a file of saved findings, latest first."""
 
@@ -67,7 +68,7 @@ class Findings:
     found: tuple[StoredFinding, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     """A folder of saved findings, created when needed."""
 

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.explore.search import ProbedFigures
 from pytest_ssdqual.qual.explore.search_record import SearchRecord
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
@@ -58,7 +59,7 @@ class Forgotten(ValueError):
     """A measurement cannot be rebuilt; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shelf:
     """fio's output files of a run folder, with the digests of the time when they were written."""
 

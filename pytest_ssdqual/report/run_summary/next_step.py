@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_summary.fitness import INTERRUPTED, Fitness
@@ -22,7 +22,7 @@ LINK = "/dev/disk/by-id/*"
 LOCAL, LAB = "localhost", "lab"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A sentence, and the command or option at its end; empty if there is none."""
 

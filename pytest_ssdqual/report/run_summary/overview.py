@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import format_clock
 from pytest_ssdqual.report.evidence import multiplicity as family
@@ -29,7 +29,7 @@ from pytest_ssdqual.report.view.tables import parse_geometry
 MOST_CAUSES, MOST_DRIVES = 3, 24
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveMark:
     """A drive and the reasons against it."""
 
@@ -44,7 +44,7 @@ class DriveMark:
     is_cause: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """A reason of the verdict, and what followed from it."""
 
@@ -56,7 +56,7 @@ class Reason:
         return (self.sentence, *self.consequences)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overview:
     """What a reader sees before scrolling, beside the verdict."""
 

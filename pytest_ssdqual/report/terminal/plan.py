@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.progress_events import Planned
 from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.report.run_folder.manifest import NONE
@@ -17,7 +17,7 @@ HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "at most", 
 COMPARED = ("protocol", "at least", "at most", "drive writes", "of rated endurance")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedArray:
     """An array and the work planned on it; a row for each way of building it."""
 
@@ -47,7 +47,7 @@ class PlannedArray:
         return max(self.bytes_written, self.most_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintedPlan:
     """The whole plan, in the order of execution. Times without a comment are the least ones."""
 

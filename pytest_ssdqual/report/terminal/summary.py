@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import multiplicity
@@ -160,7 +160,7 @@ class TerminalWriter(Protocol):
     def write_sep(self, sep: str, title: str | None = None, **markup: bool) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """Subject and means of a run, for the header."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection.checks import CHECKS
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
@@ -111,7 +111,7 @@ def single(each: Evidence) -> TableRow:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatrixCell:
     """Promises of one claim in one column; the worst of them stands for all."""
 
@@ -139,7 +139,7 @@ class MatrixCell:
         return max(-100.0, min(100.0, found)) if not math.isnan(found) else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatrixRow:
     """Promises of one claim on one level; its single promises are in ``singles``, the worst first, if the page has no
     other table of them.
@@ -160,7 +160,7 @@ class MatrixRow:
         return sum(cell.count for cell in self.cells if cell)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromiseMatrix:
     """All promises of a run, or of a fleet."""
 
@@ -249,7 +249,7 @@ def _place(evidence: Evidence) -> tuple[bool, int, str]:
 INSPECTION_WORDS = {Finding.PASS: "conforming", Finding.FAIL: "deviating", Finding.INCONCLUSIVE: "unknown"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InspectedDrive:
     """A drive with its readings by the names of the checks."""
 

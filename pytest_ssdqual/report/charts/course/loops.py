@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
@@ -46,7 +47,7 @@ FIGURES: Mapping[str, tuple[str, Unit, bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrackedFigure:
     """A tracked figure over its rounds; ``state`` is the rule on its last rounds."""
 
@@ -193,7 +194,7 @@ def _axis(unit: Unit, geometry: str) -> str:
 MOST_LINES, FEWEST = len(DASHES), 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Convergence:
     """The rounds of one loop; all lines have the claim, and so the unit, of its first tracked figure.
 
@@ -245,7 +246,7 @@ def convergence(found: Convergence) -> Chart:
 MOST_MARKED = 15
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CourseOfStimulus:
     """The rate of each part of one stimulus, of drives side by side that of the average drive."""
 
@@ -263,7 +264,7 @@ class CourseOfStimulus:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CourseOfLoop:
     """All stimuli of one loop, in order."""
 

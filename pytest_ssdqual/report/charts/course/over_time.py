@@ -9,6 +9,7 @@ from datetime import datetime
 from operator import attrgetter
 from statistics import fmean
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DriveTemperature
 from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.measured.run import RunRecord
@@ -44,7 +45,7 @@ MOST_RUNS = 4
 IN_VISITS = " The cells of a visit are drawn one behind the other; hours are between two visits."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlottedFigure:
     """A figure of every interval of fio's output, or else of every round of a record."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.demand import required
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.result_records import SaturationRecord
@@ -55,7 +55,7 @@ FRESH = {"color": RULE["color"], "linewidth": 2.2, "alpha": 0.55}
 SETTLED = {"color": RULE["color"], "linestyle": "--", "linewidth": 1.4, "alpha": 0.8}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SaturationStrip:
     """A recorded saturation; of drives side by side the average drive."""
 
@@ -286,7 +286,7 @@ BAR = 0.36
 OF_NEW, OF_WORKING, OF_READS = "fresh_iops", "settled_iops", "steady_iops"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewAndWorking:
     """IOPS of the new and of the working drive, by workload."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -43,7 +43,7 @@ Cell = tuple[int, int]
 Found = dict[tuple[str, str], tuple[dict[Cell, float], dict[Cell, Judged]]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matrix:
     """IOPS or a latency by size in bytes and per cent of reads, of random accesses that are otherwise equal."""
 
@@ -237,7 +237,7 @@ MOST_ARRAYS = 5
 FEWEST_PROFILES = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profiles:
     """Named workloads of one depth on several arrays."""
 
@@ -301,7 +301,7 @@ def profile_radar(profiles: Profiles) -> Chart:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProfileGrowth:
     """IOPS of named workloads of one depth, by width, on arrays of one level."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range
@@ -44,7 +44,7 @@ QUANTILES = (
 PLACES = {name: index for index, (name, _) in enumerate(QUANTILES)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TailCurve:
     """Quantiles of a measurement, as far as there are enough I/Os."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured import demand
 from pytest_ssdqual.qual.measured.demand import DemandPoint
 from pytest_ssdqual.qual.measured.result_records import LoopRecord
@@ -44,7 +44,7 @@ PUBLISHED_LATENCY = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DepthCurve:
     """A series of workloads on an array, with its verdicts."""
 
@@ -216,7 +216,7 @@ def bathtub(notes: Notes, curve: DepthCurve) -> Chart:
 RING = {**RULE, "linestyle": "", "marker": "o", "markersize": 10, "markerfacecolor": "none", "zorder": 5}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DemandGrid:
     """Cells of a loop over threads × depth, the mean of the rounds that count; of drives side by side the average."""
 
