@@ -276,7 +276,7 @@ class ReferenceModel:
             if is_lost:
                 unit.now = unit.durable = None  # not guaranteed; its content is undefined from now on
                 return
-            expected = _generations(unit.now)
+            expected = f"generation {' or '.join(map(str, sorted(unit.now)))}"
             kind, content = found
             yield Mismatch(
                 MismatchKind.WRITE_HOLE if hole else kind, offset + at, content, expected, offset not in self._in_flight
@@ -355,7 +355,3 @@ def _after_cut(torn: Torn, last: int | None, before: Allowed) -> Allowed:
     if known >= torn.first:
         return frozenset((known, newest))
     return None if before is None else before | {newest}
-
-
-def _generations(allowed: frozenset[int]) -> str:
-    return f"generation {' or '.join(map(str, sorted(allowed)))}"

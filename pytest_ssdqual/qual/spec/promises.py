@@ -93,11 +93,6 @@ def _objection(claim: Claim, key: str, given: object) -> str:
     return f"{claim} is judged by {claim.direction}: write {own}" if key in _LIMITS and key != own else ""
 
 
-def _one_or_more(given: object) -> object:
-    """Return a list of a single value; its items are validated afterwards."""
-    return given if isinstance(given, list) else [given]
-
-
 def _not_a_fraction(percent: float) -> float:
     """Refuse a lower limit of one per cent or less: 0.95 was meant as 95 %, and everything would keep it."""
     if percent <= 1:
@@ -111,7 +106,10 @@ _LeastPercent = Annotated[Percent, AfterValidator(_not_a_fraction)]
 
 _Classes = Annotated[
     Annotated[list[Annotated[DriveClass, Field(strict=False)]], Field(min_length=1)] | None,
-    BeforeValidator(_one_or_more, json_schema_input_type=DriveClass | Annotated[list[DriveClass], Field(min_length=1)]),
+    BeforeValidator(
+        lambda given: given if isinstance(given, list) else [given],
+        json_schema_input_type=DriveClass | Annotated[list[DriveClass], Field(min_length=1)],
+    ),
 ]
 
 

@@ -364,7 +364,7 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
     hits, possible = ([each > limit_ns for each in ends] for ends in (lows, highs))
     hit, possible_hit, hours = sum(hits), sum(possible), seconds / 3600
     return Exceedance(
-        ios=_surely_above(latency, limit_ns),
+        ios=sum(count for value_ns, count in latency.bins if bucket_of(value_ns).low_ns > limit_ns),
         possible_ios=latency.count_above(limit_ns),
         hit=hit,
         possible_hit=possible_hit,
@@ -397,10 +397,6 @@ def slowest_among_all(
     _, pool = _between(exposure.slowest_ns if exposure else ())
     level = Basis.of(measured, confidence_level).level
     return with_exposure(found, own, pool, measured, per_hour, level)
-
-
-def _surely_above(latency: LatencyHistogram, limit_ns: float) -> int:
-    return sum(count for value_ns, count in latency.bins if bucket_of(value_ns).low_ns > limit_ns)
 
 
 def _between(latencies_ns: Sequence[int]) -> tuple[list[float], list[float]]:

@@ -13,7 +13,7 @@ from pytest_ssdqual.report.evidence.integrity import CLAIM
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary import errors as trouble
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.causes import groups
@@ -122,7 +122,7 @@ def text(story: RunReader) -> str:
         family=error_rates(run),
         health=subject.health(story),
         # Verdicts on lots, searches and integrity.
-        verdicts=[each for each in run.judged if _is_special(each)],
+        verdicts=[each for each in run.judged if each.evidence.about in CONCLUDED or each.evidence.claim == CLAIM],
         arrays=subject.arrays(story),
         history=drive_history.table(story),
         environment=subject.environment_checks(story),
@@ -130,10 +130,6 @@ def text(story: RunReader) -> str:
         documents=subject.documents(run.manifest),
         files=subject.files(_files(story.folder)),
     )
-
-
-def _is_special(each: Judged) -> bool:
-    return each.evidence.about in CONCLUDED or each.evidence.claim == CLAIM
 
 
 def _files(folder: Path) -> list[tuple[str, int]]:

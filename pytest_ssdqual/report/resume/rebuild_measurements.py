@@ -133,10 +133,6 @@ def _measured(shelf: Shelf, noted: RunsRecord, workload: Workload) -> Measured:
     return Measured(_runs(shelf, noted.runs, workload), noted.visited)
 
 
-def _of_workload(noted: MeasuredRecord, shelf: Shelf) -> Measured:
-    return _measured(shelf, noted.summary, noted.asked)
-
-
 def _cell(noted: CellRecord, shelf: Shelf) -> Cell:
     return Cell(_condensed(shelf, noted.run, noted.asked), noted.visit, noted.head, noted.written_before)
 
@@ -195,7 +191,8 @@ def _agreeing(run: Run, noted: RunRecord) -> Run:
 #: rebuilds the result.
 BUILDERS: Mapping[str, tuple[str, type[Any], Callable[[Any, Shelf], object]]] = {
     **dict.fromkeys(
-        ("measured", "member", "explored", "explored_longer", "confirmed"), ("workload", MeasuredRecord, _of_workload)
+        ("measured", "member", "explored", "explored_longer", "confirmed"),
+        ("workload", MeasuredRecord, lambda noted, shelf: _measured(shelf, noted.summary, noted.asked)),
     ),
     "alone": ("workload", AloneRecord, _alone),
     "ceiling": ("workload", Ceiling, lambda noted, shelf: noted),

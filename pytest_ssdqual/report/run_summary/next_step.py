@@ -63,7 +63,7 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
     counts = run.verdict.counts
     if failed:
         yield Step(
-            f"Replace {_placed(run, failed)}, or judge {_it(failed)} alone in another slot:",
+            f"Replace {_placed(run, failed)}, or judge {'it' if len(failed) == 1 else 'them'} alone in another slot:",
             _alone(run, failed),
         )
     if slow:
@@ -123,7 +123,3 @@ def _placed(run: RunView, serials: Sequence[str]) -> str:
     """Return the drives as in a sentence, a single one with its device name."""
     path = next((drive.path for drive in run.manifest.drives if [drive.name] == list(serials)), "")
     return f"{subject.named_drives(serials)}{path and f' at {path}'}"
-
-
-def _it(serials: Sequence[str]) -> str:
-    return "it" if len(serials) == 1 else "them"

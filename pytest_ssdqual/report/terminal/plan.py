@@ -198,7 +198,8 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
     if percent := _of_endurance(plan):
         per_drive = [round(each / plan.drives) for each in (plan.bytes_written, plan.at_most_bytes)]
         written = " to ".join(dict.fromkeys(map(format_capacity, per_drive)))
-        yield f"about {written} per drive, {percent} of its rated endurance of {_rated(plan)}"
+        rated = format_capacity(plan.endurance_bytes or 0)
+        yield f"about {written} per drive, {percent} of its rated endurance of {rated}"
     yield "all data on the drives will be destroyed"
 
 
@@ -222,10 +223,6 @@ def _of_endurance(plan: PrintedPlan) -> str:
         return ""
     rated = plan.endurance_bytes * plan.drives / 100
     return f"{_range(plan.bytes_written / rated, plan.at_most_bytes / rated, '.2g')} %"
-
-
-def _rated(plan: PrintedPlan) -> str:
-    return format_capacity(plan.endurance_bytes or 0)
 
 
 def _range(least: float, most: float, form: str) -> str:

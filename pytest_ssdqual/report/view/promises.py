@@ -50,7 +50,7 @@ def promised(judged: Iterable[Judged], most_rows: int) -> Table:
     """Return a row for each promise, the worst first; of more than ``most_rows``, for each claim of each level."""
     found = matrix(judged)
     if sum(row.count for row in found.rows) <= most_rows:
-        evidence = sorted(_evidence(judged), key=lambda each: (_severity(each), sorting(each)))
+        evidence = sorted(_evidence(judged), key=lambda each: (SEVERITY.index(each.outcome), sorting(each)))
         return listed(found.caption, evidence)
     rows: list[TableRow] = [
         (row.claim, row.level, f"{row.count:,}", row.worst.worst.margin, row.worst.outcome) for row in found.rows
@@ -89,10 +89,6 @@ def passed(evidence: Iterable[Evidence]) -> str:
 def level(evidence: Evidence) -> str:
     """Return level and state: ``raid5``, ``raid5-1failed``."""
     return "".join(parse_geometry(evidence.geometries[0])[:2]) if evidence.geometries else ""
-
-
-def _severity(evidence: Evidence) -> int:
-    return SEVERITY.index(evidence.outcome)
 
 
 def single(each: Evidence) -> TableRow:

@@ -97,12 +97,10 @@ def _conditioned(record: Record) -> TrackedFigure:
 
 def looped(records: Iterable[LoopRecord]) -> Iterator[TrackedFigure]:
     """Yield the tracked figures of loops; of drives side by side the average drive."""
-    for figures in readable(records, _tracked):
+    for figures in readable(
+        records, lambda noted: [of_loop(noted, str(each.workload), each.claim) for each in noted.asked.tracked]
+    ):
         yield from figures
-
-
-def _tracked(noted: LoopRecord) -> list[TrackedFigure]:
-    return [of_loop(noted, str(each.workload), each.claim) for each in noted.asked.tracked]
 
 
 def of_loop(noted: LoopRecord, workload: str, claim: str) -> TrackedFigure:
@@ -283,11 +281,11 @@ class CourseOfLoop:
 
 def stimulated(records: Iterable[LoopRecord]) -> Iterator[CourseOfLoop]:
     """Yield the loops with stimuli."""
-    return (course for course in readable(records, _stimulated) if course.stimuli)
-
-
-def _stimulated(noted: LoopRecord) -> CourseOfLoop:
-    return CourseOfLoop(str(noted.geometry), noted.loop, tuple(_stimuli(noted)), noted.recoveries)
+    found = readable(
+        records,
+        lambda noted: CourseOfLoop(str(noted.geometry), noted.loop, tuple(_stimuli(noted)), noted.recoveries),
+    )
+    return (course for course in found if course.stimuli)
 
 
 def _stimuli(noted: LoopRecord) -> Iterator[CourseOfStimulus]:

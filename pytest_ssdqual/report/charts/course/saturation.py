@@ -119,7 +119,7 @@ def chart(notes: Notes, strip: SaturationStrip) -> Chart:
         Numbers("user capacities written", (0, end * 1.01 if end > 0 else 1)),
         Values("IOPS per drive" if strip.drives > 1 else "IOPS", Unit.IOPS), marks,
     )  # fmt: skip
-    key = slug("saturation", str(strip.geometry), str(strip.workload))
+    key = slug("saturation", strip.geometry, strip.workload)
     title = f"{what}: {strip.workload} from the purged state{fall}"
     table = Table(("of", "capacities written", "IOPS"), rows)
     return Chart(key, title, caption, panel, table, strip.geometry.level.value)
@@ -200,7 +200,7 @@ def response_times(notes: Notes, strip: SaturationStrip) -> Chart | None:
         f"{format_duration(measured.runs[0].window_s)} of the saturation"
     )
     named = {each.runs[0].drive or f"{strip.geometry}": each for each in shown}
-    key = slug("response-times", str(strip.geometry), str(strip.workload))
+    key = slug("response-times", strip.geometry, strip.workload)
     return _histograms(key, title, "I/Os of the steady state", named, shortened(list(named)), limits)
 
 
@@ -235,7 +235,7 @@ def latency_course(notes: Notes, strip: SaturationStrip) -> Chart | None:
     title = f"{strip.geometry}: latency of {strip.workload} from the purged state"
     panel = Panel(Seconds(), Values("latency", Unit.NANOSECONDS), courses.lines())
     table = Table(("of", "until", "latency"), courses.rows())
-    key = slug("latency", str(strip.geometry), str(strip.workload))
+    key = slug("latency", strip.geometry, strip.workload)
     return Chart(key, title, caption, panel, table, strip.geometry.level.value, 2.9)
 
 

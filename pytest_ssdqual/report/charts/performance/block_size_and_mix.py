@@ -294,7 +294,7 @@ def profile_radar(profiles: Profiles) -> Chart:
     table = Table(("profile", *map(str, arrays), "the most"), tuple(rows))
     caption = "Each spoke is one mix of sizes, reads and writes; its end is the most IOPS that any of these arrays did."
     title = f"Server profiles at QD {profiles.depth} per drive on {', '.join(map(str, arrays))}"
-    key = slug("profiles", *map(str, arrays), str(profiles.depth))
+    key = slug("profiles", *arrays, profiles.depth)
     levels = {array.level.value for array in arrays}
     return Chart(
         key, title, caption, Radar(spokes, lines_of(rings)), table, levels.pop() if len(levels) == 1 else "", 3.6
@@ -349,7 +349,7 @@ def growth_chart(growth: ProfileGrowth) -> Chart:
         f"Each line is one profile; on the dotted line an array of {widths[-1]} drives does "
         f"{widths[-1] / widths[0]:g} times as many IOPS as one of {widths[0]}."
     )
-    key = slug("profile-growth", growth.level.value, str(growth.depth))
+    key = slug("profile-growth", growth.level.value, growth.depth)
     title = f"{growth.level.value}: growth of server profiles over drives, QD {growth.depth} per drive"
     scale = Values(f"IOPS over those of {widths[0]} drives", Unit.RATIO, from_zero)
     panel = Panel(Numbers("drives", ticks=widths), scale, [straight, *lines_of(series)])

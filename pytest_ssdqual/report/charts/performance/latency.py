@@ -106,7 +106,7 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
     levels = {one.noted.geometry.level.value for one in tails}
     columns = ("array", "workload", "quantile", "latency", "95 % interval", "I/Os")
     return Chart(
-        slug("tail", str(tails[0].noted.geometry)),
+        slug("tail", tails[0].noted.geometry),
         title,
         caption,
         panel,
