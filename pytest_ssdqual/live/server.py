@@ -16,7 +16,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -70,14 +69,6 @@ class PortTaken(Exception):
     """The port is not available; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class LivePage:
-    """A file of the package, read once."""
-
-    content: bytes
-    kind: str
-
-
 class LiveServer:
     """HTTP server of ``feed``; runs in a thread until it is closed."""
 
@@ -86,7 +77,8 @@ class LiveServer:
         self.feed = feed
         self.word = secrets.token_urlsafe(16) if word is None else word
         here = files("pytest_ssdqual.live") / "page"
-        self.pages = {path: LivePage((here / name).read_bytes(), kind) for path, name, kind in PAGES}
+        #: Content and media type by path; read once.
+        self.pages = {path: ((here / name).read_bytes(), kind) for path, name, kind in PAGES}
         try:
             self._http = _Http((LOOPBACK, port), _handler(self))
         except (OSError, OverflowError) as error:
@@ -185,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         page = self.ours.pages.get(rest)
         if page is None:
             return self._refuse(HTTPStatus.NOT_FOUND, "not found")
-        return self._send(HTTPStatus.OK, page.content, page.kind)
+        return self._send(HTTPStatus.OK, *page)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (do_POST and all other methods)
         if name.startswith("do_"):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import plain
 
 SCHEMA = 1
@@ -24,7 +25,7 @@ class Occasion(StrEnum):
     END = "end"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notification:
     """One notification; all of it is plain text and numbers."""
 

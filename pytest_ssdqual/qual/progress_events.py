@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
+from pytest_ssdqual.qual.frozen import frozen
+
 #: Weight of a plan of fixed durations in the pace: as if so much had been done exactly as planned. An array of seconds
 #: shows little.
 PRIOR_S = 60.0
@@ -20,7 +22,7 @@ PRIOR_S = 60.0
 LEAST_PACE, MOST_PACE = 0.8, 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planned:
     """Expected duration of the plan: the least."""
 
@@ -40,7 +42,7 @@ class Planned:
         return starts[times] if times < len(starts) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Begun:
     """A step that takes time has begun: ``raid5x4: fill``."""
 
@@ -49,14 +51,14 @@ class Begun:
     expected_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Looked:
     """Result of a look at a measurement in visits."""
 
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadBegun:
     """A fio process has begun."""
 
@@ -72,7 +74,7 @@ class LoadBegun:
     exact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Now:
     """Live statistics of the load."""
 
@@ -93,7 +95,7 @@ class Now:
         return sum(self.iops)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BytesWritten:
     """Bytes that all loads wrote to the drives since the session began, parity and copies included; a load has ended.
 
@@ -103,7 +105,7 @@ class BytesWritten:
     bytes_written: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steadiness:
     """Result of the steady-state rule."""
 
@@ -114,7 +116,7 @@ class Steadiness:
     brief: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Idle:
     """Nothing is done until the next ``Begun``."""
 
@@ -129,7 +131,7 @@ News = Planned | Begun | Looked | LoadBegun | Now | BytesWritten | Steadiness | 
 KINDS: dict[str, type[News]] = {each.__name__: each for each in get_args(News)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgressStep:
     """A step that takes time: ``raid5x4: fill``."""
 
@@ -139,7 +141,7 @@ class ProgressStep:
     began_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BayProgress:
     """State of a bay, reduced from its progress events."""
 

@@ -10,13 +10,14 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import nearest
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class AsText:
         return core_schema.no_info_after_validator_function(source.parse, core_schema.str_schema())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NullIs:
     """Annotation of a number that may be infinite: the value that null in a record stands for."""
 

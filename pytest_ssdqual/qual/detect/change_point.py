@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush, heappushpop
 from itertools import pairwise
 from statistics import fmean, median
+
+from pytest_ssdqual.qual.frozen import frozen
 
 #: Fewest values of the levels before and after the fall, one outlier included. Fast phases can be short; what follows
 #: has to be a level.
@@ -20,7 +21,7 @@ CLEAR = 3.0
 LEVEL = 1 / 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fall:
     """The cut that best divides a series into a higher and a lower level."""
 

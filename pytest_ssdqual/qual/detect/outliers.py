@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, median, stdev
+
+from pytest_ssdqual.qual.frozen import frozen
 
 #: Iglewicz & Hoaglin (1993), "How to Detect and Handle Outliers", ASQC Basic References in Quality Control 16; also
 #: NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.17: a modified z-score above 3.5 is labelled an outlier.
@@ -18,7 +19,7 @@ FEWEST = 5
 _NOTHING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """Spread of one figure over bays or drives, in its own unit."""
 
@@ -36,7 +37,7 @@ class Spread:
         return 100 * (self.most - self.least) / abs(self.median) if self.median else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outlying:
     """The value that stands out."""
 
@@ -78,7 +79,7 @@ def standing_out(values: Sequence[float], intervals: Sequence[tuple[float, float
     return Outlying(index, score)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grubbs:
     """Result of Grubbs' test: the drive that stands out most, and its p-value."""
 

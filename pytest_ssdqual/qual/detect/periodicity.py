@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _NEARLY = 0.8
 _PERSISTENCE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rhythm:
     """A period of a series."""
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from statistics import fmean, stdev
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE
 
 #: Fewest runs: with fewer no order is rarer than half of 5 %, two-sided (2 of 120 orders of five).
@@ -29,7 +29,7 @@ FEWEST_FOR_STEP = 10
 EVERY_ORDER, ORDERS, SEED = 7, 5_000, 1979
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trend:
     """A steady rise or fall of a figure."""
 
@@ -40,7 +40,7 @@ class Trend:
     high_percent: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LevelStep:
     """A single change of a figure."""
 
@@ -51,7 +51,7 @@ class LevelStep:
     ratio: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drift:
     """Result of the analysis of a series of figures."""
 

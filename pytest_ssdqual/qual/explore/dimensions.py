@@ -7,8 +7,9 @@ each remaining departure is one more thing that its reader has to consider.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.protocol import LONGEST_PROBE_S, Protocol
 from pytest_ssdqual.qual.units import parse_size
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -29,7 +30,7 @@ Value = int | str
 LONGER = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dimension:
     """A property that can be varied, its plainest value first."""
 
@@ -37,7 +38,7 @@ class Dimension:
     values: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Space:
     """All valid combinations of the dimensions' values."""
 
@@ -146,7 +147,7 @@ class Space:
         yield from sorted(found, key=self.complexity)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """Budget of a search, shrinking included."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pytest_ssdqual.qual.explore.dimensions import Budget, Space
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.units import format_duration
@@ -38,7 +39,7 @@ class ProbedFigures(StrEnum):
     UNMEASURABLE = "unmeasurable"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probed:
     """One workload of a search, with its probe."""
 
@@ -67,7 +68,7 @@ class Probed:
         return worst(self.verdicts) if self.verdicts else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suspect:
     """A workload whose probe looked broken, simplified as far as possible, and its second measurement."""
 

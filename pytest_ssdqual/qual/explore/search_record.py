@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pytest_ssdqual.qual.explore.search import ProbedFigures
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbeRecord:
     """One probe."""
 
@@ -24,7 +24,7 @@ class ProbeRecord:
     unseen: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SuspectRecord:
     """A workload whose probe looked broken, and its second measurement."""
 
@@ -40,7 +40,7 @@ class SuspectRecord:
     job_file: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchRecord:
     """``searched``: a search that has ended."""
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection.limits import CAPACITY_TOLERANCE, InspectionTable, matches
 from pytest_ssdqual.qual.inspection.record import DriveKind, InspectionRecord, Sanitizing
 from pytest_ssdqual.qual.serial_number import is_generic
@@ -19,6 +21,8 @@ from pytest_ssdqual.qual.units import format_capacity
 
 #: Checks whose values another activity of the drive changes.
 DISTURBED = ("temperature",)
+#: Checks that compare a drive with all others.
+AMONG_ALL = ("identity", "alike")
 #: Words for a write cache.
 ON_OFF: Mapping[bool | None, str | None] = {None: None, True: "on", False: "off"}
 #: What must be the same of all drives, by its words.
@@ -45,7 +49,7 @@ class Answer(StrEnum):
     UNLIMITED = "unlimited"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedDrive:
     """One check of one drive; ``words`` follow the drive's name in a sentence."""
 
@@ -67,17 +71,15 @@ class CheckedDrive:
         return f"drive {self.drive}{place} {self.words}"
 
 
-Check = Callable[[InspectionRecord, InspectionTable, Sequence[InspectionRecord]], CheckedDrive]
 #: How a number is shown.
 NUMBER, HOURS, PERCENT, CELSIUS = "{:,}".format, "{:,} h".format, "{:,} %".format, "{:,} °C".format
 
 
 def check(name: str, drives: Sequence[InspectionRecord], limits: InspectionTable) -> tuple[CheckedDrive, ...]:
     """Return the answers of the check ``name`` for all drives; ``KeyError`` for an unknown check."""
-    function = CHECKS[name]
+    function = partial(CHECKS[name], drives=drives) if name in AMONG_ALL else CHECKS[name]
     return tuple(
-        replace(_checked(name, function(drive, limits, drives), drive), drive=drive.name, path=drive.path)
-        for drive in drives
+        replace(_checked(name, function(drive, limits), drive), drive=drive.name, path=drive.path) for drive in drives
     )
 
 
@@ -136,15 +138,7 @@ def _one_of(value: str | None, allowed: list[str], what: str, has: str, asked: s
     return _result(matches(value, allowed), f"{has} {value}, {bound} {asked}", value, bound)
 
 
-def _model(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
-    return _one_of(drive.model, limits.models, "model", "is of the model", "was ordered")
-
-
-def _firmware(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
-    return _one_of(drive.firmware, limits.firmware, "firmware", "has firmware", "is allowed")
-
-
-def _capacity(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _capacity(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     size, ordered = drive.capacity_bytes, limits.capacity_bytes
     if size is None or (ordered is None and size == 0):
         return _unknown("its capacity")
@@ -155,7 +149,7 @@ def _capacity(drive: InspectionRecord, limits: InspectionTable, *_: object) -> C
     return _result(good, f"has {reading}, {bound} was ordered", reading, bound, size, ordered)
 
 
-def _sector_format(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _sector_format(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     values: list[tuple[str, int | None, int | None]] = [
         ("logical blocks", drive.logical_block_bytes, limits.logical_block_bytes),
         ("physical blocks", drive.physical_block_bytes, limits.physical_block_bytes),
@@ -224,36 +218,14 @@ def _alike(drive: InspectionRecord, limits: InspectionTable, drives: Sequence[In
     return _result(not differences, words, "no" if differences else "yes", "yes")
 
 
-def _power_on_hours(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
-    return _at_most(drive.power_on_hours, limits.power_on_hours, "was powered on for {}", "its power-on time", HOURS)
-
-
-def _power_cycles(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
-    return _at_most(drive.power_cycles, limits.power_cycles, "had {} power cycles", "its power cycles")
-
-
-def _written(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
-    limit, what = limits.written_bytes, "how much was written to it"
-    return _at_most(drive.written_bytes, limit, "had {} written to it", what, format_capacity)
-
-
-def _wear(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
-    words = "has used {} of its endurance"
-    return _at_most(drive.wear_percent, limits.wear_percent, words, "its used endurance", PERCENT)
-
-
-def _spare(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _spare(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     if drive.spare_percent is not None:
         return _at_least(drive.spare_percent, limits.spare_percent, "has {} of its spare blocks left", PERCENT)
     has_none = drive.kind in (DriveKind.ATA, DriveKind.SCSI)
     return _absent("count of spare blocks") if has_none else _unknown("its spare")
 
 
-def _media(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
-    return _counters(drive.media_counters, limits.media_errors, "defects of its media")
-
-
-def _link_errors(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _link_errors(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     if not drive.link_counters and drive.kind in (DriveKind.NVME, DriveKind.SCSI):
         # A SAS drive counts some whenever its link comes up; a run compares them (``errors of the SAS link``).
         return _absent("counter of link errors that stays at zero")
@@ -270,7 +242,7 @@ def _counters(counters: Mapping[str, int], limit: int, what: str) -> CheckedDriv
     return _result(not wrong, told, reading or "0", f"≤ {limit:,}", max(counters.values()), limit)
 
 
-def _error_log(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _error_log(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     entries, limit, of_media = drive.error_log_entries, limits.error_log_entries, drive.media_log_entries
     if entries is None and drive.kind is DriveKind.SCSI:
         return _absent("error log")
@@ -280,14 +252,14 @@ def _error_log(drive: InspectionRecord, limits: InspectionTable, *_: object) -> 
     return _result(not of_media, words, f"{of_media:,} of media", "≤ 0 of media", of_media, 0)
 
 
-def _self_test(drive: InspectionRecord, *_: object) -> CheckedDrive:
+def _self_test(drive: InspectionRecord, _: InspectionTable) -> CheckedDrive:
     failed = drive.failed_self_tests
     if failed is None:
         return _absent("self-tests") if drive.has_self_tests is False else _unknown("a log of self-tests")
     return _result(failed == 0, f"has failed self-tests in its log: {failed}", f"{failed} failed", "≤ 0", failed, 0)
 
 
-def _health(drive: InspectionRecord, *_: object) -> CheckedDrive:
+def _health(drive: InspectionRecord, _: InspectionTable) -> CheckedDrive:
     warnings = list(drive.warnings or ())
     if drive.read_only:
         warnings.insert(0, "it is read-only")
@@ -300,7 +272,7 @@ def _health(drive: InspectionRecord, *_: object) -> CheckedDrive:
     return _result(True, "passes its own health assessment", "passed", "passed")
 
 
-def _write_cache(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _write_cache(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     state = {True: "on", False: "off", None: "not reported"}
     if limits.write_cache is None:
         return _unlimited(f"has its write cache {state[drive.write_cache]}", state[drive.write_cache])
@@ -311,7 +283,7 @@ def _write_cache(drive: InspectionRecord, limits: InspectionTable, *_: object) -
     return _result(drive.write_cache is limits.write_cache, words, reading, ordered)
 
 
-def _link_speed(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _link_speed(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     link = drive.link
     if link is None or link.speed is None:
         return _unknown("the speed of its link")
@@ -319,7 +291,7 @@ def _link_speed(drive: InspectionRecord, limits: InspectionTable, *_: object) ->
     return _link(link.speed, (link.drive_speed, link.slot_speed), limits.link_speed, lambda value: f"{value:g}{unit}")
 
 
-def _link_width(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _link_width(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     link = drive.link
     if drive.kind in (DriveKind.ATA, DriveKind.SCSI) and (link is None or link.kind != "PCIe"):
         return _absent("lanes")
@@ -355,12 +327,12 @@ def _link(
     return _result(True, words, reading, bound, now, possible)
 
 
-def _temperature(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _temperature(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     warmest = min(each for each in (limits.temperature_c, drive.temperature_limit_c) if each is not None)
     return _at_most(drive.temperature_c, warmest, "has {} at rest", "its temperature", CELSIUS)
 
 
-def _security(drive: InspectionRecord, *_: object) -> CheckedDrive:
+def _security(drive: InspectionRecord, _: InspectionTable) -> CheckedDrive:
     if drive.security_locked:
         return _result(False, "is locked with a password", "locked", "no password")
     if drive.security_enabled:
@@ -370,7 +342,7 @@ def _security(drive: InspectionRecord, *_: object) -> CheckedDrive:
     return _result(True, "has no password set", "no password", "no password")
 
 
-def _sanitize(drive: InspectionRecord, *_: object) -> CheckedDrive:
+def _sanitize(drive: InspectionRecord, _: InspectionTable) -> CheckedDrive:
     if drive.sanitizing is None:
         has_none = drive.can_sanitize is False or drive.kind in (DriveKind.ATA, DriveKind.SCSI)
         return _absent("sanitize status") if has_none else _unknown("its sanitize state")
@@ -380,14 +352,14 @@ def _sanitize(drive: InspectionRecord, *_: object) -> CheckedDrive:
     return _result(good, f"reports: {reading}", reading, "not failed")
 
 
-def _activity(drive: InspectionRecord, *_: object) -> CheckedDrive:
+def _activity(drive: InspectionRecord, _: InspectionTable) -> CheckedDrive:
     """A drive that is busy by itself is not defective, and what is measured of it is not its speed."""
     if drive.activity:
         return CheckedDrive(Answer.UNKNOWN, drive.activity)
     return _unknown("what it does") if drive.unreadable else _result(True, "runs nothing by itself", "none", "none")
 
 
-def _namespaces(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _namespaces(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     if drive.kind in (DriveKind.ATA, DriveKind.SCSI):
         return _absent("namespaces")
     count = drive.namespaces
@@ -401,7 +373,7 @@ def _namespaces(drive: InspectionRecord, limits: InspectionTable, *_: object) ->
     return _result(count == limits.namespaces, words, f"{count}", expected, count, limits.namespaces)
 
 
-def _queue_depth(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _queue_depth(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     if drive.kind is DriveKind.NVME:
         return _absent("queue depth that could be too small")
     depth = drive.queue_depth
@@ -410,7 +382,7 @@ def _queue_depth(drive: InspectionRecord, limits: InspectionTable, *_: object) -
     return _at_least(depth, limits.queue_depth, "queues {} I/Os")
 
 
-def _log_pages(drive: InspectionRecord, limits: InspectionTable, *_: object) -> CheckedDrive:
+def _log_pages(drive: InspectionRecord, limits: InspectionTable) -> CheckedDrive:
     if not limits.log_pages:
         return _unlimited("is required to support no particular log page")
     if drive.log_pages is None:
@@ -423,19 +395,29 @@ def _log_pages(drive: InspectionRecord, limits: InspectionTable, *_: object) -> 
 
 
 #: All checks by name, in the order of the suite.
-CHECKS: Mapping[str, Check] = {
-    "model": _model,
-    "firmware": _firmware,
+CHECKS: Mapping[str, Callable[..., CheckedDrive]] = {
+    "model": lambda drive, limits: _one_of(drive.model, limits.models, "model", "is of the model", "was ordered"),
+    "firmware": lambda drive, limits: _one_of(
+        drive.firmware, limits.firmware, "firmware", "has firmware", "is allowed"
+    ),
     "capacity": _capacity,
     "sector_format": _sector_format,
     "identity": _identity,
     "alike": _alike,
-    "power_on_hours": _power_on_hours,
-    "power_cycles": _power_cycles,
-    "written": _written,
-    "wear": _wear,
+    "power_on_hours": lambda drive, limits: _at_most(
+        drive.power_on_hours, limits.power_on_hours, "was powered on for {}", "its power-on time", HOURS
+    ),
+    "power_cycles": lambda drive, limits: _at_most(
+        drive.power_cycles, limits.power_cycles, "had {} power cycles", "its power cycles"
+    ),
+    "written": lambda drive, limits: _at_most(
+        drive.written_bytes, limits.written_bytes, "had {} written to it", "how much was written to it", format_capacity
+    ),
+    "wear": lambda drive, limits: _at_most(
+        drive.wear_percent, limits.wear_percent, "has used {} of its endurance", "its used endurance", PERCENT
+    ),
     "spare": _spare,
-    "media": _media,
+    "media": lambda drive, limits: _counters(drive.media_counters, limits.media_errors, "defects of its media"),
     "error_log": _error_log,
     "self_test": _self_test,
     "activity": _activity,

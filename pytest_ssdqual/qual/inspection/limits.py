@@ -11,10 +11,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pytest_ssdqual.qual.spec.toml import Name, Size, Strict
+from pytest_ssdqual.qual.spec.toml import Depth, Name, Size, Strict
 
 #: 1 % of difference: labels are decimal and rounded; IDEMA's LBA1-03 adds less than 0.3 % above 160 GB.
 CAPACITY_TOLERANCE = 0.01
+
+Most = Annotated[int, Field(ge=0)]
 
 
 class InspectionTable(Strict):
@@ -32,9 +34,9 @@ class InspectionTable(Strict):
     """Bytes of a physical block"""
     metadata_bytes: Annotated[int, Field(alias="metadata", ge=0, le=65536)] = 0
     """Bytes of metadata of each block (NVMe)"""
-    power_on_hours: Annotated[int, Field(ge=0)] = 24
+    power_on_hours: Most = 24
     """At most, hours"""
-    power_cycles: Annotated[int, Field(ge=0)] = 50
+    power_cycles: Most = 50
     """At most"""
     written_bytes: Annotated[Size, Field(alias="written")] = 100 * 10**9
     """At most written by hosts"""
@@ -42,11 +44,11 @@ class InspectionTable(Strict):
     """At most, per cent of the rated endurance used"""
     spare_percent: Annotated[int, Field(alias="spare", ge=0, le=100)] = 100
     """At least, per cent of the spare blocks left"""
-    media_errors: Annotated[int, Field(ge=0)] = 0
+    media_errors: Most = 0
     """At most, of each counter of defects: reallocated, pending, uncorrectable, grown"""
     error_log_entries: Annotated[int | None, Field(ge=0)] = None
     """At most, entries of the drive's error log; if left out, none of its media"""
-    link_errors: Annotated[int, Field(ge=0)] = 0
+    link_errors: Most = 0
     """At most, of each counter of the connection's errors"""
     write_cache: bool | None = None
     """Whether the write cache must be on or off"""
@@ -56,9 +58,9 @@ class InspectionTable(Strict):
     """At least, lanes of PCIe"""
     temperature_c: Annotated[int, Field(alias="temperature", ge=1, le=120)] = 60
     """At most at rest, °C"""
-    queue_depth: Annotated[int, Field(ge=1, le=65536)] = 31
+    queue_depth: Depth = 31
     """At least, I/Os that the kernel queues in the drive (SATA and SAS)"""
-    namespaces: Annotated[int, Field(ge=1, le=65536)] = 1
+    namespaces: Depth = 1
     """Number of namespaces of an NVMe drive"""
     log_pages: Annotated[list[int], Field(examples=[[0x02, 0x06]])] = Field(default_factory=list)
     """Addresses of log pages that must be supported"""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from pytest_ssdqual.qual.frozen import frozen
 
 
 class DriveKind(StrEnum):
@@ -32,7 +34,7 @@ class SelfTest(StrEnum):
     ABORTED = "aborted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InspectedLink:
     """The connection of a drive: negotiated, and the maxima of the drive and of the slot; None: not reported.
 
@@ -52,7 +54,7 @@ class InspectedLink:
         return "GT/s" if self.kind == "PCIe" else "Gb/s"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InspectionRecord:
     """One drive at the inspection."""
 

@@ -6,8 +6,9 @@ step that waits for it; until then such a member counts as missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.steps import (
     Add,
     CheckArray,
@@ -33,7 +34,7 @@ GROWING = (RaidLevel.RAID1, RaidLevel.RAID5, RaidLevel.RAID6)
 __all__ = ["Abilities", "ArrayLife", "Read", "possible"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Abilities:
     """Abilities of the machine and the protocol."""
 
@@ -45,7 +46,7 @@ class Abilities:
     write_hole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayLife:
     """State of the array and its members."""
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from itertools import accumulate, pairwise
 from statistics import median
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.stamp import CELL_BYTES, Stamp, filled
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -36,7 +37,7 @@ class WrongKind(StrEnum):
     UNSTABLE = "unstable"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WrongBlock:
     """The first block of a drive that was read and is not what was written."""
 
@@ -87,7 +88,7 @@ def examine(data: bytes, written: Stamp) -> WrongBlock:
     return WrongBlock(WrongKind.ELSEWHERE, offset_bytes, stamp.offset_bytes, count)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlowZone:
     """A part of a drive that was read at a fraction of the usual rate, twice."""
 
@@ -137,7 +138,7 @@ def median_part(of_parts: Sequence[float]) -> int:
     return sorted(range(len(of_parts)), key=of_parts.__getitem__)[len(of_parts) // 2]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveReadBack:
     """Result of one drive."""
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity import stamp
 from pytest_ssdqual.qual.integrity.stamp import Stamp
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES
@@ -32,7 +33,7 @@ PASSES = 1 << 16
 Allowed = frozenset[int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """A part of the array that is written as a whole."""
 
@@ -101,7 +102,7 @@ class MismatchKind(StrEnum):
     WRITE_HOLE = "the write hole has lost data"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mismatch:
     """One atomic unit that does not hold what it must; or, without an offset, a fault of the whole array."""
 
@@ -122,7 +123,7 @@ class StampedUnit:
     durable: Allowed = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Torn:
     """A region that was overwritten repeatedly when the power was cut; each pass was flushed."""
 
@@ -275,7 +276,7 @@ class ReferenceModel:
             if is_lost:
                 unit.now = unit.durable = None  # not guaranteed; its content is undefined from now on
                 return
-            expected = _generations(unit.now)
+            expected = f"generation {' or '.join(map(str, sorted(unit.now)))}"
             kind, content = found
             yield Mismatch(
                 MismatchKind.WRITE_HOLE if hole else kind, offset + at, content, expected, offset not in self._in_flight
@@ -354,7 +355,3 @@ def _after_cut(torn: Torn, last: int | None, before: Allowed) -> Allowed:
     if known >= torn.first:
         return frozenset((known, newest))
     return None if before is None else before | {newest}
-
-
-def _generations(allowed: frozenset[int]) -> str:
-    return f"generation {' or '.join(map(str, sorted(allowed)))}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.reference_model import Mismatch, MismatchKind
 from pytest_ssdqual.qual.integrity.steps import StepSequence
 from pytest_ssdqual.qual.raid.geometry import Geometry
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Survival:
     """Result of an integrity test; true if no data was lost."""
 

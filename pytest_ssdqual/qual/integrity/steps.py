@@ -12,9 +12,9 @@ strict: an unknown word is an error that names the line.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import format_size, parse_size
 
@@ -27,7 +27,7 @@ class HistoryError(ValueError):
     """An invalid script; the message names the line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NumberedStep:
     """A step about one drive or region; its line is a word and the number."""
 
@@ -38,7 +38,7 @@ class NumberedStep:
         return f"{self.word} {self.number}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BareStep:
     """A step about the whole array; its line is one word."""
 
@@ -48,7 +48,7 @@ class BareStep:
         return self.word
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Write:
     """Overwrite a region in transfers of one size, all acknowledged; then flush, unless ``unflushed``."""
 
@@ -120,7 +120,7 @@ class Grow(NumberedStep):
     word = "grow"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """Cut the power and boot again: while idle, or while a region is overwritten repeatedly."""
 
@@ -140,7 +140,7 @@ class Read(BareStep):
 Step = Write | Trim | Fail | Remove | ReAdd | Add | RebuildMember | CheckArray | Repair | Restart | Grow | Cut | Read
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepSequence:
     """One history: the array and its steps in order."""
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import lru_cache
+
+from pytest_ssdqual.qual.frozen import frozen
 
 #: Per cent nonconforming.
 AQLS = (0.065, 0.10, 0.15, 0.25, 0.40, 0.65, 1.0, 1.5, 2.5, 4.0, 6.5, 10.0)
@@ -52,7 +53,7 @@ FEWEST_BY_VARIABLES = 3
 MOST = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TablePlan:
     """A cell of the master table, after following the arrows."""
 
@@ -84,7 +85,7 @@ def plan(letter: str, aql_percent: float) -> TablePlan:
     return TablePlan(LETTERS[row], SAMPLES[row], _ACCEPT[row + column])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByAttributes:
     """Plan by attributes: accept with at most ``accept`` bad drives among ``sample``."""
 
@@ -125,21 +126,21 @@ class ByAttributes:
 
         return float(bdtri(self.accept, self.sample, acceptance))
 
-    def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
-        """Least fraction bad that is accepted with at most this probability; of this lot if its size is known.
+    def limiting_quality(self) -> float:
+        """Least fraction bad that is accepted with at most the consumer's risk; of this lot if its size is known.
 
         A sample without replacement finds more: 7.4 % for 50 of 500 with Ac 1, where a process would be 7.6 %.
         """
         if self.lot is None:
-            return self.quality(risk)
+            return self.quality(CONSUMERS_RISK)
         low, high = self.accept, self.lot
         while high - low > 1:  # accepted at ``low``, not at ``high``
             middle = (low + high) // 2
-            low, high = (low, middle) if self.acceptance_of_lot(middle) <= risk else (middle, high)
+            low, high = (low, middle) if self.acceptance_of_lot(middle) <= CONSUMERS_RISK else (middle, high)
         return high / self.lot
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByVariables:
     """Plan by variables: accept if the mean of ``sample`` drives is at least ``k`` standard deviations inside the
     limit.
@@ -187,9 +188,9 @@ class ByVariables:
             return worst
         return float(brentq(lambda fraction: self.acceptance(fraction) - acceptance, best, worst, xtol=1e-10))
 
-    def limiting_quality(self, risk: float = CONSUMERS_RISK) -> float:
-        """Fraction bad that is accepted with only this probability."""
-        return self.quality(risk)
+    def limiting_quality(self) -> float:
+        """Fraction bad that is accepted with only the consumer's risk."""
+        return self.quality(CONSUMERS_RISK)
 
 
 Plan = ByAttributes | ByVariables

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.workload.workload import Workload
 
 #: Mean latency below which the best IOPS count (SNIA PTS 2.0.2, DIRTH).
@@ -13,7 +14,7 @@ CEILING_NS = 5e6
 MIN_IOPS, MID_IOPS, MAX_IOPS = "MinIOPS", "MidIOPS", "MaxIOPS"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DemandPoint:
     """The mix at one number of threads and one depth."""
 

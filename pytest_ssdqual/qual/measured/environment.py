@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from functools import reduce
 from operator import add
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 
 #: Names of the severities from warning upwards, by number (syslog(3)).
@@ -20,7 +21,7 @@ LEVELS = "emergency", "alert", "critical", "error", "warning"
 RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traffic:
     """I/Os and bytes of one block device; an I/O that was merged into another one is counted too."""
 
@@ -42,7 +43,7 @@ class Traffic:
         return Traffic(*map(combine, astuple(self), astuple(other)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveLink:
     """A drive's connection, negotiated and maximal."""
 
@@ -67,7 +68,7 @@ class DriveLink:
         return f"{self.kind} {self.speed:g} GT/s x{self.width}, at most {self.max_speed:g} GT/s x{self.max_width}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveTemperature:
     """Temperature of a drive, as its own sensors and counters report it."""
 
@@ -85,7 +86,7 @@ class DriveTemperature:
     counted_in_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnCount:
     """What a drive itself counted of its hosts during one fio process; None where it does not report."""
 
@@ -97,7 +98,7 @@ class OwnCount:
     unit_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenFile:
     """A process that had a drive open during one fio process, and is none of this run."""
 
@@ -110,7 +111,7 @@ class OpenFile:
         return f"{self.program} (pid {self.pid})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceTraffic:
     """Traffic of a drive or an array during one fio process."""
 
@@ -120,7 +121,7 @@ class DeviceTraffic:
     asked: Traffic | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceQueue:
     """Queue of a block device during one fio process, by the kernel's counters (Documentation/block/stat.rst).
 
@@ -150,7 +151,7 @@ class DeviceQueue:
         return total_ns / self.iops
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DrivePlacement:
     """Where a drive sits in its host: its queue and write cache, NUMA node, and the CPUs of its interrupts."""
 
@@ -171,7 +172,7 @@ class DrivePlacement:
         return frozenset(parse_list(self.interrupt_cpus))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveEnvironment:
     """Environment of one drive."""
 
@@ -191,7 +192,7 @@ class DriveEnvironment:
     self_test: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StripeCache:
     """Stripes of RAID 5 or 6 in use, sampled during one fio process (stripe_cache_active in md's sysfs)."""
 
@@ -207,7 +208,7 @@ class StripeCache:
         return min(1.0, self.mean / self.size) if self.size else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayEnvironment:
     """Environment of one array."""
 
@@ -229,7 +230,7 @@ class ArrayEnvironment:
     md_workers_busy: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuUse:
     """Shares of one CPU's time, 0…1."""
 
@@ -242,7 +243,7 @@ class CpuUse:
     interrupts: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cpu:
     """Shares of CPU time in use, 0…1; waiting for I/O is idle, and time stolen by a hypervisor is in use."""
 
@@ -259,7 +260,7 @@ class Cpu:
     each: tuple[CpuUse, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelLine:
     """One kernel message; its text is printable, and truncated if long."""
 
@@ -277,7 +278,7 @@ class KernelLine:
         return f"[{self.time_s:12.6f}] {word}{self.text}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelLog:
     """Kernel messages during the process about the array, its drives, and the controllers they are attached to."""
 
@@ -288,7 +289,7 @@ class KernelLog:
     lost: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EnvironmentRecord:
     """``environment``: checks and kernel messages of one fio process, whether it is judged or not."""
 
@@ -308,7 +309,7 @@ class EnvironmentRecord:
     kernel: KernelLog | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessEnvironment:
     """Environment of one fio process; the readings are just before and just after it."""
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 
 # A run of a day is condensed: attrgetter and map need a third of the time of generators.
@@ -28,7 +28,7 @@ SHORTEST_RATE_S = 0.5
 LONGEST_SECOND_S = 1.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interval:
     """Counts between two status documents of one fio process, all jobs together.
 
@@ -79,7 +79,7 @@ class Interval:
         return self.read_latency + self.write_latency
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spell:
     """The extremes of one of fio's reporting intervals, or of several consecutive ones."""
 

@@ -6,9 +6,9 @@ baseline use only the protocol; a claim's scope names the kind that it is judged
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, runtime_checkable
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """The subject of a verdict: one array under one workload, several of either, or one drive of several."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 
 #: Drives named in a sentence.
 MOST_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftOutDrive:
     """A drive that was to be measured and has no figure."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Self
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.claims import Scope
 from pytest_ssdqual.qual.stats.estimate import Estimate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PredictedRun:
     """One workload on one array, and the prediction from the curves of its members."""
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -33,7 +34,7 @@ class Intact:
         return f"{about}: DAMAGED, {'; '.join([*found, self.damage] if self.damage else found)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rebuild:
     """One rebuild: members failed, removed and added again; ``geometry`` is the rebuilding one
     (``raid5x4-1rebuilding``).

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DrivesAlone:
     """One workload on each of some drives alone, while the others are idle; at least one, in their order."""
 
@@ -29,7 +28,7 @@ class DrivesAlone:
         return {each.drive: each.iops / alone[each.drive] for each in together.members() if alone.get(each.drive)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ceiling:
     """IOPS of one workload on an array of memory devices, on the host of the drives: what md and the host can do."""
 

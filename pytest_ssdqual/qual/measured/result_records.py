@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import RunRecord, RunsRecord
 from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -15,7 +14,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 RowOfRuns = tuple[RunRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasuredRecord:
     """``measured``, ``member``, ``explored``, ``explored_longer`` and ``confirmed``: one workload on one array."""
 
@@ -34,7 +33,7 @@ class MeasuredRecord:
         return RunsRecord(self.iops, self.runs, self.visited)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AloneRecord:
     """``alone``: one drive after another, while the others are idle."""
 
@@ -44,7 +43,7 @@ class AloneRecord:
     drives: tuple[RunsRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellRecord:
     """``cell`` of a measurement in visits."""
 
@@ -59,7 +58,7 @@ class CellRecord:
     run: RunRecord
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SaturationRecord:
     """``saturation``: writes from the purged state."""
 
@@ -75,7 +74,7 @@ class SaturationRecord:
     run: RunRecord
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopRecord:
     """``loop``: rounds of workloads until steady, and the stimuli after them."""
 
@@ -93,7 +92,7 @@ class LoopRecord:
     recoveries: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RebuildRecord:
     """``rebuild``: of an array under a load."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import ClassVar
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import ProcessEnvironment
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.interval import Interval, Spell, inside, merged
@@ -30,7 +31,7 @@ SPELL_S, FEWEST_SPELLS, SHORTEST_SPELL_S = 10.0, 30, 1.0
 RoundHistograms = tuple[LatencyHistogram, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunRecord:
     """Journal record of a run, in base units; its other data is in fio's output."""
 
@@ -57,7 +58,7 @@ class RunRecord:
     spell_length_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunsRecord:
     """Journal record of runs that are judged together."""
 

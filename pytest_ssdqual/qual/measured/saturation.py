@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from statistics import fmean, median
 from typing import ClassVar
 
 from pytest_ssdqual.qual.detect.change_point import SHORTEST_AFTER, SHORTEST_BEFORE, Fall, first_fall
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.interval import JITTER_S, Interval
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured, Run
@@ -28,7 +29,7 @@ RESPONSE_TIMES_S = 20 * 60.0
 BATCHES = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SaturationPoint:
     """One sample of the curve: its IOPS, and time and volume since the first I/O at its end."""
 
@@ -37,7 +38,7 @@ class SaturationPoint:
     iops: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cliff:
     """The end of fresh speed, in time and in user capacities written, known to one sample either way."""
 
@@ -50,7 +51,7 @@ class Cliff:
     after_iops: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settled:
     """The begin of the steady state, and its IOPS."""
 
@@ -60,7 +61,7 @@ class Settled:
     iops: Estimate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Saturation:
     """One workload on a purged drive or array, from its first I/O; ``run.rounds`` is the number of its points."""
 

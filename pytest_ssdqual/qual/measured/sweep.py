@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar, Self
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.judgeable import Find, Subject
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Scope
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeveralMeasured:
     """One or more measurements, in their order."""
 
@@ -50,7 +51,7 @@ class SeveralMeasured:
         return replace(self, measurements=tuple(map(find, self.measurements)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sweep(SeveralMeasured):
     """The same workload on several widths of a level, narrowest first."""
 
@@ -63,7 +64,7 @@ class Sweep(SeveralMeasured):
         object.__setattr__(self, "measurements", tuple(sorted(self.measurements, key=lambda each: each.geometry)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Curve(SeveralMeasured):
     """Several workloads on one array or drive, in the order of their set: queue depths, mixes, alignments."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pytest_ssdqual.qual.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exposure:
     """The slowest I/Os of all spells of a run's drives under one load: rare stalls belong to drives.
 
@@ -26,7 +26,7 @@ class Exposure:
     slowest_ns: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Visited:
     """What the confidence intervals of a point need besides its cells.
 

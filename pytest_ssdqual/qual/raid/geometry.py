@@ -10,6 +10,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cache
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid import cost_model
 from pytest_ssdqual.qual.records import AsText
 
@@ -25,7 +26,7 @@ class RaidLevel(StrEnum):
     RAID10 = "raid10"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """Properties of a level at every width."""
 
@@ -142,7 +143,7 @@ class Geometry(AsText):
         return FACTS[self.level].parity > 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SmallWrite:
     """Member I/Os caused by one random host write that is aligned and no larger than a chunk; a mean if degraded."""
 
@@ -150,7 +151,7 @@ class SmallWrite:
     writes: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemberLoad:
     """I/Os of one member per small random host I/O, on average over the whole array."""
 

@@ -8,8 +8,8 @@ raid5.c); growth needs less, because what costs all widths the same cancels out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.workload.workload import Workload
 
@@ -24,7 +24,7 @@ NEAR = "n2"
 UNEVEN = 1.05
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Striping:
     """How md distributes an array's addresses over its members, and how fast it may rebuild one."""
 

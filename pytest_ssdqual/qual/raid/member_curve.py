@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.raid import law
@@ -19,6 +20,7 @@ from pytest_ssdqual.qual.raid.geometry import Geometry, costs, loads, read_cost
 from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.qual.workload.workload_set import random
 
 #: A drive whose IOPS grow less than this from one outstanding I/O to the most is rate-limited: it has no dies to wait
 #: for, but a budget, and it may catch up after idle time. QEMU's throttle, cloud volumes and drained write caches do.
@@ -27,7 +29,7 @@ RATE_LIMITED = 1.1
 QUANTILES = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CurvePoint:
     """One drive with a constant number of I/Os outstanding."""
 
@@ -61,9 +63,7 @@ class CurvePoint:
 
     def times(self, factor: float) -> CurvePoint:
         """Return the point of a drive that is faster by a factor; its I/Os take as much less time."""
-        iops = self.iops
-        faster = replace(iops, value=factor * iops.value, low=factor * iops.low, high=factor * iops.high)
-        return replace(self, iops=faster)
+        return replace(self, iops=self.iops.times(factor))
 
 
 @dataclass(frozen=True)
@@ -169,13 +169,7 @@ def member_workloads(geometry: Geometry, workload: Workload, queue_limit: int | 
     ``queue_limit``.
     """
     percent = round(100 * physical_read_fraction(geometry, workload))
-    return tuple(_bare(workload.bs, percent, depth) for depth in _depths(mean_depth(geometry, workload), queue_limit))
-
-
-def _bare(bs: str, percent: int, depth: int) -> Workload:
-    if percent in (0, 100):
-        return Workload("randread" if percent else "randwrite", bs, depth)
-    return Workload("randrw", bs, depth, percent)
+    return tuple(random(percent, workload.bs, depth) for depth in _depths(mean_depth(geometry, workload), queue_limit))
 
 
 def _depths(mean: float, limit: int | None) -> Iterator[int]:

@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid import cost_model
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.raid.member_curve import MemberCurve
@@ -38,7 +39,7 @@ SAVED_WORK_S = 0.1
 Phases = list[list[tuple[int, bool]]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PredictedMember:
     """Expectation for one member."""
 
@@ -48,7 +49,7 @@ class PredictedMember:
     depth: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prediction:
     """Expectation for an array under one workload."""
 

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean, median
 from types import MappingProxyType
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DriveEnvironment
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
@@ -34,7 +35,7 @@ SUPERLINEAR = 1.05
 LEAST_GROWTH = 1.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalingPoint:
     """One array of the sweep."""
 
@@ -49,10 +50,10 @@ class ScalingPoint:
 
     @property
     def per_drive(self) -> Estimate:
-        return _times(self.iops, 1 / self.effective_drives)
+        return self.iops.times(1 / self.effective_drives)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scaling:
     """A sweep over widths of one level, narrowest first."""
 
@@ -164,18 +165,13 @@ def with_repeats(
 
 def _points(iops: Mapping[Geometry, Estimate], drives_of: Mapping[Geometry, float]) -> tuple[ScalingPoint, ...]:
     widths = sorted(iops)
-    rates = [_times(iops[width], 1 / drives_of[width]) for width in widths]
+    rates = [iops[width].times(1 / drives_of[width]) for width in widths]
     points = []
     for index, width in enumerate(widths):
         efficiency = _over_mean(rates[index], [*rates[:index], *rates[index + 1 :]])
         point = ScalingPoint(width, iops[width], drives_of[width], efficiency, efficiency.high)
         points.append(point)
     return tuple(points)
-
-
-def _times(estimate: Estimate, factor: float) -> Estimate:
-    value, low, high = (factor * each for each in (estimate.value, estimate.low, estimate.high))
-    return replace(estimate, value=value, low=low, high=high)
 
 
 def _over_mean(one: Estimate, others: Sequence[Estimate]) -> Estimate:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anchor:
     """A published rate of one drive, and the workload at which it is judged."""
 
@@ -24,7 +24,7 @@ class Anchor:
     published: Published
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChainedPromise:
     """A promise in per cent of a sheet, for an array whose depth the sheet does not state."""
 

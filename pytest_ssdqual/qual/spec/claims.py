@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Self
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import Unit, format_value
 
 #: Default of the times an hour that a limit on rare events may be exceeded: 35 minutes without an event exclude more,
@@ -51,13 +52,16 @@ class Scope(StrEnum):
     REBUILD = "rebuild"
 
 
+AT_LEAST, AT_MOST = Direction
+
+
 class Claim(StrEnum):
     """A claim, by its name in specs and suites."""
 
-    STEADY_IOPS = "steady_iops", Unit.IOPS, Direction.AT_LEAST, Scope.RUN
-    READ_IOPS = "read_iops", Unit.IOPS, Direction.AT_LEAST, Scope.RUN
-    WRITE_IOPS = "write_iops", Unit.IOPS, Direction.AT_LEAST, Scope.RUN
-    THROUGHPUT = "throughput", Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.RUN
+    STEADY_IOPS = "steady_iops", Unit.IOPS, AT_LEAST, Scope.RUN
+    READ_IOPS = "read_iops", Unit.IOPS, AT_LEAST, Scope.RUN
+    WRITE_IOPS = "write_iops", Unit.IOPS, AT_LEAST, Scope.RUN
+    THROUGHPUT = "throughput", Unit.BYTES_PER_SECOND, AT_LEAST, Scope.RUN
     MEAN_LATENCY = "mean_latency"
     READ_MEAN_LATENCY = "read_mean_latency"
     WRITE_MEAN_LATENCY = "write_mean_latency"
@@ -69,116 +73,116 @@ class Claim(StrEnum):
     P99_99_LATENCY = "p99.99_latency"
     P99_999_LATENCY = "p99.999_latency"
     MAX_LATENCY = "max_latency"
-    LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time", Unit.RATIO, Direction.AT_MOST, Scope.RUN
-    WORST_SECOND = "worst_second", Unit.RATIO, Direction.AT_LEAST, Scope.RUN, "worst second over the mean"
+    LATENCY_SPREAD_OVER_TIME = "latency_spread_over_time", Unit.RATIO, AT_MOST, Scope.RUN
+    WORST_SECOND = "worst_second", Unit.RATIO, AT_LEAST, Scope.RUN, "worst second over the mean"
     SLOWEST_SECOND = (
         "slowest_second",
         Unit.BYTES_PER_SECOND,
-        Direction.AT_LEAST,
+        AT_LEAST,
         Scope.RUN,
         "bytes per second of the slowest seconds",
     )
     FASTEST_SECOND = (
         "fastest_second",
         Unit.BYTES_PER_SECOND,
-        Direction.AT_LEAST,
+        AT_LEAST,
         Scope.RUN,
         "bytes per second of the fastest seconds",
     )
     FASTEST_TO_SLOWEST_SECOND = (
         "fastest_to_slowest_second",
         Unit.RATIO,
-        Direction.AT_MOST,
+        AT_MOST,
         Scope.RUN,
         "fastest over slowest second",
     )
     WRITE_SPREAD_BETWEEN_MEMBERS = (
         "write_spread_between_members",
         Unit.RATIO,
-        Direction.AT_MOST,
+        AT_MOST,
         Scope.RUN,
         "most over least written member",
     )
-    SUSTAINED_TEMPERATURE = "sustained_temperature", Unit.CELSIUS, Direction.AT_MOST, Scope.RUN
-    THROTTLED_TIME = "throttled_time", Unit.PERCENT, Direction.AT_MOST, Scope.RUN, "time throttled by heat"
-    ARRAY_EFFICIENCY = "array_efficiency", Unit.PERCENT, Direction.AT_LEAST, Scope.PREDICTED
+    SUSTAINED_TEMPERATURE = "sustained_temperature", Unit.CELSIUS, AT_MOST, Scope.RUN
+    THROTTLED_TIME = "throttled_time", Unit.PERCENT, AT_MOST, Scope.RUN, "time throttled by heat"
+    ARRAY_EFFICIENCY = "array_efficiency", Unit.PERCENT, AT_LEAST, Scope.PREDICTED
     TIMES_ONE_DRIVE = (
         "times_one_drive",
         Unit.RATIO,
-        Direction.AT_LEAST,
+        AT_LEAST,
         Scope.PREDICTED,
         "IOPS over those of one bare drive",
     )
     MEMBER_SPREAD = (
         "member_spread",
         Unit.RATIO,
-        Direction.AT_LEAST,
+        AT_LEAST,
         Scope.MEMBERS,
         "slowest drive over the median of the others",
     )
-    LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members", Unit.RATIO, Direction.AT_MOST, Scope.MEMBERS
+    LATENCY_SPREAD_BETWEEN_MEMBERS = "latency_spread_between_members", Unit.RATIO, AT_MOST, Scope.MEMBERS
     CONFORMING_DRIVES = (
         "conforming_drives",
         Unit.COUNT,
-        Direction.AT_LEAST,
+        AT_LEAST,
         Scope.LOT,
         "conforming drives of a lot's sample",
     )
-    QUALITY_INDEX = "quality_index", Unit.COUNT, Direction.AT_LEAST, Scope.LOT, "quality index of a lot"
-    LATENCY_SPREAD_BETWEEN_WIDTHS = "latency_spread_between_widths", Unit.RATIO, Direction.AT_MOST, Scope.SWEEP
-    LATENCY_GROWTH_BETWEEN_WIDTHS = "latency_growth_between_widths", Unit.RATIO, Direction.AT_MOST, Scope.SWEEP
-    SCALING_SLOPE = "scaling_slope", Unit.RATIO, Direction.AT_LEAST, Scope.SWEEP
-    SCALING_DEVIATION = "scaling_deviation", Unit.PERCENT, Direction.AT_MOST, Scope.SWEEP
+    QUALITY_INDEX = "quality_index", Unit.COUNT, AT_LEAST, Scope.LOT, "quality index of a lot"
+    LATENCY_SPREAD_BETWEEN_WIDTHS = "latency_spread_between_widths", Unit.RATIO, AT_MOST, Scope.SWEEP
+    LATENCY_GROWTH_BETWEEN_WIDTHS = "latency_growth_between_widths", Unit.RATIO, AT_MOST, Scope.SWEEP
+    SCALING_SLOPE = "scaling_slope", Unit.RATIO, AT_LEAST, Scope.SWEEP
+    SCALING_DEVIATION = "scaling_deviation", Unit.PERCENT, AT_MOST, Scope.SWEEP
     BATHTUB_DEPTH = (
         "bathtub_depth",
         Unit.RATIO,
-        Direction.AT_LEAST,
+        AT_LEAST,
         Scope.CURVE,
         "worst mix over the line between pure reads and pure writes",
     )
     MIX_RISE = (
         "mix_rise",
         Unit.RATIO,
-        Direction.AT_MOST,
+        AT_MOST,
         Scope.CURVE,
         "greatest rise of IOPS from one mix to the next with fewer reads",
     )
     BALANCED_GAIN = (
         "balanced_gain",
         Unit.RATIO,
-        Direction.AT_LEAST,
+        AT_LEAST,
         Scope.CURVE,
         "best mix of 35 to 65 % reads over the best of all others",
     )
-    UNALIGNED_PENALTY = "unaligned_penalty", Unit.RATIO, Direction.AT_MOST, Scope.CURVE, "aligned over unaligned IOPS"
-    QD_KNEE = "qd_knee", Unit.COUNT, Direction.AT_LEAST, Scope.CURVE, "I/Os outstanding where IOPS stop growing"
+    UNALIGNED_PENALTY = "unaligned_penalty", Unit.RATIO, AT_MOST, Scope.CURVE, "aligned over unaligned IOPS"
+    QD_KNEE = "qd_knee", Unit.COUNT, AT_LEAST, Scope.CURVE, "I/Os outstanding where IOPS stop growing"
     QD_LATENCY_KNEE = (
         "qd_latency_knee",
         Unit.COUNT,
-        Direction.AT_LEAST,
+        AT_LEAST,
         Scope.CURVE,
         "I/Os outstanding where latency begins to rise in proportion",
     )
-    QD_GAIN = "qd_gain", Unit.RATIO, Direction.AT_LEAST, Scope.CURVE, "IOPS of the deepest over the shallowest queue"
+    QD_GAIN = "qd_gain", Unit.RATIO, AT_LEAST, Scope.CURVE, "IOPS of the deepest over the shallowest queue"
     QD_DEPENDENCE = (
         "qd_dependence",
         Unit.RATIO,
-        Direction.AT_MOST,
+        AT_MOST,
         Scope.CURVE,
         "most over fewest IOPS of all queue depths",
     )
-    FRESH_IOPS = "fresh_iops", Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION
-    SETTLED_IOPS = "settled_iops", Unit.IOPS, Direction.AT_LEAST, Scope.SATURATION
-    FRESH_TO_STEADY = "fresh_to_steady", Unit.RATIO, Direction.AT_MOST, Scope.SATURATION, "fresh over settled IOPS"
+    FRESH_IOPS = "fresh_iops", Unit.IOPS, AT_LEAST, Scope.SATURATION
+    SETTLED_IOPS = "settled_iops", Unit.IOPS, AT_LEAST, Scope.SATURATION
+    FRESH_TO_STEADY = "fresh_to_steady", Unit.RATIO, AT_MOST, Scope.SATURATION, "fresh over settled IOPS"
     CLIFF_AFTER = (
         "cliff_after",
         Unit.RATIO,
-        Direction.AT_LEAST,
+        AT_LEAST,
         Scope.SATURATION,
         "drive capacities written before the cliff",
     )
-    REBUILD_RATE = "rebuild_rate", Unit.BYTES_PER_SECOND, Direction.AT_LEAST, Scope.REBUILD
-    REBUILD_TIME = "rebuild_time", Unit.SECONDS, Direction.AT_MOST, Scope.REBUILD
+    REBUILD_RATE = "rebuild_rate", Unit.BYTES_PER_SECOND, AT_LEAST, Scope.REBUILD
+    REBUILD_TIME = "rebuild_time", Unit.SECONDS, AT_MOST, Scope.REBUILD
 
     unit: Unit
     #: Side of the limit on which the claim is good.
@@ -191,7 +195,7 @@ class Claim(StrEnum):
         cls,
         name: str,
         unit: Unit = Unit.NANOSECONDS,
-        direction: Direction = Direction.AT_MOST,
+        direction: Direction = AT_MOST,
         scope: Scope = Scope.RUN,
         label: str = "",
     ) -> Self:
@@ -279,7 +283,7 @@ def require_meant(given: object, value: float, unit: Unit) -> float:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """The limit of a claim, in the claim's unit."""
 
@@ -305,7 +309,7 @@ class Limit:
         return f"{self.direction.replace('_', ' ')} {format_value(self.bound, self.unit)}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Published:
     """One published quantity; ``str()`` is ``75,000 IOPS`` or ``about 110,000 IOPS``."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from itertools import product
 from typing import Self, TypeVar
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.spec.chain import ChainedPromise
@@ -19,7 +20,12 @@ from pytest_ssdqual.qual.workload.workload import Workload
 FoundT = TypeVar("FoundT")
 
 
-@dataclass(frozen=True, slots=True)
+def _different(specs: Iterable[Spec]) -> tuple[Spec, ...]:
+    """Return each spec once."""
+    return tuple({(spec.key, spec.drive_class): spec for spec in specs}.values())
+
+
+@frozen
 class CombinedSpec(Spec):
     """The specs of several drives. A claim about drives side by side has a limit of each drive's own; one about an
     array has the limit that the slowest of its members can keep, and none if one of them promises nothing.
@@ -30,14 +36,11 @@ class CombinedSpec(Spec):
 
     @property
     def different(self) -> tuple[Spec, ...]:
-        """Each spec once."""
-        return tuple({(spec.key, spec.drive_class): spec for spec in self.own.values()}.values())
+        return _different(self.own.values())
 
     def _members(self, geometry: Geometry) -> tuple[Spec, ...]:
         """Each spec of the array's members once; of drives side by side those of all drives."""
-        if geometry.is_side_by_side:
-            return self.different
-        return tuple({(spec.key, spec.drive_class): spec for spec in [*self.own.values()][: geometry.width]}.values())
+        return _different([*self.own.values()][: None if geometry.is_side_by_side else geometry.width])
 
     def on(self, striping: Striping) -> Self:
         own = {drive: spec.on(striping) for drive, spec in self.own.items()}
@@ -78,7 +81,7 @@ class CombinedSpec(Spec):
             spec.relation(*place) or spec.of_baseline(*place) for spec in self.different
         ):
             return None
-        members = self.own.items() if geometry.is_side_by_side else [*self.own.items()][: geometry.width]
+        members = [*self.own.items()][: None if geometry.is_side_by_side else geometry.width]
         limits = {drive: spec.limit(claim, geometry, workload) for drive, spec in members}
         own = {drive: limit for drive, limit in limits.items() if limit is not None}
         if not own or (len(own) < len(limits) and not geometry.is_side_by_side):
@@ -153,7 +156,7 @@ def combine(own: Mapping[str, Spec]) -> Spec:
     Raises ``ValueError`` for sheets with promises in per cent of another workload or of a baseline that are not the
     same: such a limit is of all drives.
     """
-    specs = tuple({(spec.key, spec.drive_class): spec for spec in own.values()}.values())
+    specs = _different(own.values())
     if len(specs) == 1:
         return specs[0]
     for spec, claim in product(specs[1:], Claim):

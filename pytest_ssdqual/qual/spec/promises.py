@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.claims import (
     LEAST_FACTOR,
@@ -60,7 +61,7 @@ _OF_IDS = re.compile(r"[a-z0-9_+]*")
 _STREAMS = re.compile(r"s[\d*?\[][^_]*_qd")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relation:
     """A limit in per cent of the same quantity of another workload on the same array."""
 
@@ -78,9 +79,18 @@ def _percent_key(claim: Claim, of: str = "spec") -> str:
     return f"{'min' if claim.direction is Direction.AT_LEAST else 'max'}_percent_of_{of}"
 
 
-def _one_or_more(given: object) -> object:
-    """Return a list of a single value; its items are validated afterwards."""
-    return given if isinstance(given, list) else [given]
+def _objection(claim: Claim, key: str, given: object) -> str:
+    """Return why a promise of the claim cannot have this value of the key; empty if it can."""
+    if key == "state" and claim.scope is Scope.REBUILD and given != "rebuilding":
+        return f"{claim} is about arrays that are rebuilding, not {given}"
+    if key == "subject" and claim.is_of_system and given is Accountable.DRIVE:
+        return f"{claim} is about the system of md and the host, not about drives"
+    if key == "times_per_hour" and claim not in OF_RARE_EVENTS:
+        return f"{claim} is not about rare events: leave times_per_hour out"
+    if key.endswith("_of_spec") and claim not in _OF_SPEC:
+        return f"no figure can be published for {claim}, so nothing is promised in per cent of it"
+    own = _percent_key(claim, key.rpartition("_")[2])
+    return f"{claim} is judged by {claim.direction}: write {own}" if key in _LIMITS and key != own else ""
 
 
 def _not_a_fraction(percent: float) -> float:
@@ -96,7 +106,10 @@ _LeastPercent = Annotated[Percent, AfterValidator(_not_a_fraction)]
 
 _Classes = Annotated[
     Annotated[list[Annotated[DriveClass, Field(strict=False)]], Field(min_length=1)] | None,
-    BeforeValidator(_one_or_more, json_schema_input_type=DriveClass | Annotated[list[DriveClass], Field(min_length=1)]),
+    BeforeValidator(
+        lambda given: given if isinstance(given, list) else [given],
+        json_schema_input_type=DriveClass | Annotated[list[DriveClass], Field(min_length=1)],
+    ),
 ]
 
 
@@ -199,20 +212,12 @@ class Promise:
             raise ValueError(f"{given} is decided by the plan in the table lot, not by a promise")
         return given
 
-    @field_validator("state")
+    @field_validator("state", "subject", "times_per_hour", *_LIMITS[2:])
     @classmethod
-    def _a_rebuild_rebuilds(cls, given: str | None, info: ValidationInfo) -> str | None:
+    def _suits_the_claim(cls, given: object, info: ValidationInfo) -> object:
         claim = info.data.get("claim")
-        if claim and claim.scope is Scope.REBUILD and given not in (None, "rebuilding"):
-            raise ValueError(f"{claim} is about arrays that are rebuilding, not {given}")
-        return given
-
-    @field_validator("subject")
-    @classmethod
-    def _of_the_system(cls, given: Accountable | None, info: ValidationInfo) -> Accountable | None:
-        claim = info.data.get("claim")
-        if claim and claim.is_of_system and given is Accountable.DRIVE:
-            raise ValueError(f"{claim} is about the system of md and the host, not about drives")
+        if claim and given is not None and (objection := _objection(claim, str(info.field_name), given)):
+            raise ValueError(objection)
         return given
 
     @field_validator("relative_to", mode="before")
@@ -245,34 +250,6 @@ class Promise:
             words = f"write {1 / bound:.3g} for a drive that settles at {100 * bound:g} % of its fresh IOPS"
             raise ValueError(f"{claim} is {claim.label}: {words}")
         return require_factor(given, bound) if claim is Claim.FRESH_TO_STEADY else bound
-
-    @field_validator("min_percent_of_spec", "max_percent_of_spec")
-    @classmethod
-    def _of_a_figure(cls, given: float | None, info: ValidationInfo) -> float | None:
-        claim = info.data.get("claim")
-        if given is None or claim is None:
-            return given
-        if claim not in _OF_SPEC:
-            raise ValueError(f"no figure can be published for {claim}, so nothing is promised in per cent of it")
-        if info.field_name != _percent_key(claim):
-            raise ValueError(f"{claim} is judged by {claim.direction}: write {_percent_key(claim)}")
-        return given
-
-    @field_validator("times_per_hour")
-    @classmethod
-    def _of_rare_events(cls, given: float | None, info: ValidationInfo) -> float | None:
-        claim = info.data.get("claim")
-        if given is not None and claim and claim not in OF_RARE_EVENTS:
-            raise ValueError(f"{claim} is not about rare events: leave times_per_hour out")
-        return given
-
-    @field_validator("min_percent_of_baseline", "max_percent_of_baseline")
-    @classmethod
-    def _of_a_run(cls, given: float | None, info: ValidationInfo) -> float | None:
-        claim = info.data.get("claim")
-        if given is not None and claim and info.field_name != _percent_key(claim, "baseline"):
-            raise ValueError(f"{claim} is judged by {claim.direction}: write {_percent_key(claim, 'baseline')}")
-        return given
 
     @model_validator(mode="after")
     def _one_limit(self) -> Self:

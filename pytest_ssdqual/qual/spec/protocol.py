@@ -8,12 +8,13 @@ Protocols made by code are not validated.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, TypeAdapter
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.law import Striping
 from pytest_ssdqual.qual.spec import toml
 from pytest_ssdqual.qual.spec.protocol_rules import (
@@ -46,7 +47,7 @@ MEMBER_ATTEMPTS = 2
 BESIDE_VISITS: dict[str, object] = {"ramp": "5 s", "window": "1 s", "repeats": 1, "attempts": MEMBER_ATTEMPTS}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Protocol:
     """One way of conditioning and measuring."""
 

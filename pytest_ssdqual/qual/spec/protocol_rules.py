@@ -5,11 +5,11 @@ A rule is also the type of its table in a protocol file, see `protocol`. Times a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.law import NEAR, SYNC_SPEED_MAX, Striping
 from pytest_ssdqual.qual.spec.toml import BlockSize, Percent, Percentage, PowerOfTwo, Seconds, Throughput, quoted
 from pytest_ssdqual.qual.units import format_size, parse_size
@@ -28,11 +28,14 @@ LEAST_CELL_S = 20.0
 #: Largest drive that is conditioned within ``precondition.limit``; larger ones have so much longer, if volume is the
 #: clock. Six capacities by ``acceptance`` are then 139 MB/s: the slowest shipped sheet of a large drive has 164 MB/s.
 LIMITED_BYTES = 4e12
+Times = Annotated[int, Field(ge=1, le=1000)]
+#: User capacities of a drive.
+Capacities = Annotated[float, Field(ge=0, le=100)]
 #: Cells of a workload in each visit.
-CellCounts = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(strict=False)]
+CellCounts = Annotated[tuple[Times, ...], Field(strict=False)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fill:
     """Sequential passes over the whole user area after a purge; no pass for writes from the fresh state."""
 
@@ -40,7 +43,7 @@ class Fill:
     bs: BlockSize
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PreconditionRule:
     """Writes before the first workload of a class (random, sequential), in steps, until the drives are steady."""
 
@@ -48,9 +51,9 @@ class PreconditionRule:
     #: Never longer than this in all, see ``limit_of``.
     limit_s: Annotated[Seconds, Field(alias="limit", gt=0)]
     #: User capacities to write before the array may be found steady (STEC: past the raw capacity).
-    capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
+    capacities: Capacities = 0.0
     #: User capacities after which conditioning is given up; 0 if only the time limit counts.
-    limit_capacities: Annotated[float, Field(ge=0, le=100)] = 0.0
+    limit_capacities: Capacities = 0.0
     #: Steady means that the last half capacity differs from the half before by at most so many per cent; 0 for the rule
     #: ``steady`` over rounds.
     drift_percent: Annotated[float, Field(ge=0, le=50)] = 0.0
@@ -75,7 +78,7 @@ class PreconditionRule:
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasureRule:
     """Length and number of the measurements of a workload."""
 
@@ -84,9 +87,9 @@ class MeasureRule:
     #: Counted time, cut into ``steady.window`` rounds of equal length. In a protocol with visits, that of a cell.
     window_s: Annotated[Seconds, Field(alias="window", gt=0)]
     #: Measurements of each workload; the repeats are judged together.
-    repeats: Annotated[int, Field(ge=1, le=1000)]
+    repeats: Times
     #: Attempts of one measurement until its window is steady.
-    attempts: Annotated[int, Field(ge=1, le=1000)]
+    attempts: Times
     #: Counted time if a percentile of ``claims.OF_TAIL`` is judged; None for ``window_s``.
     tail_window_s: Annotated[Annotated[Seconds, Field(gt=0)] | None, Field(alias="tail_window")] = None
 
@@ -97,7 +100,7 @@ class MeasureRule:
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SteadyRule:
     """The SNIA PTS steady-state rule (SSS PTS 2.0.2) over the last ``window`` rounds.
 
@@ -110,7 +113,7 @@ class SteadyRule:
     slope_percent: Percent = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArraySettings:
     """md settings that change performance; all are recorded with every run."""
 
@@ -129,7 +132,7 @@ class ArraySettings:
         return Striping(parse_size(self.chunk), self.raid10_layout)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadRule:
     """How fio puts I/O on the drives.
 
@@ -144,7 +147,7 @@ class LoadRule:
     numa: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemberRule:
     """Measurements of the bare drives before arrays, from which arrays are predicted; none with a window of 0."""
 
@@ -153,7 +156,7 @@ class MemberRule:
     ramp_s: Annotated[Seconds, Field(alias="ramp", ge=0)] = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopRule:
     """Rounds of many workloads in sequence (SNIA PTS), each ``cell_s`` long, until steady."""
 
@@ -161,7 +164,7 @@ class LoopRule:
     max_rounds: Annotated[int, Field(ge=3, le=1000)] = 25
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SaturationRule:
     """Writes from the purged state, until this many user capacities are written or ``limit_s`` is over."""
 
@@ -179,7 +182,7 @@ class SaturationRule:
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RebuildRule:
     """A rebuild under load. Rates are md's ``sync_speed_min`` (None: the host's) and ``sync_speed_max``."""
 
@@ -208,7 +211,7 @@ class RebuildRule:
         return self.limit_s or max(24 * 3600.0, 12 * shortest_s)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExploreRule:
     """A search for a workload that breaks a promise; see ``qual.explore.dimensions``."""
 
@@ -230,13 +233,13 @@ def _member_bytes(text: str) -> int:
     return size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntegrityRule:
     """Integrity test: number and length of the step sequences that an array's data must survive."""
 
     histories: Annotated[int, Field(ge=1, le=10_000)] = 20
     #: Steps of each history.
-    steps: Annotated[int, Field(ge=1, le=1000)] = 40
+    steps: Times = 40
     #: Drive time of the test on one array; as much again to shrink a failing history.
     limit_s: Annotated[Seconds, Field(alias="limit", gt=0)] = 4 * 3600.0
     #: Regions of the array that are written: pairs of neighbours from its first byte to its last.
@@ -249,7 +252,7 @@ class IntegrityRule:
     write_hole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VerdictRule:
     """Confidence and error control of verdicts."""
 
@@ -262,7 +265,7 @@ class VerdictRule:
     family: Literal["none", "bonferroni"] = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VisitRule:
     """All points of a run as one experiment: arrays are visited in rounds, hours apart.
 

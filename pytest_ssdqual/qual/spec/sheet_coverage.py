@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.claims import OF_LATENCY, Claim
 from pytest_ssdqual.qual.spec.datasheet import ONE_DRIVE, DataSheetValue
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FigureKind:
     """A kind of figure of one drive: an access pattern, and the claims of which any is a figure of this kind."""
 

@@ -9,7 +9,7 @@ into `Product`, `DataSheetValue` and `Promise`, of which a `Spec` is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.inspection.limits import NEW, InspectionTable
 from pytest_ssdqual.qual.lots.lot import LotTable
 from pytest_ssdqual.qual.lots.sampling_plan import Plan
@@ -111,7 +112,7 @@ class SpecDocument(Strict):
     """What is promised; the first that matches decides"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spec:
     """One product: its published quantities and its promises."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
@@ -17,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core.core_schema import no_info_after_validator_function, str_schema
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import nearest
 from pytest_ssdqual.qual.records import sentence
 from pytest_ssdqual.qual.units import (
@@ -261,7 +261,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Table:
     """Annotation of a dataclass in a strict model: a table is validated into it, where strict needs an instance."""
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.stats.estimate import Estimate, NotApplicable, ratio
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
@@ -26,7 +27,7 @@ BALANCED = (0.35, 0.65)
 LATENCY_GROWTH = math.sqrt(2)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CurveFigure:
     """A figure of a series, and the workloads at which it was found."""
 

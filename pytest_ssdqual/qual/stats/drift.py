@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, linear_regression
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.interval import Interval
 
 #: Stretches of equal volume in the last capacity.
@@ -56,7 +57,7 @@ LAST_STEPS = 1.5
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriftTest:
     """Change of one drive's rate during the last volume that it wrote, per cent of the earlier rate."""
 

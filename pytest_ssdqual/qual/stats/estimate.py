@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean, stdev
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import Unit, format_range, format_value
 
 CONFIDENCE = 0.95
@@ -34,7 +35,7 @@ class NotApplicable(CannotJudge):
     """The figure does not exist for what was measured, and more data would not change that."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """A number, its confidence interval, and the number of observations behind it."""
 
@@ -59,6 +60,10 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{format_value(self.value, self.unit)} ({self.interval})"
+
+    def times(self, factor: float) -> Estimate:
+        """Return the estimate of ``factor`` times the figure."""
+        return replace(self, value=factor * self.value, low=factor * self.low, high=factor * self.high)
 
     @property
     def interval(self) -> str:
@@ -88,7 +93,7 @@ def format_confidence(confidence: float) -> str:
     return f"{100 * confidence:.6g} %"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConfidenceLevel:
     """Two-sided confidence of an interval, and the share of the error budget that it may use (Bonferroni)."""
 

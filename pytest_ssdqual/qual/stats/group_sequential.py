@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import pairwise
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.spec.claims import Claim, Limit
 from pytest_ssdqual.qual.spec.protocol_rules import VerdictRule
@@ -69,7 +70,7 @@ def staying_inside(times: tuple[float, ...], bound: float) -> float:
     return float(weights @ density)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """Result of the stopping rule: done or not, and a sentence about what is known so far."""
 
@@ -80,7 +81,7 @@ class Decision:
         return self.done
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """The claims that one measurement has to decide, and the precision asked of it."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, stdev, variance
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.visited import Visited
 from pytest_ssdqual.qual.stats.estimate import USUAL, ConfidenceLevel, TooFew, student_t
@@ -27,7 +27,7 @@ DIFFERENT = 0.2
 SPEAKS_FOR_ITSELF = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """A value and the interval that should hold it."""
 
@@ -36,7 +36,7 @@ class Bounds:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scatter:
     """A standard deviation and its degrees of freedom; none if there are 0."""
 
@@ -67,7 +67,7 @@ class Scatter:
         return student_t(level, degrees) * self.deviation / math.sqrt(observations)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Basis:
     """Basis of confidence intervals: rounds, repeats, or visits."""
 

@@ -21,12 +21,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from operator import attrgetter
 from statistics import stdev, variance
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram, bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, format_confidence, student_t
@@ -201,7 +202,7 @@ def _slower_than(values: Sequence[int], rounds: Sequence[LatencyHistogram]) -> l
     return list(zip(*columns, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clusters:
     """Interval of the expected number of clusters in the time of all spells together."""
 
@@ -322,7 +323,7 @@ def shortest_s(per_hour: float, level: float) -> float:
     return -math.log(1 - level) / per_hour * 3600
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exceedance:
     """I/Os slower than a limit in one measurement, and the interval of their rate."""
 
@@ -363,7 +364,7 @@ def slower_than(limit_ns: float, measured: Measured, confidence_level: Confidenc
     hits, possible = ([each > limit_ns for each in ends] for ends in (lows, highs))
     hit, possible_hit, hours = sum(hits), sum(possible), seconds / 3600
     return Exceedance(
-        ios=_surely_above(latency, limit_ns),
+        ios=sum(count for value_ns, count in latency.bins if bucket_of(value_ns).low_ns > limit_ns),
         possible_ios=latency.count_above(limit_ns),
         hit=hit,
         possible_hit=possible_hit,
@@ -396,10 +397,6 @@ def slowest_among_all(
     _, pool = _between(exposure.slowest_ns if exposure else ())
     level = Basis.of(measured, confidence_level).level
     return with_exposure(found, own, pool, measured, per_hour, level)
-
-
-def _surely_above(latency: LatencyHistogram, limit_ns: float) -> int:
-    return sum(count for value_ns, count in latency.bins if bucket_of(value_ns).low_ns > limit_ns)
 
 
 def _between(latencies_ns: Sequence[int]) -> tuple[list[float], list[float]]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean, median, variance
 
 from pytest_ssdqual.qual.detect.outliers import of_others
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.histogram import bucket_of
 from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.stats import latency
@@ -33,7 +34,7 @@ BUCKET = 129 / 128
 ALIKE = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpellMaxima:
     """The slowest I/O of each spell of one array or drive."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import correlation, fmean, linear_regression, median
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.detect import periodicity as rhythm
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import Unit, format_value
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # it loads pydantic, which `ssdqual --help` does without
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SteadyState:
     """Result of the rule for one window; values in the unit of the series, slopes per round."""
 

@@ -21,11 +21,12 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, groupby
 from operator import attrgetter
 from statistics import fmean, median, stdev
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.interval import Interval
 from pytest_ssdqual.qual.measured.run import SPELL_S, Measured, Run
 from pytest_ssdqual.qual.measured.visited import Exposure, Visited
@@ -67,7 +68,7 @@ OF_ITS_OWN = 0.05
 MOST_EXTREMES = 128
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """One cell of a point: a run of one round."""
 
@@ -157,7 +158,7 @@ def _numbers(cells: Sequence[Cell]) -> tuple[int, ...]:
     return tuple(len(list(visit)) for _, visit in groupby(cells, key=attrgetter("visit")))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Series:
     """The rates of one target in visits: of an array, or of one drive side by side.
 
@@ -185,7 +186,7 @@ def series_of(geometry: Geometry, cells: Sequence[Cell]) -> Iterator[Series]:
         yield Series(geometry, visits)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mix:
     """What the points of a mix have in common."""
 

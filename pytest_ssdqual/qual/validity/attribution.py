@@ -9,10 +9,12 @@ cause is unexplained.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from statistics import median
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.units import Unit, format_latency, format_value
 from pytest_ssdqual.qual.validity.shortfall import MemberEvidence, Shortfall
@@ -104,7 +106,7 @@ ADVICE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cause:
     """The attributed cause of one shortfall."""
 
@@ -230,7 +232,7 @@ def _drive_stands_out(found: Shortfall) -> Cause | None:
 
 def fio_is_the_bound(found: Shortfall) -> Cause | None:
     host = found.host
-    if host.jobs_busy is not None and host.jobs_busy >= JOBS_BUSY:
+    if (host.jobs_busy or 0) >= JOBS_BUSY:
         return cause(Culprit.MEASUREMENT, f"fio's jobs used {host.jobs_busy:.0%} of a CPU each")
     if host.fio_iops and found.measured.value >= REACHED * host.fio_iops:
         alone = format_value(host.fio_iops, Unit.IOPS)
@@ -243,12 +245,12 @@ def host_is_the_bound(found: Shortfall) -> Cause | None:
     host = found.host
     if not is_above_drives(found):
         return None
-    if host.cpu_busy is not None and host.cpu_busy >= CPU_BUSY:
+    if (host.cpu_busy or 0) >= CPU_BUSY:
         return cause(Culprit.HOST, f"its CPUs were {host.cpu_busy:.0%} busy")
-    if host.interrupts_busy is not None and host.interrupts_busy >= CPU_BUSY:
+    if (host.interrupts_busy or 0) >= CPU_BUSY:
         what = f"all interrupts of the drives go to CPU {host.interrupt_cpus}, {host.interrupts_busy:.0%} busy"
         return cause(Culprit.HOST, what)
-    if host.cpu_pressure is not None and host.cpu_pressure >= STARVED:
+    if (host.cpu_pressure or 0) >= STARVED:
         return cause(Culprit.HOST, f"tasks waited for a CPU for {host.cpu_pressure:.0%} of the time")
     return None
 
@@ -262,11 +264,11 @@ def md_is_the_bound(found: Shortfall) -> Cause | None:
         return replace(cause(Culprit.MD, what), is_proven=_is_proven(found, ceiling.iops))
     if not is_above_drives(found):
         return None
-    if host.md_thread_busy is not None and host.md_thread_busy >= THREAD_BUSY:
+    if (host.md_thread_busy or 0) >= THREAD_BUSY:
         return cause(Culprit.MD, f"its thread used {host.md_thread_busy:.0%} of a CPU")
-    if host.md_workers_busy is not None and host.md_workers_busy >= THREAD_BUSY:
+    if (host.md_workers_busy or 0) >= THREAD_BUSY:
         return cause(Culprit.MD, f"its workers used {host.md_workers_busy:.0%} of a CPU each")
-    if host.stripe_cache is not None and host.stripe_cache >= CACHE_FULL:
+    if (host.stripe_cache or 0) >= CACHE_FULL:
         return cause(Culprit.MD, f"{host.stripe_cache:.0%} of its stripe cache was in use")
     share = found.depth_share
     if share is None:
@@ -316,8 +318,8 @@ def _unexplained(found: Shortfall) -> Cause:
 
 def _of_members(found: Shortfall) -> Cause:
     """Name the path or the drives because of which the members cannot do more."""
-    if path := _path(found):
-        return path
+    if found.predicted and (shared := path(found, partial(_suffice_alone, found))):
+        return shared
     known = [(each.speed, each) for each in found.members if each.speed is not None]
     slow = sorted((pair for pair in known if pair[0] < SLOW), key=lambda pair: pair[0])
     # Drives half as far off as the slowest one, and not those that are within the scatter of their lot.
@@ -332,6 +334,10 @@ def _of_members(found: Shortfall) -> Cause:
     return Cause(Culprit.DRIVES, 0.0, what, tuple(each.drive for _, each in slow))
 
 
+def _suffice_alone(found: Shortfall, share: float) -> bool:
+    return found.needed is None or _most(found) / share >= found.needed
+
+
 def _is_enough(found: Shortfall, names: list[str]) -> bool:
     """Return True if the array would do what is needed with the named drives replaced by median ones."""
     if found.replaced is None or found.needed is None:
@@ -339,14 +345,17 @@ def _is_enough(found: Shortfall, names: list[str]) -> bool:
     return found.replaced(names) * (1 + MODEL_ERROR) >= found.needed
 
 
-def _path(found: Shortfall) -> Cause | None:
-    """Drives are slower side by side than alone, and alone they would suffice."""
+def path(found: Shortfall, is_enough: Callable[[float], bool]) -> Cause | None:
+    """Drives are slower side by side than alone, and alone they would suffice.
+
+    ``is_enough`` says that of the share of what they do alone that they do side by side.
+    """
     known = [(each.together, each) for each in found.members if each.together is not None]
     slowed = sorted((pair for pair in known if pair[0] < SHARED), key=lambda pair: pair[0])
-    if len(slowed) < 2 or found.predicted is None:
+    if len(slowed) < 2:
         return None
     share = median(share for share, _ in slowed)
-    if found.needed is not None and _most(found) / share < found.needed:
+    if not is_enough(share):
         return None
     behind = tuple(each.drive for _, each in slowed)
     what = f"{len(behind)} drives side by side do {share:.0%} of what they do alone"

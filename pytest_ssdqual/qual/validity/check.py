@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pytest_ssdqual.qual.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """A figure, its believable range, and the objections if it is outside."""
 

@@ -1,6 +1,6 @@
 """Checks of a run, each with its figure: may the measurement be judged? A failed check is the rig's fault.
 
-This module checks the run's own numbers (amount, silence, directions, Little's law); `environment` and `foreign_io`
+This module checks the run's own numbers (amount, silence, directions, Little's law); `environment` and `other_users`
 check what was around it.
 """
 
@@ -14,7 +14,7 @@ from itertools import pairwise
 from pytest_ssdqual.qual.measured.histogram import LAST_BUCKET_NS, LatencyHistogram
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.units import format_duration
-from pytest_ssdqual.qual.validity import environment, foreign_io, other_users
+from pytest_ssdqual.qual.validity import environment, other_users
 from pytest_ssdqual.qual.validity.check import Check
 
 #: IOPS × latency over the configured queue depth, for jobs with a full queue. fio's latencies exclude submission time,
@@ -63,7 +63,7 @@ def of_part(run: Run, report_s: float) -> tuple[Check, ...]:
 def of_environment(run: Run) -> tuple[Check, ...]:
     """Checks of the environment of the run's process, whatever part of it is counted."""
     return (
-        *foreign_io.of_run(run), *other_users.of_run(run), *environment.of_array(run), *environment.of_drives(run),
+        *other_users.foreign_io(run), *other_users.of_run(run), *environment.of_array(run), *environment.of_drives(run),
         *environment.of_host(run),
     )  # fmt: skip
 
@@ -74,7 +74,7 @@ def of_rig(run: Run) -> tuple[Check, ...]:
     Heat and the link are not among them: a drive that throttles, or whose link is narrower, is slower itself.
     """
     return (
-        *foreign_io.of_run(run), *other_users.of_run(run), *environment.of_array(run), *environment.of_host(run),
+        *other_users.foreign_io(run), *other_users.of_run(run), *environment.of_array(run), *environment.of_host(run),
     )  # fmt: skip
 
 

@@ -10,10 +10,10 @@ the likelier cause. A status that proves nothing leaves the origin unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import KernelLine
 from pytest_ssdqual.qual.validity import fault_codes, fault_signatures
 from pytest_ssdqual.qual.validity.fault_codes import Fault, Meaning
@@ -50,7 +50,7 @@ class FailureOrigin(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveTrace:
     """What is known of one drive after a measurement has failed; unknown values are empty or None."""
 
@@ -71,7 +71,7 @@ class DriveTrace:
     is_silent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailedDrive:
     """A drive that failed: its serial number, the observations, and the kernel's words about it."""
 
@@ -88,7 +88,7 @@ class FailedDrive:
         return f"drive {self.serial} failed: {'; '.join(self.findings)}{words}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailureAttribution:
     """Origin of a failed measurement; ``drives`` is empty unless drives are the origin."""
 
@@ -102,7 +102,7 @@ class FailureAttribution:
     cure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Word:
     """One kernel message, its meaning, and its place among all of them."""
 
@@ -131,7 +131,7 @@ _TAKEN_OUT = Meaning(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Suspect:
     """A drive about which something was observed; ``reason`` is what decides."""
 
@@ -177,7 +177,7 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
         _suspect(error, drive, own, *earlier) for drive, own, earlier in zip(drives, named, explaining, strict=True)
     )
     suspects = [suspect for suspect in weighed if suspect]
-    is_of_host = any(word.meaning.fault in (Fault.HOST, Fault.PATH) for word in words)
+    is_of_host = any(_of(words, Fault.HOST, Fault.PATH))
     if proven := [suspect for suspect in suspects if suspect.fault in _OWN]:
         # One more that is gone is named, too; several may be the path's.
         gone = [
@@ -195,8 +195,7 @@ def attribute(error: str, drives: Sequence[DriveTrace], kernel: Iterable[KernelL
 
 def _is_lost(drive: DriveTrace, own: Sequence[_Word]) -> bool:
     """Return whether the drive did not come back: a request that failed or was late is no loss by itself."""
-    is_given_up = any(word.meaning.fault is Fault.GIVEN_UP for word in own)
-    return drive.present is False or drive.is_faulty or is_given_up
+    return drive.present is False or drive.is_faulty or any(_of(own, Fault.GIVEN_UP))
 
 
 def _explaining(own: Sequence[_Word], shared: Sequence[_Word]) -> tuple[Sequence[_Word], Sequence[_Word]]:
@@ -205,11 +204,10 @@ def _explaining(own: Sequence[_Word], shared: Sequence[_Word]) -> tuple[Sequence
     The recovery of one hung drive goes on to its adapter (scsi_error.c resets device, target, bus and host), and its
     removal may stall the host. Of several drives at once, what they share is the likelier cause whenever it is said.
     """
-    silent = (Fault.SILENT, Fault.GIVEN_UP)
-    begin = next((word.place for word in own if word.meaning.fault in silent), None)
-    if begin is None:
+    silent = next(_of(own, Fault.SILENT, Fault.GIVEN_UP), None)
+    if silent is None:
         return own, shared
-    return [word for word in own if word.place < begin], [word for word in shared if word.place < begin]
+    return [word for word in own if word.place < silent.place], [word for word in shared if word.place < silent.place]
 
 
 def _unproven(suspects: Sequence[_Suspect]) -> FailureAttribution:
@@ -260,7 +258,7 @@ def _without_suspects(error: str, shared: Sequence[_Word]) -> FailureAttribution
     """Attribute an error beside which no drive was lost: the kernel may state a fault of the host or of an adapter."""
     if OF_DRIVES.search(error) or OF_HOST.search(error):
         for fault in (Fault.HOST, Fault.PATH, Fault.STARVED):
-            if word := next((word for word in shared if word.meaning.fault is fault), None):
+            if word := next(_of(shared, fault), None):
                 parts = (f"the kernel reports a fault of the host: {word.meaning.text}", word.meaning.cure)
                 why = f"{'; '.join(filter(None, parts))}; kernel: {word.line.describe()}"
                 return FailureAttribution(_ORIGINS.get(fault, FailureOrigin.HOST), why=why, cure=word.meaning.cure)
@@ -313,7 +311,7 @@ def _losses(error: str, drive: DriveTrace, own: Sequence[_Word]) -> list[str]:
     if error.startswith(f"I/O error on {drive.path}:"):
         lost.append("it returned I/O errors")
     for fault in (Fault.GIVEN_UP, Fault.SILENT, Fault.FAILED):
-        if not lost and (word := next((word for word in own if word.meaning.fault is fault), None)):
+        if not lost and (word := next(_of(own, fault), None)):
             lost.append(word.meaning.text)
     return lost
 
@@ -329,7 +327,7 @@ def _reason(
     """
 
     def first(words: Sequence[_Word], *faults: Fault) -> Meaning | None:
-        return next((word.meaning for word in words if word.meaning.fault in faults), None)
+        return next((word.meaning for word in _of(words, *faults)), None)
 
     given_up = next((index for index, word in enumerate(own) if word.meaning.fault is Fault.GIVEN_UP), len(own))
     is_gone = drive.present is False or given_up < len(own)
@@ -356,8 +354,9 @@ def _person(own: Sequence[_Word], earlier: Sequence[_Word], shared: Sequence[_Wo
 
     A drive that announces its namespaces again after it stopped answering has done so by itself.
     """
-    persons = (word for word in own if word.meaning.fault is Fault.PERSON)
-    by_others = (word for word in persons if word.meaning is not fault_signatures.RESCANNED or word in earlier)
+    by_others = (
+        word for word in _of(own, Fault.PERSON) if word.meaning is not fault_signatures.RESCANNED or word in earlier
+    )
     person = next(by_others, None)
     if person is None or person.meaning not in fault_signatures.ALSO_BY_KERNEL:
         return person.meaning if person else None
@@ -367,6 +366,10 @@ def _person(own: Sequence[_Word], earlier: Sequence[_Word], shared: Sequence[_Wo
 
 def _first(words: Sequence[_Word], meaning: Meaning) -> Sequence[_Word]:
     return [word for word in words if word.meaning is meaning][:1]
+
+
+def _of(words: Iterable[_Word], *faults: Fault) -> Iterator[_Word]:
+    return (word for word in words if word.meaning.fault in faults)
 
 
 def _names(text: str, names: Iterable[str]) -> bool:

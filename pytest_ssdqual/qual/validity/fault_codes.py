@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from pytest_ssdqual.qual.frozen import frozen
 
 UNLOCK = (
     "unlock it (`sedutil-cli --setLockingRange 0 RW PASSWORD DEVICE`, `nvme sed unlock DEVICE`; ATA: "
@@ -55,7 +56,7 @@ class Fault(StrEnum):
     CONSEQUENCE = "consequence"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meaning:
     """Meaning of a report: the fault, a clause about the drive or the host, and what a person can do."""
 

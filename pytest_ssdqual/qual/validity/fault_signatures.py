@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.validity import fault_codes
 from pytest_ssdqual.qual.validity.fault_codes import CONSEQUENCE, Fault, Meaning
 
@@ -49,7 +50,7 @@ CRASH = Meaning(Fault.HOST, "the kernel had a fault of its own", _OTHER_KERNEL)
 HARDWARE = Meaning(Fault.HOST, "the host reported an error of its hardware", _HARDWARE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wording:
     """One row: words of the kernel, their meaning, and where Linux prints them."""
 

@@ -8,16 +8,13 @@ too, if the array has the one that is predicted from them, or if one of them doe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import median
 
 from pytest_ssdqual.qual.units import format_latency
 from pytest_ssdqual.qual.validity import attribution
 from pytest_ssdqual.qual.validity.attribution import (
     ABOVE,
-    ADVICE,
     AS_PREDICTED,
     NAMED,
-    SHARED,
     Cause,
     Culprit,
     Rule,
@@ -129,7 +126,8 @@ def _unexplained(found: Shortfall) -> Cause:
 
 def _of_members(found: Shortfall, asked: LatencyEvidence) -> Cause:
     """Name the path or the drives because of which the members are not faster."""
-    if path := _path(found, asked):
+    # With a constant number of I/Os outstanding, latency is the inverse of IOPS.
+    if path := attribution.path(found, lambda share: asked.measured_ns * share <= asked.limit_ns):
         return path
     slow = sorted(((share, name) for name, share in asked.own.items() if share > OWN), reverse=True)
     by_name = {each.drive: each for each in found.members}
@@ -157,20 +155,3 @@ def _is_enough(asked: LatencyEvidence, named: list[MemberEvidence]) -> bool:
         return left < 1  # times as often as promised
     # Both are predictions of one model, so their ratio is better than either.
     return asked.measured_ns * left / asked.alone_ns <= (1 + attribution.MODEL_ERROR) * asked.limit_ns
-
-
-def _path(found: Shortfall, asked: LatencyEvidence) -> Cause | None:
-    """Drives are slower side by side than alone, by as much as the limit is exceeded.
-
-    With a constant number of I/Os outstanding, latency is the inverse of IOPS.
-    """
-    known = [(each.together, each.drive) for each in found.members if each.together is not None]
-    slowed = sorted((share, name) for share, name in known if share < SHARED)
-    if len(slowed) < 2:
-        return None
-    share = median(share for share, _ in slowed)
-    if asked.measured_ns * share > asked.limit_ns:
-        return None
-    behind = tuple(name for _, name in slowed)
-    what = f"{len(behind)} drives side by side do {share:.0%} of what they do alone"
-    return Cause(Culprit.PATH, 0.0, what, behind, ADVICE[Culprit.PATH])

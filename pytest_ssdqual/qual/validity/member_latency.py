@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean, median
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.member_curve import CurvePoint, MemberCurve
 from pytest_ssdqual.qual.raid.prediction import Prediction
 from pytest_ssdqual.qual.validity.shortfall import LatencyEvidence
@@ -19,7 +20,7 @@ FEWEST_IOS, FEWEST_SPELLS = 10, 2
 Replace = Callable[[Collection[str]], Prediction]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rate:
     """How often I/Os may be slower than a limit: a share of all I/Os, or a number of spells an hour."""
 

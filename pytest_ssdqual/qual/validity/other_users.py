@@ -1,4 +1,8 @@
-"""Other users of a drive: what it counted itself beyond this run's I/O, who else had it open, and its own self-test.
+"""Other users of drives and arrays: I/O beyond this run's, as the kernel and the drives counted it, and open files.
+
+The kernel's counts are compared with what fio did and what the level needs. Bytes are compared, because they are exact
+however the kernel splits and merges (measured on all levels, Linux 6.1); I/Os as well where nothing splits them,
+because small ones cost a drive more than their bytes.
 
 The kernel counts I/O of block devices only. Commands through a character device, and those of another host on a drive
 with two ports, are in the drive's own count alone.
@@ -6,13 +10,201 @@ with two ports, are in the drive's own count alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
-from pytest_ssdqual.qual.measured.environment import DriveEnvironment
+from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.measured.environment import ArrayEnvironment, DriveEnvironment, Traffic, total
 from pytest_ssdqual.qual.measured.run import Run
+from pytest_ssdqual.qual.raid.geometry import FACTS, Geometry, RaidLevel, costs
 from pytest_ssdqual.qual.validity.check import Check, unknown
-from pytest_ssdqual.qual.validity.foreign_io import LOOKED_AT, anyway
+from pytest_ssdqual.qual.workload.workload import Workload
+
+#: Tolerated share of what fio did: less does not show in any figure.
+KERNEL_SHARE = 0.01
+#: Background I/O that is always there: multipath's path checks, md's superblocks (measured: 6 KiB).
+QUIET = Traffic(64, 64, 1 << 20, 1 << 20)
+#: Scan after a written device is closed: the kernel reads partition tables, udev file systems. Measured at arrays and
+#: drives after fio ended: up to 230 reads, 4.3 MB; none after reading.
+LOOKED_AT = Traffic(500, 0, 8 << 20, 0)
+#: Largest aligned I/O that reaches a drive unsplit: 16 pages fit into any scatter list.
+UNSPLIT_BYTES = 64 << 10
+PAGE_BYTES = 4096
+
+BELIEVABLE = f"up to {KERNEL_SHARE:.0%} of what fio did"
+
+
+@frozen
+class Excess:
+    """I/O beyond what was expected, of one direction."""
+
+    verb: str
+    ios: int
+    size_bytes: int
+    #: Excess without background I/O over what was expected, in bytes or in I/Os, whichever is larger.
+    share: float
+
+    @property
+    def is_too_much(self) -> bool:
+        return self.share > KERNEL_SHARE
+
+
+def excesses(counted: Traffic, expected: Traffic, anyway: Traffic, *, ios: bool = False) -> tuple[Excess, Excess]:
+    """Excess of reads and of writes; ``ios`` also compares the number of I/Os."""
+
+    def one(verb: str, way: Callable[[Traffic], tuple[int, int]]) -> Excess:
+        (done, size), (may, may_bytes) = way(counted), way(anyway)
+        done, size = done - way(expected)[0], size - way(expected)[1]
+        share = max(0.0, (size - may_bytes) / max(1, expected.total_bytes))
+        if ios:
+            share = max(share, (done - may) / max(1, expected.ios))
+        return Excess(verb, done, size, share)
+
+    return (
+        one("read", lambda each: (each.reads, each.read_bytes)),
+        one("wrote", lambda each: (each.writes, each.write_bytes)),
+    )
+
+
+def foreign_io(run: Run) -> Iterator[Check]:
+    """One check for each drive that fio used directly, or for the array and its members."""
+    if run.seen is None:
+        yield unknown("foreign_percent", BELIEVABLE)
+    elif run.seen.array is None:
+        yield from (_at_drive(run, drive) for drive in run.seen.drives)
+    else:
+        yield _at_array(run, run.seen.array)
+        yield _at_members(run, run.seen.array, run.seen.drives)
+
+
+def _at_drive(run: Run, drive: DriveEnvironment) -> Check:
+    counted, asked = drive.device.counted, drive.device.asked
+    if counted is None or asked is None:
+        return unknown("foreign_percent", BELIEVABLE, drive.name)
+    both = excesses(counted, asked, anyway(run), ios=_arrive_whole(run.workload))
+    other = ", ".join(map(str, drive.opened or ())) or "something else"
+    objections = [
+        f"{other} {each.verb} {_megabytes(each.size_bytes)} ({each.ios:,} I/Os) at drive {drive.name} meanwhile"
+        for each in both
+        if each.is_too_much
+    ]
+    if asked.total_bytes - counted.total_bytes > KERNEL_SHARE * asked.total_bytes + QUIET.read_bytes:
+        objections.append(
+            f"the kernel counted only {_megabytes(counted.total_bytes)} of the {_megabytes(asked.total_bytes)} "
+            f"that fio says it read and wrote at drive {drive.name}"
+        )
+    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(objections), drive.name)
+
+
+def _at_array(run: Run, array: ArrayEnvironment) -> Check:
+    """Check the array's own block device."""
+    counted, asked = _countable(run.workload, array), array.device.asked
+    if counted is None or asked is None:
+        return unknown("foreign_percent", BELIEVABLE)
+    both = excesses(counted, asked, anyway(run))
+    objections = [
+        f"something else {each.verb} {_megabytes(each.size_bytes)} at {run.geometry} meanwhile"
+        for each in both
+        if each.is_too_much
+    ]
+    return Check("foreign_percent", _percent(both), BELIEVABLE, tuple(objections))
+
+
+def _countable(workload: Workload, array: ArrayEnvironment) -> Traffic | None:
+    """The kernel's count at the array, if it is right.
+
+    Kernels before 5.13 count an I/O that crosses a chunk twice, and some do not count at all.
+    """
+    counted, asked, chunk = array.device.counted, array.device.asked, array.chunk_bytes
+    if counted is None or asked is None or chunk is None or counted.total_bytes < asked.total_bytes / 2:
+        return None
+    crosses = chunk > 0 and (workload.offset_bytes > 0 or any(chunk % size for size, _ in workload.sizes))
+    return None if crosses else counted
+
+
+def _at_members(run: Run, array: ArrayEnvironment, drives: tuple[DriveEnvironment, ...]) -> Check:
+    """Compare the traffic of all members with what the level needs for the traffic at the array, of any origin.
+
+    Exact for striping and mirrors, and for reads of arrays with parity; for their writes it is the highest cost, as
+    data in md's cache need not be read. Unknown for arrays with members missing, or while md resyncs.
+    """
+    name = "members_foreign_percent"
+    known = [each.device.counted for each in drives if each.device.counted is not None]
+    done = _countable(run.workload, array) or array.device.asked
+    if done is None or run.geometry.missing or array.syncs or len(known) < len(drives):
+        return unknown(name, BELIEVABLE)
+    reads, writes = excesses(total(known), needed(run.geometry, run.workload, done), anyway(run))
+    # With a bitmap, each changed bit is written to every member.
+    both = (reads, writes) if array.bitmap is False else (reads,)
+    amounts = {reads: [each.read_bytes for each in known], writes: [each.write_bytes for each in known]}
+    objections = [_of_members(run, each, amounts[each]) for each in both if each.is_too_much]
+    return Check(name, _percent(both), BELIEVABLE, tuple(objections))
+
+
+def _of_members(run: Run, excess: Excess, each: Sequence[int]) -> str:
+    most = max(range(len(each)), key=each.__getitem__)
+    others = median([*each[:most], *each[most + 1 :]])
+    more, highest = _megabytes(excess.size_bytes), _megabytes(each[most])
+    return (
+        f"the members of {run.geometry} {excess.verb} {more} more than it needs for what was done at it, so something "
+        f"else uses them (most at drive {run.members[most]}: {highest}, the others {_megabytes(others)})"
+    )
+
+
+def needed(geometry: Geometry, workload: Workload, asked: Traffic) -> Traffic:
+    """Highest traffic of all members together for what was asked of the array; reads and writes separately.
+
+    With parity, md reads and writes at least a page, data and parity alike (drivers/md/raid5.c).
+    """
+    if not geometry.has_parity:
+        copies = FACTS[geometry.level].copies or geometry.width
+        return Traffic(asked.reads, asked.writes * copies, asked.read_bytes, asked.write_bytes * copies)
+    pages = asked.write_bytes * _pages(workload)
+    reads = costs(geometry).reads
+    if geometry.level is RaidLevel.RAID6:  # on CPUs without an xor_syndrome routine all other data are read
+        reads = max(reads, geometry.width - 3)
+    # A partly written page has to be read itself, whichever way md computes the new parity.
+    reads += _pages(workload) > 1
+    writes = FACTS[geometry.level].parity + 1
+    return Traffic(
+        round(asked.reads + asked.writes * reads),
+        asked.writes * writes,
+        round(asked.read_bytes + pages * reads),
+        round(pages * writes),
+    )
+
+
+def _pages(workload: Workload) -> float:
+    """Bytes of the pages touched at most, over bytes transferred."""
+    offset = workload.offset_bytes
+
+    def touched(size: int) -> int:
+        whole = not (size % PAGE_BYTES or offset % PAGE_BYTES)
+        return size if whole else ((size - 1) // PAGE_BYTES + 2) * PAGE_BYTES
+
+    return sum(share * touched(size) for size, share in workload.sizes) / (100 * workload.block_bytes)
+
+
+def anyway(run: Run) -> Traffic:
+    """Background I/O, and the I/O in flight at the end, which fio may not have counted."""
+    workload, geometry = run.workload, run.geometry
+    ios = workload.outstanding(1 if geometry.is_side_by_side else geometry.width)
+    under_way = Traffic(ios, ios, ios * workload.largest_bytes, ios * workload.largest_bytes)
+    return total([QUIET, under_way, *([LOOKED_AT] if workload.writes else [])])
+
+
+def _arrive_whole(workload: Workload) -> bool:
+    """Return whether I/Os reach a drive unsplit; sequential ones may be merged, which the kernel counts."""
+    return workload.largest_bytes <= UNSPLIT_BYTES and not workload.offset_bytes
+
+
+def _percent(both: Sequence[Excess]) -> float:
+    return 100 * max(each.share for each in both)
+
+
+def _megabytes(size: float) -> str:
+    return f"{max(0.0, size / 1e6):,.1f} MB"
+
 
 #: Tolerated share of what this run did.
 SHARE = 0.03
@@ -25,7 +217,7 @@ COUNT_RANGE = f"up to {SHARE:.0%} beyond what this run did"
 ACCESS = {"generic": "through a character device (sg, bsg, ng or the controller)", "write": "for writing"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Beyond:
     """What a drive counted of one direction beyond what the kernel sent; None where one of them is not known."""
 

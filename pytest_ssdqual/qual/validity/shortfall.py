@@ -6,10 +6,11 @@ Numbers only; `attribution` decides from them. A number that is not known is Non
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from statistics import median
 from types import MappingProxyType
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import DeviceQueue, ProcessEnvironment, format_list
 from pytest_ssdqual.qual.measured.references import Ceiling
 from pytest_ssdqual.qual.measured.run import Run
@@ -19,10 +20,10 @@ from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.raid.member_curve import MemberCurve
 from pytest_ssdqual.qual.raid.prediction import PredictedMember, Prediction
 from pytest_ssdqual.qual.stats.estimate import Estimate
-from pytest_ssdqual.qual.validity import foreign_io
+from pytest_ssdqual.qual.validity import other_users
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemberEvidence:
     """One member of the array."""
 
@@ -44,7 +45,7 @@ class MemberEvidence:
     queue: DeviceQueue | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostEvidence:
     """Host and md during the measurement; shares of 1."""
 
@@ -70,7 +71,7 @@ class HostEvidence:
     fio_iops: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LatencyEvidence:
     """A latency above its limit, and what the members' own latencies make of it."""
 
@@ -88,7 +89,7 @@ class LatencyEvidence:
     replaced: Callable[[Collection[str]], float] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shortfall:
     """One measurement that did less than ``needed``."""
 
@@ -170,7 +171,9 @@ def of_run(
             for drive in present
         ),
         host=host(seen) if seen else HostEvidence(),
-        foreign=tuple(objection for check in foreign_io.of_run(run) for objection in check.objections) if seen else (),
+        foreign=tuple(objection for check in other_users.foreign_io(run) for objection in check.objections)
+        if seen
+        else (),
         at_drives=_at_drives(run, [queues.get(drive) for drive in present]),
     )
 

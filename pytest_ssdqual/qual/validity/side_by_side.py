@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from statistics import fmean, stdev
 
 from pytest_ssdqual.qual.detect.outliers import of_others
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.validity.attribution import ADVICE, NAMED, SHARED, SLOW, Cause, Culprit
 
@@ -38,7 +39,7 @@ class TraitKind(Enum):
     DRIVE = "drive"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trait:
     """Something that drives may have in common; equal if it is the same."""
 
@@ -51,7 +52,7 @@ class Trait:
         return f"{self.name} {self.value}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveFigure:
     """One of several drives side by side."""
 
@@ -68,7 +69,7 @@ class DriveFigure:
     traits: frozenset[Trait] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideBySide:
     """Evidence about drives side by side of which at least one breaks a promise."""
 

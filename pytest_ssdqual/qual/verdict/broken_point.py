@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.judgeable import Judgeable
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
@@ -29,7 +29,7 @@ OF_TWO_STATES = (Claim.FRESH_TO_STEADY, Claim.CLIFF_AFTER)
 QUANTILES = estimators.QUANTILES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrokenLatency:
     """A latency of one measurement, and the limit that it breaks."""
 
@@ -40,7 +40,7 @@ class BrokenLatency:
     times_per_hour: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BrokenPoint:
     """One measurement to be explained."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from pytest_ssdqual.qual.measured.judgeable import J, Judgeable, Subject
 from pytest_ssdqual.qual.measured.predicted import PredictedRun
@@ -34,6 +35,10 @@ from pytest_ssdqual.qual.stats.throughput import iops
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
+
+JudgedT = TypeVar("JudgedT")
+#: Estimates a claim's figure from what it is judged on.
+Estimator = Callable[[JudgedT, ConfidenceLevel], Estimate]
 
 
 def estimate(
@@ -122,21 +127,20 @@ def _mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Esti
     return latency.mean_latency(measured.round_latency(), Basis.of(measured, confidence_level))
 
 
-def _read_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-    throughput.require(measured, measured.workload.reads, "reads")
-    rounds = measured.round_latency(lambda each: (each.read_latency,))
-    basis, is_of_all = Basis.of(measured, confidence_level), not measured.workload.writes
-    return latency.mean_latency(rounds, basis, is_of_all=is_of_all)
+def _mean_latency_of(which: str) -> Estimator[Measured]:
+    """Estimate the mean latency of the ``reads`` or of the ``writes`` alone."""
+
+    def estimate(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
+        workload, latency_of = measured.workload, attrgetter(f"{which[:-1]}_latency")
+        throughput.require(measured, getattr(workload, which), which)
+        rounds = measured.round_latency(lambda each: (latency_of(each),))
+        is_of_all = not (workload.reads and workload.writes)
+        return latency.mean_latency(rounds, Basis.of(measured, confidence_level), is_of_all=is_of_all)
+
+    return estimate
 
 
-def _write_mean_latency(measured: Measured, confidence_level: ConfidenceLevel) -> Estimate:
-    throughput.require(measured, measured.workload.writes, "writes")
-    rounds = measured.round_latency(lambda each: (each.write_latency,))
-    basis, is_of_all = Basis.of(measured, confidence_level), not measured.workload.reads
-    return latency.mean_latency(rounds, basis, is_of_all=is_of_all)
-
-
-def _quantile(q: float) -> Callable[[Measured, ConfidenceLevel], Estimate]:
+def _quantile(q: float) -> Estimator[Measured]:
     return lambda measured, confidence_level: latency.quantile_of_rounds(
         measured.round_latency(), q, Basis.of(measured, confidence_level)
     )
@@ -154,14 +158,14 @@ QUANTILES = {
 }
 
 #: Claims about one array under one workload.
-OF_RUN: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
+OF_RUN: Mapping[Claim, Estimator[Measured]] = {
     Claim.STEADY_IOPS: iops,
     Claim.READ_IOPS: throughput.read_iops,
     Claim.WRITE_IOPS: throughput.write_iops,
     Claim.THROUGHPUT: throughput.throughput,
     Claim.MEAN_LATENCY: _mean_latency,
-    Claim.READ_MEAN_LATENCY: _read_mean_latency,
-    Claim.WRITE_MEAN_LATENCY: _write_mean_latency,
+    Claim.READ_MEAN_LATENCY: _mean_latency_of("reads"),
+    Claim.WRITE_MEAN_LATENCY: _mean_latency_of("writes"),
     **{claim: _quantile(q) for claim, q in QUANTILES.items()},
     Claim.WRITE_SPREAD_BETWEEN_MEMBERS: spread.of_writes,
     Claim.SUSTAINED_TEMPERATURE: thermal.sustained_temperature,
@@ -190,7 +194,7 @@ def _times_one_drive(run: PredictedRun, confidence_level: ConfidenceLevel) -> Es
 
 
 #: Claims about an array and the prediction from its members.
-OF_PREDICTED: Mapping[Claim, Callable[[PredictedRun, ConfidenceLevel], Estimate]] = {
+OF_PREDICTED: Mapping[Claim, Estimator[PredictedRun]] = {
     # The prediction's interval is a bound that includes the model's error, so the confidence is the measurement's.
     Claim.ARRAY_EFFICIENCY: lambda run, confidence_level: replace(
         ratio(iops(run.measured, confidence_level), run.predicted), confidence=confidence_level.confidence
@@ -241,7 +245,7 @@ def _side_by_side(claim: Claim, measured: Measured) -> tuple[Measured, ...]:
 
 
 #: Claims about drives side by side.
-OF_MEMBERS: Mapping[Claim, Callable[[Measured, ConfidenceLevel], Estimate]] = {
+OF_MEMBERS: Mapping[Claim, Estimator[Measured]] = {
     Claim.MEMBER_SPREAD: _member_spread,
     Claim.LATENCY_SPREAD_BETWEEN_MEMBERS: _spread_between_members,
 }
@@ -296,7 +300,7 @@ def _growth_between_widths(sweep: Sweep, confidence_level: ConfidenceLevel) -> E
 
 
 #: Claims about all widths of a level under one workload.
-OF_SWEEP: Mapping[Claim, Callable[[Sweep, ConfidenceLevel], Estimate]] = {
+OF_SWEEP: Mapping[Claim, Estimator[Sweep]] = {
     Claim.SCALING_SLOPE: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).slope,
     Claim.SCALING_DEVIATION: lambda sweep, confidence_level: of_scaling(sweep, confidence_level).deviation,
     Claim.LATENCY_SPREAD_BETWEEN_WIDTHS: _spread_between_widths,
@@ -342,13 +346,13 @@ def _of_curve(claim: Claim, curve: Curve, confidence_level: ConfidenceLevel) -> 
     return OF_CURVE[claim](rates, 1 if geometry.is_side_by_side else geometry.width)
 
 
-def _on_curve(claim: Claim) -> Callable[[Curve, ConfidenceLevel], Estimate]:
+def _on_curve(claim: Claim) -> Estimator[Curve]:
     return lambda curve, confidence_level: found_in(claim, curve, confidence_level).estimate
 
 
 #: Claims about writes from the purged state.
-OF_SATURATION: Mapping[Claim, Callable[[Saturation, ConfidenceLevel], Estimate]] = {
-    Claim.FRESH_IOPS: lambda found, confidence_level: found.fresh_iops(confidence_level),
+OF_SATURATION: Mapping[Claim, Estimator[Saturation]] = {
+    Claim.FRESH_IOPS: Saturation.fresh_iops,
     Claim.SETTLED_IOPS: lambda found, confidence_level: found.settle(confidence_level).iops,
     Claim.FRESH_TO_STEADY: lambda found, confidence_level: ratio(
         found.fresh_iops(confidence_level), found.settle(confidence_level).iops, Unit.RATIO
@@ -357,13 +361,13 @@ OF_SATURATION: Mapping[Claim, Callable[[Saturation, ConfidenceLevel], Estimate]]
 }
 
 #: Claims about a rebuild under load.
-OF_REBUILD: Mapping[Claim, Callable[[Rebuild, ConfidenceLevel], Estimate]] = {
+OF_REBUILD: Mapping[Claim, Estimator[Rebuild]] = {
     Claim.REBUILD_RATE: lambda found, confidence_level: found.rate(),
     Claim.REBUILD_TIME: lambda found, confidence_level: found.time(),
 }
 
 #: All but those about rare events, which also take the rate; each takes the type in ``KINDS`` of its scope.
-ESTIMATORS: Mapping[Claim, Callable[[Any, ConfidenceLevel], Estimate]] = {
+ESTIMATORS: Mapping[Claim, Estimator[Any]] = {
     **OF_RUN,
     **OF_PREDICTED,
     **OF_MEMBERS,

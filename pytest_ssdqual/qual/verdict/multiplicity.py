@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import HighEnd, LowEnd
 from pytest_ssdqual.qual.stats.estimate import ConfidenceLevel, Estimate, TooFew, student_t
 
@@ -33,7 +34,7 @@ SMALLEST_P = 1e-12
 P_TOLERANCE = 0.01
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Widening:
     """Ends of an interval at a share of its error rate."""
 
@@ -149,7 +150,7 @@ def exp(value: float) -> float:
         return math.inf
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorControl:
     """Family-wise error control: the number of claims judged together, and the correction."""
 

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from statistics import fmean, stdev
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.claims import Direction
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, USUAL, ConfidenceLevel, Estimate, TooFew, student_t
 from pytest_ssdqual.qual.units import Unit
@@ -46,7 +47,7 @@ class ChangeKind(StrEnum):
     OPEN = "no difference shown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """One figure compared with an earlier one."""
 

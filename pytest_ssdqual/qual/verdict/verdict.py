@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.judgeable import Judgeable, Subject
-from pytest_ssdqual.qual.measured.run import Measured
 from pytest_ssdqual.qual.measured.sweep import Sweep
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.qual.raid import scaling as bend
@@ -36,7 +36,7 @@ NOT_THE_BOUND = "the drives are not the bottleneck: the limit is missed"
 MOST_NAMED, NAME_CHARACTERS = 8, 40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BaselineLimit:
     """A limit in per cent of the same figure of the baseline."""
 
@@ -49,7 +49,7 @@ class BaselineLimit:
         return f"{self.direction.replace('_', ' ')} {self.percent:g} % of the baseline"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BaselineReference:
     """The two figures behind a percentage of the baseline: this run's, and the baseline's that is the 100 %."""
 
@@ -249,10 +249,6 @@ def _plain(verdict: Verdict, judged: Judgeable, confidence_level: ConfidenceLeve
     return verdict
 
 
-def _with_exceedance(verdict: Verdict, measured: Measured, confidence_level: ConfidenceLevel) -> Verdict:
-    return replace(verdict, slower=latency.slower_than(verdict.limit.bound, measured, confidence_level))
-
-
 def _with_bend(verdict: Verdict, sweep: Sweep, confidence_level: ConfidenceLevel) -> Verdict:
     if verdict:
         return verdict
@@ -264,7 +260,9 @@ def _with_bend(verdict: Verdict, sweep: Sweep, confidence_level: ConfidenceLevel
 
 #: Claims whose verdicts say more than estimate and limit.
 EXPLAINED: Mapping[Claim, Callable[[Verdict, Any, ConfidenceLevel], Verdict]] = {
-    Claim.MAX_LATENCY: _with_exceedance,
+    Claim.MAX_LATENCY: lambda verdict, measured, confidence_level: replace(
+        verdict, slower=latency.slower_than(verdict.limit.bound, measured, confidence_level)
+    ),
     Claim.SCALING_SLOPE: _with_bend,
     Claim.SCALING_DEVIATION: _with_bend,
 }

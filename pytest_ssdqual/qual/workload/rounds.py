@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.run import Measured, Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.claims import Claim
@@ -35,7 +36,7 @@ Round = tuple[Run, ...]
 BATCHES = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tracked:
     """A figure that has to be steady: a claim of one workload of the loop (``steady_iops``, ``throughput``, …)."""
 
@@ -53,7 +54,7 @@ class Tracked:
         return FIGURES[Claim(self.claim)](run)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stimulus:
     """A workload that runs once."""
 
@@ -72,7 +73,7 @@ class Stimulus:
         return min(self.parts, max(1, self.workload.bursts(self.cells * cell_s)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rounds:
     """One round: these workloads in this order, on a target that was purged and filled with ``fill_bs``."""
 
@@ -141,7 +142,7 @@ def states(loop: Rounds, rounds: Sequence[Round], rule: SteadyRule) -> tuple[Ste
     return tuple(steady.judge(values, rule) for each in loop.tracked for _, values in _followed(loop, each, window))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recovery:
     """The return of a stimulus to the level of an earlier workload of the loop."""
 

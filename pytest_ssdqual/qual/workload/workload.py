@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_size, parse_size
 
 #: Access patterns; the value says (random, reads, writes). The ones with ``+`` are two independent streams side by
@@ -20,19 +22,22 @@ PATTERNS = {
     "randread+randwrite": (True, True, True),
     "read+write": (False, True, True),
 }
-#: Form of the ids that ``Workload.parse`` reads; ids of profiles are different.
+#: Form of the ids that ``Workload.parse`` reads, with the names of its fields; ids of profiles are different.
 ID = re.compile(
-    r"(?P<rw>[a-z]+(?:\+[a-z]+)?)(?P<mix>\d+)?_(?P<bs>\d+[kmg]?)(?:_rnd(?P<random>\d+))?(?:_zipf(?P<zipf>\d+))?"
-    r"(?:_off(?P<offset>\d+[kmg]?))?(?:_gap(?P<gap>\d+[kmg]?))?(?:_reg(?P<region>\d+))?(?P<sync>_sync)?"
-    r"(?:_fsync(?P<fsync>\d+))?(?:_comp(?P<compressible>\d+))?(?:_dedup(?P<dedupe>\d+))?"
-    r"(?:_on(?P<burst>\d+)s_idle(?P<idle>\d+)s)?(?:_s(?P<streams>\d+))?_(?:t(?P<threads>\d+)x)?qd(?P<depth>\d+)"
+    r"(?P<rw>[a-z]+(?:\+[a-z]+)?)(?P<read_percent>\d+)?_(?P<bs>\d+[kmg]?)(?:_rnd(?P<random_percent>\d+))?"
+    r"(?:_zipf(?P<zipf>\d+))?(?:_off(?P<offset>\d+[kmg]?))?(?:_gap(?P<gap>\d+[kmg]?))?(?:_reg(?P<region_percent>\d+))?"
+    r"(?P<sync>_sync)?(?:_fsync(?P<fsync>\d+))?(?:_comp(?P<compressible_percent>\d+))?"
+    r"(?:_dedup(?P<dedupe_percent>\d+))?(?:_on(?P<burst_s>\d+)s_idle(?P<idle_s>\d+)s)?(?:_s(?P<streams_per_drive>\d+))?"
+    r"_(?:t(?P<threads>\d+)x)?qd(?P<qd_per_drive>\d+)"
 )
+#: Its fields that are no numbers.
+TEXTS = frozenset({"rw", "bs", "offset", "gap", "sync"})
 NAME = re.compile(r"[a-z][a-z0-9]*")
 #: fio cannot draw from Zipf's distribution at an exponent of exactly 1; beyond 5 it would use only one block.
 ZIPF_FORBIDDEN, ZIPF_MOST = 100, 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workload:
     """One workload; ``str()`` is its pytest id, e.g. ``randrw70_4k_qd8`` (70 % reads).
 
@@ -172,29 +177,9 @@ class Workload:
         found = ID.fullmatch(text)
         if not found:
             raise ValueError(f"{text!r} is not a workload; write e.g. randrw70_4k_qd8")
-        named = (
-            "mix", "random", "zipf", "region", "fsync", "compressible", "dedupe", "streams", "threads", "burst", "idle",
-        )  # fmt: skip
-        number = {name: int(found[name]) if found[name] else None for name in named}
-        return cls(
-            rw=found["rw"],
-            bs=found["bs"],
-            qd_per_drive=int(found["depth"]),
-            read_percent=number["mix"],
-            random_percent=number["random"] or 100,
-            offset=found["offset"] or "0",
-            streams_per_drive=number["streams"] or 1,
-            threads=number["threads"],
-            zipf=number["zipf"] or 0,
-            gap=found["gap"] or "0",
-            region_percent=number["region"] or 100,
-            sync=found["sync"] is not None,
-            fsync=number["fsync"] or 0,
-            compressible_percent=number["compressible"] or 0,
-            dedupe_percent=number["dedupe"] or 0,
-            burst_s=number["burst"] or 0,
-            idle_s=number["idle"] or 0,
-        )
+        stated = {name: value for name, value in found.groupdict().items() if value}
+        given: dict[str, Any] = {name: value if name in TEXTS else int(value) for name, value in stated.items()}
+        return cls(**{**given, "sync": "sync" in given})
 
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:

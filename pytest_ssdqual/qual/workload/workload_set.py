@@ -6,12 +6,13 @@ The sets of single publications are in ``methods``, a module for each.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.workload.workload import Workload
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkloadSet:
     """Workloads that are compared with each other on one array: a queue depth sweep, a sweep over mixes."""
 

@@ -7,9 +7,10 @@ A verdict has a row for its figure (``part`` is ``whole``), one for each of its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.claims import Claim, Direction
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Figures, Part
@@ -37,7 +38,7 @@ UNITS = {"power_on_hours": "h", "written": "B", "capacity": "B", "wear": "%", "s
 DIRECTIONS = {"≤": Direction.AT_MOST.value, "≥": Direction.AT_LEAST.value}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FigureRow:
     """A row; its fields are the columns, whose names are no keywords of SQL.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +32,8 @@ from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
 #: Kinds of records that sum up a measurement; a rebuild's is that of the load beside it.
 KINDS = ("measured", "rebuild")
 
+#: Figure of an interval; None if it has none.
+FigureOf = Callable[[Interval], float | None]
 T = TypeVar("T")
 RecordT = TypeVar("RecordT")
 
@@ -236,29 +239,33 @@ def saturation_of(folder: Path, noted: SaturationRecord) -> Saturation | None:
         return None
 
 
-def series(run: Run, figure: Callable[[Interval], float | None]) -> list[Pair]:
+def series(run: Run, figure: FigureOf) -> list[Pair]:
     """Return the figure of every counted interval by its end in seconds from the start of the window."""
     counted = run.counted
     figures = [(interval.end_s - counted[0].start_s, figure(interval)) for interval in counted]
     return [(end_s, value) for end_s, value in figures if value is not None]
 
 
-def slowest_ns(interval: Interval) -> float | None:
-    latencies = LatencyHistogram.merged(interval.latencies)
-    return latencies.max_ns if latencies else None
+def of_latency(
+    figure: Callable[[LatencyHistogram], float], latency: Callable[[Interval], LatencyHistogram] = attrgetter("latency")
+) -> FigureOf:
+    """Return what gives the figure of an interval's latencies; None of one without I/Os."""
+
+    def value(interval: Interval) -> float | None:
+        latencies = latency(interval)
+        return figure(latencies) if latencies else None
+
+    return value
 
 
-def mean_ns(interval: Interval) -> float | None:
-    latencies = LatencyHistogram.merged(interval.latencies)
-    return latencies.mean_ns if latencies else None
+def per_second(count: Callable[[Interval], float]) -> FigureOf:
+    """Return what gives the rate of an interval; None of one without length."""
+    return lambda interval: count(interval) / interval.seconds if interval.seconds else None
 
 
-def rate(interval: Interval) -> float | None:
-    return interval.ios / interval.seconds if interval.seconds else None
-
-
-def bytes_rate(interval: Interval) -> float | None:
-    return (interval.read_bytes + interval.write_bytes) / interval.seconds if interval.seconds else None
+slowest_ns, mean_ns = (of_latency(attrgetter(name)) for name in ("max_ns", "mean_ns"))
+rate = per_second(lambda interval: interval.ios)
+bytes_rate = per_second(lambda interval: interval.read_bytes + interval.write_bytes)
 
 
 def by_visit(cells: Sequence[list[Pair]], visited: Visited, cell_s: float) -> list[list[Pair]]:
@@ -274,6 +281,21 @@ def by_visit(cells: Sequence[list[Pair]], visited: Visited, cell_s: float) -> li
             begin_s += cell_s
         begin_s += cell_s
     return visits
+
+
+def courses(
+    folder: Path, noted: NotedMeasurement, figure: FigureOf, of_round: Callable[[RunRecord], Iterable[float | None]],
+    most_runs: int,
+) -> list[list[Pair]]:  # fmt: skip
+    """Return a figure over the time of the first repeats, or of all visits.
+
+    It is that of every interval of fio's output, or else of every round of the records.
+    """
+    most = None if noted.visited else most_runs
+    found = [series(run, figure) for run in runs_of(folder, noted)[:most]] or [
+        noted_rounds(noted, of_round(run)) for run in noted.runs[:most]
+    ]
+    return by_visit(found, noted.visited, noted.runs[0].window_s) if noted.visited else found
 
 
 def noted_rounds(noted: NotedMeasurement, figures: Iterable[float | None]) -> list[Pair]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual.explore.dimensions import Space
 from pytest_ssdqual.qual.explore.search_record import SearchRecord, SuspectRecord
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import Unit, format_duration
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import Notes
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 DRAWN, KNOWN, TRIED, SHORTER = "drawn", "known from an earlier run", "simpler candidate", "simpler, fails too"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tried:
     """One probe."""
 
@@ -45,7 +46,7 @@ class Tried:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Searched:
     """One search."""
 

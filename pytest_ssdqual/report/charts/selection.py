@@ -11,24 +11,9 @@ from typing import TypeVar
 from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.charts import drives, explore
-from pytest_ssdqual.report.charts.course import (
-    health,
-    new_and_working,
-    over_time,
-    response_times,
-    saturation,
-    steady_state,
-    stimuli,
-)
+from pytest_ssdqual.report.charts.course import loops, over_time, saturation
 from pytest_ssdqual.report.charts.data import Notes, mix_name
-from pytest_ssdqual.report.charts.performance import (
-    block_size_and_mix,
-    demand,
-    latency,
-    profiles,
-    queue_depth,
-    width,
-)
+from pytest_ssdqual.report.charts.performance import block_size_and_mix, latency, queue_depth, width
 from pytest_ssdqual.report.charts.performance.queue_depth import DepthCurve
 from pytest_ssdqual.report.charts.performance.width import DrawnSweep
 from pytest_ssdqual.report.drawing.chart import sentence
@@ -77,8 +62,8 @@ def _all(notes: Notes) -> Iterator[Chart | None]:
         yield from (width.chart(notes, sweep) for sweep in ranked if sweep)
     yield from (width.scaling_chart(notes, sweep) for sweeps in levels for sweep in sweeps[:MOST_GROWTHS])
     yield from _settling(notes)
-    yield health.temperatures(notes.story)
-    yield health.wear(notes.story)
+    yield over_time.temperatures(notes.story)
+    yield over_time.wear(notes.story)
 
 
 def _by_level(notes: Notes) -> dict[str, list[DrawnSweep]]:
@@ -104,23 +89,23 @@ def _tails(notes: Notes, sweeps: Sequence[DrawnSweep]) -> Chart | None:
 
 
 def _curves(notes: Notes) -> Iterator[Chart | None]:
-    loops = tuple(notes.story.contents(LoopRecord, "loop"))
+    recorded = tuple(notes.story.contents(LoopRecord, "loop"))
     for strip in islice(saturation.strips(notes.story), MOST_STRIPS):
         yield saturation.chart(notes, strip)
-        yield response_times.course(notes, strip)
-        yield response_times.chart(notes, strip)
-    yield from map(new_and_working.chart, islice(new_and_working.compared(notes), MOST_STRIPS))
+        yield saturation.latency_course(notes, strip)
+        yield saturation.response_times(notes, strip)
+    yield from map(saturation.comparison, islice(saturation.compared(notes), MOST_STRIPS))
     series = sorted(queue_depth.curves(notes), key=_margin)
     tubs = filter(queue_depth.is_by_mix, series)
     yield from (queue_depth.bathtub(notes, curve) for curve in islice(tubs, MOST_BATHTUBS))
     # A curve with published values beside it is more informative than its neighbours; sorting keeps their order.
     deep = sorted(filter(queue_depth.is_by_depth, series), key=lambda curve: not any(p.published for p in curve.points))
     yield from (queue_depth.chart(notes, curve) for curve in deep[:MOST_DEPTHS])
-    for grid in islice(demand.grids(loops), MOST_DEMANDS):
-        yield demand.variation(grid)
-        yield demand.intensity(grid)
-        yield response_times.of_demand(notes, grid)
-    yield from map(stimuli.chart, islice(stimuli.courses(loops), MOST_COURSES))
+    for grid in islice(queue_depth.grids(recorded), MOST_DEMANDS):
+        yield queue_depth.variation(grid)
+        yield queue_depth.intensity(grid)
+        yield saturation.response_times_of_demand(notes, grid)
+    yield from map(loops.stimuli_chart, islice(loops.stimulated(recorded), MOST_COURSES))
 
 
 def _margin(curve: DepthCurve) -> float:
@@ -132,13 +117,13 @@ def _matrices(notes: Notes) -> Iterator[Chart]:
     matrices = _of_several(block_size_and_mix.matrices(notes), lambda matrix: matrix.geometry)
     for matrix in islice(matrices, MOST_MATRICES):
         yield block_size_and_mix.lines(matrix)
-        yield block_size_and_mix.bandwidth_lines(matrix)
+        yield block_size_and_mix.lines(matrix, Unit.BYTES_PER_SECOND)
         yield block_size_and_mix.heat_map(matrix)
         yield block_size_and_mix.radar(matrix)
         yield block_size_and_mix.radar(matrix, Unit.BYTES_PER_SECOND)
     yield from map(block_size_and_mix.heat_map, islice(block_size_and_mix.latency_matrices(notes), MOST_MATRICES))
-    yield from map(profiles.radar, islice(profiles.radars(notes), MOST_RADARS))
-    yield from map(profiles.growth_chart, islice(profiles.growths(notes), MOST_RADARS))
+    yield from map(block_size_and_mix.profile_radar, islice(block_size_and_mix.profile_sets(notes), MOST_RADARS))
+    yield from map(block_size_and_mix.growth_chart, islice(block_size_and_mix.growths(notes), MOST_RADARS))
 
 
 def _members(notes: Notes) -> list[Judged]:
@@ -157,15 +142,15 @@ def _is_of_members(evidence: Evidence) -> bool:
 
 
 def _settling(notes: Notes) -> Iterator[Chart]:
-    loops = tuple(notes.story.contents(LoopRecord, "loop"))
-    yield from map(steady_state.chart, sorted(steady_state.looped(loops), key=_unsteady)[:MOST_LOOPS])
-    yield from map(steady_state.convergence, islice(steady_state.convergences(loops), MOST_CONVERGENCES))
-    conditioned = sorted(steady_state.conditioned(notes.story.of("conditioned")), key=_unsteady)
+    recorded = tuple(notes.story.contents(LoopRecord, "loop"))
+    yield from map(loops.chart, sorted(loops.looped(recorded), key=_unsteady)[:MOST_LOOPS])
+    yield from map(loops.convergence, islice(loops.convergences(recorded), MOST_CONVERGENCES))
+    conditioned = sorted(loops.conditioned(notes.story.of("conditioned")), key=_unsteady)
     one_each = _of_several(conditioned, lambda each: each.geometry.partition("x")[0])
-    yield from map(steady_state.chart, islice(one_each, MOST_CONDITIONED))
+    yield from map(loops.chart, islice(one_each, MOST_CONDITIONED))
 
 
-def _unsteady(figure: steady_state.TrackedFigure) -> tuple[bool, int]:
+def _unsteady(figure: loops.TrackedFigure) -> tuple[bool, int]:
     """Return a sort key: figures that did not become steady first, then those with most rounds."""
     return figure.reached, -len(figure.values)
 
@@ -248,7 +233,7 @@ def _saturation(notes: Notes, judged: Judged) -> Chart | None:
     found = next((each for each in strips if (str(each.geometry), str(each.workload)) == place), None)
     if found is None:
         return None
-    times = response_times.chart(notes, found) if judged.evidence.unit is Unit.NANOSECONDS else None
+    times = saturation.response_times(notes, found) if judged.evidence.unit is Unit.NANOSECONDS else None
     return times or saturation.chart(notes, found)
 
 
@@ -257,11 +242,11 @@ def _loop(notes: Notes, judged: Judged) -> Chart | None:
     for noted in notes.story.contents(LoopRecord, "loop"):
         if (str(noted.geometry), noted.loop) != (evidence.geometries[0], evidence.group):
             continue
-        course = next(stimuli.courses([noted]), None)
+        course = next(loops.stimulated([noted]), None)
         if course and evidence.workloads[0] in {str(each.workload) for each in course.stimuli}:
-            return stimuli.chart(course)
+            return loops.stimuli_chart(course)
         try:
-            return steady_state.chart(steady_state.of_loop(noted, evidence.workloads[0], evidence.claim))
+            return loops.chart(loops.of_loop(noted, evidence.workloads[0], evidence.claim))
         except DAMAGED:
             return None
     return None

@@ -23,7 +23,6 @@ from pytest_ssdqual.report.run_summary.fitness import PageVerdict
 from pytest_ssdqual.report.run_summary.next_step import Step
 from pytest_ssdqual.report.run_summary.overview import details, lists, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import inspected as inspection
 from pytest_ssdqual.report.view import promises, subject
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell, PageLink, State, Table, TableRow
 
@@ -50,7 +49,7 @@ def text(folder: Path) -> str:
     drives = subject.drives(run.manifest, run.verdict.coverage.untested_as)
     promised = promises.promised(run.judged, MOST_LISTED)
     first = overview(run)
-    inspected = inspection.matrix(inspection.drives(run.judged), only_deviating=True)
+    inspected = promises.inspection_matrix(promises.inspected_drives(run.judged), only_deviating=True)
     return "\n".join(
         [
             *_verdict(run.verdict, ()),

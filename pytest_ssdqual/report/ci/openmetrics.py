@@ -8,9 +8,7 @@ series has the machine as a label, as an exporter may have files of several.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.fleet import folder as fleet
+from pytest_ssdqual.report.run_folder import safe_files
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import subject
@@ -121,22 +120,10 @@ def text(folder: Path) -> str:
 def write(folder: Path, path: Path) -> None:
     """Write the metrics to a file atomically; ``OSError`` if that fails.
 
-    The mode depends on the umask only: the collector is another user.
+    The mode depends on the umask only: the collector is another user. It reads files that end in .prom; the partial
+    file does not.
     """
-    data = text(folder).encode()
-    # The collector reads files that end in .prom; the partial file does not.
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.unlink(missing_ok=True)
-    try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        part.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+    safe_files.write_whole(path, text(folder).encode(), for_others=True)
 
 
 def escaped(foreign: str) -> str:

@@ -44,9 +44,9 @@ def gaps(points: Sequence[Pair]) -> list[Pair]:
 MOST_ROWS = 60
 
 
-def slug(*parts: str) -> str:
+def slug(*parts: object) -> str:
     """Return an HTML id: ``widths-raid5-randread-4k``."""
-    return re.sub(r"[^a-z0-9]+", "-", " ".join(parts).lower()).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, parts)).lower()).strip("-")
 
 
 def printable(text: object, most: int = 60) -> str:

@@ -1,15 +1,26 @@
-"""A chart as data: points and marks on axes, from which scales, legend, table and the texts of points follow."""
+"""A chart as data: points, marks and courses on axes; scales, legend, table and the texts of points follow from it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.report.drawing.chart import (
+    MOST_POINTS,
+    MOST_ROWS,
+    Pair,
+    condensed,
+    condensing,
+    extremes,
+    gaps,
+    printable,
+)
 from pytest_ssdqual.report.drawing.figure import Plate, drawing
 from pytest_ssdqual.report.drawing.palette import BAND, DASHES, INK, LIMIT, MARKERS, PUBLISHED, colour
 from pytest_ssdqual.report.drawing.scales import Scale
@@ -20,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from pytest_ssdqual.qual.spec.claims import Published
+
 
 Ends = tuple[float, float]
 #: Where it begins, where it ends, and the value.
@@ -42,7 +54,7 @@ THIN: Style = {"linewidth": 1.0}
 HOLLOW: Style = {**THIN, "markerfacecolor": "none"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A figure at its place, with its interval; NaN interrupts a line."""
 
@@ -59,7 +71,7 @@ class Point:
         return self.words or ", ".join(filter(None, self.row))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PointSeries:
     """Points with their intervals, and an entry in the legend."""
 
@@ -91,7 +103,7 @@ class PointSeries:
                 axes.plot(xs, ends, linestyle="", marker="_", markersize=4, color=tint, markeredgewidth=0.9)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line(PointSeries):
     """Points joined in order, unless the style says otherwise."""
 
@@ -114,7 +126,7 @@ def lines_of(series: Mapping[str, Sequence[Point]], style: Style | None = None) 
     return [Line(points, index, name, style or {}) for index, (name, points) in enumerate(series.items())]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bars(PointSeries):
     """A bar for each point, with a light fill on which limits and intervals stay visible."""
 
@@ -130,7 +142,7 @@ class Bars(PointSeries):
         self._draw_intervals(axes, INK)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """What one method of matplotlib's axes draws beside the series."""
 
@@ -193,7 +205,7 @@ def tile(x: int, y: int, words: str, share: float, *, is_framed: bool) -> list[M
 AnyMark = Line | Bars | Mark
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Panel:
     """Axes with their marks, and marks that have a scale of their own at the right."""
 
@@ -227,7 +239,7 @@ def _draw(plate: Plate, axes: Axes, scale: Scale, marks: Sequence[AnyMark]) -> N
     scale.apply(axes, [value for mark in marks for value in mark.values])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Radar:
     """A spoke for each name, whose end is 100 %, and a closed line for each series, a point on each spoke."""
 
@@ -332,3 +344,68 @@ def published(figures: Iterable[tuple[float, Published]], name: str = "published
     """Return published figures as diamonds or in another style, each at its x."""
     points = [Point(x, figure.value, words=f"published: {figure}") for x, figure in figures]
     return Line(points, name=name, style={**DIAMOND, **(style or {})})
+
+
+@frozen
+class DrawnCourse:
+    """A figure over its course, such as that of one drive."""
+
+    #: Name in the table and at the points; empty if the table has a single series.
+    name: str
+    points: Sequence[Pair]
+    #: Entry of the legend.
+    legend: str = ""
+
+
+@frozen
+class Courses:
+    """Courses of one unit on the same axes."""
+
+    series: Sequence[DrawnCourse]
+    unit: Unit
+    #: Writes a place along x.
+    place: Callable[[float], str]
+    #: Points of a series beyond which markers would hide the line.
+    most_marked: int = MOST_ROWS
+    #: Points of a series beyond which it is thinned.
+    most_points: int = MOST_POINTS
+    #: Whether the steps are even, so that a longer one is a gap.
+    is_even: bool = False
+
+    def lines(self, indices: Sequence[int] = (), style: Style | None = None) -> list[Line]:
+        """Return a line for each series; a gap interrupts it."""
+        return [
+            self._line(series, index, style or {})
+            for index, series in zip(indices or range(len(self.series)), self.series, strict=True)
+        ]
+
+    def _line(self, series: DrawnCourse, index: int, style: Style) -> Line:
+        shown = extremes(series.points, self.most_points)
+        marked = {} if len(shown) <= self.most_marked else {"marker": ""}
+        points = interrupted(self._points(series.name, shown), self._gaps(series))
+        return Line(points, index, printable(series.legend), {**style, **marked})
+
+    def _gaps(self, series: DrawnCourse) -> list[Pair]:
+        return gaps(series.points) if self.is_even else []
+
+    def _points(self, name: str, pairs: Iterable[Pair]) -> list[Point]:
+        texts = (name,) if name else ()
+        return [Point(x, y, (*texts, self.place(x), format_value(y, self.unit, 1))) for x, y in pairs]
+
+    def rows(self, among: int = 1) -> tuple[tuple[str, ...], ...]:
+        """Return the rows of the table, condensed to a part of the most rows for each of several series."""
+        return tuple(
+            point.row for series in self.series for point in self._points(series.name, condensed(series.points, among))
+        )
+
+    @property
+    def remarks(self) -> str:
+        """The end of the caption: what a gap is, and whether the table has all points."""
+        stalls = " Where a line has a gap, no I/O completed or fio reported nothing."
+        is_parted = any(self._gaps(series) for series in self.series)
+        return (stalls if is_parted else "") + condensing(max(len(series.points) for series in self.series))
+
+
+def over_time(series: Sequence[DrawnCourse], unit: Unit) -> Courses:
+    """Return courses over seconds, in even steps."""
+    return Courses(series, unit, lambda seconds: f"{seconds:,.1f} s", is_even=True)

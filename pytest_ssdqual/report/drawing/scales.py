@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import Unit, format_capacity, format_latency, format_value
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Scale(Protocol):
         """Set the scale of axes on which these values are drawn."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """Figures of a unit, up the page."""
 
@@ -152,7 +152,7 @@ class Values:
         self.fit(axes, self.unit, [value for value in values if math.isfinite(value)])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rows:
     """Named rows from top to bottom, with room for their names at the left."""
 
@@ -168,7 +168,7 @@ class Rows:
             axes.set_position((left, box.y0, box.x1 - left, box.height))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbers:
     """Numbers along x between ends or around the values, with ticks at given ones or at round ones."""
 
@@ -188,7 +188,7 @@ class Numbers:
         label(axes.xaxis, self.unit)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Named places at 0, 1, 2, … along x."""
 
@@ -203,7 +203,7 @@ class Places:
         axes.grid(visible=False, axis="x")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Depths:
     """Powers of two along x, with a tick at each depth."""
 
@@ -219,7 +219,7 @@ class Depths:
         axes.xaxis.set_minor_locator(NullLocator())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decades:
     """A log scale along x, between ends or around the values."""
 
@@ -233,7 +233,7 @@ class Decades:
         log_ticks(axes.xaxis, self.unit, *axes.get_xlim())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seconds:
     """Time from zero, in seconds, minutes or hours; the label names the unit."""
 
@@ -258,7 +258,7 @@ class Seconds:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / length:.3g}"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dates:
     """Days as matplotlib counts them, along x."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import LARGEST, HighEnd, from_plain, plain
 from pytest_ssdqual.qual.spec.claims import Claim, Direction, Published
 from pytest_ssdqual.qual.stats.estimate import CONFIDENCE, format_interval
@@ -37,7 +38,7 @@ BESIDE = ("schema", "kind", "time", "writer", "since_last_s")
 OF_TEST = ("test", "supersedes", EXPECTED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ends:
     """A figure and its interval in base units; an end is None if it is unbounded."""
 
@@ -46,7 +47,7 @@ class Ends:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Earlier:
     """A baseline: its run and both figures."""
 
@@ -74,7 +75,7 @@ class Finding(StrEnum):
     OBSERVED = "observed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A part of a figure: a drive by its serial number, a workload of a series by its id."""
 
@@ -114,7 +115,7 @@ class About(StrEnum):
     SEARCH = "search"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """A verdict, or an observation without a promise, with its measurement. Numbers are in base units."""
 

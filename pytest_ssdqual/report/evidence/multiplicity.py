@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.stats.estimate import format_confidence
 from pytest_ssdqual.qual.verdict import multiplicity
@@ -17,7 +18,7 @@ P_VALUE = "p_value"
 NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailedClaim:
     """A claim that failed, of a single drive if drives were judged one by one."""
 
@@ -31,19 +32,15 @@ class FailedClaim:
         return f"{self.test} (drive {self.drive})" if self.drive else self.test
 
 
-@dataclass(frozen=True, slots=True)
-class FailureRecord:
+@frozen
+class FailureRecord(FailedClaim):
     """A failed claim in the manifest, with the results of both procedures."""
 
-    test: str
-    claim: str
-    drive: str
-    p_value: float
     upheld_benjamini_hochberg: bool
     upheld_benjamini_yekutieli: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FamilyRecord:
     """The tally of a run in its manifest."""
 
@@ -66,7 +63,7 @@ class FamilyRecord:
         return ErrorControl(self.claims_planned, self.control)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaimTally:
     """Verdicts of a run. Readings are facts about the run without a statistical error, and are not counted."""
 
@@ -112,10 +109,7 @@ class ClaimTally:
             readings=self.readings,
             expected_false_failures=self.false_failures,
             expected_false_passes=self.false_passes,
-            failures=tuple(
-                FailureRecord(each.test, each.claim, each.drive, each.p_value, hochberg, yekutieli)
-                for each, hochberg, yekutieli in tests
-            ),
+            failures=tuple(FailureRecord(*astuple(failed), *upheld) for failed, *upheld in tests),
         )
 
 

@@ -7,9 +7,9 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_capacity
 from pytest_ssdqual.report.ci import markdown
 from pytest_ssdqual.report.html.page import REPORT, render
@@ -18,8 +18,7 @@ from pytest_ssdqual.report.run_folder.journal import MANIFEST, RECORDS
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.overview import drive_marks, error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import inspected as inspection
-from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view import promises, subject
 from pytest_ssdqual.report.view.promises import matrix
 
 #: Files that can be written again from the evidence, after the checksums were.
@@ -36,7 +35,7 @@ class NoLibrary(ValueError):
     """weasyprint, or the library that it needs, is not installed; the message says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Certificate:
     """Content of the page beside the view of the run."""
 
@@ -75,7 +74,7 @@ def certificate(folder: Path, fields: Mapping[str, str]) -> Certificate:
 def html(content: Certificate) -> str:
     """Return the page."""
     run = content.run
-    inspected = inspection.drives(run.judged)
+    inspected = promises.inspected_drives(run.judged)
     return render(
         "certificate.html",
         "certificate.css",
@@ -84,8 +83,8 @@ def html(content: Certificate) -> str:
         not_tested=subject.named_drives(content.not_tested),
         charged=[drive for drive in drive_marks(run) if drive.charges],
         claims=matrix(run.judged).rows,
-        inspected=inspection.matrix(inspected, only_deviating=True),
-        conforming=tuple(inspection.conforming(inspected)),
+        inspected=promises.inspection_matrix(inspected, only_deviating=True),
+        conforming=tuple(promises.conforming(inspected)),
         facts=overview(run).facts,
         error_rates=error_rates(run),
     )

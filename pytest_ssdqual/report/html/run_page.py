@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.evidence.integrity import CLAIM
 from pytest_ssdqual.report.html import page as pages
 from pytest_ssdqual.report.html.page import REPORT
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
+from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary import errors as trouble
 from pytest_ssdqual.report.run_summary import write_caches
 from pytest_ssdqual.report.run_summary.causes import groups
 from pytest_ssdqual.report.run_summary.overview import error_rates, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.report.view import commands, drive_history, promises, subject
-from pytest_ssdqual.report.view import inspected as inspection
 from pytest_ssdqual.report.view.failures import Failure, failures, observed_with
 from pytest_ssdqual.report.view.sections import CONCLUDED
 
@@ -35,7 +35,7 @@ MOST_TROUBLES, MOST_COMMANDS = 20, 6
 MOST_SENTENCES = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drawn:
     """Charts of a page."""
 
@@ -94,7 +94,7 @@ def text(story: RunReader) -> str:
     run = RunView.of(story)
     ran = commands.read(story.folder) if run.sentences(Finding.FAIL) or run.errors else ()
     failed = tuple(failures(story, run.judged, ran))
-    inspected = inspection.drives(run.judged)
+    inspected = promises.inspected_drives(run.judged)
     return pages.render(
         "page.html",
         "page.css",
@@ -102,8 +102,8 @@ def text(story: RunReader) -> str:
         title=f"{story.folder.name}: {subject.kinds(run.manifest)}",
         run=run,
         overview=overview(run),
-        inspected=inspection.matrix(inspected, only_deviating=True),
-        every_reading=inspection.matrix(inspected),
+        inspected=promises.inspection_matrix(inspected, only_deviating=True),
+        every_reading=promises.inspection_matrix(inspected),
         most_sentences=MOST_SENTENCES,
         # Remarks of the guard and of resumed sessions.
         remarks=story.manifest.remarks,
@@ -122,7 +122,7 @@ def text(story: RunReader) -> str:
         family=error_rates(run),
         health=subject.health(story),
         # Verdicts on lots, searches and integrity.
-        verdicts=[each for each in run.judged if _is_special(each)],
+        verdicts=[each for each in run.judged if each.evidence.about in CONCLUDED or each.evidence.claim == CLAIM],
         arrays=subject.arrays(story),
         history=drive_history.table(story),
         environment=subject.environment_checks(story),
@@ -130,10 +130,6 @@ def text(story: RunReader) -> str:
         documents=subject.documents(run.manifest),
         files=subject.files(_files(story.folder)),
     )
-
-
-def _is_special(each: Judged) -> bool:
-    return each.evidence.about in CONCLUDED or each.evidence.claim == CLAIM
 
 
 def _files(folder: Path) -> list[tuple[str, int]]:

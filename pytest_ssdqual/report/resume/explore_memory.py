@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.run_folder import safe_files
@@ -28,7 +28,7 @@ MOST = 20
 MOST_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchSubject:
     """Product and spec that findings are about."""
 
@@ -45,7 +45,7 @@ class SearchSubject:
         return f"{readable or 'drive'}-{digest.hexdigest()[:16]}.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredFinding:
     """A workload that failed a promise, and again in the second measurement."""
 
@@ -60,7 +60,7 @@ class StoredFinding:
     time: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Findings:
     """Content of a file of saved findings, latest first."""
 
@@ -68,7 +68,7 @@ class Findings:
     found: tuple[StoredFinding, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     """A folder of saved findings, created when needed."""
 
@@ -106,10 +106,4 @@ class Store:
                 safe_files.make_folder(self.folder)
         safe_files.require_ours(self.folder)
         content = {"schema": SCHEMA, **plain(Findings(subject, tuple(found)))}
-        path = self.folder / subject.file_name
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        with open(safe_files.create(part, replace=True), "wb") as file:  # noqa: PTH123 (a descriptor)
-            file.write(json.dumps(content, indent=2).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        safe_files.write_whole(self.folder / subject.file_name, json.dumps(content, indent=2).encode() + b"\n")

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.qual.explore.search import ProbedFigures
 from pytest_ssdqual.qual.explore.search_record import SearchRecord
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.integrity.read_back import ReadBack
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.references import Ceiling, DrivesAlone
@@ -58,7 +59,7 @@ class Forgotten(ValueError):
     """A measurement cannot be rebuilt; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shelf:
     """fio's output files of a run folder, with the digests of the time when they were written."""
 
@@ -132,10 +133,6 @@ def _measured(shelf: Shelf, noted: RunsRecord, workload: Workload) -> Measured:
     return Measured(_runs(shelf, noted.runs, workload), noted.visited)
 
 
-def _of_workload(noted: MeasuredRecord, shelf: Shelf) -> Measured:
-    return _measured(shelf, noted.summary, noted.asked)
-
-
 def _cell(noted: CellRecord, shelf: Shelf) -> Cell:
     return Cell(_condensed(shelf, noted.run, noted.asked), noted.visit, noted.head, noted.written_before)
 
@@ -194,7 +191,8 @@ def _agreeing(run: Run, noted: RunRecord) -> Run:
 #: rebuilds the result.
 BUILDERS: Mapping[str, tuple[str, type[Any], Callable[[Any, Shelf], object]]] = {
     **dict.fromkeys(
-        ("measured", "member", "explored", "explored_longer", "confirmed"), ("workload", MeasuredRecord, _of_workload)
+        ("measured", "member", "explored", "explored_longer", "confirmed"),
+        ("workload", MeasuredRecord, lambda noted, shelf: _measured(shelf, noted.summary, noted.asked)),
     ),
     "alone": ("workload", AloneRecord, _alone),
     "ceiling": ("workload", Ceiling, lambda noted, shelf: noted),

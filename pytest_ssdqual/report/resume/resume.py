@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive, FailureOrigin
 from pytest_ssdqual.report.evidence.evidence import Finding
@@ -94,7 +94,7 @@ class NotResumable(ValueError):
     """A run cannot be resumed; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Present:
     """Means of the session that resumes; ``facts`` are empty if the machine was not asked."""
 
@@ -107,7 +107,7 @@ class Present:
     defaults: Document | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Past:
     """A run folder at the time when it is resumed."""
 

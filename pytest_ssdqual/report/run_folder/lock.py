@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
 from pytest_ssdqual.report.run_folder import safe_files
-from pytest_ssdqual.report.run_folder.journal import JournalError
+from pytest_ssdqual.report.run_folder.journal import JournalError, refuse
 from pytest_ssdqual.rig.machine.machine import own_name, utc_now
 
 
@@ -33,7 +33,7 @@ class FolderLock:
             os.pwrite(self._descriptor, f"{own_name()} pid {os.getpid()} since {utc_now()}".encode(), 0)
         except OSError as error:  # a full disk
             self.release()
-            raise _unwritable(folder, error) from error
+            refuse(folder, error)
 
     def require_alone(self) -> None:
         """Raise ``StillWritten`` if another writer is active: a worker may outlive its parent process."""
@@ -62,16 +62,12 @@ def _locks(folder: Path) -> list[Path]:
     return sorted(folder.glob(".*.lock"))
 
 
-def _unwritable(folder: Path, error: OSError) -> JournalError:
-    return JournalError(f"evidence cannot be stored in {folder}: {error.strerror or error}")
-
-
 def _locked(folder: Path, path: Path) -> int:
     try:
         # O_NOFOLLOW: the name of the writer must not be written to the target of a link.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, safe_files.FILE_MODE)
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        refuse(folder, error)
     try:
         os.fchmod(descriptor, safe_files.FILE_MODE)  # whatever the umask
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.report.evidence.multiplicity import FamilyRecord
 from pytest_ssdqual.report.run_folder.journal import MANIFEST, SCHEMA, Journal, read_document
@@ -29,7 +30,7 @@ NONE = "number of drives not checked"
 DISTRIBUTIONS = ("pytest-ssdqual", "pytest", "pytest-xdist", "hypothesis", "numpy", "scipy", "pydantic")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpectedDrives:
     """Expected number of drives."""
 
@@ -46,7 +47,7 @@ def describe(expected: ExpectedDrives | None) -> str:
     return str(expected) if expected else NONE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A spec or a protocol as it was used."""
 
@@ -58,7 +59,7 @@ class Document:
         object.__setattr__(self, "sha256", hashlib.sha256(self.text.encode()).hexdigest())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BayEntry:
     """A machine under test and its drives; ``facts`` come from ``rig.machine.facts``."""
 
@@ -74,7 +75,7 @@ class BayEntry:
                 raise ValueError(f"{drive.path} has no identity")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session:
     """A process that worked on a run: the first one, or one that resumed it."""
 
@@ -89,7 +90,7 @@ class Session:
     differences: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgedTests:
     """Counts of the hardware tests of the last session."""
 
@@ -103,7 +104,7 @@ class JudgedTests:
     not_run: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Manifest:
     """Content of ``manifest.json``, written at the start and at the end of each session."""
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text, strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.records import RecordT, from_plain, plain
 from pytest_ssdqual.report.evidence import evidence, health
 from pytest_ssdqual.report.evidence.evidence import BESIDE, EXPECTED, About, Evidence
@@ -37,7 +38,7 @@ UNKNOWN = "unknown"
 RESUMED = "run_resumed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """One line of ``records.jsonl``."""
 
@@ -76,7 +77,7 @@ class Record:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayLeftBehind:
     """An array that a run planned, and that no run recorded as stopped."""
 
@@ -89,7 +90,7 @@ class ArrayLeftBehind:
     run_folder: Path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CacheLeftSwitched:
     """A drive whose write cache a run switched, and that no run recorded as restored."""
 
@@ -131,7 +132,7 @@ def read_records(path: Path, *kinds: str) -> Iterator[Record]:
             yield record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftBehind:
     """What runs did to drives and did not undo, oldest first."""
 
@@ -224,7 +225,7 @@ def _parse(line: bytes, file: Path) -> Record | None:
     return Record(kind, time, facts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """A verdict or an observation of a test."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from pytest_ssdqual.qual.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HealthRecord:
     """``health``: of one drive, before or after."""
 
@@ -26,7 +27,7 @@ class HealthRecord:
     media_errors: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorsenedDrive:
     """``drive_worsened``: a drive that failed, or whose health changed by more than its use explains."""
 
@@ -43,7 +44,7 @@ class WorsenedDrive:
         return tuple(f"{self.name}: {finding}" for finding in self.findings)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedClaims:
     """``claims_planned``: for how many claims the verdicts are corrected."""
 
@@ -52,7 +53,7 @@ class PlannedClaims:
     control: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedTests:
     """``tests_planned``: what a collection added."""
 

@@ -56,14 +56,22 @@ def create(path: Path, *, replace: bool = False) -> int:
     return descriptor
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file atomically, for the owner alone; on an error an old file is unchanged."""
+def write_whole(path: Path, data: bytes, *, for_others: bool = False) -> None:
+    """Write a file atomically; on an error an old file is unchanged.
+
+    It is for the owner alone, or, ``for_others``, for all whom the umask allows to read it.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(create(part, replace=True), "wb") as file:
+        if for_others:
+            part.unlink(missing_ok=True)
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_EXCL, 0o666)
+        else:
+            descriptor = create(part, replace=True)
+        with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(descriptor)
         part.replace(path)
     finally:
         with contextlib.suppress(OSError):

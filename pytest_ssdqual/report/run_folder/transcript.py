@@ -97,11 +97,7 @@ def _pack(descriptor: int, begin: int, end: int, target: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(target)
-    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    safe_files.sync(target.parent)
 
 
 def _packed_already(descriptor: int, size: int, last: Path) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.validity.attribution import Culprit
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 
@@ -15,7 +15,7 @@ WORDS = {Finding.FAIL: "failed", Finding.INCONCLUSIVE: "inconclusive", Finding.B
 NO_CAUSE = (None, Culprit.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CauseGroup:
     """Broken promises with one cause, the worst first; at least one."""
 

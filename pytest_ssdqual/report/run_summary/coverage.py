@@ -7,9 +7,9 @@ The records ``tests_planned`` have the tests that the selected suites have, thos
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
 from pytest_ssdqual.report.evidence.health import FAILED as FAILED_DRIVES
@@ -37,7 +37,7 @@ OF_MEMBERS = ("purging", "array_planned")
 KINDS = (PLANNED, *OF_MEMBERS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HollowPromise:
     """A claim of a suite, or of several, that no test judged although it applies to these drives."""
 
@@ -59,7 +59,7 @@ class HollowPromise:
         return f"none of {self.tests:,} tests judged"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coverage:
     """The judged part of the selected suites and of the named drives."""
 
@@ -113,7 +113,7 @@ class Coverage:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Test:
     """The end of a test over all sessions."""
 

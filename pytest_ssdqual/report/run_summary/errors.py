@@ -8,9 +8,10 @@ tests of it. A verdict of the same session resolves nothing: of a test with subt
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, chain
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import named
 from pytest_ssdqual.report.evidence import health
 from pytest_ssdqual.report.evidence.evidence import Finding
@@ -35,7 +36,7 @@ MOST_REASONS, MOST_NAMED = 40, 3
 RECORDS = "records.jsonl has them"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorGroup:
     """An error message and the tests that ended with it."""
 

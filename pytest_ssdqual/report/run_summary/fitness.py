@@ -6,9 +6,10 @@ A product is fit only if the run decided everything that it planned, and judged 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted, named
 from pytest_ssdqual.qual.spec.spec import DEFAULT
 from pytest_ssdqual.qual.stats import repeatability
@@ -55,7 +56,7 @@ NUMBERS = ("Pass", "Fail", "Inconclusive", "Error", "Judged")
 USE = {Fitness.FIT: "Passed", Fitness.NOT_FIT: "Failed"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counts:
     """Number of claims by outcome, and of tests without a verdict."""
 
@@ -92,7 +93,7 @@ class Counts:
         return self.passed + self.failed + self.inconclusive + self.bounded
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageVerdict:
     """Fitness as pages, summary and metrics show it."""
 

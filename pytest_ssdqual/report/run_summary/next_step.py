@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec import protocol as protocols
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_summary.fitness import INTERRUPTED, Fitness
@@ -22,7 +22,7 @@ LINK = "/dev/disk/by-id/*"
 LOCAL, LAB = "localhost", "lab"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A sentence, and the command or option at its end; empty if there is none."""
 
@@ -63,7 +63,7 @@ def _mend(run: RunView, failed: Sequence[str], slow: Sequence[str]) -> Iterator[
     counts = run.verdict.counts
     if failed:
         yield Step(
-            f"Replace {_placed(run, failed)}, or judge {_it(failed)} alone in another slot:",
+            f"Replace {_placed(run, failed)}, or judge {'it' if len(failed) == 1 else 'them'} alone in another slot:",
             _alone(run, failed),
         )
     if slow:
@@ -123,7 +123,3 @@ def _placed(run: RunView, serials: Sequence[str]) -> str:
     """Return the drives as in a sentence, a single one with its device name."""
     path = next((drive.path for drive in run.manifest.drives if [drive.name] == list(serials)), "")
     return f"{subject.named_drives(serials)}{path and f' at {path}'}"
-
-
-def _it(serials: Sequence[str]) -> str:
-    return "it" if len(serials) == 1 else "them"

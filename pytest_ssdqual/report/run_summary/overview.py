@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import format_clock
 from pytest_ssdqual.report.evidence import multiplicity as family
@@ -21,15 +21,15 @@ from pytest_ssdqual.report.run_summary.causes import blamed
 from pytest_ssdqual.report.run_summary.fitness import lost
 from pytest_ssdqual.report.run_summary.next_step import Step, next_steps
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import inspected, promises, subject
-from pytest_ssdqual.report.view.inspected import InspectedDrive
+from pytest_ssdqual.report.view import promises, subject
+from pytest_ssdqual.report.view.promises import InspectedDrive
 from pytest_ssdqual.report.view.tables import parse_geometry
 
 #: Lines about causes, defects apart, and drives; the sections below have all of them.
 MOST_CAUSES, MOST_DRIVES = 3, 24
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DriveMark:
     """A drive and the reasons against it."""
 
@@ -44,7 +44,7 @@ class DriveMark:
     is_cause: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """A reason of the verdict, and what followed from it."""
 
@@ -56,7 +56,7 @@ class Reason:
         return (self.sentence, *self.consequences)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overview:
     """What a reader sees before scrolling, beside the verdict."""
 
@@ -103,7 +103,7 @@ def drive_marks(run: RunView) -> Sequence[DriveMark]:
 
 
 def _inspected(run: RunView) -> tuple[InspectedDrive, ...]:
-    return inspected.drives(run.judged)
+    return promises.inspected_drives(run.judged)
 
 
 def failed_drives(run: RunView) -> tuple[str, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder.manifest import Manifest
@@ -45,7 +46,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunView:
     """What all surfaces show of a run; it has no records, as a fleet may have thousands of runs."""
 

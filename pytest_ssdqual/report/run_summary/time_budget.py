@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import format_duration
 from pytest_ssdqual.report.run_folder.reader import Record
 
@@ -12,7 +12,7 @@ from pytest_ssdqual.report.run_folder.reader import Record
 KINDS = ("budget", "budget_spent")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BudgetUse:
     """What a budget cost."""
 

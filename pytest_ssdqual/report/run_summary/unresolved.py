@@ -7,14 +7,14 @@ judges fewer claims than before, or is skipped, resolves nothing.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_summary.errors import troubles
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unresolved:
     """Ids of tests, each once."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.progress_events import Planned
 from pytest_ssdqual.qual.units import format_capacity, format_duration
 from pytest_ssdqual.report.run_folder.manifest import NONE
@@ -17,7 +17,7 @@ HEAD = ("array", "workloads", "conditioning", "measuring", "in all", "at most", 
 COMPARED = ("protocol", "at least", "at most", "drive writes", "of rated endurance")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedArray:
     """An array and the work planned on it; a row for each way of building it."""
 
@@ -47,7 +47,7 @@ class PlannedArray:
         return max(self.bytes_written, self.most_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrintedPlan:
     """The whole plan, in the order of execution. Times without a comment are the least ones."""
 
@@ -198,7 +198,8 @@ def _remarks(plan: PrintedPlan) -> Iterator[str]:
     if percent := _of_endurance(plan):
         per_drive = [round(each / plan.drives) for each in (plan.bytes_written, plan.at_most_bytes)]
         written = " to ".join(dict.fromkeys(map(format_capacity, per_drive)))
-        yield f"about {written} per drive, {percent} of its rated endurance of {_rated(plan)}"
+        rated = format_capacity(plan.endurance_bytes or 0)
+        yield f"about {written} per drive, {percent} of its rated endurance of {rated}"
     yield "all data on the drives will be destroyed"
 
 
@@ -222,10 +223,6 @@ def _of_endurance(plan: PrintedPlan) -> str:
         return ""
     rated = plan.endurance_bytes * plan.drives / 100
     return f"{_range(plan.bytes_written / rated, plan.at_most_bytes / rated, '.2g')} %"
-
-
-def _rated(plan: PrintedPlan) -> str:
-    return format_capacity(plan.endurance_bytes or 0)
 
 
 def _range(least: float, most: float, form: str) -> str:

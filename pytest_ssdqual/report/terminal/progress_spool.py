@@ -41,9 +41,9 @@ class SpoolWriter:
     clock: Callable[[], float] = time.monotonic
     _number: int = 0
     _size: int = 0
-    #: The last line of each kind.
-    _state: dict[type[News], bytes] = field(default_factory=dict)
-    _looks: deque[bytes] = field(default_factory=lambda: deque(maxlen=LOOKS))
+    #: The last line of each kind, and those of interim analyses, each with its number.
+    _state: dict[type[News], tuple[int, bytes]] = field(default_factory=dict)
+    _looks: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=LOOKS))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -62,11 +62,9 @@ class SpoolWriter:
             }
             data = json.dumps(record, separators=(",", ":")).encode() + b"\n"
             if isinstance(event, Looked):
-                self._looks.append(data)
+                self._looks.append((self._number, data))
             else:
-                # Moved to the end, so that states are written in the order of their last change.
-                self._state.pop(type(event), None)
-                self._state[type(event)] = data
+                self._state[type(event)] = self._number, data
             if self._number == 1 or self._size + len(data) > self.limit_bytes:
                 self._begin_anew()
             else:
@@ -80,9 +78,7 @@ class SpoolWriter:
             os.close(descriptor)
 
     def _begin_anew(self) -> None:
-        lines: list[bytes] = [*self._looks, *self._state.values()]
-        lines.sort(key=_number_of)
-        data = b"".join(lines)
+        data = b"".join(line for _, line in sorted([*self._looks, *self._state.values()]))
         part = self.path.with_suffix(".part")
         with open(safe_files.create(part, replace=True), "wb") as file:  # noqa: PTH123 (a descriptor)
             file.write(data)
@@ -137,8 +133,3 @@ def _parsed(line: bytes) -> tuple[int, News, float] | None:
         return number, from_plain(KINDS[str(record.get("event"))], record.get("fields")), at_s
     except (KeyError, ValueError):
         return None
-
-
-def _number_of(line: bytes) -> int:
-    found = _parsed(line)
-    return found[0] if found else 0

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.names import counted
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence import multiplicity
@@ -26,10 +26,9 @@ from pytest_ssdqual.report.evidence.multiplicity import ClaimTally
 from pytest_ssdqual.report.run_summary.fitness import LOOKS, Fitness
 from pytest_ssdqual.report.run_summary.overview import overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
-from pytest_ssdqual.report.view import inspected as inspection
 from pytest_ssdqual.report.view import promises
 from pytest_ssdqual.report.view.grid import grids
-from pytest_ssdqual.report.view.inspected import InspectedDrive
+from pytest_ssdqual.report.view.promises import InspectedDrive
 from pytest_ssdqual.report.view.sections import CONCLUDED, beside, conclusions, loops, members, saturations, series
 from pytest_ssdqual.report.view.tables import (
     BROKEN,
@@ -91,14 +90,14 @@ def _inspection(inspected: Sequence[InspectedDrive], width: int, verbosity: int)
     if not inspected:
         return
     if verbosity > 0 or any(drive.outcome in BROKEN for drive in inspected):
-        table = inspection.matrix(inspected, only_deviating=verbosity <= 0)
+        table = promises.inspection_matrix(inspected, only_deviating=verbosity <= 0)
         yield from text_table(table.named_by(2), width)
         rest = "as allowed on all drives"
     else:
-        yield TextLine(inspection.caption(inspected), ("bold",))
+        yield TextLine(promises.inspection_caption(inspected), ("bold",))
         rest = "read"
     if verbosity == 0:
-        yield from paragraph(f"{rest}: {', '.join(inspection.conforming(inspected))}", width, first=INDENT)
+        yield from paragraph(f"{rest}: {', '.join(promises.conforming(inspected))}", width, first=INDENT)
     yield TextLine("")
 
 
@@ -161,7 +160,7 @@ class TerminalWriter(Protocol):
     def write_sep(self, sep: str, title: str | None = None, **markup: bool) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """Subject and means of a run, for the header."""
 
@@ -208,7 +207,7 @@ def write_table(
 
     ``tally`` is about all verdicts together, for verbosity above 0; ``bay`` names the bay if there are several.
     """
-    lines = table(evidence, width, verbosity, inspection.drives(run.judged) if run else ())
+    lines = table(evidence, width, verbosity, promises.inspected_drives(run.judged) if run else ())
     if not lines and not run:
         return
     writer.write_sep("=", f"storage qualification{bay and f' of {bay}'}")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.run_folder import safe_files, transcript
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import subject
@@ -34,7 +34,7 @@ TARGET, KIND = "--filename=", "--rw="
 READS = ("read", "randread")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownCommand:
     """One line of the transcript, shortened."""
 
@@ -71,7 +71,7 @@ def before(
     return [each for each, ago in ended if -CLOCK <= ago <= (within or timedelta.max)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mention:
     """The first record that names a raw file."""
 
@@ -180,7 +180,7 @@ def file_text(folder: Path, name: str) -> str:
     return b"\n".join(safe_files.read_lines(path)).decode(errors="replace")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repeat:
     """Lines for a shell; empty if the transcript does not have them."""
 

@@ -6,12 +6,13 @@ Sentences and tables are the same on both; only a page has drawings. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.report.view.tables import Table, TextLine, paragraph, text_table
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A section of a small document."""
 

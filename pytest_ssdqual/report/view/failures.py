@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ssdqual.qual import safe_text
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.environment import EnvironmentRecord, KernelLog, ProcessEnvironment
 from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.measured.run import RunRecord
@@ -35,7 +35,7 @@ COMMON = "records.jsonl has them"
 MEASURED = ("measured", "explored", "explored_longer", "confirmed")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelMessages:
     """Kernel messages during one fio process."""
 
@@ -47,7 +47,7 @@ class KernelMessages:
     lost: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelDuring:
     """Kernel messages during the measurements of one verdict."""
 
@@ -78,7 +78,7 @@ def kernel_during(known: Mapping[str, KernelLog | None], raw: Sequence[str]) -> 
     return KernelDuring(tuple(messages), len(heard) - len(messages) - unread, unread, len(measured) - len(heard))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A failed promise with its context."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.view.tables import (
@@ -69,7 +69,7 @@ def shown(evidence: Evidence) -> str:
     return f"{figure(evidence.value, evidence.unit)}{SIGN.get(evidence.outcome, '')}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CellPlace:
     """Row and column of a figure, with the keys by which they are sorted."""
 

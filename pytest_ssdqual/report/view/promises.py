@@ -1,20 +1,28 @@
-"""Promises and figures without a promise as tables, condensed if there are thousands; and as a matrix; pure.
+"""Promises and figures without a promise as tables, condensed if there are thousands; and matrices; pure.
 
-The matrix has claim and level down, widths or bays across, and in each cell the least margin.
+The matrix of promises has claim and level down, widths or bays across, and in each cell the least margin. That of the
+receiving inspection has drives down with their verdicts, readings across with their limits.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
-from pytest_ssdqual.report.evidence.inspection import is_inspection
+from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.inspection.checks import CHECKS
+from pytest_ssdqual.qual.names import counted
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
+from pytest_ssdqual.report.evidence.inspection import PREFIX, is_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.view.grid import shared
 from pytest_ssdqual.report.view.tables import (
+    BROKEN,
     SEVERITY,
+    Cell,
+    MeasuredCell,
+    State,
     Table,
     TableRow,
     bounded,
@@ -42,7 +50,7 @@ def promised(judged: Iterable[Judged], most_rows: int) -> Table:
     """Return a row for each promise, the worst first; of more than ``most_rows``, for each claim of each level."""
     found = matrix(judged)
     if sum(row.count for row in found.rows) <= most_rows:
-        evidence = sorted(_evidence(judged), key=lambda each: (_severity(each), sorting(each)))
+        evidence = sorted(_evidence(judged), key=lambda each: (SEVERITY.index(each.outcome), sorting(each)))
         return listed(found.caption, evidence)
     rows: list[TableRow] = [
         (row.claim, row.level, f"{row.count:,}", row.worst.worst.margin, row.worst.outcome) for row in found.rows
@@ -83,10 +91,6 @@ def level(evidence: Evidence) -> str:
     return "".join(parse_geometry(evidence.geometries[0])[:2]) if evidence.geometries else ""
 
 
-def _severity(evidence: Evidence) -> int:
-    return SEVERITY.index(evidence.outcome)
-
-
 def single(each: Evidence) -> TableRow:
     """Return the row of a figure, as in ``SINGLE``."""
     times = each.times_published
@@ -103,7 +107,7 @@ def single(each: Evidence) -> TableRow:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatrixCell:
     """Promises of one claim in one column; the worst of them stands for all."""
 
@@ -131,7 +135,7 @@ class MatrixCell:
         return max(-100.0, min(100.0, found)) if not math.isnan(found) else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatrixRow:
     """Promises of one claim on one level; its single promises are in ``singles``, the worst first, if the page has no
     other table of them.
@@ -152,7 +156,7 @@ class MatrixRow:
         return sum(cell.count for cell in self.cells if cell)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromiseMatrix:
     """All promises of a run, or of a fleet."""
 
@@ -236,3 +240,126 @@ def _place(evidence: Evidence) -> tuple[bool, int, str]:
     column = _column(evidence)
     width = parse_geometry(evidence.geometries[0])[2] if column != ALL_WIDTHS else 0
     return column == ALL_WIDTHS, width or 10**9, column
+
+
+INSPECTION_WORDS = {Finding.PASS: "conforming", Finding.FAIL: "deviating", Finding.INCONCLUSIVE: "unknown"}
+
+
+@frozen
+class InspectedDrive:
+    """A drive with its readings by the names of the checks."""
+
+    name: str
+    #: Empty if the run folder does not have it.
+    path: str
+    readings: Mapping[str, Part]
+
+    @property
+    def outcome(self) -> Finding:
+        """The worst one; drives whose readings have no limit conform."""
+        outcomes = {part.outcome for part in self.readings.values()}
+        return next((each for each in BROKEN if each in outcomes), Finding.PASS)
+
+    @property
+    def deviations(self) -> tuple[str, ...]:
+        """``power on hours 9,204 h (≤ 24 h)``."""
+        deviating = (each for each in self.readings.items() if each[1].outcome is Finding.FAIL)
+        return tuple(f"{_label(name)} {part.reading}{_limit(part.bound)}" for name, part in deviating)
+
+
+def inspected_drives(judged: Iterable[Judged]) -> tuple[InspectedDrive, ...]:
+    """Return the inspected drives, those that deviate first."""
+    readings: dict[tuple[str, str], dict[str, Part]] = {}
+    for evidence in sorted((each.evidence for each in judged if is_inspection(each.evidence)), key=_severity_of):
+        for part in evidence.members:
+            readings.setdefault((part.name, part.path), {})[evidence.claim.removeprefix(PREFIX)] = part
+    inspected = [InspectedDrive(*drive, parts) for drive, parts in readings.items()]
+    return tuple(sorted(inspected, key=lambda drive: SEVERITY.index(drive.outcome)))
+
+
+def _severity_of(evidence: Evidence) -> int:
+    """Return the place of a check in the suite."""
+    name = evidence.claim.removeprefix(PREFIX)
+    return list(CHECKS).index(name) if name in CHECKS else len(CHECKS)
+
+
+def inspection_caption(inspected: Sequence[InspectedDrive]) -> str:
+    """Return ``Inspection of 8 drives: 6 conforming, 2 deviating``."""
+    counts = Counter(drive.outcome for drive in inspected)
+    outcomes = ", ".join(f"{counts[outcome]} {word}" for outcome, word in INSPECTION_WORDS.items() if counts[outcome])
+    return f"Inspection of {counted(len(inspected), 'drive')}: {outcomes}"
+
+
+def inspection_matrix(inspected: Sequence[InspectedDrive], *, only_deviating: bool = False) -> Table:
+    """Return a row for each drive with its verdict; ``only_deviating``: readings in which no drive deviates are left
+    out.
+    """
+    names = [
+        name
+        for name in _names(inspected)
+        if not only_deviating or any(part.outcome in BROKEN for part in _parts(inspected, name))
+    ]
+    bounds = [shared(part.bound for part in _parts(inspected, name)) for name in names]
+    rows: list[TableRow] = [("limit", "", "", *bounds)] if any(bounds) else []
+    for drive in inspected:
+        verdict = State(INSPECTION_WORDS.get(drive.outcome, drive.outcome.value), drive.outcome)
+        cells = (_cell(drive.readings.get(name), bound) for name, bound in zip(names, bounds, strict=True))
+        rows.append((drive.name, drive.path, verdict, *cells))
+    return Table(("Drive", "Path", "Verdict", *map(_label, names)), tuple(rows), inspection_caption(inspected)).used()
+
+
+def conforming(inspected: Sequence[InspectedDrive]) -> Iterator[str]:
+    """Yield the readings with a maximum or minimum that no drive misses: ``temperature 34 °C…38 °C (≤ 60 °C)``, and
+    the number of the others.
+    """
+    left, unlimited = 0, []
+    for name in _names(inspected):
+        parts = _limited(inspected, name)
+        if not any(part.outcome in BROKEN for part in parts):
+            bound = " or ".join(dict.fromkeys(part.bound for part in parts))
+            if bound.startswith(("≤", "≥")):
+                yield f"{_label(name)} {_span(parts)}{_limit(bound)}"
+            elif bound:
+                left += 1
+            else:
+                unlimited.append(_label(name))
+    if left:
+        yield f"and {left} more"
+    if unlimited:
+        yield f"without a limit: {', '.join(unlimited)}"
+
+
+def _limited(inspected: Sequence[InspectedDrive], name: str) -> Sequence[Part]:
+    """Return the readings that have a limit; all if none has: a SATA drive beside NVMe drives has no spare."""
+    parts = _parts(inspected, name)
+    return [part for part in parts if part.bound] or parts
+
+
+def _names(inspected: Sequence[InspectedDrive]) -> list[str]:
+    return list(dict.fromkeys(name for drive in inspected for name in drive.readings))
+
+
+def _parts(inspected: Sequence[InspectedDrive], name: str) -> list[Part]:
+    return [drive.readings[name] for drive in inspected if name in drive.readings]
+
+
+def _cell(part: Part | None, bound: str) -> Cell:
+    """Return a reading, with its limit where drives have different ones."""
+    if part is None:
+        return ""
+    text = (part.reading or "unknown") + _limit("" if bound else part.bound)
+    return MeasuredCell(text, "", part.outcome) if part.outcome in BROKEN else text
+
+
+def _span(parts: Sequence[Part]) -> str:
+    """Return the lowest and the highest reading."""
+    ordered = sorted(parts, key=lambda part: part.figures.get("value") or 0.0)
+    return "…".join(dict.fromkeys(part.reading for part in (*ordered[:1], *ordered[-1:])))
+
+
+def _limit(bound: str) -> str:
+    return f" ({bound})" if bound else ""
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ")

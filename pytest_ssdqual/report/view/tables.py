@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import wrap
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value, parse_size
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
@@ -79,7 +80,7 @@ def workload_order(name: str) -> tuple[str, int, str, int, int, str]:
     return (found["rw"], parse_size(found["bs"]), found["more"], int(found["t"] or 0), int(found["qd"]), name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextLine:
     """A line and its markup, as names of pytest's TerminalWriter (``red``, ``bold``)."""
 
@@ -120,7 +121,7 @@ def paragraph(
         yield TextLine(line.replace(NO_BREAK, " "), markup)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageLink:
     """Text with a link to a bay's page."""
 
@@ -131,7 +132,7 @@ class PageLink:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MeasuredCell:
     """A figure, its interval and its outcome."""
 
@@ -143,7 +144,7 @@ class MeasuredCell:
         return f"{self.text}{SIGN.get(self.look, '')}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """A text with the mark and colour of an outcome."""
 
@@ -158,7 +159,7 @@ Cell = str | Finding | PageLink | MeasuredCell | State
 TableRow = tuple[Cell, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """A table as every surface shows it; the first column names the row."""
 
@@ -240,7 +241,7 @@ def _stacked(columns: Sequence[str]) -> list[list[str]]:
     return [list(line) for line in zip(*stacked, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ColumnLayout:
     """Layout of a band of columns, with row names in front or above."""
 

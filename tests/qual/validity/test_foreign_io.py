@@ -15,7 +15,7 @@ from pytest_ssdqual.qual.measured.environment import ArrayEnvironment, DeviceTra
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity.check import Check
-from pytest_ssdqual.qual.validity.foreign_io import LOOKED_AT, QUIET, needed, of_run
+from pytest_ssdqual.qual.validity.other_users import LOOKED_AT, QUIET, foreign_io, needed
 from pytest_ssdqual.qual.workload.workload import Workload
 
 MB = 10**6
@@ -47,35 +47,35 @@ def array(
 
 
 def said(of: Run) -> list[str]:
-    return [objection for check in of_run(of) for objection in check.objections]
+    return [objection for check in foreign_io(of) for objection in check.objections]
 
 
 def told(of: Run) -> list[tuple[str, ...]]:
     """Drive, direction and amount of each objection about I/O of others."""
     return [
         (check.drive, *way)
-        for check in of_run(of)
+        for check in foreign_io(of)
         for objection in check.objections
         for way in re.findall(r" (read|wrote) ([\d,.]+ MB) ", objection)
     ]
 
 
 def found(of: Run) -> dict[str, Check]:
-    return {check.name: check for check in of_run(of)}
+    return {check.name: check for check in foreign_io(of)}
 
 
 NOTHING = Traffic(0, 0, 0, 0)
 
 
 def test_what_fio_did_and_no_more_holds() -> None:
-    (check,) = of_run(drives(READS, 20_000, NOTHING))
+    (check,) = foreign_io(drives(READS, 20_000, NOTHING))
     assert (check.holds, check.figure, check.drive) == (True, 0.0, "S0")
 
 
 @pytest.mark.parametrize(("share", "holds"), [(0.0099, True), (0.0102, False)])
 def test_one_per_cent_of_a_long_run_is_the_limit(share: float, holds: bool) -> None:
     ios = round(MANY * share)
-    checks = list(of_run(drives(READS, MANY, NOTHING, Traffic(ios, 0, ios * 4096, 0))))
+    checks = list(foreign_io(drives(READS, MANY, NOTHING, Traffic(ios, 0, ios * 4096, 0))))
     assert [check.holds for check in checks] == [True, holds]
     assert checks[1].figure == pytest.approx(100 * share, rel=1e-3)
 
@@ -114,7 +114,7 @@ def test_what_was_under_way_when_fio_was_ended_is_not_foreign() -> None:
 
 def test_a_drive_that_the_kernel_saw_less_of_than_fio() -> None:
     lost = Traffic(-50_000, 0, -50_000 * 4096, 0)
-    (check,) = of_run(drives(READS, 100_000, lost))
+    (check,) = foreign_io(drives(READS, 100_000, lost))
     assert (check.holds, check.drive, told(drives(READS, 100_000, lost))) == (False, "S0", [])
 
 
@@ -122,9 +122,9 @@ def test_a_drive_that_was_not_counted_is_not_known() -> None:
     true = drives(READS, 1000, NOTHING)
     assert true.seen
     blind = replace(true, seen=replace(true.seen, drives=(seen_drive("S0", None, NOTHING),)))
-    (check,) = of_run(blind)
+    (check,) = foreign_io(blind)
     assert (check.holds, check.figure) == (None, None)
-    (check,) = of_run(replace(true, seen=None))
+    (check,) = foreign_io(replace(true, seen=None))
     assert check.holds is None
 
 

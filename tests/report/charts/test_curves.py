@@ -23,9 +23,9 @@ from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import drives
-from pytest_ssdqual.report.charts.course import health, new_and_working, saturation, steady_state
+from pytest_ssdqual.report.charts.course import loops, over_time, saturation
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.performance import block_size_and_mix, profiles, queue_depth
+from pytest_ssdqual.report.charts.performance import block_size_and_mix, queue_depth
 from pytest_ssdqual.report.drawing.plot import Bars, Line
 from pytest_ssdqual.report.evidence.evidence import About, Finding, Part
 from pytest_ssdqual.report.run_folder.reader import Record
@@ -149,9 +149,9 @@ def test_a_strip_without_a_verdict_has_no_marks() -> None:
 
 
 def test_rounds_until_steady_with_window_and_range() -> None:
-    (found,) = steady_state.conditioned([charted.conditioned()])
+    (found,) = loops.conditioned([charted.conditioned()])
     assert (found.begin, found.state.reached, len(found.values)) == (3, True, 8)
-    chart = steady_state.chart(found)
+    chart = loops.chart(found)
     assert chart.title == "raid5x4: conditioning with randwrite_4k_qd8, steady after 8 rounds"
     assert chart.table.rows[0] == ("1", "9,000 IOPS")
     assert ("range allowed", "4,527 IOPS to 5,533 IOPS") in chart.table.rows
@@ -162,9 +162,9 @@ def test_conditioning_by_volume_is_shown_with_the_largest_drift() -> None:
     record = charted.conditioned()
     calm, falling = DriftTest(0.4, 0.1, 0.8, 0.9, settled=True), DriftTest(-3.4, -1.0, 0.8, 0.9, settled=False)
     facts = {**record.facts, "capacities": 1.5, "drift": {"S1": plain(calm), "S2": plain(falling)}}
-    (found,) = steady_state.conditioned([replace(record, facts=facts)])
+    (found,) = loops.conditioned([replace(record, facts=facts)])
     assert (found.drift, found.reached, found.state.reached) == (falling, False, True)
-    chart = steady_state.chart(found)
+    chart = loops.chart(found)
     assert "not steady" in chart.title
     assert chart.caption.startswith("Its rate changed by -3.4 %")
 
@@ -174,7 +174,7 @@ def test_drives_side_by_side_are_shown_by_their_mean() -> None:
     rounds = record.facts["round_iops"]
     assert isinstance(rounds, list)
     beside = replace(record, facts={**record.facts, "geometry": "drivex2", "round_iops": [rounds, [0.0] * 8]})
-    (found,) = steady_state.conditioned([beside])
+    (found,) = loops.conditioned([beside])
     assert found.values[0] == 4500
 
 
@@ -185,7 +185,7 @@ def test_a_loop_is_followed_in_what_it_tracks() -> None:
     rates = [900.0, 500.0, 410.0, 400.0, 402.0, 398.0, 400.0, 401.0]
     rounds = [[charted.run("drivex2", workload, [2 * each])] for each in rates]
     facts = {"geometry": "drivex2", "loop": "snia-iops", "asked": plain(asked), "rule": rule, "rounds": rounds}
-    (found,) = steady_state.looped(charted.loops(charted.record("loop", facts)))
+    (found,) = loops.looped(charted.loops(charted.record("loop", facts)))
     assert found.values == tuple(rates)
     assert (found.begin, found.state.reached) == (3, True)
 
@@ -256,15 +256,15 @@ def test_a_new_drive_is_drawn_against_a_working_one() -> None:
         charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 5000, 1, about=About.LOOP, group="stec-new"),
         charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 4000, 1, test="suites/test_it.py::test_working"),
     ]
-    (found,) = new_and_working.compared(notes(*records))
-    chart = new_and_working.chart(found)
+    (found,) = saturation.compared(notes(*records))
+    chart = saturation.comparison(found)
     assert [(row[0], row[3]) for row in chart.table.rows] == [("randwrite_8k_qd8", "10 %"), ("randread_8k_qd8", "80 %")]
-    assert not list(new_and_working.compared(notes(*records[:3])))
+    assert not list(saturation.compared(notes(*records[:3])))
 
 
 def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
     (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
-    bandwidth = block_size_and_mix.bandwidth_lines(matrix)
+    bandwidth = block_size_and_mix.lines(matrix, Unit.BYTES_PER_SECOND)
     assert bandwidth.table.rows[0][:2] == ("512", "154 MB/s")
     assert bandwidth.table.rows[-1][1] == "1.6 GB/s"
     radar = block_size_and_mix.radar(matrix)
@@ -282,22 +282,22 @@ def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:
 
 
 def test_profiles_grow_with_the_drives() -> None:
-    (growth,) = profiles.growths(notes(*charted.profiles()))
+    (growth,) = block_size_and_mix.growths(notes(*charted.profiles()))
     assert (growth.level.value, growth.depth, growth.widths) == ("raid0", 32, [4, 8])
-    chart = profiles.growth_chart(growth)
+    chart = block_size_and_mix.growth_chart(growth)
     assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
     assert "2 times as many" in chart.caption
-    assert not list(profiles.growths(notes(*charted.profiles()[:3])))
+    assert not list(block_size_and_mix.growths(notes(*charted.profiles()[:3])))
 
 
 def test_a_radar_has_a_spoke_for_each_profile() -> None:
     found = notes(*charted.profiles())
-    (radar,) = profiles.radars(found)
-    chart = profiles.radar(radar)
+    (radar,) = block_size_and_mix.profile_sets(found)
+    chart = block_size_and_mix.profile_radar(radar)
     assert chart.title == "Server profiles at QD 32 per drive on raid0x4, raid0x8"
     assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
     assert "raid0x8 exchange: 58,482 IOPS" in chart.svg
-    assert not list(profiles.radars(notes(*charted.profiles()[:2])))
+    assert not list(block_size_and_mix.profile_sets(notes(*charted.profiles()[:2])))
 
 
 def test_the_outlier_is_named_and_looks_different() -> None:
@@ -358,7 +358,7 @@ def test_temperatures_over_the_run_by_serial_number() -> None:
         charted.measured("drivex1", READ, 1000.0, 60, seen=_seen("S3X0001", DriveTemperature(55, 70))),
         charted.record("health", {"drive": "wwn-1", "when": "after", "temperature_c": 41}, 120),
     ]
-    chart = health.temperatures(charted.story(*records, manifest=manifest))
+    chart = over_time.temperatures(charted.story(*records, manifest=manifest))
     assert chart is not None
     assert chart.table.rows == (("S3X0001", "30 °C", "55 °C", "70 °C"),)
     assert "promised by the drive: at most 70 °C" in charted.names(chart)
@@ -370,7 +370,7 @@ def _seen(name: str, heat: DriveTemperature) -> object:
 
 
 def test_wear_is_what_the_drives_counted() -> None:
-    chart = health.wear(charted.story(*charted.health()))
+    chart = over_time.wear(charted.story(*charted.health()))
     assert chart is not None
     assert chart.title == "Written to 8 drives in this run: 64 GB"
     assert chart.table.rows[0][:3] == ("S3X0001", "8 GB", "1")
@@ -383,7 +383,7 @@ def test_wear_of_a_resumed_run_is_that_of_all_its_sessions() -> None:
         for each in first[: len(charted.SERIALS)]
         for when, written, at_s in (("before", 9 * 10**9, 3100), ("after", 10 * 10**9, 3500))
     ]
-    chart = health.wear(charted.story(*first, *again))
+    chart = over_time.wear(charted.story(*first, *again))
     assert chart is not None
     assert chart.table.rows[0][:2] == ("S3X0001", "9 GB")
 
@@ -391,5 +391,5 @@ def test_wear_of_a_resumed_run_is_that_of_all_its_sessions() -> None:
 def test_drives_that_do_not_tell_are_not_drawn() -> None:
     told = {"drive": "x", "temperature_c": None, "data_written_bytes": None}
     records = [charted.record("health", {**told, "when": when}) for when in ("before", "after")]
-    assert health.temperatures(charted.story(*records)) is None
-    assert health.wear(charted.story(*records)) is None
+    assert over_time.temperatures(charted.story(*records)) is None
+    assert over_time.wear(charted.story(*records)) is None

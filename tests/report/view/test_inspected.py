@@ -9,7 +9,7 @@ from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged
-from pytest_ssdqual.report.view import inspected
+from pytest_ssdqual.report.view import promises
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell
 
 #: Check: reading and answer of each of three drives, and the limit.
@@ -35,11 +35,11 @@ def verdict(check: str) -> Judged:
 
 
 @pytest.fixture
-def drives() -> tuple[inspected.InspectedDrive, ...]:
-    return inspected.drives(map(verdict, READ))
+def drives() -> tuple[promises.InspectedDrive, ...]:
+    return promises.inspected_drives(map(verdict, READ))
 
 
-def test_a_drive_has_the_verdict_of_its_worst_reading(drives: tuple[inspected.InspectedDrive, ...]) -> None:
+def test_a_drive_has_the_verdict_of_its_worst_reading(drives: tuple[promises.InspectedDrive, ...]) -> None:
     assert [(each.name, each.path, each.outcome) for each in drives] == [
         ("S1", "/dev/sd1", Finding.FAIL),
         ("S2", "/dev/sd2", Finding.INCONCLUSIVE),
@@ -49,12 +49,12 @@ def test_a_drive_has_the_verdict_of_its_worst_reading(drives: tuple[inspected.In
 
 
 def test_the_matrix_has_drives_down_and_readings_across_with_their_limits(
-    drives: tuple[inspected.InspectedDrive, ...],
+    drives: tuple[promises.InspectedDrive, ...],
 ) -> None:
-    whole = inspected.matrix(drives)
+    whole = promises.inspection_matrix(drives)
     assert whole.columns == ("Drive", "Path", "Verdict", "model", "wear", "spare", "temperature")
     assert whole.rows[0] == ("limit", "", "", "", "≤ 0 %", "≥ 100 %", "≤ 60 °C")
-    deviating = inspected.matrix(drives, only_deviating=True)
+    deviating = promises.inspection_matrix(drives, only_deviating=True)
     assert deviating.columns[3:] == ("wear", "spare")
     cells: dict[str, tuple[Cell, ...]] = {str(row[0]): row[3:] for row in deviating.rows}
     assert cells["S1"] == (MeasuredCell("38 %", "", Finding.FAIL), "100 %")
@@ -62,13 +62,13 @@ def test_the_matrix_has_drives_down_and_readings_across_with_their_limits(
 
 
 def test_readings_that_no_drive_misses_are_ranges_with_their_limit(
-    drives: tuple[inspected.InspectedDrive, ...],
+    drives: tuple[promises.InspectedDrive, ...],
 ) -> None:
-    assert list(inspected.conforming(drives)) == ["temperature 34 °C…38 °C (≤ 60 °C)", "without a limit: model"]
+    assert list(promises.conforming(drives)) == ["temperature 34 °C…38 °C (≤ 60 °C)", "without a limit: model"]
 
 
 def test_two_drives_with_one_serial_number_are_two_rows() -> None:
     of = verdict("wear")
     twins = replace(of.evidence, members=tuple(replace(part, name="S0") for part in of.evidence.members))
-    found = inspected.drives([replace(of, evidence=twins)])
+    found = promises.inspected_drives([replace(of, evidence=twins)])
     assert sorted(each.path for each in found) == ["/dev/sd0", "/dev/sd1", "/dev/sd2"]

@@ -1,23 +1,43 @@
-"""A measurement over its time with its limit, for a verdict on a single workload."""
+"""Over time: a measurement with its limit, for a verdict on a single workload; temperature of drives, and wear."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import attrgetter
 from statistics import fmean
 
-from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
-from pytest_ssdqual.qual.measured.interval import Interval
+from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.measured.environment import DriveTemperature
+from pytest_ssdqual.qual.measured.result_records import MeasuredRecord
 from pytest_ssdqual.qual.measured.run import RunRecord
-from pytest_ssdqual.qual.units import Unit
+from pytest_ssdqual.qual.units import Unit, format_capacity
 from pytest_ssdqual.report.charts import data
-from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes
-from pytest_ssdqual.report.drawing.chart import Pair, sentence, slug
-from pytest_ssdqual.report.drawing.course import DrawnCourse, over_time
-from pytest_ssdqual.report.drawing.plot import RULE, AnyMark, Chart, Panel, band, level, stated
-from pytest_ssdqual.report.drawing.scales import Seconds, Values
+from pytest_ssdqual.report.charts.data import FigureOf, NotedMeasurement, Notes
+from pytest_ssdqual.report.drawing.chart import Pair, printable, sentence, slug
+from pytest_ssdqual.report.drawing.plot import (
+    RULE,
+    AnyMark,
+    Bars,
+    Chart,
+    Courses,
+    DrawnCourse,
+    Panel,
+    Point,
+    band,
+    level,
+    over_time,
+    stated,
+    table_of,
+)
+from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, capacities, close
 from pytest_ssdqual.report.evidence.evidence import Evidence
-from pytest_ssdqual.report.run_folder.reader import Judged
+from pytest_ssdqual.report.run_folder.reader import Judged, RunReader
+from pytest_ssdqual.report.run_folder.records import HealthRecord
+from pytest_ssdqual.report.view import subject
+from pytest_ssdqual.report.view.sections import shortened
 from pytest_ssdqual.report.view.tables import Table
 
 MOST_RUNS = 4
@@ -25,13 +45,13 @@ MOST_RUNS = 4
 IN_VISITS = " The cells of a visit are drawn one behind the other; hours are between two visits."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlottedFigure:
     """A figure of every interval of fio's output, or else of every round of a record."""
 
     name: str
     unit: Unit
-    of_interval: Callable[[Interval], float | None]
+    of_interval: FigureOf
     #: Whether records have it of every round.
     in_records: bool = False
 
@@ -49,35 +69,25 @@ class PlottedFigure:
         return [rate * (1 if self.unit is Unit.IOPS else noted.workload.block_bytes) for rate in run.round_iops]
 
 
-def _latency(direction: str, latencies: Callable[[Interval], LatencyHistogram]) -> PlottedFigure:
-    def mean(interval: Interval) -> float | None:
-        return latencies(interval).mean_ns if latencies(interval) else None
-
-    return PlottedFigure(f"mean latency of {direction}s", Unit.NANOSECONDS, mean)
-
-
-def _iops(direction: str, ios: Callable[[Interval], int]) -> PlottedFigure:
-    def rate(interval: Interval) -> float | None:
-        return ios(interval) / interval.seconds if interval.seconds else None
-
-    return PlottedFigure(f"{direction} IOPS", Unit.IOPS, rate)
-
-
 IOPS = PlottedFigure("IOPS", Unit.IOPS, data.rate, in_records=True)
 THROUGHPUT = PlottedFigure("throughput", Unit.BYTES_PER_SECOND, data.bytes_rate, in_records=True)
 SLOWEST = PlottedFigure("slowest I/O", Unit.NANOSECONDS, data.slowest_ns, in_records=True)
 MEASURES = {
     "steady_iops": IOPS,
-    "read_iops": _iops("read", lambda interval: interval.read_ios),
-    "write_iops": _iops("write", lambda interval: interval.write_ios),
+    "read_iops": PlottedFigure("read IOPS", Unit.IOPS, data.per_second(attrgetter("read_ios"))),
+    "write_iops": PlottedFigure("write IOPS", Unit.IOPS, data.per_second(attrgetter("write_ios"))),
     "throughput": THROUGHPUT,
     "worst_second": THROUGHPUT,
     "slowest_second": THROUGHPUT,
     "fastest_second": THROUGHPUT,
     "fastest_to_slowest_second": THROUGHPUT,
     "mean_latency": PlottedFigure("mean latency", Unit.NANOSECONDS, data.mean_ns),
-    "read_mean_latency": _latency("read", lambda interval: interval.read_latency),
-    "write_mean_latency": _latency("write", lambda interval: interval.write_latency),
+    "read_mean_latency": PlottedFigure(
+        "mean latency of reads", Unit.NANOSECONDS, data.of_latency(attrgetter("mean_ns"), attrgetter("read_latency"))
+    ),
+    "write_mean_latency": PlottedFigure(
+        "mean latency of writes", Unit.NANOSECONDS, data.of_latency(attrgetter("mean_ns"), attrgetter("write_latency"))
+    ),
     "max_latency": SLOWEST,
     "latency_spread_over_time": SLOWEST,
 }
@@ -106,17 +116,11 @@ def chart(notes: Notes, noted: NotedMeasurement, judged: Judged) -> Chart | None
 
 
 def _series(notes: Notes, noted: NotedMeasurement, measure: PlottedFigure) -> list[list[Pair]]:
-    """Return the first repeats, or all visits, by seconds or else by rounds.
-
-    Of drives side by side it is the average drive.
-    """
-    most = None if noted.visited else MOST_RUNS
-    series = [data.series(run, measure.of_interval) for run in data.runs_of(notes.story.folder, noted)[:most]]
-    if not series:
-        series = [data.noted_rounds(noted, measure.rounds(run, noted)) for run in noted.runs[:most]]
-    if noted.visited:
-        series = data.by_visit(series, noted.visited, noted.runs[0].window_s)
+    """Return the first repeats, or all visits; of drives side by side it is the average drive."""
     drives = noted.drives if measure.adds else 1
+    series = data.courses(
+        notes.story.folder, noted, measure.of_interval, lambda run: measure.rounds(run, noted), MOST_RUNS
+    )
     return [[(x, y / drives) for x, y in points] for points in series]
 
 
@@ -131,3 +135,135 @@ def _stated(evidence: Evidence, measure: PlottedFigure, series: Sequence[Sequenc
             ends = (0, max(points[-1][0] for points in series))
             yield band(ends, [evidence.low] * 2, [evidence.high] * 2, evidence.interval_in_full)
         yield from stated(evidence, measure.unit)
+
+
+#: More drives in one picture cannot be distinguished; the table has all of them.
+MOST_DRIVES = 8
+#: Of a line, with so many lines in one picture; markers would hide a line of more than the second.
+MOST_POINTS, MOST_MARKED = 120, 20
+#: More bars are not named.
+MOST_NAMED = 32
+#: Figures of health that are shown before and after.
+FIGURES = ("percentage_used", "media_errors", "critical_warning", "power_on_hours")
+
+
+@dataclass(slots=True)
+class DriveCurve:
+    """A drive over the run."""
+
+    #: Seconds since the run began, and degrees.
+    seen: list[Pair] = field(default_factory=list)
+    limit_c: float | None = None
+    #: Readings of its health by when they were taken.
+    health: dict[str, HealthRecord] = field(default_factory=dict)
+
+    @property
+    def written_bytes(self) -> int | None:
+        """Bytes written by the host between the readings; None if the drive does not count."""
+        before, after = self.both("data_written_bytes")
+        return after - before if before is not None and after is not None else None
+
+    def both(self, figure: str) -> list[int | None]:
+        """Return a figure before and after."""
+        return [getattr(self.health.get(when), figure, None) for when in ("before", "after")]
+
+    def read(self, seconds: float, degrees: float | None, limit_c: float | None) -> None:
+        """Add a temperature and its limit, if they are known."""
+        if degrees is not None:
+            self.seen.append((seconds, degrees))
+        if limit_c is not None:
+            self.limit_c = min(limit_c, self.limit_c or limit_c)
+
+
+def drives(story: RunReader) -> dict[str, DriveCurve]:
+    """Return the drives by name, in order of their first reading."""
+    # Measurements name drives by serial number.
+    serials = story.manifest.serials
+    curves: dict[str, DriveCurve] = {}
+    started: datetime | None = None
+    for record in story.records:
+        if not (at := subject.moment(record.time)):
+            continue
+        started = started or at
+        seconds = (at - started).total_seconds()
+        with suppress(ValueError):
+            if record.kind == "health":
+                reading = record.content(HealthRecord)
+                drive = curves.setdefault(serials.get(reading.drive, reading.drive), DriveCurve())
+                drive.read(seconds, reading.temperature_c, None)
+                # Each session of a resumed run begins and ends with readings: the run's are the first and the last.
+                if reading.when != "before" or reading.when not in drive.health:
+                    drive.health[reading.when] = reading
+            elif record.kind == "measured":
+                for name, heat in _temperatures(record.content(MeasuredRecord)):
+                    curves.setdefault(name, DriveCurve()).read(seconds, heat.temperature_c, heat.limit_c)
+    return curves
+
+
+def _temperatures(measured: MeasuredRecord) -> Iterator[tuple[str, DriveTemperature]]:
+    """Yield the name of each drive of a measurement, and its temperature."""
+    for run in measured.runs:
+        for drive in run.seen.drives if run.seen else ():
+            yield drive.name, drive.heat
+
+
+def temperatures(story: RunReader) -> Chart | None:
+    """Draw a line for each drive; None if no drive has two readings."""
+    curves = {name: drive for name, drive in drives(story).items() if len(drive.seen) > 1}
+    if not curves:
+        return None
+    degrees = {name: [value for _, value in drive.seen] for name, drive in curves.items()}
+    hottest = sorted(curves, key=lambda name: -max(degrees[name]))[:MOST_DRIVES]
+    short = shortened(list(curves))
+    series = [
+        DrawnCourse(printable(name, 40), sorted(drive.seen), printable(short[name], 24))
+        for name, drive in curves.items()
+        if name in hottest
+    ]
+    courses = Courses(series, Unit.CELSIUS, lambda seconds: f"{seconds:,.0f} s", MOST_MARKED, MOST_POINTS)
+    marks: list[AnyMark] = [*courses.lines()]
+    limits = [limit for name in hottest if (limit := curves[name].limit_c) is not None]
+    if limits:
+        marks.append(level(min(limits), f"promised by the drive: at most {min(limits):g} °C"))
+    left = f" Drawn are the {len(series)} hottest of {len(curves)}." if len(series) < len(curves) else ""
+    caption = (
+        "As the drives reported around every measurement, from the start of the run. The scale does not begin at zero."
+        f"{left}"
+    )
+    rows = [(name, min(degrees[name]), max(degrees[name]), drive.limit_c) for name, drive in curves.items()]
+    shown = tuple((name, *("" if value is None else f"{value:g} °C" for value in values)) for name, *values in rows)
+    title = f"Temperature of {len(curves)} drives over the run, at most {max(map(max, degrees.values())):g} °C"
+    panel = Panel(Seconds(), Values("temperature", Unit.CELSIUS, close), marks)
+    table = Table(("drive", "coolest", "hottest", "its own limit"), shown)
+    return Chart("temperature", title, caption, panel, table, height_in=2.8)
+
+
+def wear(story: RunReader) -> Chart | None:
+    """Draw host writes of each drive in the run, with health before and after; None if no drive counts."""
+    curves = {name: drive for name, drive in drives(story).items() if drive.written_bytes is not None}
+    written = {name: drive.written_bytes or 0 for name, drive in curves.items()}
+    if not any(written.values()):
+        return None
+    short, is_named = shortened(list(written)), len(written) <= MOST_NAMED
+    points = [
+        Point(
+            index,
+            count,
+            (name, format_capacity(count), *(_before_and_after(*curves[name].both(figure)) for figure in FIGURES)),
+        )
+        for index, (name, count) in enumerate(written.items())
+    ]
+    names = [printable(short[name], 12) if is_named else "" for name in written]
+    panel = Panel(
+        Places("", names, is_steep=len(names) > MOST_DRIVES), Values("written", Unit.COUNT, capacities),
+        [Bars(points, style={} if is_named else {"linewidth": 0.3})],
+    )  # fmt: skip
+    title = f"Written to {len(written)} drives in this run: {format_capacity(sum(written.values()))}"
+    caption = "Counted by the drives themselves before and after. The table has their health at both ends."
+    columns = ("drive", "written", *(name.replace("_", " ") for name in FIGURES))
+    return Chart(slug("wear"), title, caption, panel, table_of(columns, panel), height_in=2.6)
+
+
+def _before_and_after(before: object, after: object) -> str:
+    texts = ["-" if value is None else printable(value, 20) for value in (before, after)]
+    return " → ".join(dict.fromkeys(texts))

@@ -1,18 +1,30 @@
-"""IOPS, bandwidth and latency by transfer size and mix, as lines, as maps and as radars."""
+"""IOPS, bandwidth and latency by transfer size and mix, and server profiles: lines, maps, radars, growth."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from pytest_ssdqual.qual.frozen import frozen
+from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.units import Unit, format_size, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts.data import Notes, per_drive
-from pytest_ssdqual.report.drawing.chart import sentence, slug
-from pytest_ssdqual.report.drawing.palette import DASHES
-from pytest_ssdqual.report.drawing.plot import Chart, Mark, Panel, Point, Radar, lines_of, over_places, tile
-from pytest_ssdqual.report.drawing.scales import Places, Rows, Values, tick
+from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, per_drive
+from pytest_ssdqual.report.drawing.chart import printable, sentence, slug
+from pytest_ssdqual.report.drawing.palette import DASHES, SERIES
+from pytest_ssdqual.report.drawing.plot import (
+    DOTTED,
+    Chart,
+    Line,
+    Mark,
+    Panel,
+    Point,
+    Radar,
+    lines_of,
+    over_places,
+    tile,
+)
+from pytest_ssdqual.report.drawing.scales import Numbers, Places, Rows, Values, from_zero, short, tick
 from pytest_ssdqual.report.evidence.evidence import About, Finding
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view.tables import Table
@@ -31,7 +43,7 @@ Cell = tuple[int, int]
 Found = dict[tuple[str, str], tuple[dict[Cell, float], dict[Cell, Judged]]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matrix:
     """IOPS or a latency by size in bytes and per cent of reads, of random accesses that are otherwise equal."""
 
@@ -123,28 +135,23 @@ def _large(found: Found, claim: str) -> Iterator[Matrix]:
     return (matrix for matrix in made if matrix.is_one)
 
 
-def lines(matrix: Matrix) -> Chart:
-    """Draw IOPS over the size, a line for each mix."""
-    key, title = matrix.named("blocks", "IOPS by block size")
-    return _lines(matrix, Values("IOPS", Unit.IOPS), key, title, "falls in step with the size")
-
-
-def bandwidth_lines(matrix: Matrix) -> Chart:
-    """Draw bandwidth over the size, a line for each mix."""
-    key, title = matrix.named("bandwidth", "bandwidth by block size")
-    return _lines(matrix, Values("bandwidth", Unit.BYTES_PER_SECOND), key, title, "is level")
-
-
-def _lines(matrix: Matrix, scale: Values, key: str, title: str, limited: str) -> Chart:
+def lines(matrix: Matrix, unit: Unit = Unit.IOPS) -> Chart:
+    """Draw IOPS or bandwidth over the size, a line for each mix."""
+    what, prefix, limited = "IOPS", "blocks", "falls in step with the size"
+    if unit is Unit.BYTES_PER_SECOND:
+        what, prefix, limited = "bandwidth", "bandwidth", "is level"
+    key, title = matrix.named(prefix, f"{what} by block size")
     places = range(len(matrix.sizes))
     series = {}
     for mix in matrix.mixes:
         cells = [(place, (size, mix)) for place, size in enumerate(matrix.sizes) if (size, mix) in matrix.cells]
-        points = [matrix.point(place, cell, scale.unit) for place, cell in cells]
+        points = [matrix.point(place, cell, unit) for place, cell in cells]
         series[mix_label(mix)] = over_places(points, places)
     caption = f"Each line is one mix of reads/writes in per cent. Where a line {limited}, bandwidth is the limit."
-    panel = Panel(Places("block size, bytes", [format_size(size) for size in matrix.sizes]), scale, lines_of(series))
-    return Chart(key, title, caption, panel, matrix.table(scale.unit), matrix.geometry)
+    across = Places("block size, bytes", [format_size(size) for size in matrix.sizes])
+    return Chart(
+        key, title, caption, Panel(across, Values(what, unit), lines_of(series)), matrix.table(unit), matrix.geometry
+    )
 
 
 def heat_map(matrix: Matrix) -> Chart:
@@ -218,6 +225,133 @@ def _workload(name: str) -> Workload | None:
 
 def _is_plain(workload: Workload) -> bool:
     """Return True for random aligned accesses of one size to all addresses, which differ in size and mix only."""
-    same = replace(workload, name="") if "/" not in workload.bs else workload
-    plain = same.is_usual and same.is_random and same.random_percent == 100 and same.offset == "0"
-    return plain and not same.has_streams and not workload.name and "/" not in workload.bs
+    is_of_one_size = not workload.name and "/" not in workload.bs and not workload.has_streams
+    is_aligned_random = workload.is_random and workload.random_percent == 100 and workload.offset == "0"
+    return is_of_one_size and is_aligned_random and workload.is_usual
+
+
+#: Fewer spokes show no area.
+FEWEST_SPOKES = 3
+MOST_ARRAYS = 5
+#: Fewer profiles, or widths, are no comparison of growth.
+FEWEST_PROFILES = 2
+
+
+@frozen
+class Profiles:
+    """Named workloads of one depth on several arrays."""
+
+    depth: int
+    names: tuple[str, ...]
+    #: By array and name.
+    cells: Mapping[tuple[Geometry, str], NotedMeasurement]
+
+    @property
+    def arrays(self) -> list[Geometry]:
+        return sorted({array for array, _ in self.cells})
+
+
+def profile_sets(notes: Notes) -> Iterator[Profiles]:
+    """Yield the profiles of each set of arrays, at the deepest common queue."""
+    measured: dict[tuple[int, Geometry], dict[str, NotedMeasurement]] = {}
+    for noted in notes.measured:
+        if noted.workload.name and not noted.geometry.missing:
+            measured.setdefault((noted.workload.qd_per_drive, noted.geometry), {})[noted.workload.name] = noted
+    sets: dict[tuple[tuple[str, ...], int], list[Geometry]] = {}
+    for (depth, array), named in measured.items():
+        if len(named) >= FEWEST_SPOKES:
+            sets.setdefault((tuple(sorted(named)), depth), []).append(array)
+    drawn_names: set[tuple[str, ...]] = set()
+    for (names, depth), arrays in sorted(sets.items(), key=lambda item: (-len(item[1]), -item[0][1])):
+        if names not in drawn_names:
+            drawn_names.add(names)
+            kept = sorted(arrays)[-MOST_ARRAYS:]
+            yield Profiles(
+                depth, names, {(array, name): measured[depth, array][name] for array in kept for name in names}
+            )
+
+
+def profile_radar(profiles: Profiles) -> Chart:
+    """Draw a ring for each array, a spoke for each profile."""
+    arrays = profiles.arrays
+    rates = {place: cell.rate for place, cell in profiles.cells.items()}
+    most = {name: max(rates[array, name] for array in arrays) for name in profiles.names}
+    rings = {}
+    for array in arrays:
+        rings[str(array)] = [
+            Point(
+                0,
+                100 * rates[array, name] / most[name] if most[name] else 0.0,
+                words=f"{array} {name}: {format_value(rates[array, name], Unit.IOPS)}",
+            )
+            for name in profiles.names
+        ]
+    spokes = [f"{printable(name)}\n{short(most[name])} IOPS" for name in profiles.names]
+    rows = [
+        (name, *(format_value(rate, Unit.IOPS) for rate in (*(rates[array, name] for array in arrays), most[name])))
+        for name in profiles.names
+    ]
+    table = Table(("profile", *map(str, arrays), "the most"), tuple(rows))
+    caption = "Each spoke is one mix of sizes, reads and writes; its end is the most IOPS that any of these arrays did."
+    title = f"Server profiles at QD {profiles.depth} per drive on {', '.join(map(str, arrays))}"
+    key = slug("profiles", *arrays, profiles.depth)
+    levels = {array.level.value for array in arrays}
+    return Chart(
+        key, title, caption, Radar(spokes, lines_of(rings)), table, levels.pop() if len(levels) == 1 else "", 3.6
+    )
+
+
+@frozen
+class ProfileGrowth:
+    """IOPS of named workloads of one depth, by width, on arrays of one level."""
+
+    level: RaidLevel
+    depth: int
+    #: By name, then by width.
+    iops: Mapping[str, Mapping[int, float]]
+
+    @property
+    def widths(self) -> list[int]:
+        return sorted({width for of_name in self.iops.values() for width in of_name})
+
+
+def growths(notes: Notes) -> Iterator[ProfileGrowth]:
+    """Yield the profiles of each level at the deepest queue that at least two of them have on several widths."""
+    measured: dict[tuple[RaidLevel, int], dict[str, dict[int, float]]] = {}
+    for noted in notes.measured:
+        geometry = noted.geometry
+        if noted.workload.name and noted.rate and not geometry.missing and not geometry.is_side_by_side:
+            named = measured.setdefault((geometry.level, noted.workload.qd_per_drive), {})
+            named.setdefault(str(noted.workload).rpartition("_")[0], {})[geometry.width] = noted.rate
+    levels: set[RaidLevel] = set()
+    for (level, depth), named in sorted(measured.items(), key=lambda item: -item[0][1]):
+        several = {name: iops for name, iops in named.items() if len(iops) >= FEWEST_PROFILES}
+        if len(several) >= FEWEST_PROFILES and level not in levels:
+            levels.add(level)
+            yield ProfileGrowth(level, depth, dict(list(several.items())[: len(SERIES)]))
+
+
+def growth_chart(growth: ProfileGrowth) -> Chart:
+    """Draw a line for each profile relative to its narrowest array, and the growth in proportion to the drives."""
+    widths = growth.widths
+    straight = Line([Point(width, width / widths[0]) for width in widths], name="in proportion", style=DOTTED)
+    series, rows = {}, []
+    for name, iops in growth.iops.items():
+        narrowest = min(iops)
+        # A profile that lacks the narrowest array begins on the line of its own first one.
+        first = iops[narrowest] * widths[0] / narrowest
+        texts = {width: format_value(rate, Unit.IOPS) for width, rate in sorted(iops.items())}
+        series[name] = [
+            Point(width, iops[width] / first, words=f"{name}, {width} drives: {text}") for width, text in texts.items()
+        ]
+        rows.append((name, *(texts.get(width, "") for width in widths)))
+    caption = (
+        f"Each line is one profile; on the dotted line an array of {widths[-1]} drives does "
+        f"{widths[-1] / widths[0]:g} times as many IOPS as one of {widths[0]}."
+    )
+    key = slug("profile-growth", growth.level.value, growth.depth)
+    title = f"{growth.level.value}: growth of server profiles over drives, QD {growth.depth} per drive"
+    scale = Values(f"IOPS over those of {widths[0]} drives", Unit.RATIO, from_zero)
+    panel = Panel(Numbers("drives", ticks=widths), scale, [straight, *lines_of(series)])
+    table = Table(("profile", *(f"{width} drives" for width in widths)), tuple(rows))
+    return Chart(key, title, caption, panel, table, growth.level.value)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.stats.estimate import Estimate, TooFew
 from pytest_ssdqual.qual.stats.latency import quantile_of_rounds
 from pytest_ssdqual.qual.units import Unit, format_latency, format_range
@@ -14,8 +15,18 @@ from pytest_ssdqual.report.charts import data
 from pytest_ssdqual.report.charts.data import NotedMeasurement, Notes, family_name
 from pytest_ssdqual.report.charts.performance.width import DrawnSweep
 from pytest_ssdqual.report.drawing.chart import Pair, sentence, slug
-from pytest_ssdqual.report.drawing.course import DrawnCourse, over_time
-from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Line, Panel, Point, published, stretches, table_of
+from pytest_ssdqual.report.drawing.plot import (
+    AnyMark,
+    Chart,
+    DrawnCourse,
+    Line,
+    Panel,
+    Point,
+    over_time,
+    published,
+    stretches,
+    table_of,
+)
 from pytest_ssdqual.report.drawing.scales import Places, Seconds, Values, by_decades
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.view.tables import Table
@@ -33,7 +44,7 @@ QUANTILES = (
 PLACES = {name: index for index, (name, _) in enumerate(QUANTILES)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TailCurve:
     """Quantiles of a measurement, as far as there are enough I/Os."""
 
@@ -95,7 +106,7 @@ def chart(notes: Notes, tails: Sequence[TailCurve], title: str) -> Chart:
     levels = {one.noted.geometry.level.value for one in tails}
     columns = ("array", "workload", "quantile", "latency", "95 % interval", "I/Os")
     return Chart(
-        slug("tail", str(tails[0].noted.geometry)),
+        slug("tail", tails[0].noted.geometry),
         title,
         caption,
         panel,
@@ -158,11 +169,6 @@ def maxima_chart(notes: Notes, sweep: DrawnSweep, depth: int) -> Chart | None:
 
 
 def maxima(notes: Notes, cell: NotedMeasurement) -> list[Pair]:
-    """Return the maxima of the first run, or of all cells, by fio's intervals; by rounds if its output is not there."""
-    runs, count = data.runs_of(notes.story.folder, cell), None if cell.visited else 1
-    parts = [data.series(run, data.slowest_ns) for run in runs[:count]] or [
-        data.noted_rounds(cell, run.round_max_latency_ns) for run in cell.runs[:count]
-    ]
-    if cell.visited:
-        return list(chain.from_iterable(data.by_visit(parts, cell.visited, cell.runs[0].window_s)))
-    return parts[0]
+    """Return the maxima of the first run, or of all cells."""
+    found = data.courses(notes.story.folder, cell, data.slowest_ns, attrgetter("round_max_latency_ns"), 1)
+    return list(chain.from_iterable(found))

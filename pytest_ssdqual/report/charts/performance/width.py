@@ -5,8 +5,8 @@ model of the level.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.raid.geometry import Geometry, effective_drives
 from pytest_ssdqual.qual.raid.law import Striping, growth_objection
 from pytest_ssdqual.qual.raid.scaling import SUPERLINEAR
@@ -42,7 +42,7 @@ CLAIM = "steady_iops"
 BEYOND = 4.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DrawnSweep:
     """A family of workloads on all widths of a level, or on the only one."""
 

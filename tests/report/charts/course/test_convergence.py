@@ -7,7 +7,7 @@ from support.builders import charted
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.workload.rounds import Rounds, Tracked
 from pytest_ssdqual.qual.workload.workload import Workload
-from pytest_ssdqual.report.charts.course import steady_state
+from pytest_ssdqual.report.charts.course import loops
 from pytest_ssdqual.report.run_folder.reader import Record
 
 WRITES = [Workload("randwrite", bs, 32, threads=4) for bs in ("64k", "4k")]
@@ -27,10 +27,10 @@ def loop(*workloads: Workload, tracked: tuple[Workload, ...] = tuple(WRITES)) ->
 
 
 def test_all_sizes_of_pure_writes_are_drawn_for_the_average_drive() -> None:
-    (found,) = steady_state.convergences(charted.loops(loop(READ, *WRITES)))
+    (found,) = loops.convergences(charted.loops(loop(READ, *WRITES)))
     assert dict(found.lines) == {str(WRITES[0]): tuple(LARGE), str(WRITES[1]): tuple(SMALL)}
     assert found.window == 5
-    chart = steady_state.convergence(found)
+    chart = loops.convergence(found)
     assert chart.table.columns == ("round", *map(str, WRITES))
     assert chart.table.rows[0] == ("1", "400 IOPS", "9,000 IOPS")
     assert len(chart.table.rows) == 8
@@ -40,15 +40,15 @@ def test_all_sizes_of_pure_writes_are_drawn_for_the_average_drive() -> None:
 def test_one_size_is_no_comparison_and_an_unreadable_loop_is_left_out() -> None:
     whole = loop(*WRITES)
     damaged = replace(whole, facts={**whole.facts, "rounds": [[{}]]})
-    assert not list(steady_state.convergences(charted.loops(loop(READ, WRITES[0], tracked=(WRITES[0],)), damaged)))
+    assert not list(loops.convergences(charted.loops(loop(READ, WRITES[0], tracked=(WRITES[0],)), damaged)))
 
 
 def test_the_window_of_a_figure_is_that_of_the_whole_loop() -> None:
     """The large size alone was steady after six rounds, but the loop only after eight, whose window is judged."""
-    large, small = steady_state.looped(charted.loops(loop(*WRITES)))
+    large, small = loops.looped(charted.loops(loop(*WRITES)))
     assert (large.begin, small.begin) == (3, 3)
     assert large.state.values == tuple(LARGE[3:])
-    rows = {str(name): str(value) for name, value in steady_state.chart(large).table.rows}
+    rows = {str(name): str(value) for name, value in loops.chart(large).table.rows}
     assert rows["slope excursion allowed"] == "9.96 IOPS"
     assert rows["range measured"] == "3 IOPS"
     slope, _, intercept = rows["best fit"].partition(" × round + ")

@@ -15,10 +15,10 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.qual.units import Unit, format_value
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts import Chart, data
-from pytest_ssdqual.report.charts.course import response_times, saturation
+from pytest_ssdqual.report.charts.course import saturation
 from pytest_ssdqual.report.charts.course.saturation import SaturationStrip
 from pytest_ssdqual.report.charts.data import Notes
-from pytest_ssdqual.report.charts.performance import demand
+from pytest_ssdqual.report.charts.performance import queue_depth
 from pytest_ssdqual.report.evidence.evidence import About
 from pytest_ssdqual.report.run_folder.reader import Record
 
@@ -30,7 +30,7 @@ def drawn(
     monkeypatch: pytest.MonkeyPatch,
     found: Saturation | None,
     *more: Record,
-    draw: Callable[[Notes, SaturationStrip], Chart | None] = response_times.chart,
+    draw: Callable[[Notes, SaturationStrip], Chart | None] = saturation.response_times,
 ) -> Chart | None:
     monkeypatch.setattr(data, "saturation_of", lambda folder, facts: found)
     story = charted.story(*charted.saturation(), *more)
@@ -84,12 +84,12 @@ def test_without_a_steady_state_or_fios_output_there_is_no_chart(monkeypatch: py
     falling = strategies.run([round(3_000 * 0.9**index) for index in range(40)], workload=WRITE, rounds=40)
     assert drawn(monkeypatch, Saturation(falling, 10**6)) is None
     assert drawn(monkeypatch, None) is None
-    assert drawn(monkeypatch, None, draw=response_times.course) is None
+    assert drawn(monkeypatch, None, draw=saturation.latency_course) is None
 
 
 def test_latency_over_time_has_mean_and_maximum_of_each_report(monkeypatch: pytest.MonkeyPatch) -> None:
     run = strategies.run(STEADY, workload=WRITE, rounds=80)
-    chart = drawn(monkeypatch, Saturation(run, 10**7), draw=response_times.course)
+    chart = drawn(monkeypatch, Saturation(run, 10**7), draw=saturation.latency_course)
     assert chart is not None
     ends = [(row[0], row[2]) for row in chart.table.rows if row[1] in ("1.0 s", "80.0 s")]
     first, last = (LatencyHistogram.merged(each.latencies) for each in (run.intervals[0], run.intervals[-1]))
@@ -104,17 +104,17 @@ def test_latency_over_time_has_mean_and_maximum_of_each_report(monkeypatch: pyte
 
 def test_an_unsteady_saturation_has_its_latency_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
     falling = strategies.run([round(3_000 * 0.9**index) for index in range(40)], workload=WRITE, rounds=40)
-    assert drawn(monkeypatch, Saturation(falling, 10**6), draw=response_times.course) is not None
+    assert drawn(monkeypatch, Saturation(falling, 10**6), draw=saturation.latency_course) is not None
 
 
 def test_each_point_of_dirth_has_a_line_over_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    (grid,) = demand.grids(charted.loops(charted.demand_loop()))
+    (grid,) = queue_depth.grids(charted.loops(charted.demand_loop()))
 
     def read_runs(folder: Path, records: Sequence[RunRecord], workload: Workload) -> tuple[Run, ...]:
         return tuple(strategies.run([round(each.iops)], workload=workload, rounds=1) for each in records)
 
     monkeypatch.setattr(data, "read_runs", read_runs)
-    chart = response_times.of_demand(Notes.of(charted.story()), grid)
+    chart = saturation.response_times_of_demand(Notes.of(charted.story()), grid)
     assert chart is not None
     points = [(row[0], str(row[1])) for row in chart.table.rows]
     # Of five rounds, of which a second each is simulated here.
@@ -128,11 +128,11 @@ def test_each_point_of_dirth_has_a_line_over_all_rounds(monkeypatch: pytest.Monk
 
 
 def test_dirth_without_fios_output_has_no_response_times() -> None:
-    (grid,) = demand.grids(charted.loops(charted.demand_loop()))
-    assert response_times.of_demand(Notes.of(charted.story()), grid) is None
+    (grid,) = queue_depth.grids(charted.loops(charted.demand_loop()))
+    assert saturation.response_times_of_demand(Notes.of(charted.story()), grid) is None
 
 
 @pytest.mark.parametrize("bins", [{1: 3}, {100: 1, 1_000_000: 5, 17_112_760_320: 1}])
 def test_no_io_is_lost_between_buckets_and_bars(bins: dict[int, int]) -> None:
-    found = response_times._bars(LatencyHistogram.from_bins(bins))
+    found = saturation._bars(LatencyHistogram.from_bins(bins))
     assert found.total() == sum(bins.values())

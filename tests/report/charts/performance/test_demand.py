@@ -9,12 +9,12 @@ from pytest_ssdqual.qual.measured.demand import MAX_IOPS, MID_IOPS, MIN_IOPS
 from pytest_ssdqual.qual.methods import snia
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.charts import charts
-from pytest_ssdqual.report.charts.performance import demand
+from pytest_ssdqual.report.charts.performance import queue_depth
 from pytest_ssdqual.report.run_folder.reader import Record
 
 
-def only_grid(record: Record) -> demand.DemandGrid:
-    (found,) = demand.grids(charted.loops(record))
+def only_grid(record: Record) -> queue_depth.DemandGrid:
+    (found,) = queue_depth.grids(charted.loops(record))
     return found
 
 
@@ -48,7 +48,7 @@ def test_only_the_last_window_counts() -> None:
 
 
 def test_variation_has_a_line_for_each_number_of_threads() -> None:
-    chart = demand.variation(only_grid(charted.demand_loop()))
+    chart = queue_depth.variation(only_grid(charted.demand_loop()))
     steps = {f"TC{each}" for each in snia.DEMANDS}
     assert steps <= words(chart.svg)
     assert chart.table.columns[1:] == ("TC1", "TC2", "TC4", "TC6", "TC8", "TC16", "TC32")
@@ -57,7 +57,7 @@ def test_variation_has_a_line_for_each_number_of_threads() -> None:
 
 
 def test_intensity_names_the_three_points() -> None:
-    chart = demand.intensity(only_grid(charted.demand_loop()))
+    chart = queue_depth.intensity(only_grid(charted.demand_loop()))
     assert {MIN_IOPS, MID_IOPS, MAX_IOPS} <= words(chart.svg)
     assert [row[0] for row in chart.table.rows[:3]] == [MIN_IOPS, MID_IOPS, MAX_IOPS]
     assert chart.table.rows[0] == (MIN_IOPS, "TC1/QD1", "8,824 IOPS", "113 µs")
@@ -66,10 +66,10 @@ def test_intensity_names_the_three_points() -> None:
 
 def test_a_drive_that_is_always_too_slow_has_no_best() -> None:
     grid = only_grid(charted.demand_loop(best=100, reached=False))
-    chart = demand.variation(grid)
+    chart = queue_depth.variation(grid)
     assert "there is no MaxIOPS" in chart.caption
     assert "unsteady" in chart.caption
-    assert MAX_IOPS not in words(demand.intensity(grid).svg)
+    assert MAX_IOPS not in words(queue_depth.intensity(grid).svg)
 
 
 def test_loops_without_a_grid_and_damaged_ones_have_no_chart() -> None:
@@ -79,4 +79,4 @@ def test_loops_without_a_grid_and_damaged_ones_have_no_chart() -> None:
         {**record.facts, "rounds": [[{}]]},
         {name: each for name, each in record.facts.items() if name != "rule"},
     ]
-    assert list(demand.grids(charted.loops(*(replace(record, facts=each) for each in others)))) == []
+    assert list(queue_depth.grids(charted.loops(*(replace(record, facts=each) for each in others)))) == []

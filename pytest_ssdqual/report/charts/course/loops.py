@@ -1,24 +1,37 @@
-"""Rounds until steady: a tracked figure with its decisive window, and all pure writes of a loop from round to round."""
+"""Loops: rounds until steady with the decisive window, pure writes from round to round, and stimuli in sequence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from pytest_ssdqual.qual import strict_json
+from pytest_ssdqual.qual.frozen import frozen
 from pytest_ssdqual.qual.measured.result_records import LoopRecord
 from pytest_ssdqual.qual.records import from_plain
 from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats import steady_state
 from pytest_ssdqual.qual.stats.drift import DriftTest
 from pytest_ssdqual.qual.stats.steady_state import SteadyState
-from pytest_ssdqual.qual.units import Unit, format_value
+from pytest_ssdqual.qual.units import Unit, format_duration, format_value
+from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.charts.data import drives_of, per_drive, readable
-from pytest_ssdqual.report.drawing.chart import MOST_ROWS, condensing, sentence, slug
-from pytest_ssdqual.report.drawing.course import Courses, DrawnCourse
+from pytest_ssdqual.report.drawing.chart import MOST_POINTS, MOST_ROWS, Pair, condensing, sentence, slug
 from pytest_ssdqual.report.drawing.palette import DASHES, INK, LIMIT
-from pytest_ssdqual.report.drawing.plot import RULE, AnyMark, Chart, Line, Panel, Point, band, shade, stretches
+from pytest_ssdqual.report.drawing.plot import (
+    RULE,
+    AnyMark,
+    Chart,
+    Courses,
+    DrawnCourse,
+    Line,
+    Panel,
+    Point,
+    band,
+    shade,
+    stretches,
+)
 from pytest_ssdqual.report.drawing.scales import Numbers, Values, around, close
 from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.report.view.tables import Table
@@ -34,7 +47,7 @@ FIGURES: Mapping[str, tuple[str, Unit, bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrackedFigure:
     """A tracked figure over its rounds; ``state`` is the rule on its last rounds."""
 
@@ -84,12 +97,10 @@ def _conditioned(record: Record) -> TrackedFigure:
 
 def looped(records: Iterable[LoopRecord]) -> Iterator[TrackedFigure]:
     """Yield the tracked figures of loops; of drives side by side the average drive."""
-    for figures in readable(records, _tracked):
+    for figures in readable(
+        records, lambda noted: [of_loop(noted, str(each.workload), each.claim) for each in noted.asked.tracked]
+    ):
         yield from figures
-
-
-def _tracked(noted: LoopRecord) -> list[TrackedFigure]:
-    return [of_loop(noted, str(each.workload), each.claim) for each in noted.asked.tracked]
 
 
 def of_loop(noted: LoopRecord, workload: str, claim: str) -> TrackedFigure:
@@ -181,7 +192,7 @@ def _axis(unit: Unit, geometry: str) -> str:
 MOST_LINES, FEWEST = len(DASHES), 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Convergence:
     """The rounds of one loop; all lines have the claim, and so the unit, of its first tracked figure.
 
@@ -227,3 +238,90 @@ def convergence(found: Convergence) -> Chart:
     title = f"{found.geometry}: {found.loop}, pure writes from round to round"
     table = Table(("round", *found.lines), rows)
     return Chart(slug("convergence", found.geometry, found.loop), title, caption, panel, table, found.geometry)
+
+
+#: Points of a stimulus beyond which markers would hide the line.
+MOST_MARKED = 15
+
+
+@frozen
+class CourseOfStimulus:
+    """The rate of each part of one stimulus, of drives side by side that of the average drive."""
+
+    workload: Workload
+    #: Since the first stimulus began, seconds.
+    begin_s: float
+    part_s: float
+    iops: tuple[float, ...]
+
+    def points(self, unit: Unit) -> list[Pair]:
+        """Hours at the end of each part, and its rate."""
+        factor = 1.0 if unit is Unit.IOPS else self.workload.block_bytes
+        return [
+            ((self.begin_s + (index + 1) * self.part_s) / 3600, rate * factor) for index, rate in enumerate(self.iops)
+        ]
+
+
+@frozen
+class CourseOfLoop:
+    """All stimuli of one loop, in order."""
+
+    geometry: str
+    loop: str
+    stimuli: tuple[CourseOfStimulus, ...]
+    #: When a stimulus that repeats another one was back at its level, a sentence each.
+    recoveries: tuple[str, ...]
+
+    @property
+    def unit(self) -> Unit:
+        """Throughput, if there are transfers of several sizes."""
+        sizes = {stimulus.workload.block_bytes for stimulus in self.stimuli}
+        return Unit.IOPS if len(sizes) == 1 else Unit.BYTES_PER_SECOND
+
+
+def stimulated(records: Iterable[LoopRecord]) -> Iterator[CourseOfLoop]:
+    """Yield the loops with stimuli."""
+    found = readable(
+        records,
+        lambda noted: CourseOfLoop(str(noted.geometry), noted.loop, tuple(_stimuli(noted)), noted.recoveries),
+    )
+    return (course for course in found if course.stimuli)
+
+
+def _stimuli(noted: LoopRecord) -> Iterator[CourseOfStimulus]:
+    begin_s = 0.0
+    for stimulus, runs in zip(noted.asked.after, noted.after, strict=False):
+        drives = drives_of(runs[0].members, noted.geometry)
+        rates = tuple(rate / drives for run in runs for rate in run.round_iops)
+        seconds = sum(run.window_s for run in runs) / stimulus.workload.busy_share
+        yield CourseOfStimulus(stimulus.workload, begin_s, seconds / len(rates), rates)
+        begin_s += seconds
+
+
+def stimuli_chart(found: CourseOfLoop) -> Chart:
+    """Draw the rate over time; stimuli that differ only in their names look alike."""
+    kinds = [replace(stimulus.workload, name="") for stimulus in found.stimuli]
+    series = [
+        DrawnCourse(str(stimulus.workload), stimulus.points(found.unit), str(kind))
+        for stimulus, kind in zip(found.stimuli, kinds, strict=True)
+    ]
+    drawn_courses = Courses(
+        series, found.unit, lambda hours: format_duration(hours * 3600), MOST_MARKED, MOST_POINTS // len(series)
+    )
+    ordinals = {kind: index for index, kind in enumerate(dict.fromkeys(kinds))}
+    hours = series[-1].points[-1][0]
+    label = axis_label(found.unit)
+    panel = Panel(
+        Numbers("hours", (0, hours * 1.01)), Values(f"{label}{per_drive(found.geometry)}", found.unit),
+        drawn_courses.lines([ordinals[kind] for kind in kinds]),
+    )  # fmt: skip
+    has_pauses = any(stimulus.workload.burst_s for stimulus in found.stimuli)
+    caption = (
+        "The stimuli follow each other without a purge."
+        f"{''.join(f' {sentence(recovery)}' for recovery in found.recoveries)}"
+        f"{' Rates of a workload with pauses are those of its bursts.' if has_pauses else ''}"
+        f"{condensing(sum(len(each.points) for each in series))}"
+    )
+    title = f"{found.geometry}: {found.loop}, {label} over {format_duration(hours * 3600)}"
+    table = Table(("stimulus", "until", label), drawn_courses.rows(len(series)))
+    return Chart(slug("stimuli", found.geometry, found.loop), title, caption, panel, table, found.geometry)
