@@ -253,7 +253,10 @@ def test_a_locked_drive_side_by_side_is_left_out_and_the_others_are_judged(
         assert "the others pass, there is no valid figure of SSDQ0002" in case.message
         assert "sedutil-cli" in case.text + str(case.properties)
         assert case.properties["ssd.drives"].split() == others
-    assert [record["outcome"] for record in inner.records("verdict")] == ["inconclusive"] * 2
+    verdicts = inner.records("verdict")
+    assert [record["outcome"] for record in verdicts] == ["inconclusive"] * 2
+    judged = [{part["name"]: part["outcome"] for part in record["members"]} for record in verdicts]
+    assert judged == [dict.fromkeys(others, "pass")] * 2
     assert [run["members"] for record in inner.records("measured") for run in record["runs"]] == [others] * 2
     (left_out,) = inner.records("drives_left_out")
     assert (list(left_out["drives"]), left_out["of"]) == (["SSDQ0002"], "conditioning")
