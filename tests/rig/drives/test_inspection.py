@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from support.builders import inspected
 from support.documents.wrong_deliveries import drive, nvme_errors
 from support.fakes.scripted import ScriptedMachine
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.qual.inspection import checks
 from pytest_ssdqual.qual.inspection.checks import Answer
@@ -74,11 +73,8 @@ class Rig:
         (self.root / "sys" / path).symlink_to(self.root / "sys" / target)
 
     def run(self, shell: str, *arguments: str) -> dict[str, dict[str, str]]:
-        argv = [*shell_argv(shell), "-c", SCRIPT, "inspection"]
         environment = {"PATH": str(self.root / "bin"), "sys": str(self.root / "sys")}
-        done = subprocess.run([*argv, *arguments], env=environment, capture_output=True, text=True, check=False)
-        assert not done.stderr
-        found = sections(done.stdout)
+        found = sections(run_script(shell, SCRIPT, "inspection", *arguments, env=environment))
         assert found is not None
         return found
 
