@@ -213,16 +213,6 @@ NOT_DEFECTIVE = {
         "refused",
         "sedutil-cli",
     ),
-    "sanitized": ("nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Sanitize In Progress (sct 0x0 / sc 0x1d) ", "refused", "wait"),
-    "reserved": (
-        "nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Reservation Conflict (sct 0x0 / sc 0x83) ",
-        "refused",
-        "release",
-    ),
-    "interrupt": ("nvme nvme0: I/O tag 489 (d1e9) QID 3 timeout, completion polled", "host", "/proc/interrupts"),
-    "fabric": ("nvme nvme0: failed nvme_keep_alive_end_io error=10", "path", "fabric"),
-    "link": ("nvme nvme0: frozen state error detected, reset controller", "link", "another slot"),
-    "machine check": ("mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 8: fe00004000801080", "host", "event log"),
     "vendor": ("nvme0n1: Read(0x2) @ LBA 8, 8 blocks, Vendor Specific (sct 0x7 / sc 0xc1) DNR", "unknown", "SSDQ0002"),
 }
 

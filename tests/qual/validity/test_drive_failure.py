@@ -120,7 +120,6 @@ def test_sense_data_of_a_hardware_error_are_the_drives() -> None:
         (["mce: [Hardware Error]: Machine check events logged"], FailureOrigin.DRIVE),
         (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: 8c000041000800c0"], FailureOrigin.DRIVE),
         (["mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 9: bc000041000800c0"], FailureOrigin.HOST),
-        (["mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 6: bc00000000800400"], FailureOrigin.HOST),
         (
             [
                 "[Hardware Error]: Corrected error, no action required.",
@@ -128,7 +127,6 @@ def test_sense_data_of_a_hardware_error_are_the_drives() -> None:
             ],
             FailureOrigin.DRIVE,
         ),
-        (["[Hardware Error]: Uncorrected, software restartable error."], FailureOrigin.HOST),
         (firmware("corrected"), FailureOrigin.DRIVE),
         (firmware("fatal"), FailureOrigin.HOST),
     ],

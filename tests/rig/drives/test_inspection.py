@@ -323,9 +323,6 @@ def test_bridge_has_names_of_its_own(found: Drive, smart_type: str, is_bridged: 
     "found",
     [
         of("nvme", **{"self-test": "2 37 " + "0 " * 562}),
-        of_smart("nvme", nvme_self_test_log={"current_self_test_operation": {"value": 1}}),
-        of_smart("sata", ata_smart_data={"self_test": {"status": {"value": 249, "remaining_percent": 90}}}),
-        of_smart("sata", ata_smart_data={"self_test": {"status": {"value": 240}}}),
         of_smart("sas", scsi_self_test_0={"result": {"value": 15}, "self_test_in_progress": True}),
         of("nvme", sanitize="0 64 2 0 2 0 0 0"),
         of("nvme", **{"id-ns": '{"flbas": 0, "fpi": 188, "lbafs": [{"ms": 0, "ds": 9}]}'}),
@@ -344,8 +341,6 @@ def test_what_a_drive_does_by_itself_is_named_and_no_deviation(found: Inspection
     [
         of("nvme"),
         of("nvme", **{"id-ns": '{"flbas": 0, "fpi": 128, "lbafs": [{"ms": 0, "ds": 9}]}'}),
-        of_smart("sata", ata_smart_data={"self_test": {"status": {"value": 0, "passed": True}}}),
-        of_smart("sata", ata_smart_data={"self_test": {"status": {"value": 0x79}}}),
         of_smart("sas", scsi_self_test_0={"result": {"value": 0}}),
     ],
 )

@@ -87,8 +87,6 @@ REPORTED = {
         ),
         state=GONE,
     ),
-    "reset by another program": Case(REFUSED, ("nvme nvme0: resetting controller", IO)),
-    "firmware activation": Case(REFUSED, ("nvme nvme0: Fw activation timeout, reset controller", IO)),
     "fabric lost": Case(
         PATH,
         ("nvme nvme0: failed nvme_keep_alive_end_io error=10", "block nvme0n1: no available path - failing I/O", IO),
@@ -99,8 +97,6 @@ REPORTED = {
         REFUSED, ("critical space allocation error, dev sdc, sector 2048 op 0x1:(WRITE) flags 0x0",), drive="sdc"
     ),
     "reservation": Case(REFUSED, ("sd 6:0:1:0: reservation conflict", IO_SDC), drive="sdc", word="release"),
-    "fault state of the adapter": Case(PATH, ("mpt3sas_cm1: fault_state(0x5854)!", IO_SDC), drive="sdc"),
-    "CRC errors of the cable": Case(LINK, ("ata3.00: error: { ICRC ABRT }", IO_SDA), drive="sda"),
     "corrected link errors": Case(
         UNKNOWN,
         ("nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)",),
@@ -108,9 +104,6 @@ REPORTED = {
     ),
     "out of memory": Case(
         HOST, ("Out of memory: Killed process 1234 (fio)",), error=KILLED, state=PRESENT, word="memory"
-    ),
-    "machine check": Case(
-        HOST, ("mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 8: fe00004000801080", IO), error=DEGRADED
     ),
 }  # fmt: skip
 
@@ -155,7 +148,6 @@ DEFECTIVE = {
     "uncorrectable of SATA": Case(
         DRIVE, ("ata3.00: status: { DRDY ERR }", "ata3.00: error: { UNC }", IO_SDA), drive="sda"
     ),
-    "device fault of SATA": Case(DRIVE, ("ata3.00: status: { DRDY DF ERR }",), drive="sda"),
     "fatal status of the controller": Case(
         DRIVE, ("nvme nvme0: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10", IO), state=GONE
     ),
@@ -207,7 +199,6 @@ FURTHER = {
     "reservation of NVMe": Case(REFUSED, (status("Reservation Conflict (sct 0x0 / sc 0x83)"), IO), word="resv-release"),
     "thin namespace full": Case(REFUSED, (status("Capacity Exceeded (sct 0x0 / sc 0x81)"), IO)),
     "read-only range": Case(REFUSED, (status("Attempted Write to Read Only Range (sct 0x1 / sc 0x82)"), IO)),
-    "subsystem reset": Case(REFUSED, ("nvme nvme0: controller is down; will reset: CSTS=0x11, PCI_STATUS=0x10", IO)),
     "ANA": Case(PATH, (status("Asymmetric Access Inaccessible (sct 0x3 / sc 0x2)"), IO)),
     "transfer of NVMe": Case(LINK, (status("Data Transfer Error (sct 0x0 / sc 0x4)"), IO)),
     "sanitize of SAS": Case(REFUSED, sense("Not Ready", "Logical unit not ready, sanitize in progress"), drive="sdc"),
@@ -242,9 +233,6 @@ FURTHER = {
         ("sd 6:0:1:0: attempting task abort!scmd(0x1), outstanding for 30324 ms & timeout 30000 ms",
          "mpt3sas_cm1: log_info(0x31130000): originator(PL), code(0x13), sub_code(0x0000)", IO_SDC),
         drive="sdc",
-    ),
-    "adapter of megaraid": Case(
-        PATH, ("megaraid_sas 0000:06:00.0: Found FW in FAULT state, will reset adapter scsi7",), drive="sde"
     ),
     "adapter of smartpqi": Case(
         PATH, ("smartpqi 0000:07:00.0: controller offline: reason code 0x6100",), drive="sdf", state=GONE
@@ -290,10 +278,7 @@ FURTHER = {
         HOST, ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [md100:811]", TIMEOUT), state=PRESENT, error=SHORT
     ),
     "stall of RCU": Case(HOST, ("rcu: INFO: rcu_preempt self-detected stall on CPU", TIMEOUT, IO)),
-    "SMMU": Case(HOST, ("arm-smmu-v3 arm-smmu-v3.0.auto: event 0x10 received:", IO)),
     "IOMMU": Case(HOST, ("DMAR: [DMA Write] Request device [01:00.0] fault addr 0 [fault reason 05]", IO), state=GONE),
-    "memory error of the host": Case(HOST, ("EDAC MC0: 1 UE memory read error on CPU_SrcID#0_Ha#0 (channel:1)", IO)),
-    "NMI": Case(HOST, ("NMI: PCI system error (SERR) for reason b1 on CPU 0.", IO)),
     "suspended": Case(HOST, ("PM: suspend entry (deep)", TIMEOUT, IO)),
     "unstable clock": Case(
         HOST,
