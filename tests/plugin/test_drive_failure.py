@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
+from support.builders.suite import suite
 
 from pytest_ssdqual.report.run_summary.fitness import Fitness
 from pytest_ssdqual.report.run_summary.run_view import RunView
@@ -15,33 +15,22 @@ from pytest_ssdqual.rig.md import mdadm
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
-SUITE = """
-    import pytest
-    from pytest_ssdqual import Workload
-
-    READS = Workload("randread", "4k", 8)
-
-    @pytest.mark.ssd_promise("steady_iops")
-    @pytest.mark.ssd_array(ARRAY)
-    @pytest.mark.ssd_workload(READS, Workload("randread", "4k", 1))
-    def test_iops(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-"""
+READS = '"randread", "4k", 8', '"randread", "4k", 1'
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS")
 
 
 HEALTH = """
-    @pytest.mark.ssd_array("drive")
-    def test_health(ssd_health):
-        assert ssd_health
+
+@pytest.mark.ssd_array("drive")
+def test_health(ssd_health):
+    assert ssd_health
 """
 
 
 def run(
     inner: Inner, array: str, *more: str, health: bool = False, protocol: str = "quick", limits: str = ""
 ) -> pytest.RunResult:
-    inner.pytester.makepyfile(test_promise=SUITE.replace("ARRAY", array) + HEALTH * health)
+    inner.pytester.makepyfile(test_promise=suite(array, iops=("steady_iops", *READS)) + HEALTH * health)
     (inner.pytester.path / "acme.toml").write_text(SPEC + limits)
     return inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}", *more)
 
@@ -156,7 +145,7 @@ def test_a_drive_that_cannot_be_read_is_an_error_and_no_finding(inner: Inner, mo
 
 
 def test_healthy_drives_alone_do_not_make_a_run_green(inner: Inner) -> None:
-    inner.pytester.makepyfile(test_promise="import pytest\n" + textwrap.dedent(HEALTH))
+    inner.pytester.makepyfile(test_promise="import pytest\n" + HEALTH)
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     result = inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders.suite import suite
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -176,18 +177,8 @@ def test_a_figure_that_nothing_is_promised_of_is_noted_and_skipped(inner: Inner,
 
 
 def test_a_reference_outside_of_a_loop_is_measured_and_planned(inner: Inner, acme: str) -> None:
-    suite = """
-        import pytest
-        from pytest_ssdqual import Workload
-
-        @pytest.mark.ssd_promise("steady_iops")
-        @pytest.mark.ssd_array("drive", widths=[1])
-        @pytest.mark.ssd_workload(Workload("randwrite", "4k", 8))
-        def test_it(ssd_run, ssd_sla):
-            verdict = ssd_sla.judge(ssd_run)
-            assert verdict
-    """
-    inner.pytester.makepyfile(test_relative=suite)
+    tests = suite('"drive", widths=[1]', it=("steady_iops", '"randwrite", "4k", 8'))
+    inner.pytester.makepyfile(test_relative=tests)
     result = inner.run("--ssd-devices=lab:1", acme, "test_relative.py")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["  drivex1 * 2 *"])

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from support.builders import whole_records
 from support.builders.manifests import whole
 
@@ -42,7 +43,7 @@ MANIFEST: dict[str, object] = {
 
 def record(kind: str, second: int = 0, **facts: object) -> dict[str, object]:
     time = f"2026-01-01T00:{second // 60:02}:{second % 60:02}.000+00:00"
-    return {"schema": 3, "kind": kind, "time": time, "writer": "main", **whole_records.whole(kind, facts)}
+    return {"schema": SCHEMA, "kind": kind, "time": time, "writer": "main", **whole_records.whole(kind, facts)}
 
 
 def judged(evidence: Evidence, test: str = "test_it", second: int = 0, **more: object) -> dict[str, object]:
