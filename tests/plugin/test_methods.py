@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.suite import suite
+from support.fakes.inner_session import ids
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -97,10 +98,6 @@ def acme(inner: Inner) -> str:
     inner.pytester.makepyfile(test_methods=SUITE)
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     return "--ssd-spec=acme.toml"
-
-
-def ids(result: pytest.RunResult) -> list[str]:
-    return [line.split("::")[1] for line in result.outlines if "::" in line]
 
 
 def test_what_has_a_purge_of_its_own_comes_first_and_a_rebuild_last(inner: Inner, acme: str) -> None:

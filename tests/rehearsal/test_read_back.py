@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.builders.measuring import UNPREPARED
-from support.lab.bare_drives import MIB, Bench, Book, bench
-from support.lab.rehearsed import Lab
+from support.lab.bare_drives import MIB, Bench, Book
 
 from pytest_ssdqual.qual.integrity.read_back import WrongKind
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -22,12 +21,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 FILL = Fill(1, "1m")
 PROTOCOL = replace(UNPREPARED, fill=FILL)
-
-
-@pytest.fixture(scope="module")
-def here(lab: Lab) -> Iterator[Bench]:
-    with bench(lab) as found:
-        yield found
 
 
 def flip_a_bit(medium: Path) -> None:

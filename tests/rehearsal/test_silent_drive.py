@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 from support.builders.measuring import UNPREPARED as PROTOCOL
-from support.lab.bare_drives import Bench, Book, bench
-from support.lab.rehearsed import Lab, Server, await_that
+from support.lab.bare_drives import Bench, Book
+from support.lab.rehearsed import Server, await_that
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
@@ -35,12 +35,6 @@ def released(held: HeldDrives) -> Iterator[HeldDrives]:
         yield held
     finally:
         held.release()
-
-
-@pytest.fixture(scope="module")
-def here(lab: Lab) -> Iterator[Bench]:
-    with bench(lab) as found:
-        yield found
 
 
 def test_reader_that_hangs_on_a_slow_drive_is_the_drives_silence(here: Bench) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 from support.builders.measuring import UNPREPARED as PROTOCOL
-from support.lab.bare_drives import Bench, Book, bench
-from support.lab.rehearsed import Lab, Server
+from support.lab.bare_drives import Bench, Book
+from support.lab.rehearsed import Server
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.validity import checks
@@ -29,12 +29,6 @@ pytestmark = pytest.mark.lab
 
 READS = Workload("randread", "4k", 8)
 WINDOW = ProcessWindow(ramp_s=1.0, window_s=5.0, rounds=5)
-
-
-@pytest.fixture(scope="module")
-def here(lab: Lab) -> Iterator[Bench]:
-    with bench(lab) as found:
-        yield found
 
 
 @pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]], ids=" ".join)

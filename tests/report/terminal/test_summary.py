@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.builders.report_page import observed
 
 from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
@@ -135,10 +136,6 @@ def test_no_line_is_too_long_and_no_failure_is_missing(
     if verbosity > 0 or len(not_passed) <= MOST_ROWS:
         coloured = [line.text for line in lines if line.markup in (("red",), ("yellow",))]
         assert sum(" raid" in row or " drive" in row for row in coloured) >= len(not_passed)
-
-
-def observed(evidence: Evidence) -> Evidence:
-    return replace(evidence, outcome=Finding.OBSERVED, limit=None, margin_percent=None, source="")
 
 
 def test_what_is_only_observed_is_in_grids_without_limit_and_margin(claimed: Claimed) -> None:

@@ -67,7 +67,6 @@ REPORTED = {
     "unwritten block": Case(
         REFUSED, (status("Deallocated or Unwritten Logical Block (sct 0x2 / sc 0x87)"), MEDIUM), word="write the blocks"
     ),
-    "namespace write-protected": Case(REFUSED, (status("Namespace is Write Protected (sct 0x0 / sc 0x20)"), IO)),
     "sanitize in progress": Case(REFUSED, (status("Sanitize In Progress (sct 0x0 / sc 0x1d)"), IO), word="wait"),
     "format in progress": Case(REFUSED, (status("Format In Progress (sct 0x0 / sc 0x84)"), IO), word="wait"),
     "interrupt lost": Case(
@@ -141,10 +140,6 @@ OF_GUEST = {
 
 #: Drives that are defective, or died: these stay verdicts.
 DEFECTIVE = {
-    "unrecovered read": Case(DRIVE, (status("Unrecovered Read Error (sct 0x2 / sc 0x81)"), MEDIUM)),
-    "write fault": Case(DRIVE, (status("Write Fault (sct 0x2 / sc 0x80)"), MEDIUM)),
-    "medium error of SAS": Case(DRIVE, sense("Medium Error", "Unrecovered read error"), drive="sdc"),
-    "hardware error of SAS": Case(DRIVE, sense("Hardware Error", "Internal target failure"), drive="sdc"),
     "uncorrectable of SATA": Case(
         DRIVE, ("ata3.00: status: { DRDY ERR }", "ata3.00: error: { UNC }", IO_SDA), drive="sda"
     ),
@@ -170,7 +165,6 @@ DEFECTIVE = {
                 "sd 6:0:1:0: [sdc] tag#4 FAILED Result: hostbyte=DID_NO_CONNECT driverbyte=DRIVER_OK"),
         drive="sdc", state=GONE,
     ),
-    "gone while its siblings stay": Case(DRIVE, (), state=GONE),
     "I/O errors without a reason": Case(DRIVE, (IO, TAKEN.format("nvme0n1"))),
     "locked, and media errors": Case(
         DRIVE, (status("Access Denied (sct 0x2 / sc 0x86)"), status("Write Fault (sct 0x2 / sc 0x80)"), MEDIUM)
@@ -189,28 +183,14 @@ DEFECTIVE = {
 #: What no report lists.
 FURTHER = {
     "media errors that old kernels cannot name": Case(UNKNOWN, (MEDIUM,), error=NO_DATA, word="error-log"),
-    "status of the vendor": Case(UNKNOWN, (status("Vendor Specific (sct 0x7 / sc 0xc1)"), IO)),
-    "invalid field": Case(UNKNOWN, (status("Invalid Field in Command (sct 0x0 / sc 0x2)"), IO)),
-    "reserved status": Case(UNKNOWN, (status("Unknown (sct 0x2 / sc 0x9f)"), IO)),
-    "guard tag": Case(UNKNOWN, (status("Guard Check Error (sct 0x2 / sc 0x82)"),)),
-    "namespace too small": Case(UNKNOWN, (status("LBA Out of Range (sct 0x0 / sc 0x80)"), IO)),
-    "lockdown": Case(REFUSED, (status("Command Prohibited by Command and Feature Lockdown (sct 0x0 / sc 0x23)"), IO)),
     "sanitize that failed": Case(REFUSED, (status("Sanitize Failed (sct 0x0 / sc 0x1c)"), IO), word="sanitize again"),
     "reservation of NVMe": Case(REFUSED, (status("Reservation Conflict (sct 0x0 / sc 0x83)"), IO), word="resv-release"),
-    "thin namespace full": Case(REFUSED, (status("Capacity Exceeded (sct 0x0 / sc 0x81)"), IO)),
-    "read-only range": Case(REFUSED, (status("Attempted Write to Read Only Range (sct 0x1 / sc 0x82)"), IO)),
-    "ANA": Case(PATH, (status("Asymmetric Access Inaccessible (sct 0x3 / sc 0x2)"), IO)),
-    "transfer of NVMe": Case(LINK, (status("Data Transfer Error (sct 0x0 / sc 0x4)"), IO)),
-    "sanitize of SAS": Case(REFUSED, sense("Not Ready", "Logical unit not ready, sanitize in progress"), drive="sdc"),
-    "format of SAS": Case(REFUSED, sense("Not Ready", "Logical unit not ready, format in progress"), drive="sdc"),
     "format of SAS interrupted": Case(
         REFUSED, sense("Medium Error", "Medium format corrupted"), drive="sdc", word="format it again"
     ),
     "stopped by sg_start": Case(
         REFUSED, sense("Not Ready", "Logical unit not ready, initializing command required"), drive="sdc", word="start"
     ),
-    "self-test of SAS": Case(REFUSED, sense("Not Ready", "Logical unit not ready, self-test in progress"), drive="sdc"),
-    "write protection of SAS": Case(REFUSED, sense("Data Protect", "Write protected"), drive="sdc"),
     "band of SAS locked": Case(
         REFUSED, sense("Data Protect", "Logical unit access not authorized"), drive="sdc", word="unlock"
     ),
@@ -219,9 +199,6 @@ FURTHER = {
     ),
     "reservation preempted": Case(REFUSED, (*sense("Unit Attention", "Reservations preempted"), IO_SDC), drive="sdc"),
     "microcode changed": Case(REFUSED, (*sense("Unit Attention", "Microcode has been changed"), IO_SDC), drive="sdc"),
-    "parity of SAS": Case(LINK, sense("Hardware Error", "Scsi parity error"), drive="sdc"),
-    "NAK of SAS": Case(LINK, sense("Aborted Command", "NAK received"), drive="sdc"),
-    "illegal request": Case(UNKNOWN, sense("Illegal Request", "Invalid field in cdb"), drive="sdc"),
     "aborted by a locked SATA drive": Case(
         UNKNOWN, ("ata3.00: status: { DRDY ERR }", "ata3.00: error: { ABRT }"), drive="sda"
     ),
@@ -278,7 +255,6 @@ FURTHER = {
         HOST, ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [md100:811]", TIMEOUT), state=PRESENT, error=SHORT
     ),
     "stall of RCU": Case(HOST, ("rcu: INFO: rcu_preempt self-detected stall on CPU", TIMEOUT, IO)),
-    "IOMMU": Case(HOST, ("DMAR: [DMA Write] Request device [01:00.0] fault addr 0 [fault reason 05]", IO), state=GONE),
     "suspended": Case(HOST, ("PM: suspend entry (deep)", TIMEOUT, IO)),
     "unstable clock": Case(
         HOST,

@@ -110,3 +110,7 @@ def _case(element: ET.Element) -> Case:
         return Case(element.get("name", ""), "passed", "", "", properties)
     (result,) = results
     return Case(element.get("name", ""), result.tag, result.get("message", ""), result.text or "", properties)
+
+
+def ids(result: pytest.RunResult) -> list[str]:
+    return [line.split("::")[1] for line in result.outlines if "::" in line]
