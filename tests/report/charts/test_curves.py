@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.builders import charted, fio_documents, strategies
+from support.builders.charted import notes
 
 from pytest_ssdqual.qual.measured.environment import DriveTemperature, Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
@@ -35,7 +36,7 @@ READ = Workload("randread", "4k", 1)
 
 
 def only_curve(*records: Record) -> tuple[Notes, queue_depth.DepthCurve]:
-    found = charted.notes(*records)
+    found = notes(*records)
     (curve,) = queue_depth.curves(found)
     return found, curve
 
@@ -83,7 +84,7 @@ def test_points_that_are_no_curve_are_bars() -> None:
 
 
 def test_a_strip_is_drawn_over_capacities_with_its_marks() -> None:
-    found = charted.notes(*charted.saturation())
+    found = notes(*charted.saturation())
     (strip,) = saturation.strips(found.story)
     xs = [x for x, _ in strip.points]
     assert xs[0] == pytest.approx(20e3 * 4096 / 1e9)
@@ -137,7 +138,7 @@ def _of_output(written: bytes, raw: str) -> dict[str, object]:
 
 
 def test_a_strip_without_a_verdict_has_no_marks() -> None:
-    found = charted.notes(charted.saturation()[0])
+    found = notes(charted.saturation()[0])
     (strip,) = saturation.strips(found.story)
     chart = saturation.chart(found, strip)
     assert "cliff" not in charted.names(chart)
@@ -187,7 +188,7 @@ def test_a_loop_is_followed_in_what_it_tracks() -> None:
 
 
 def test_a_map_has_a_figure_for_every_size_and_mix() -> None:
-    (matrix,) = block_size_and_mix.matrices(charted.notes(*charted.matrix()))
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
     assert (matrix.sizes, matrix.mixes) == ([512, 4096, 32768, 131072], [100, 65, 0])
     chart = block_size_and_mix.heat_map(matrix)
     assert chart.table.columns == ("block size", "100/0", "65/35", "0/100")
@@ -208,13 +209,13 @@ def test_noise_does_not_look_like_a_landscape() -> None:
 
 def test_few_sizes_are_no_map() -> None:
     records = [each for each in charted.matrix() if "_4k_" in str(each.facts["workload"])]
-    assert not list(block_size_and_mix.matrices(charted.notes(*records)))
+    assert not list(block_size_and_mix.matrices(notes(*records)))
 
 
 def test_a_broken_cell_is_framed() -> None:
     workload = Workload("randwrite", "4k", 32, threads=2)
     broken = charted.judged(Claim.STEADY_IOPS, "raid0x6", [workload], 6e4, 9e4)
-    (matrix,) = block_size_and_mix.matrices(charted.notes(*charted.matrix(), broken))
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix(), broken))
     chart = block_size_and_mix.heat_map(matrix)
     assert "Framed cells failed" in chart.caption
     assert chart.svg.count("stroke:var(--limit)") == 1
@@ -229,8 +230,8 @@ def test_loops_have_maps_of_mean_and_maximum_latency() -> None:
         for claim, value in figures.items()
         for work in snia.LATENCY.workloads
     ]
-    maps = list(block_size_and_mix.latency_matrices(charted.notes(*records)))
-    assert not list(block_size_and_mix.matrices(charted.notes(*records)))
+    maps = list(block_size_and_mix.latency_matrices(notes(*records)))
+    assert not list(block_size_and_mix.matrices(notes(*records)))
     charts = [block_size_and_mix.heat_map(each) for each in maps]
     assert [each.title for each in charts] == [
         "drivex1: mean latency by block size and mix, snia-latency",
@@ -252,14 +253,14 @@ def test_a_new_drive_is_drawn_against_a_working_one() -> None:
         charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 5000, 1, about=About.LOOP, group="stec-new"),
         charted.judged(Claim.STEADY_IOPS, "drivex1", [reads], 4000, 1, test="suites/test_it.py::test_working"),
     ]
-    (found,) = new_and_working.compared(charted.notes(*records))
+    (found,) = new_and_working.compared(notes(*records))
     chart = new_and_working.chart(found)
     assert [(row[0], row[3]) for row in chart.table.rows] == [("randwrite_8k_qd8", "10 %"), ("randread_8k_qd8", "80 %")]
-    assert not list(new_and_working.compared(charted.notes(*records[:3])))
+    assert not list(new_and_working.compared(notes(*records[:3])))
 
 
 def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
-    (matrix,) = block_size_and_mix.matrices(charted.notes(*charted.matrix()))
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
     bandwidth = block_size_and_mix.bandwidth_lines(matrix)
     assert bandwidth.table.rows[0][:2] == ("512", "154 MB/s")
     assert bandwidth.table.rows[-1][1] == "1.6 GB/s"
@@ -271,33 +272,33 @@ def test_a_matrix_is_drawn_as_bandwidth_and_as_a_radar() -> None:
 
 
 def test_a_ring_with_a_gap_is_left_out_of_the_radar() -> None:
-    (matrix,) = block_size_and_mix.matrices(charted.notes(*charted.matrix()))
+    (matrix,) = block_size_and_mix.matrices(notes(*charted.matrix()))
     holed = replace(matrix, cells={cell: value for cell, value in matrix.cells.items() if cell != (4096, 65)})
     assert "left out" in block_size_and_mix.radar(holed).caption
     assert "4k, 100/0" not in block_size_and_mix.radar(holed).svg
 
 
 def test_profiles_grow_with_the_drives() -> None:
-    (growth,) = profiles.growths(charted.notes(*charted.profiles()))
+    (growth,) = profiles.growths(notes(*charted.profiles()))
     assert (growth.level.value, growth.depth, growth.widths) == ("raid0", 32, [4, 8])
     chart = profiles.growth_chart(growth)
     assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
     assert "2 times as many" in chart.caption
-    assert not list(profiles.growths(charted.notes(*charted.profiles()[:3])))
+    assert not list(profiles.growths(notes(*charted.profiles()[:3])))
 
 
 def test_a_radar_has_a_spoke_for_each_profile() -> None:
-    found = charted.notes(*charted.profiles())
+    found = notes(*charted.profiles())
     (radar,) = profiles.radars(found)
     chart = profiles.radar(radar)
     assert chart.title == "Server profiles at QD 32 per drive on raid0x4, raid0x8"
     assert [row[0] for row in chart.table.rows] == ["database", "exchange", "web"]
     assert "raid0x8 exchange: 58,482 IOPS" in chart.svg
-    assert not list(profiles.radars(charted.notes(*charted.profiles()[:2])))
+    assert not list(profiles.radars(notes(*charted.profiles()[:2])))
 
 
 def test_the_outlier_is_named_and_looks_different() -> None:
-    (judged,) = charted.notes(charted.outlier()).judged
+    (judged,) = notes(charted.outlier()).judged
     chart = drives.chart(judged)
     assert chart is not None
     assert chart.title.endswith("S3X0005 stands out")
@@ -326,7 +327,7 @@ def test_of_very_many_drives_the_outlier_alone_is_named() -> None:
 def test_a_promise_of_likeness_is_drawn_as_a_share_of_the_median() -> None:
     members = [Part(f"S{index:04}", {"iops": 100.0 * index}) for index in (3, 4, 5)]
     record = charted.judged(Claim.MEMBER_SPREAD, "drivex3", [READ], 0.75, 0.85, members=members, worst="S0003")
-    (judged,) = charted.notes(record).judged
+    (judged,) = notes(record).judged
     chart = drives.chart(judged)
     assert chart is not None
     assert judged.evidence.outcome is Finding.FAIL
@@ -340,7 +341,7 @@ def test_a_promise_of_likeness_is_drawn_as_a_share_of_the_median() -> None:
 def test_what_is_far_from_its_limit_is_dots_on_decades() -> None:
     members = [Part(f"S{index:04}", {"value": 3e6 + index}) for index in range(3)]
     record = charted.judged(Claim.MAX_LATENCY, "drivex3", [READ], 3e6, 1e9, members=members, worst="S0000")
-    (judged,) = charted.notes(record).judged
+    (judged,) = notes(record).judged
     chart = drives.chart(judged)
     assert chart is not None
     assert not any(isinstance(mark, Bars) for mark in charted.marks(chart))

@@ -202,17 +202,11 @@ FURTHER = {
     "aborted by a locked SATA drive": Case(
         UNKNOWN, ("ata3.00: status: { DRDY ERR }", "ata3.00: error: { ABRT }"), drive="sda"
     ),
-    "handle removed by the expander": Case(
-        LINK, ("mpt3sas_cm1: removing handle(0x000a), sas_addr(0x4433221101000000)",), drive="sdc", state=GONE
-    ),
     "abort of SAS explained by nothing": Case(
         DRIVE,
         ("sd 6:0:1:0: attempting task abort!scmd(0x1), outstanding for 30324 ms & timeout 30000 ms",
          "mpt3sas_cm1: log_info(0x31130000): originator(PL), code(0x13), sub_code(0x0000)", IO_SDC),
         drive="sdc",
-    ),
-    "adapter of smartpqi": Case(
-        PATH, ("smartpqi 0000:07:00.0: controller offline: reason code 0x6100",), drive="sdf", state=GONE
     ),
     "USB reset": Case(
         LINK,
@@ -221,26 +215,14 @@ FURTHER = {
         drive="sdd",
     ),
     "USB unplugged": Case(LINK, ("usb 2-1: USB disconnect, device number 2",), drive="sdd", state=GONE),
-    "USB controller dead": Case(
-        PATH, ("xhci_hcd 0000:00:14.0: xHCI host controller not responding, assume dead",), drive="sdd", state=GONE
-    ),
-    "downstream port contained": Case(
-        LINK, ("pcieport 0000:00:1c.0: DPC: containment event, status:0x1f01 source:0x0000",), state=GONE
-    ),
-    "card not present": Case(LINK, ("pcieport 0000:00:1c.0: pciehp: Slot(3): Card not present",), state=GONE),
-    "slot's power": Case(LINK, ("pcieport 0000:00:1c.0: pciehp: Slot(3): Power fault",), state=GONE),
     "transaction layer": Case(
         LINK,
         ("nvme 0000:01:00.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer, (Requester)",
          RESET, IO),
     ),
-    "power state": Case(
-        LINK, ("nvme 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible",), state=GONE
-    ),
     "disconnected by a program": Case(
         PERSON, ('nvme nvme0: Removing ctrl: NQN "nqn.2014-08.org.nvmexpress:uuid:1"',), state=GONE
     ),
-    "namespace deleted by a program": Case(PERSON, ("nvme nvme0: rescanning namespaces.",), state=GONE),
     "failed by mdadm": Case(UNKNOWN, (TAKEN.format("nvme0n1"),), word="mdadm --fail"),
     "read-only without a reason": Case(REFUSED, (), state=READ_ONLY, word="setrw"),
     "read-only by its own word": Case(DRIVE, (), state=READ_ONLY, smart=("new critical warning: media is read-only",)),
@@ -254,7 +236,6 @@ FURTHER = {
     "soft lock-up": Case(
         HOST, ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [md100:811]", TIMEOUT), state=PRESENT, error=SHORT
     ),
-    "stall of RCU": Case(HOST, ("rcu: INFO: rcu_preempt self-detected stall on CPU", TIMEOUT, IO)),
     "suspended": Case(HOST, ("PM: suspend entry (deep)", TIMEOUT, IO)),
     "unstable clock": Case(
         HOST,

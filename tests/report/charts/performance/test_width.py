@@ -4,6 +4,7 @@ import math
 
 import pytest
 from support.builders import charted, strategies
+from support.builders.charted import notes
 
 from pytest_ssdqual.qual.measured.environment import ArrayEnvironment, DeviceTraffic
 from pytest_ssdqual.qual.records import plain
@@ -23,7 +24,7 @@ def sweep_of(found: Notes, family: Workload = WRITE) -> widths.DrawnSweep:
 
 
 def test_bars_are_as_high_as_what_was_measured() -> None:
-    found = charted.notes(*charted.parity_sweep())
+    found = notes(*charted.parity_sweep())
     chart = widths.chart(found, sweep_of(found))
     bars = {point.row[:2]: point.y for mark in charted.marks(chart) if isinstance(mark, Bars) for point in mark.points}
     assert len(bars) == 8
@@ -32,7 +33,7 @@ def test_bars_are_as_high_as_what_was_measured() -> None:
 
 
 def test_the_table_has_every_number_and_its_promise() -> None:
-    found = charted.notes(*charted.parity_sweep())
+    found = notes(*charted.parity_sweep())
     chart = widths.chart(found, sweep_of(found))
     assert chart.table.columns[:4] == ("array", "workload", "IOPS", "95 % interval")
     assert len(chart.table.rows) == 8
@@ -59,7 +60,7 @@ def test_what_is_published_is_marked_and_named() -> None:
             charted.judged(Claim.STEADY_IOPS, f"raid5x{width}", [READ], 1000.0 * width, 900, published=stated),
         )
     ]
-    found = charted.notes(*records)
+    found = notes(*records)
     chart = widths.chart(found, sweep_of(found, READ))
     assert "329903-001US, figure 9" in chart.caption
     assert "published: 11,000 IOPS" in chart.svg
@@ -68,7 +69,7 @@ def test_what_is_published_is_marked_and_named() -> None:
 
 def test_degraded_arrays_are_no_sweep() -> None:
     assert not list(
-        widths.sweeps(charted.notes(*[charted.measured(f"raid5x{width}-1failed", READ, 100.0) for width in (3, 4, 5)]))
+        widths.sweeps(notes(*[charted.measured(f"raid5x{width}-1failed", READ, 100.0) for width in (3, 4, 5)]))
     )
 
 
@@ -80,7 +81,7 @@ def test_the_only_array_of_a_level_is_drawn_and_others_of_one_width_are_not() ->
         *(charted.measured(f"raid5x{width}", READ, 500.0 * width) for width in (3, 4)),
         charted.measured("raid5x4", Workload("randwrite", "4k", 1), 500.0),
     ]
-    found = charted.notes(*records)
+    found = notes(*records)
     sweeps = list(widths.sweeps(found))
     assert [(each.level, str(each.family.rw), each.widths) for each in sweeps] == [
         ("raid10", "randread", [4]),
@@ -101,13 +102,13 @@ def test_a_measurement_that_was_made_again_counts_once() -> None:
         charted.measured("raid5x3", READ, 200.0),
         charted.measured("raid5x4", READ, 9.0),
     ]
-    assert [cell.rate for cell in sweep_of(charted.notes(*records), READ).at(1)] == [200.0, 9.0]
+    assert [cell.rate for cell in sweep_of(notes(*records), READ).at(1)] == [200.0, 9.0]
 
 
 def test_growth_is_held_against_the_law_of_the_level() -> None:
     records = [charted.measured(f"raid5x{width}", WRITE, iops) for width, iops in ((3, 100.0), (6, 158.0), (8, 150.0))]
     short = charted.judged(Claim.SCALING_DEVIATION, "raid5x3 raid5x6 raid5x8", [WRITE], 25, 20)
-    found = charted.notes(*records, short)
+    found = notes(*records, short)
     chart = widths.scaling_chart(found, sweep_of(found))
     assert chart is not None
     assert tuple((*row[:3], *row[4:]) for row in chart.table.rows) == (
@@ -122,7 +123,7 @@ def test_growth_is_held_against_the_law_of_the_level() -> None:
 
 
 def test_reads_grow_with_the_drives_from_the_narrowest_on() -> None:
-    found = charted.notes(*(charted.measured(f"raid5x{width}", READ, 50.0 * width) for width in (3, 6)))
+    found = notes(*(charted.measured(f"raid5x{width}", READ, 50.0 * width) for width in (3, 6)))
     chart = widths.scaling_chart(found, sweep_of(found, READ))
     assert chart is not None
     assert [row[4:] for row in chart.table.rows] == [("1.000 ×", "100.0 %"), ("2.000 ×", "100.0 %")]
@@ -130,9 +131,7 @@ def test_reads_grow_with_the_drives_from_the_narrowest_on() -> None:
 
 def test_without_a_promise_there_is_no_band_and_without_a_law_no_chart() -> None:
     streams = Workload("randread+randwrite", "4k", 1)
-    found = charted.notes(
-        *(charted.measured(f"raid5x{width}", each, 100.0) for width in (3, 4) for each in (READ, streams))
-    )
+    found = notes(*(charted.measured(f"raid5x{width}", each, 100.0) for width in (3, 4) for each in (READ, streams)))
     chart = widths.scaling_chart(found, sweep_of(found, READ))
     assert chart is not None
     assert "allowed" not in (*charted.names(chart), chart.caption)
@@ -144,7 +143,7 @@ def test_of_writes_wider_than_a_chunk_there_is_no_law() -> None:
 
     def grown(chunk_bytes: int | None) -> Chart | None:
         seen = plain(strategies.seen(array=ArrayEnvironment(DeviceTraffic(None, None), chunk_bytes, None, None)))
-        found = charted.notes(*(charted.measured(f"raid5x{width}", wide, 100.0, seen=seen) for width in (3, 4)))
+        found = notes(*(charted.measured(f"raid5x{width}", wide, 100.0, seen=seen) for width in (3, 4)))
         return widths.scaling_chart(found, sweep_of(found, wide))
 
     assert grown(64 * 1024) is None
@@ -158,7 +157,7 @@ def test_maxima_of_the_smallest_and_the_widest() -> None:
         charted.measured(f"raid5x{width}", READ, 100.0, round_max_latency_ns=[1e6, None, 3e6 * width, 2e6 * width, 1e6])
         for width in (3, 4, 5)
     ]
-    found = charted.notes(*records, spread)
+    found = notes(*records, spread)
     chart = latency.maxima_chart(found, sweep_of(found, READ), 1)
     assert chart is not None
     assert {row[0] for row in chart.table.rows} == {"raid5x3", "raid5x5"}
@@ -169,7 +168,7 @@ def test_maxima_of_the_smallest_and_the_widest() -> None:
 
 def test_no_maxima_without_latencies() -> None:
     records = [charted.measured(f"raid5x{width}", READ, 100.0, round_max_latency_ns=[None] * 5) for width in (3, 4)]
-    found = charted.notes(*records)
+    found = notes(*records)
     assert latency.maxima_chart(found, sweep_of(found, READ), 1) is None
 
 
@@ -180,7 +179,7 @@ def test_no_line_leads_over_a_width_that_was_not_measured_at_this_depth() -> Non
     for draw in (widths.chart, widths.scaling_chart):
         counts = []
         for records in (whole, lacking):
-            found = charted.notes(*records)
+            found = notes(*records)
             chart = draw(found, sweep_of(found))
             assert chart
             lines = [mark for mark in charted.marks(chart) if isinstance(mark, Line)]
@@ -194,7 +193,7 @@ def test_what_is_published_far_above_everything_is_said_and_not_drawn() -> None:
         charted.judged(Claim.STEADY_IOPS, f"raid5x{width}", [WRITE], 900, 500, published=published)
         for width, published in ((3, near), (4, far))
     ]
-    found = charted.notes(*(each for each in charted.parity_sweep() if each.kind == "measured"), *verdicts)
+    found = notes(*(each for each in charted.parity_sweep() if each.kind == "measured"), *verdicts)
     chart = widths.chart(found, sweep_of(found))
     assert chart.caption.endswith(
         " Diamonds are published: a sheet. Published far above this scale: 1,000,000 IOPS of raid5x4 randwrite_4k_qd1 "
@@ -205,7 +204,7 @@ def test_what_is_published_far_above_everything_is_said_and_not_drawn() -> None:
 
 
 def test_whiskers_are_in_the_table_of_growth() -> None:
-    found = charted.notes(*charted.parity_sweep())
+    found = notes(*charted.parity_sweep())
     chart = widths.scaling_chart(found, sweep_of(found))
     assert chart
     assert all(len(row) == len(chart.table.columns) for row in chart.table.rows)
