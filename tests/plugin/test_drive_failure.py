@@ -9,7 +9,6 @@ from support.builders.sheet import PRODUCT, promise
 from support.builders.suite import suite
 
 from pytest_ssdqual.report.run_summary.fitness import Fitness
-from pytest_ssdqual.report.run_summary.run_view import RunView
 from pytest_ssdqual.rig.md import mdadm
 
 if TYPE_CHECKING:
@@ -122,8 +121,7 @@ def test_failed_drive_fails_the_health_promise_too(inner: Inner, monkeypatch: py
 def test_drive_that_got_worse_is_never_fit(inner: Inner, monkeypatch: pytest.MonkeyPatch, health: bool) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "assessment:SSDQ0003")
     run(inner, '"raid5", widths=[4]', health=health)
-    folder = inner.folder()
-    assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
+    assert inner.verdict().fitness is Fitness.NOT_FIT
 
 
 def test_heat_is_shown_and_decides_nothing(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,8 +130,7 @@ def test_heat_is_shown_and_decides_nothing(inner: Inner, monkeypatch: pytest.Mon
     result.assert_outcomes(passed=3)
     (record,) = inner.records("drive_worsened")
     assert record["defects"] == []
-    folder = inner.folder()
-    assert RunView.read(folder).verdict.fitness is Fitness.FIT
+    assert inner.verdict().fitness is Fitness.FIT
 
 
 def test_a_drive_that_cannot_be_read_is_an_error_and_no_finding(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,8 +146,7 @@ def test_healthy_drives_alone_do_not_make_a_run_green(inner: Inner) -> None:
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     result = inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    (folder,) = (inner.pytester.path / "ssdqual-runs").glob("*T*")
-    assert RunView.read(folder).verdict.fitness is Fitness.NO_VERDICT
+    assert inner.verdict().fitness is Fitness.NO_VERDICT
 
 
 @pytest.mark.parametrize("given", ["none", "/dev/nvme0n1=none"])
@@ -160,8 +156,7 @@ def test_health_that_is_not_read_is_not_judged_and_stops_nothing(inner: Inner, g
     case = inner.cases()["test_health"]
     assert case.outcome == "skipped"
     assert len(inner.records("health")) == 2 * (4 - drives)
-    folder = inner.folder()
-    verdict = RunView.read(folder).verdict
+    verdict = inner.verdict()
     assert verdict.counts.unread == drives
     assert any("was not read and is not judged" in each for each in verdict.remarks)
     assert verdict.fitness is Fitness.FIT
@@ -190,8 +185,7 @@ def test_a_counter_decides_by_the_limit_of_the_spec(
     (record,) = inner.records("drive_worsened")
     assert len(record["findings"]) == 1
     assert bool(record["defects"]) is fails
-    folder = inner.folder()
-    assert RunView.read(folder).verdict.fitness is (Fitness.NOT_FIT if fails else Fitness.FIT)
+    assert inner.verdict().fitness is (Fitness.NOT_FIT if fails else Fitness.FIT)
 
 
 #: What the kernel says of the struck drive, the origin, and a word of what a person can do.
@@ -268,7 +262,7 @@ def test_what_the_kernel_repaired_is_on_every_surface_and_fails_nothing(
     assert "SSDQ0003" in findings
     assert word in findings
     assert "SSDQ0002" not in findings
-    assert RunView.read(inner.folder()).verdict.fitness is Fitness.FIT
+    assert inner.verdict().fitness is Fitness.FIT
 
 
 @pytest.mark.parametrize("trouble", ["retries", "iucrc"])
@@ -282,7 +276,7 @@ def test_repaired_errors_fail_by_the_limit_of_the_spec(
         passed=2, failed=1
     )
     assert "SSDQ0003" in inner.cases()["test_health"].message
-    assert RunView.read(inner.folder()).verdict.fitness is Fitness.NOT_FIT
+    assert inner.verdict().fitness is Fitness.NOT_FIT
 
 
 def test_the_health_of_all_drives_remarks_what_was_repaired(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

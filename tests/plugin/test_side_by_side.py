@@ -12,7 +12,6 @@ from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.reader import read_records
 from pytest_ssdqual.report.run_summary.fitness import Fitness
-from pytest_ssdqual.report.run_summary.run_view import RunView
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Case, Inner
@@ -121,8 +120,7 @@ def test_failed_drive_is_one_failure_and_the_others_are_judged(
         assert "1 of 4 drives is left out: SSDQ0002" in uneven.message
     (left_out,) = inner.records("drives_left_out")
     assert left_out["failed"] == ["SSDQ0002"]
-    folder = inner.folder()
-    assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
+    assert inner.verdict().fitness is Fitness.NOT_FIT
 
 
 def test_failed_drive_is_a_failure_also_where_a_broken_promise_is_expected(

@@ -7,6 +7,8 @@ from support.fakes.inner_session import Inner
 
 from pytest_ssdqual.qual.integrity.read_back import WrongKind
 
+pytestmark = pytest.mark.slow
+
 TEST = "test_drives_return_what_was_written"
 ARGUMENTS = "--ssd-devices=/dev/nvme*", "--ssd-protocol=acceptance"
 

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from pytest_ssdqual.report.run_summary.fitness import PageVerdict
+from pytest_ssdqual.report.run_summary.run_view import RunView
+
 TESTS = Path(__file__).parents[2]
 SUITES = TESTS.parent / "suites"
 #: Test cases of the whole session, not of a test.
@@ -98,6 +101,10 @@ class Inner:
         lines = (self._folder_of(bay) / "records.jsonl").read_text().splitlines()
         found = [json.loads(line) for line in lines if any(mark in line for mark in marks)]
         return [line for line in found if line["kind"] in kinds]
+
+    def verdict(self) -> PageVerdict:
+        """Of the only run, as its page has it."""
+        return RunView.read(self.folder()).verdict
 
     def _folder_of(self, bay: str) -> Path:
         return self.folder() / "bays" / bay if bay else self.folder()
