@@ -11,15 +11,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.builders import inspected
 from support.builders.kept_runs import Kept, KeptMeasurement
 
 from pytest_ssdqual import command
-from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
-from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.report.run_folder import checksums
 
 Out = pytest.CaptureFixture[str]
@@ -29,10 +28,8 @@ class Inspected(KeptMeasurement):
     """An inspection in which ``value`` of four drives deviate."""
 
     def record(self) -> dict[str, object]:
-        answers = [Answer.DEVIATES if index < self.value else Answer.CONFORMS for index in range(4)]
-        drives = tuple(CheckedDrive(each, "is here", drive=f"S{index}") for index, each in enumerate(answers))
-        verdict = InspectionVerdict("power_on_hours", drives)
-        return {"test": "t.py::t", **plain(of_inspection(verdict, source="acme", protocol="quick", acceptance=False))}
+        answers = {f"S{n}": ("", Answer.DEVIATES if n < self.value else Answer.CONFORMS) for n in range(4)}
+        return {"test": "t.py::t", **plain(inspected.checked("power_on_hours", "", answers, acceptance=False))}
 
 
 @pytest.fixture

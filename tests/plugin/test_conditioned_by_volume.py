@@ -6,23 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
+from support.builders.suite import suite
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
-SUITE = """
-    import pytest
-    from pytest_ssdqual import Workload
-
-    LOADS = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-
-    @pytest.mark.ssd_array("raid0", widths=[2, 4])
-    @pytest.mark.ssd_promise("steady_iops")
-    @pytest.mark.ssd_workload(*LOADS)
-    def test_iops(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-"""
+SUITE = suite('"raid0", widths=[2, 4]', iops=("steady_iops", '"randread", "4k", 8', '"randwrite", "4k", 8'))
 
 
 def test_a_session_conditions_by_volume_and_refreshes_before_each_array(inner: Inner) -> None:

@@ -202,6 +202,7 @@ SITUATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_wording_of_an_ending(inner: Inner, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Terminal and first screen of situations that a newcomer must understand within a minute."""

@@ -25,7 +25,7 @@ from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence import evidence
 from pytest_ssdqual.report.resume.rebuild_measurements import MOST_UNPACKED_TIMES, Forgotten, Shelf
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts
-from pytest_ssdqual.report.run_folder.journal import OtherSchema, read_checkpoint
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, OtherSchema, read_checkpoint
 from pytest_ssdqual.report.run_folder.manifest import Manifest
 from pytest_ssdqual.report.run_folder.reader import RunReader, left_behind, read_records
 from pytest_ssdqual.rig.drives.write_counters import Written
@@ -161,7 +161,7 @@ def test_a_line_without_an_end_is_passed_over(folder: Path) -> None:
     with (folder / "records.jsonl").open("ab") as file:
         file.truncate(file.tell() + (40 << 20))  # a hole: 40 MB of zeroes
     with (folder / "records.jsonl").open("ab") as file:
-        file.write(b'\n{"schema":3,"kind":"x","time":"y"}\n')
+        file.write(f'\n{{"schema":{SCHEMA},"kind":"x","time":"y"}}\n'.encode())
     assert [each.kind for each in read_records(folder)][before:] == ["x"]
 
 

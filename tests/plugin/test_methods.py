@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.builders.suite import suite
+from support.fakes.inner_session import ids
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
@@ -98,10 +100,6 @@ def acme(inner: Inner) -> str:
     return "--ssd-spec=acme.toml"
 
 
-def ids(result: pytest.RunResult) -> list[str]:
-    return [line.split("::")[1] for line in result.outlines if "::" in line]
-
-
 def test_what_has_a_purge_of_its_own_comes_first_and_a_rebuild_last(inner: Inner, acme: str) -> None:
     result = inner.run("--ssd-devices=lab:3", acme, *ALL, "--collect-only", "-q")
     assert ids(result) == [
@@ -176,18 +174,8 @@ def test_a_figure_that_nothing_is_promised_of_is_noted_and_skipped(inner: Inner,
 
 
 def test_a_reference_outside_of_a_loop_is_measured_and_planned(inner: Inner, acme: str) -> None:
-    suite = """
-        import pytest
-        from pytest_ssdqual import Workload
-
-        @pytest.mark.ssd_promise("steady_iops")
-        @pytest.mark.ssd_array("drive", widths=[1])
-        @pytest.mark.ssd_workload(Workload("randwrite", "4k", 8))
-        def test_it(ssd_run, ssd_sla):
-            verdict = ssd_sla.judge(ssd_run)
-            assert verdict
-    """
-    inner.pytester.makepyfile(test_relative=suite)
+    tests = suite('"drive", widths=[1]', it=("steady_iops", '"randwrite", "4k", 8'))
+    inner.pytester.makepyfile(test_relative=tests)
     result = inner.run("--ssd-devices=lab:1", acme, "test_relative.py")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["  drivex1 * 2 *"])

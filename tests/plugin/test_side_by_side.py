@@ -6,45 +6,33 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
+from support.builders.suite import suite
 
 from pytest_ssdqual.report.run_folder.journal import Journal
 from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.reader import read_records
 from pytest_ssdqual.report.run_summary.fitness import Fitness
-from pytest_ssdqual.report.run_summary.run_view import RunView
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Case, Inner
 
-SUITE = """
-    import pytest
-    from pytest_ssdqual import Workload
+LOADS = '"randread", "4k", 1', '"randread", "4k", 8'
+ONLY_IOPS = suite('"drive"', iops=("steady_iops", *LOADS))
+SUITE = (
+    suite('"drive"', iops=("steady_iops", *LOADS), even=("member_spread", *LOADS))
+    + """
 
-    pytestmark = pytest.mark.ssd_array("drive")
-    LOADS = Workload("randread", "4k", 1), Workload("randread", "4k", 8)
-
-    @pytest.mark.ssd_promise("steady_iops")
-    @pytest.mark.ssd_workload(*LOADS)
-    def test_iops(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-
-    @pytest.mark.ssd_promise("member_spread")
-    @pytest.mark.ssd_workload(*LOADS)
-    def test_even(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-
-    def test_health(ssd_health):
-        assert ssd_health
+def test_health(ssd_health):
+    assert ssd_health
 """
+)
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS") + promise(claim="member_spread", at_least=0.5)
 #: In the order in which they are measured.
 SHALLOW, DEEP = "randread_4k_qd1", "randread_4k_qd8"
 
 
-def run(inner: Inner, *options: str, devices: str = "lab:4", suite: str = SUITE, spec: str = SPEC) -> pytest.RunResult:
-    inner.pytester.makepyfile(test_side=suite)
+def run(inner: Inner, *options: str, devices: str = "lab:4", tests: str = SUITE, spec: str = SPEC) -> pytest.RunResult:
+    inner.pytester.makepyfile(test_side=tests)
     (inner.pytester.path / "acme.toml").write_text(spec)
     return inner.run(f"--ssd-devices={devices}", "--ssd-spec=acme.toml", "--ssd-protocol=quick", *options)
 
@@ -72,7 +60,7 @@ def test_empty_name_of_a_killed_runs_array_is_removed(
     lock = FolderLock(journal.path, "main")
     if not is_alive:
         lock.release()
-    run(inner, suite="def test_nothing(): pass", devices="/dev/nvme*")
+    run(inner, tests="def test_nothing(): pass", devices="/dev/nvme*")
     lock.release()
     (folder,) = set((inner.pytester.path / "ssdqual-runs").iterdir()) - {journal.path}
     removed = [record.facts["files"] for record in read_records(folder, "leftovers_removed")]
@@ -81,8 +69,7 @@ def test_empty_name_of_a_killed_runs_array_is_removed(
 
 def test_drive_unplugged_in_its_purge_is_named_as_lost(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "unplugged:SSDQ0003")
-    suite = SUITE.split('    @pytest.mark.ssd_promise("member_spread")')[0]
-    run(inner, suite=suite)
+    run(inner, tests=ONLY_IOPS)
     first, _ = cases_of(inner, "test_iops")
     assert first.outcome == "failure"
     for word in ("SSDQ0003", "purge", "controller is down"):
@@ -98,8 +85,7 @@ def test_drive_that_does_not_answer_is_tried_again_by_the_next_test(
 ) -> None:
     """It is busy with the discard of its purge; udev's process, which waits for it, is only a symptom."""
     monkeypatch.setenv("SIMULATED_SILENT", "SSDQ0003=1")
-    suite = SUITE.split('    @pytest.mark.ssd_promise("member_spread")')[0]
-    run(inner, suite=suite).assert_outcomes(passed=1, errors=1)
+    run(inner, tests=ONLY_IOPS).assert_outcomes(passed=1, errors=1)
     first, second = cases_of(inner, "test_iops")
     assert (first.outcome, second.outcome) == ("error", "passed")
     assert "does not answer" in first.message
@@ -134,17 +120,16 @@ def test_failed_drive_is_one_failure_and_the_others_are_judged(
         assert "1 of 4 drives is left out: SSDQ0002" in uneven.message
     (left_out,) = inner.records("drives_left_out")
     assert left_out["failed"] == ["SSDQ0002"]
-    folder = inner.folder()
-    assert RunView.read(folder).verdict.fitness is Fitness.NOT_FIT
+    assert inner.verdict().fitness is Fitness.NOT_FIT
 
 
 def test_failed_drive_is_a_failure_also_where_a_broken_promise_is_expected(
     inner: Inner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0002")
-    suite = SUITE.replace("    def test_iops", '    @pytest.mark.xfail(reason="slow")\n    def test_iops')
+    tests = ONLY_IOPS.replace("def test_iops", '@pytest.mark.xfail(reason="slow")\ndef test_iops')
     spec = PRODUCT + promise(claim="steady_iops", at_least="9000000 IOPS")
-    result = run(inner, "-k", "iops", suite=suite, spec=spec)
+    result = run(inner, tests=tests, spec=spec)
     struck, later = cases_of(inner, "test_iops")
     assert (struck.outcome, later.outcome) == ("failure", "skipped")
     assert struck.message.startswith("drive SSDQ0002 failed")
@@ -248,7 +233,7 @@ def test_lot_of_fifty_with_two_dead_drives_is_decided_by_its_plan(
     monkeypatch.setenv("SIMULATED_DRIVES", "50")
     monkeypatch.setenv("SIMULATED_TROUBLE", "pulled:SSDQ0007 media:SSDQ0031")
     plan = f"[lot]\nsize = 500\nsample = 50\naccept = {accept}\n\n"
-    run(inner, devices="/dev/nvme*", suite=LOT, spec=PRODUCT + plan + promise(claim="steady_iops", at_least="1 IOPS"))
+    run(inner, devices="/dev/nvme*", tests=LOT, spec=PRODUCT + plan + promise(claim="steady_iops", at_least="1 IOPS"))
     cases = inner.cases()
     lot = cases[f"test_lot[drivex50-{DEEP}]"]
     assert lot.outcome == outcome

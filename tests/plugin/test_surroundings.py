@@ -7,25 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import PRODUCT, promise
+from support.builders.suite import suite
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
 pytestmark = pytest.mark.slow
 
-SUITE = """
-    import pytest
-    from pytest_ssdqual import Workload
-
-    READS = Workload("randread", "4k", 8)
-
-    @pytest.mark.ssd_promise("steady_iops")
-    @pytest.mark.ssd_array(default="{array}")
-    @pytest.mark.ssd_workload(READS)
-    def test_iops(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-"""
+READS = '"randread", "4k", 8'
 SPEC = PRODUCT + promise(claim="steady_iops", at_least="1 IOPS")
 #: Ends when it is decided, and has no hours of conditioning.
 VISITS = """
@@ -59,19 +48,13 @@ CASES = [(trouble, array, said) for trouble, each in TROUBLE.items() for array, 
 
 
 def run(inner: Inner, array: str, protocol: str = "quick") -> pytest.RunResult:
-    inner.pytester.makepyfile(test_promise=SUITE.format(array=array))
+    inner.pytester.makepyfile(test_promise=suite(f'default="{array}"', iops=("steady_iops", READS)))
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     return inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", f"--ssd-protocol={protocol}")
 
 
-HEAT = """
-    @pytest.mark.ssd_promise("CLAIM")
-    @pytest.mark.ssd_array(default="ARRAY")
-    @pytest.mark.ssd_workload(READS)
-    def test_heat(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-"""
+def with_heat(array: str, claim: str) -> str:
+    return suite(f'default="{array}"', iops=("steady_iops", READS), heat=(claim, READS))
 
 
 @pytest.mark.parametrize(("protocol", "array"), [("quick", DRIVES), ("brief.toml", RAID)])
@@ -89,8 +72,7 @@ def test_heat_that_is_promised_is_judged(
 ) -> None:  # fmt: skip
     """The measurement is valid then, and its other promises are judged, too."""
     monkeypatch.setenv("SIMULATED_TROUBLE", trouble)
-    tests = SUITE.format(array=array) + HEAT.replace("CLAIM", claim).replace("ARRAY", array)
-    inner.pytester.makepyfile(test_promise=tests)
+    inner.pytester.makepyfile(test_promise=with_heat(array, claim))
     (inner.pytester.path / "brief.toml").write_text(textwrap.dedent(VISITS))
     for at_most, failed in ((wide, 0), (narrow, 1)):
         if not at_most:
@@ -104,10 +86,7 @@ def test_heat_that_is_promised_is_judged(
 
 
 def test_a_figure_of_heat_without_a_promise_is_skipped_with_the_figure(inner: Inner) -> None:
-    inner.pytester.makepyfile(
-        test_promise=SUITE.format(array=DRIVES)
-        + HEAT.replace("CLAIM", "sustained_temperature").replace("ARRAY", DRIVES)
-    )
+    inner.pytester.makepyfile(test_promise=with_heat(DRIVES, "sustained_temperature"))
     (inner.pytester.path / "acme.toml").write_text(SPEC)
     inner.run("--ssd-devices=lab:4", "--ssd-spec=acme.toml", "--ssd-protocol=quick").assert_outcomes(
         passed=1, skipped=1

@@ -6,12 +6,11 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from support.builders.measuring import UNPREPARED as PROTOCOL
 from support.lab.bare_drives import Book, bench
 from support.lab.rehearsed import Lab
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.supervisor import DIRECTORY
@@ -20,15 +19,6 @@ from pytest_ssdqual.rig.measure.session import Setup
 from pytest_ssdqual.rig.observe import host_load
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
-
-PROTOCOL = Protocol(
-    "brief",
-    acceptance=False,
-    fill=Fill(0, "1m"),
-    precondition=PreconditionRule(0, 0),
-    measure=MeasureRule(1, 5, 1, 1),
-    purge="discard",
-)
 
 
 @pytest.fixture(scope="module")

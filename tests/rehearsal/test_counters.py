@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from support.lab.bare_drives import MIB, Bench, bench
-from support.lab.rehearsed import Lab
+from support.lab.bare_drives import MIB, Bench
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Bitmap
@@ -25,12 +23,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 #: an internal bitmap 15,872 on a drive of 256 MiB and up to 128 KiB more on large ones; the label is the first MiB of
 #: the array.
 CREATING_BYTES, CREATING_BITMAP_BYTES = label.HEAD_BYTES + (32 << 10), label.HEAD_BYTES + (192 << 10)
-
-
-@pytest.fixture(scope="module")
-def here(lab: Lab) -> Iterator[Bench]:
-    with bench(lab) as found:
-        yield found
 
 
 def look(here: Bench) -> dict[str, Written]:

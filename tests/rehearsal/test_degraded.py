@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
+from support.builders.measuring import UNPREPARED
 from support.lab.bare_drives import MIB, Bench, Book, bench
 from support.lab.rehearsed import SERIALS, Lab, Server
 
 from pytest_ssdqual.qual.measured.rebuild import Rebuild
 from pytest_ssdqual.qual.measured.run import Run
 from pytest_ssdqual.qual.raid.geometry import Geometry, costs, expected_iops, read_cost
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule, RebuildRule
+from pytest_ssdqual.qual.spec.protocol_rules import RebuildRule
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
@@ -34,15 +34,7 @@ LOAD = Workload("randrw", "4k", 1, read_percent=70)
 IOPS = 600
 #: A rebuild of 256 MiB lasts long enough to see what becomes of a load; the check after it is as slow.
 SLOW_ENOUGH = RebuildRule(limit_s=120.0, max_bytes_per_s=20_000_000)
-PROTOCOL = Protocol(
-    "brief",
-    acceptance=False,
-    fill=Fill(0, "1m"),
-    precondition=PreconditionRule(0, 0),
-    measure=MeasureRule(1, 5, 1, 1),
-    purge="discard",
-    rebuild=SLOW_ENOUGH,
-)
+PROTOCOL = replace(UNPREPARED, rebuild=SLOW_ENOUGH)
 
 
 @dataclass

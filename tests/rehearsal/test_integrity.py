@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from support.builders.measuring import UNPREPARED
 from support.fakes import power_switch
 from support.lab.bare_drives import Bench, bench
 from support.lab.rehearsed import BRIEF, Lab, Server, Start, await_that, drives
@@ -18,8 +19,7 @@ from pytest_ssdqual.qual.integrity import steps as history
 from pytest_ssdqual.qual.integrity.reference_model import MismatchKind
 from pytest_ssdqual.qual.integrity.steps import UNIT_BYTES, Write
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, IntegrityRule, MeasureRule, PreconditionRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, IntegrityRule
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.integrity.md_target import MdTarget
@@ -52,15 +52,7 @@ regions = 4
 member = "32m"
 """
 RULE = IntegrityRule(histories=4, steps=3, limit_s=2.0, regions=2, member_bytes=32 << 20)
-PROTOCOL = Protocol(
-    "brief",
-    acceptance=False,
-    fill=Fill(0, "1m"),
-    precondition=PreconditionRule(0, 0),
-    measure=MeasureRule(1, 5, 1, 1),
-    purge="discard",
-    integrity=RULE,
-)
+PROTOCOL = replace(UNPREPARED, integrity=RULE)
 
 
 @pytest.fixture

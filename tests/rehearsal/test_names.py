@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.builders.measuring import UNPREPARED as PROTOCOL
 from support.lab.bare_drives import Book, bench
 from support.lab.rehearsed import Lab, Server
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, MeasureRule, PreconditionRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.md import mdadm
 from pytest_ssdqual.rig.measure import array_lifecycle
@@ -20,14 +20,6 @@ from pytest_ssdqual.rig.measure.session import Setup
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 MIRROR = Geometry.parse("raid1x2")
-PROTOCOL = Protocol(
-    "brief",
-    acceptance=False,
-    fill=Fill(0, "1m"),
-    precondition=PreconditionRule(0, 0),
-    measure=MeasureRule(1, 5, 1, 1),
-    purge="discard",
-)
 
 
 def test_the_second_takes_another_name(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from support.lab.bare_drives import Bench, bench
-from support.lab.rehearsed import Lab
+from support.lab.bare_drives import Bench
 
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.machine.machine import DriveRefused
@@ -19,12 +16,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 FORMATTED = Purged("NVMe Format, user data erase")
 #: A drive that can discard nothing: null_blk does not unless it is asked to.
 NULL = Drive("/dev/nullb0", "nullb0", None, None, None, None, 1 << 30, 512, 512, False, None)
-
-
-@pytest.fixture(scope="module")
-def here(lab: Lab) -> Iterator[Bench]:
-    with bench(lab) as found:
-        yield found
 
 
 def test_drives_are_formatted_side_by_side_and_no_others(here: Bench) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.lab.bare_drives import MIB, Bench, Book, bench
-from support.lab.rehearsed import Lab
+from support.builders.measuring import UNPREPARED
+from support.lab.bare_drives import MIB, Bench, Book
 
 from pytest_ssdqual.qual.integrity.read_back import WrongKind
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule
+from pytest_ssdqual.qual.spec.protocol_rules import Fill
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.measure import array_lifecycle, read_back
 from pytest_ssdqual.rig.measure.session import Setup
@@ -20,20 +20,7 @@ from pytest_ssdqual.rig.measure.session import Setup
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 
 FILL = Fill(1, "1m")
-PROTOCOL = Protocol(
-    "brief",
-    acceptance=False,
-    fill=FILL,
-    precondition=PreconditionRule(0, 0),
-    measure=MeasureRule(1, 5, 1, 1),
-    purge="discard",
-)
-
-
-@pytest.fixture(scope="module")
-def here(lab: Lab) -> Iterator[Bench]:
-    with bench(lab) as found:
-        yield found
+PROTOCOL = replace(UNPREPARED, fill=FILL)
 
 
 def flip_a_bit(medium: Path) -> None:

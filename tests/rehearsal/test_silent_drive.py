@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from support.lab.bare_drives import Bench, Book, bench
-from support.lab.rehearsed import Lab, Server, await_that
+from support.builders.measuring import UNPREPARED as PROTOCOL
+from support.lab.bare_drives import Bench, Book
+from support.lab.rehearsed import Server, await_that
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings, Fill, MeasureRule, PreconditionRule
+from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
 from pytest_ssdqual.rig.drives import answers
 from pytest_ssdqual.rig.guard.held_drives import HeldDrives
 from pytest_ssdqual.rig.machine.machine import DriveSilent
@@ -26,14 +26,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
 READER = 'setsid dd if="$1" of=/dev/null bs=4096 count=60 iflag=direct </dev/null >/dev/null 2>&1 &'
 #: $1 the number of an array: opens its node as udev does when the array has just been stopped.
 NAME = 'mknod "/run/node-$1" b 9 "$1" && exec 3<"/run/node-$1" && rm "/run/node-$1"'
-PROTOCOL = Protocol(
-    "brief",
-    acceptance=False,
-    fill=Fill(0, "1m"),
-    precondition=PreconditionRule(0, 0),
-    measure=MeasureRule(1, 5, 1, 1),
-    purge="discard",
-)
 
 
 @contextmanager
@@ -43,12 +35,6 @@ def released(held: HeldDrives) -> Iterator[HeldDrives]:
         yield held
     finally:
         held.release()
-
-
-@pytest.fixture(scope="module")
-def here(lab: Lab) -> Iterator[Bench]:
-    with bench(lab) as found:
-        yield found
 
 
 def test_reader_that_hangs_on_a_slow_drive_is_the_drives_silence(here: Bench) -> None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from support.lab.bare_drives import Bench, bench
-from support.lab.rehearsed import Lab
+from support.lab.bare_drives import Bench
 
 from pytest_ssdqual.rig.drives import health
 
 pytestmark = [pytest.mark.lab, pytest.mark.unhurried]
-
-
-@pytest.fixture(scope="module")
-def here(lab: Lab) -> Iterator[Bench]:
-    with bench(lab) as found:
-        yield found
 
 
 def test_drives_are_identified_and_read_by_their_types(here: Bench) -> None:

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from support.lab.bare_drives import Bench, Book, bench
-from support.lab.rehearsed import Lab, Server
+from support.builders.measuring import UNPREPARED as PROTOCOL
+from support.lab.bare_drives import Bench, Book
+from support.lab.rehearsed import Server
 
 from pytest_ssdqual.qual.raid.geometry import Geometry
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, MeasureRule, PreconditionRule
 from pytest_ssdqual.qual.validity import checks
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.rig.campaign.campaign_plan import FRESH
@@ -29,21 +28,7 @@ from pytest_ssdqual.rig.observe.kernel_log import FIRST, PICK
 pytestmark = pytest.mark.lab
 
 READS = Workload("randread", "4k", 8)
-PROTOCOL = Protocol(
-    "brief",
-    acceptance=False,
-    fill=Fill(0, "1m"),
-    precondition=PreconditionRule(0, 0),
-    measure=MeasureRule(1, 5, 1, 1),
-    purge="discard",
-)
 WINDOW = ProcessWindow(ramp_s=1.0, window_s=5.0, rounds=5)
-
-
-@pytest.fixture(scope="module")
-def here(lab: Lab) -> Iterator[Bench]:
-    with bench(lab) as found:
-        yield found
 
 
 @pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]], ids=" ".join)

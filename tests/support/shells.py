@@ -6,7 +6,8 @@ script/test installs all of them.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -34,3 +35,13 @@ def with_each_shell(values: Sequence[str]) -> list[object]:
 def shell_argv(shell: str) -> list[str]:
     """Return the argv of one of ``SHELLS``, for ``-c`` and a script."""
     return [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else [])]
+
+
+def run_script(
+    shell: str, script: str, *words: str, stdin: str | None = None, env: Mapping[str, str] | None = None
+) -> str:
+    """Return the output of a script, which must end well and report nothing; ``words`` begin with its name."""
+    argv = [*shell_argv(shell), "-c", script, *words]
+    done = subprocess.run(argv, input=stdin, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -187,46 +187,6 @@ def test_a_smart_type_for_no_drive_of_the_run(inner: Inner, given: str) -> None:
     assert said == f"--ssd-smart-type: '{given.partition('=')[0]}' matches none of the drives under test."
 
 
-@pytest.mark.parametrize("more", [(), ("--collect-only",)])
-def test_what_the_survey_cannot_see_is_refused_without_a_word_of_the_user(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
-) -> None:
-    facts = World.facts
-    monkeypatch.setattr(World, "facts", lambda self, *nodes: f"pidns\x004026532201\0{facts(self, *nodes)}")
-    inner.suite("drive")
-    assert inner.refused("--ssd-devices=/dev/nvme*", *more, "drive").endswith("add --ssd-unchecked=openers.")
-    assert "openers" in inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports", *more, "drive")
-    accepted = "--ssd-unchecked=openers,exports"
-    said = inner.run("--ssd-devices=/dev/nvme*", accepted, "--collect-only", "drive").stdout.str()
-    assert "--ssd-unchecked=openers: not checked: the program is in a PID namespace of its own" in said
-    assert "--ssd-unchecked=exports: not needed" in said
-
-
-def test_sources_that_were_not_checked_are_on_record(
-    inner: Inner, promises: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    facts = World.facts
-    monkeypatch.setattr(World, "facts", lambda self, *nodes: f"blind\0exports\0no configfs\0{facts(self, *nodes)}")
-    inner.suite("drive")
-    few = "--ssd-protocol=quick", "-k", "randread_4k_qd8 and steady", "--ssd-unchecked=exports"
-    inner.run("--ssd-devices=/dev/nvme*", promises, *few, "drive")
-    assert inner.suite_properties()["ssd.unchecked"] == "exports"
-    manifest = inner.manifest()
-    assert "--ssd-unchecked=exports: not checked: no configfs" in manifest["remarks"]
-
-
-def test_a_source_of_the_guard_that_does_not_exist(inner: Inner) -> None:
-    said = inner.refused("--ssd-devices=/dev/nvme*", "--ssd-unchecked=exports,all")
-    assert said == (
-        "--ssd-unchecked: all is no source of the guard; the sources are exports, openers, layers, signatures, "
-        "reservations"
-    )
-
-
-def test_consent_for_a_drive_that_was_not_named(inner: Inner) -> None:
-    assert "SSDQ0009" in inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wipe=SSDQ0009")
-
-
 def test_this_machine_is_asked_for_real(
     pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,38 +319,6 @@ def test_waiting_in_vain_is_told(inner: Inner, monkeypatch: pytest.MonkeyPatch) 
     assert inner.refused("--ssd-devices=/dev/nvme*", "--ssd-wait=0.1 s") == f"{HELD}, after waiting 100 ms for them"
 
 
-@pytest.mark.parametrize("more", [(), ("--collect-only",)])
-def test_a_run_and_its_plan_refuse_content_without_a_signature(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
-) -> None:
-    monkeypatch.setenv("SIMULATED_DATA", "/dev/nvme1n1")
-    monkeypatch.setenv("SIMULATED_UNREADABLE", "/dev/nvme2n1")
-    said = inner.refused("--ssd-devices=/dev/nvme*", *more).splitlines()
-    assert len(said) == 3
-    assert "data without a signature (first at byte 1048576); if that may be destroyed, add --ssd-wipe=SSDQ" in said[0]
-    assert "content that cannot be read (Input/output error at byte 0); if that may be destroyed unread" in said[1]
-    assert said[2].startswith("All of these options: --ssd-wipe=SSDQ")
-
-
-def test_consent_for_a_second_port_is_none_for_content_made_since(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The options of the last line are enough for what it was printed for, and for nothing else."""
-    facts, nodes = World.facts, ("/dev/nvme0n1", "/dev/nvme1n1")
-    ports = "".join(f"multiport\0{node}\0" for node in nodes)
-    monkeypatch.setattr(World, "facts", lambda self, *opened: f"{ports if opened else ''}{facts(self, *opened)}")
-    inner.suite("drive")
-    plan = "--ssd-devices=/dev/nvme*", "--ssd-spec=default", "--collect-only", "drive"
-    options = shlex.split(inner.refused(*plan).rpartition(": ")[2])
-    assert [option.partition("=")[0] for option in options] == ["--ssd-shared"]
-    monkeypatch.setenv("SIMULATED_DATA", nodes[0])
-    said = inner.refused(*plan, *options)
-    assert "data without a signature" in said
-    assert "further port" not in said
-    monkeypatch.delenv("SIMULATED_DATA")
-    assert inner.run(*plan, *options).ret == pytest.ExitCode.OK
-
-
 LEFT = "3aaa0122:29827cfa:5331ad66:ca767371"
 
 
@@ -502,16 +430,33 @@ def test_an_array_of_drives_of_different_size_is_refused_before_anything_is_buil
     assert inner.records("array_created", "measured") == []
 
 
-@pytest.mark.parametrize(("used", "remarks"), [(1, 0), (250_000, 1), (999_999, 1), (1_000_000, 0)])
+@pytest.mark.parametrize(
+    ("share", "content", "is_remarked"),
+    [
+        (None, (), False),
+        (1e-6, (), False),
+        (0.25, (), True),
+        (0.999999, (), True),
+        (1.0, (), False),
+        (0.25, (Signature("ext4"),), False),
+    ],
+)
 def test_blank_drive_that_reports_allocated_blocks_is_remarked(
-    inner: Inner, monkeypatch: pytest.MonkeyPatch, used: int, remarks: int
+    share: float | None, content: tuple[Signature, ...], is_remarked: bool
 ) -> None:
     """Many drives always report all of them, and some whole units for a label."""
-    facts, nuse = World.facts, f"allocated\0/dev/nvme1n1\0{used}\0001000000\0"
+    topology = survey(SimulatedMachine("dut7", Scene.of_environment()), ["nvme1n1"])
+    node = replace(topology.nodes["nvme1n1"], allocated=share, signatures=content)
+    found = replace(topology, nodes={"nvme1n1": node})
+    assert len([*bay._allocated(found, [topology.drive("nvme1n1")])]) == is_remarked
+
+
+def test_remark_on_allocated_blocks_is_on_record(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts, nuse = World.facts, "allocated\0/dev/nvme1n1\000250000\0001000000\0"
     monkeypatch.setattr(World, "facts", lambda self, *nodes: nuse + facts(self, *nodes))
     inner.pytester.makepyfile("def test_it(): pass")
     inner.run("--ssd-devices=/dev/nvme*")
-    assert ["SSDQ0002" in each for each in inner.manifest()["remarks"] if "NUSE" in each] == [True] * remarks
+    assert ["SSDQ0002" in each for each in inner.manifest()["remarks"] if "NUSE" in each] == [True]
 
 
 def test_samples_are_taken_thoroughly_when_a_run_begins(inner: Inner, monkeypatch: pytest.MonkeyPatch) -> None:

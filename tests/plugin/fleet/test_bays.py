@@ -11,6 +11,7 @@ from pytest_ssdqual.plugin.bay.bay import OpenedBay, open_bay
 from pytest_ssdqual.plugin.session import bay_start
 from pytest_ssdqual.report.fleet import folder as fleet
 from pytest_ssdqual.report.run_folder import checksums
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from pytest_ssdqual.rig.guard import shared_paths
 from pytest_ssdqual.rig.machine.machine import RigError
 
@@ -325,7 +326,7 @@ def test_bays_of_another_version_are_refused_in_a_sentence(inner: Inner, promise
     args = (*TWO, QUICK, promises, "-n", "1", "-k", "iops and randread")
     inner.run(*args)
     file = inner.folder() / "bays" / "dut2" / "records.jsonl"
-    file.write_text(file.read_text().replace('"schema":3', '"schema":1'))
+    file.write_text(file.read_text().replace(f'"schema":{SCHEMA}', '"schema":1'))
     result = inner.run(*args, "--ssd-resume=last")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "schema 1" in "".join(result.errlines)

@@ -16,23 +16,8 @@ from pytest_ssdqual.qual.measured.visited import Visited
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
 
-SUITE = """
-    import pytest
-    from pytest_ssdqual import Workload
-
-    READS, WRITES = Workload("randread", "4k", 8), Workload("randwrite", "4k", 8)
-    pytestmark = [pytest.mark.ssd_array("raid5", widths=[4]), pytest.mark.ssd_workload(READS, WRITES)]
-
-    @pytest.mark.ssd_promise("steady_iops")
-    def test_iops(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-
-    @pytest.mark.ssd_promise("array_efficiency")
-    def test_efficiency(ssd_run, ssd_sla):
-        verdict = ssd_sla.judge(ssd_run)
-        assert verdict
-"""
+LOADS = '"randread", "4k", 8', '"randwrite", "4k", 8'
+SUITE = suite('"raid5", widths=[4]', iops=("steady_iops", *LOADS), efficiency=("array_efficiency", *LOADS))
 DEVICES, QUICK = "--ssd-devices=root@dut1:/dev/nvme*", "--ssd-protocol=quick"
 
 
@@ -166,17 +151,9 @@ def test_without_members_nothing_is_predicted_and_efficiency_is_skipped(four: In
 
 def test_a_pair_of_mirrors_is_compared_with_the_bare_drive_of_the_same_run(inner: Inner) -> None:
     inner.pytester.makepyfile(
-        test_acme="""
-            import pytest
-            from pytest_ssdqual import Workload
-
-            @pytest.mark.ssd_array("raid10", widths=[2])
-            @pytest.mark.ssd_workload(Workload("randwrite", "4k", 8), Workload("randrw", "4k", 8, 70))
-            @pytest.mark.ssd_promise("times_one_drive")
-            def test_pair(ssd_run, ssd_sla):
-                verdict = ssd_sla.judge(ssd_run)
-                assert verdict
-        """
+        test_acme=suite(
+            '"raid10", widths=[2]', pair=("times_one_drive", '"randwrite", "4k", 8', '"randrw", "4k", 8, 70')
+        )
     )
     promised = promise(claim="times_one_drive", at_least=0.9)
     (inner.pytester.path / "acme.toml").write_text(PRODUCT + promised)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from support.fakes.inner_session import Inner
 
+pytestmark = pytest.mark.slow
+
 ARGUMENTS = "--ssd-devices=/dev/nvme*", "--ssd-protocol=acceptance"
 FIRST, LAST = (f"test_drives_pass_their_self_tests[{when}]" for when in ("first", "last"))
 

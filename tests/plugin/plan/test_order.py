@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.builders.sheet import EVERY_DEPTH
+from support.fakes.inner_session import ids
 
 from pytest_ssdqual.plugin.plan import order
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -16,10 +17,6 @@ from pytest_ssdqual.rig.resume.checkpoint import NoEarlierResults, ResultKey
 
 if TYPE_CHECKING:
     from support.fakes.inner_session import Inner
-
-
-def ids(result: pytest.RunResult) -> list[str]:
-    return [line.split("::")[1] for line in result.outlines if "::" in line]
 
 
 def test_each_array_once_writes_first_sweeps_last(inner: Inner, promises: str) -> None:

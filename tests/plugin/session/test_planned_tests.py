@@ -112,13 +112,7 @@ def test_what_failed_in_an_earlier_session_and_is_left_out_is_not_green(inner: I
     assert "earlier session" not in inner.run(*args, "-k", "p99").stdout.str()
 
 
-@pytest.mark.parametrize(
-    ("kind", "status"),
-    [
-        ("verdict", FAILED),
-        *((kind, OK) for kind in ("drive_worsened", "tests_planned", "claims_planned", "array_stopped")),
-    ],
-)
+@pytest.mark.parametrize(("kind", "status"), [("verdict", FAILED), ("array_stopped", OK)])
 def test_a_run_with_a_damaged_record_is_not_green(inner: Inner, suite: str, kind: str, status: pytest.ExitCode) -> None:
     """Not even where a run may be without verdicts: what cannot be read may be of a failure."""
     args = (DRIVES, QUICK, suite, "-o", "ssd_require_verdicts=false")
@@ -281,14 +275,13 @@ def test_the_failure_of_a_bay_outlives_sessions_of_other_bays(
     assert inner.fleet()["exit_status"] == FAILED
 
 
-@pytest.mark.parametrize(("kind", "failing"), [("verdict", "dut2"), ("array_stopped", "neither")])
 def test_a_bay_with_a_damaged_record_is_not_permitted(
-    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch, kind: str, failing: str
+    inner: Inner, suite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = (*two_bays(inner, monkeypatch, failing=failing), suite, "-n", "1", "-k", "iops and randread")
-    inner.run(*both)
+    both = (*two_bays(inner, monkeypatch, failing="neither"), suite, "-n", "1", "-k", "iops and randread")
+    assert inner.run(*both).ret == OK
     folder = inner.folder() / "bays" / "dut2"
-    damage(folder, kind)
+    damage(folder, "array_stopped")
     manifest = folder / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "exit_status": None}))
     permit = ("--ssd-resume=last", "-o", "ssd_require_verdicts=false", "--ssd-bay=dut1")

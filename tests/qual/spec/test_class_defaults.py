@@ -79,10 +79,10 @@ def test_a_default_is_as_documented_kept_by_two_drives_and_broken_by_one(row: Do
 
 
 def test_the_table_has_each_default_that_depends_on_the_class_of_one_drive() -> None:
-    promises = spec.default().promises
+    promised = {(each.claim, name) for each in spec.default().promises for name in each.drive_classes or ()}
     # The time of a rebuild follows from its rate and the capacity of the sheet.
-    of_drives = {each.claim for each in promises if each.drive_classes} - {Claim.REBUILD_TIME}
-    assert {row.claim for row in documented()} == of_drives
+    of_drives = {(claim, name) for claim, name in promised if claim is not Claim.REBUILD_TIME}
+    assert {(row.claim, row.drive_class) for row in documented()} == of_drives
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,11 @@ def _rate(sheet: Spec, rw: str) -> tuple[float, int] | None:
 
 
 CURRENT = [name for name in spec.shipped() if not name.startswith(("default", "intel-", "stec", "ssdqual"))]
+#: Without random and sequential writes.
+INCOMPLETE = {"kioxia-pm7-r-7t68", "samsung-pm1653-7t68", "solidigm-d5-p5430-30t72"}
 
 
-@pytest.mark.parametrize("name", CURRENT)
+@pytest.mark.parametrize("name", sorted({*CURRENT} - INCOMPLETE))
 def test_no_default_accuses_a_drive_that_does_what_its_sheet_says(name: str) -> None:
     sheet = spec.load(name)
     sheet = sheet if sheet.drive_class else of_class("nvme_gen4", sheet)
@@ -141,8 +143,9 @@ def test_no_default_accuses_a_drive_that_does_what_its_sheet_says(name: str) -> 
         _rate(sheet, "randwrite"),
         sheet.product.sequential_write_bytes_per_s,
     )
-    if not reads or not writes or not fastest:
-        return
+    assert reads
+    assert writes
+    assert fastest
     fresh = sheet.limit("fresh_to_steady", ONE, Workload("randwrite", "4k", 32))
     depth = sheet.limit("bathtub_depth", ONE, Workload("randread", "8k", 32))
     assert fresh

@@ -44,6 +44,12 @@ def test_drives_of_two_sheets_map_as_much_as_the_lesser_says(
     assert sheets(tmp_path, *lines).unit_bytes == unit
 
 
+@pytest.mark.parametrize(("preferred", "unit"), [(None, 16384), (16384, 16384), (8192, 8192), (262144, 16384)])
+def test_drives_map_no_more_than_they_prefer_to_be_written(tmp_path: Path, preferred: int | None, unit: int) -> None:
+    sheet = load(tmp_path, PRODUCT + 'indirection_unit = "16k"\n')
+    assert replace(sheet, preferred_write_bytes=preferred).unit_bytes == unit
+
+
 @pytest.mark.parametrize(
     ("claim", "fast", "slow", "bound"),
     [

@@ -164,6 +164,9 @@ def test_intels_array_is_held_to_what_it_did_not_to_the_law() -> None:
     assert limit.bound == 200_000  # "more than": a bound has no tolerance
     assert sheet.expected_iops(eight, READ) is None
     assert sheet.expected_iops(eight, READ.at(32)) == 8 * 75_000
+    latency = sheet.limit("mean_latency", eight, WRITE.at(1))
+    assert latency is not None
+    assert latency.bound == 200_000
 
 
 def test_arrays_are_held_to_the_law_of_a_depth_that_is_published() -> None:

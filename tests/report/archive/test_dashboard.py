@@ -23,6 +23,7 @@ from pytest_ssdqual.report.charts import archive as charts_of
 from pytest_ssdqual.report.evidence.evidence import Finding
 from pytest_ssdqual.report.html import dashboard_page
 from pytest_ssdqual.report.run_folder.find import folders_below
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from pytest_ssdqual.report.view.tables import margin
 
 
@@ -76,7 +77,14 @@ def test_the_margin_of_a_percentage_is_in_points(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given_up", [True, False])
 def test_a_bay_that_never_began_is_no_run(tmp_path: Path, given_up: bool) -> None:
     fleet = keep_fleet(tmp_path, [KeptBay(name, [KeptPromise(12_000)] if name == "a" else []) for name in "ab"])
-    error = {"schema": 3, "kind": "error", "time": "t", "test": "ssdqual::b", "message": "gone", "of_session": True}
+    error = {
+        "schema": SCHEMA,
+        "kind": "error",
+        "time": "t",
+        "test": "ssdqual::b",
+        "message": "gone",
+        "of_session": True,
+    }
     records = fleet / "bays" / "b" / "records.jsonl"
     with records.open("a") as file:
         file.write((json.dumps(error) + "\n") * given_up)
@@ -85,7 +93,7 @@ def test_a_bay_that_never_began_is_no_run(tmp_path: Path, given_up: bool) -> Non
     (sentence,) = skipped
     assert "/b is skipped: it never began" in sentence
     with records.open("a") as file:
-        file.write(json.dumps({"schema": 3, "kind": "measuring", "time": "t"}) + "\n")
+        file.write(json.dumps({"schema": SCHEMA, "kind": "measuring", "time": "t"}) + "\n")
     assert [each.folder.name for each in runs.read(folders_below(tmp_path))[0]] == ["a", "b"]
 
 
@@ -157,7 +165,7 @@ def test_a_folder_that_another_user_owns_is_reported(
 
 
 def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> None:
-    line = {"schema": 3, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
+    line = {"schema": SCHEMA, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     folder = Kept([KeptMeasurement(5)], serials=["S1", "S2"], started="2026-03-01T12:00:00Z").keep(tmp_path / "run")
     cause = Cause(Culprit.PATH, 0.9, "they share it", ("S1", "S2"))
     with (folder / "records.jsonl").open("a") as file:
@@ -169,7 +177,7 @@ def test_drives_behind_a_shared_path_are_not_blamed_for_it(tmp_path: Path) -> No
 @pytest.mark.parametrize("serial", ["S4", "S4\x1b[2J", "L" * 120])
 def test_the_cause_of_broken_promises_is_found_by_its_serial_number_and_model(tmp_path: Path, serial: str) -> None:
     cause = Cause(Culprit.DRIVE, 0.9, "it is slow", (serial,))
-    line = {"schema": 3, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
+    line = {"schema": SCHEMA, "kind": "verdict", "time": "2026-03-01T12:30:00Z", "writer": "main", "test": "t"}
     for day, model in enumerate(("ACME 9", "OTHER 1"), start=1):
         folder = Kept(
             [KeptMeasurement(5)], model=model, serials=["S1", serial], started=f"2026-03-0{day}T12:00:00Z"

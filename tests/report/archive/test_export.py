@@ -21,6 +21,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.archive import figure_table, runs, table_files
 from pytest_ssdqual.report.archive.figure_table import COLUMNS
 from pytest_ssdqual.report.evidence.evidence import Finding, Part
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 
 HOSTILE = ("=cmd|'/c calc'!A1", "@SUM(1)", "+1\t=2", "-2+3\x1b[31m", "S5")
 FIGURES = (
@@ -123,7 +124,7 @@ def test_the_drives_of_a_count_have_their_own_figure_and_unit(
 ) -> None:
     promise = KeptPromise(2, 2, Claim.CONFORMING_DRIVES, "drivex2").evidence()
     drives = tuple(Part(serial, {"value": 9e5}, Finding.PASS) for serial in ("S1", "S2"))
-    line = {"schema": 3, "time": "t", "writer": "main", "kind": "verdict", "test": "t"}
+    line = {"schema": SCHEMA, "time": "t", "writer": "main", "kind": "verdict", "test": "t"}
     with (folder / "b" / "records.jsonl").open("a") as file:
         file.write(json.dumps({**line, **plain(replace(promise, members=drives)), **more}) + "\n")
     rows = [row for row in figure_table.rows(runs.read([folder / "b"])[0]) if row.part == "drive"]
@@ -179,7 +180,7 @@ def test_damaged_records_of_runs_of_one_name_are_a_sentence_each(
     for day in (1, 2):
         kept = Kept(FIGURES[:1], started=f"2026-03-{day:02}T12:00:00+00:00").keep(tmp_path / f"machine{day}" / "run")
         with (kept / "records.jsonl").open("a") as file:
-            file.write('{"schema":3,"time":"t","kind":"verdict","test":"t"}\n' * day)
+            file.write(f'{{"schema":{SCHEMA},"time":"t","kind":"verdict","test":"t"}}\n' * day)
     named = [str(tmp_path / f"machine{day}" / "run") for day in (1, 2)]
     assert main(["export", *named, f"--csv={tmp_path / 'x.csv'}"]) == 0
     assert capsys.readouterr().err.splitlines() == [

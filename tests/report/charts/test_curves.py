@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.builders import charted, fio_documents, strategies
+from support.builders.charted import notes
 
 from pytest_ssdqual.qual.measured.environment import DriveTemperature, Traffic
 from pytest_ssdqual.qual.measured.histogram import LatencyHistogram
@@ -32,10 +33,6 @@ from pytest_ssdqual.report.run_folder.reader import Record
 from pytest_ssdqual.rig.fio.output import StatusReader
 
 READ = Workload("randread", "4k", 1)
-
-
-def notes(*records: Record) -> Notes:
-    return Notes.of(charted.story(*records))
 
 
 def only_curve(*records: Record) -> tuple[Notes, queue_depth.DepthCurve]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.builders import charted
+from support.builders.charted import words
 
 from pytest_ssdqual.report.charts import Chart, chart_of, charts
 from pytest_ssdqual.report.charts.explore import DRAWN, MOST_LOOKS, SHORTER, TRIED, of_search
@@ -13,10 +14,6 @@ from pytest_ssdqual.report.run_folder.reader import RunReader
 
 def told(chart: Chart) -> list[str]:
     return [each.text or "" for each in charted.parsed(chart.svg).iter("title")][1:]
-
-
-def words(chart: Chart) -> set[str]:
-    return {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
 
 
 def drawn(story: RunReader) -> Chart:

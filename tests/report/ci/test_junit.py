@@ -11,12 +11,13 @@ import xmlschema
 from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import Element, Error, Failure, Properties, Property, xunit2
+from support.builders.report_page import observed
 
 from pytest_ssdqual.qual.records import plain
 from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.report.ci import junit
-from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part
+from pytest_ssdqual.report.evidence.evidence import About, Evidence, Part
 
 Claimed = Callable[..., Evidence]
 SCHEMA = Path(__file__).parents[2] / "data/junit/jenkins-xunit.xsd"
@@ -115,10 +116,6 @@ def test_what_speaks_against_the_evidence_is_in_the_section(claimed: Claimed) ->
     assert "\n  remark    the baseline is doubtful\n" in junit.section(
         [replace(claimed(), remarks=("the baseline is doubtful",))]
     )
-
-
-def observed(evidence: Evidence) -> Evidence:
-    return replace(evidence, outcome=Finding.OBSERVED, limit=None, margin_percent=None, source="")
 
 
 def test_a_figure_that_nothing_is_promised_of_has_no_limit(claimed: Claimed) -> None:

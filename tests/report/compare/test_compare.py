@@ -16,6 +16,7 @@ from pytest_ssdqual.qual.verdict.ratio import BUCKET, ChangeKind, paired
 from pytest_ssdqual.report.compare.circumstances import Weight
 from pytest_ssdqual.report.compare.compare import Comparison, NotComparable, compare
 from pytest_ssdqual.report.compare.compared_run import ComparedRun
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 
 LATENCY = KeptMeasurement(900_000, Claim.P99_LATENCY)
 
@@ -305,7 +306,7 @@ def test_a_number_of_drives_is_not_compared_by_figures_of_the_drives(
         drives = {f"S{number}": factor * (1e5 + number) for number in range(1, 5)}
         counted = KeptMeasurement(4, Claim.CONFORMING_DRIVES, "drivex4", is_reading=True, drives=drives)
         folder = Kept([]).keep(tmp_path / f"run-{factor}")
-        line = {"schema": 3, "time": "t", "writer": "main", "kind": "observation", **counted.record()}
+        line = {"schema": SCHEMA, "time": "t", "writer": "main", "kind": "observation", **counted.record()}
         with (folder / "records.jsonl").open("a") as file:
             file.write(json.dumps({**line, "claim": claim, **more}) + "\n")
         runs.append(ComparedRun.read(folder))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay, bay_folders, is_fleet
-from pytest_ssdqual.report.run_folder.journal import JournalError
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, JournalError
 
 names = st.from_regex(fleets.BAY_NAME, fullmatch=True)
 some = st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=2)
@@ -155,8 +155,8 @@ def test_a_bay_that_somebody_else_wrote(fleet: Fleet, change: dict[str, object],
         "[]",
         "7",
         "[" * 100_000,
-        '{"schema": 3}',
-        '{"schema": 3, "bays": 7}',
+        f'{{"schema": {SCHEMA}}}',
+        f'{{"schema": {SCHEMA}, "bays": 7}}',
         "NaN",
         "\xff",
         " " * (fleets.LARGEST_BYTES + 1),
@@ -172,7 +172,7 @@ def test_what_is_no_fleet_is_one_sentence(fleet: Fleet, text: str) -> None:
 
 def test_another_schema_is_refused(fleet: Fleet) -> None:
     file = fleet.path / "fleet.json"
-    file.write_text(file.read_text().replace('"schema": 3', '"schema": 1'))
+    file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', '"schema": 1'))
     with pytest.raises(ValueError, match=r"fleet\.json has schema 1, and .* reads schema 3 only$"):
         fleets.read(fleet.path)
 

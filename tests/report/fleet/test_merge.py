@@ -19,6 +19,7 @@ from pytest_ssdqual.report.fleet import merge
 from pytest_ssdqual.report.fleet.folder import Fleet, FleetBay
 from pytest_ssdqual.report.fleet.merge import NOT_KNOWN, NotMergeable
 from pytest_ssdqual.report.run_folder import checksums
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 
 GOOD, BAD, OPEN = KeptPromise(12_000), KeptPromise(8_000), KeptPromise(10_000)
 
@@ -65,7 +66,7 @@ def test_a_hundred_runs(tmp_path: Path) -> None:
                 path.read_text().replace("run-dut", f"run{number}").replace("root@dut", f"root@dut{number}")
             )
         with (folder / "records.jsonl").open("a") as file:
-            file.write(f'{{"schema":3,"kind":"x","time":"t","n":{number}}}\n')
+            file.write(f'{{"schema":{SCHEMA},"kind":"x","time":"t","n":{number}}}\n')
         (folder / "SHA256SUMS").write_bytes(checksums.text(folder))
         folders.append(folder)
     fleet = merged(tmp_path / "fleet", *folders)
@@ -280,6 +281,6 @@ def test_junit_has_a_new_defect_that_no_test_reported(tmp_path: Path) -> None:
     folder = run(tmp_path, "dut1")
     worse = {"kind": "drive_worsened", "drive": "dut1-1", "name": "dut1-1", "findings": ["x"], "defects": ["x"]}
     with (folder / "records.jsonl").open("a") as file:
-        file.write(json.dumps({"schema": 3, "time": "2026-03-01T12:59:00Z", "writer": "main", **worse}) + "\n")
+        file.write(json.dumps({"schema": SCHEMA, "time": "2026-03-01T12:59:00Z", "writer": "main", **worse}) + "\n")
     (folder / "SHA256SUMS").write_bytes(checksums.text(folder))
     assert b"1 drive failed or reported a new defect" in junit.text(merged(tmp_path / "fleet", folder).path)

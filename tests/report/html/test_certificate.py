@@ -5,12 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.builders import inspected
 from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
 
-from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
-from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
-from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.report.html.certificate import NoLibrary, certificate, html, write
 from pytest_ssdqual.report.run_folder import checksums
 
@@ -37,11 +36,7 @@ def test_complete_run_for_acceptance_is_certified(write_run: WriteRun, kept: Evi
 
 
 def test_a_delivery_is_certified_with_its_readings(write_run: WriteRun, kept: Evidence) -> None:
-    drives = (
-        CheckedDrive(Answer.CONFORMS, "", "0 %", "≤ 0 %", drive="S1", path="/dev/sdx"),
-        CheckedDrive(Answer.CONFORMS, "", "0 %", "≤ 0 %", drive="S2", path="/dev/sdy"),
-    )
-    of = of_inspection(InspectionVerdict("wear", drives), source="acme", protocol="snia", acceptance=True)
+    of = inspected.checked("wear", "≤ 0 %", dict.fromkeys(("S1", "S2"), ("0 %", Answer.CONFORMS)))
     page = html(certificate(sealed(write_run(judged(kept), judged(of, "u"))), {}))
     assert "wear 0 %" in page
     assert '<td class="pass">conforming</td>' in page

@@ -19,6 +19,7 @@ from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.fleet.page_content import compose
 from pytest_ssdqual.report.fleet.view import FleetView, together
 from pytest_ssdqual.report.html import fleet_page
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from pytest_ssdqual.report.run_summary.fitness import Fitness, PageVerdict
 from pytest_ssdqual.report.view.tables import MeasuredCell
 
@@ -212,7 +213,7 @@ def test_hostile_records_and_manifests_cost_nothing_but_themselves(tmp_path: Pat
     folder = keep_fleet(tmp_path, [bay("dut1", GOOD), bay("dut2", GOOD)])
     bays = folder / "bays"
     record = plain(GOOD.evidence())
-    line = '{"schema":3,"kind":"verdict","time":"t","test":"x",'
+    line = f'{{"schema":{SCHEMA},"kind":"verdict","time":"t","test":"x",'
     wrong: list[dict[str, object]] = [{"geometries": []}, {"workloads": []}, {"estimate": 7}, {"group": "g" * 100_000}]
     with (bays / "dut1" / "records.jsonl").open("a") as file:
         for changed in wrong:

@@ -11,6 +11,7 @@ from support.builders.report_page import WriteRun
 from support.fakes import headless
 
 from pytest_ssdqual.report.html.run_page import write
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 
 TOOLBARS = "[...document.querySelectorAll('.tools')]"
 
@@ -18,7 +19,7 @@ TOOLBARS = "[...document.querySelectorAll('.tools')]"
 def page(write_run: WriteRun) -> str:
     """With two charts, one of them with the words of drives that have long names."""
     records = [charted.outlier("S" * 90), charted.depths()]
-    head = {"schema": 3, "writer": "main"}
+    head = {"schema": SCHEMA, "writer": "main"}
     folder = write_run(*({**head, "kind": each.kind, "time": each.time, **each.facts} for each in records))
     return write(folder).as_uri()
 

@@ -18,6 +18,7 @@ from pytest_ssdqual.report.evidence.evidence import Finding, Part
 from pytest_ssdqual.report.html import run_page
 from pytest_ssdqual.report.html.page import policy
 from pytest_ssdqual.report.html.run_page import Drawn, write
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from pytest_ssdqual.report.view.tables import Table
 
 HOSTILE = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;\x1b[31m\u202e{{ 7*7 }}"
@@ -202,12 +203,12 @@ def test_a_damaged_folder_has_a_page_that_says_so(write_run: WriteRun, claimed: 
     folder = write_run(judged(claimed(value=1000)))
     (folder / "manifest.json").write_text(manifest)
     with (folder / "records.jsonl").open("a") as file:
-        file.write('{"kind": "verdict"\n{"schema":3,"kind":"health","time":"t","drive":[],"when":1}\n')
-        file.write('{"schema":3,"kind":"array_created","time":"t","members":1,"purge":[],"settings":null}\n')
-        file.write('{"schema":3,"kind":"verdict","time":"t","test":"x"}\n')
+        file.write(f'{{"kind": "verdict"\n{{"schema":{SCHEMA},"kind":"health","time":"t","drive":[],"when":1}}\n')
+        file.write(f'{{"schema":{SCHEMA},"kind":"array_created","time":"t","members":1,"purge":[],"settings":null}}\n')
+        file.write(f'{{"schema":{SCHEMA},"kind":"verdict","time":"t","test":"x"}}\n')
     _, page = read(folder)
     assert page.headings[0] == (1, "? No verdict")
-    assert "cannot read 1 of the run" in page.text
+    assert "cannot read 2 of the run" in page.text
 
 
 def test_an_empty_folder_has_a_page(write_run: WriteRun) -> None:

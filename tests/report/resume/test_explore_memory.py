@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.resume.explore_memory import MOST, SearchSubject, Store, StoredFinding
-from pytest_ssdqual.report.run_folder.journal import OtherSchema
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, OtherSchema
 
 ACME = SearchSubject("ACME 9", "F1", "acme")
 FOUND = StoredFinding(Workload("randwrite", "64k", 4, sync=True), "p99_latency", "drivex2", is_simplest=True, run="r1")
@@ -77,7 +77,7 @@ def test_what_is_forgotten_leaves_no_file_behind_if_it_was_the_last(store: Store
             st.lists(inner, max_size=3)
             | st.dictionaries(st.sampled_from(["subject", "found", "asked", "rw", "bs"]), inner, max_size=4)
         ),
-    ).map(lambda value: json.dumps({"schema": 3, **value} if isinstance(value, dict) else value).encode())
+    ).map(lambda value: json.dumps({"schema": SCHEMA, **value} if isinstance(value, dict) else value).encode())
 )
 def test_a_damaged_file_is_as_good_as_none(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     store = Store(tmp_path_factory.mktemp("found"))
@@ -88,7 +88,7 @@ def test_a_damaged_file_is_as_good_as_none(tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize("act", [lambda store: store.recall(ACME), lambda store: store.keep(ACME, FOUND)], ids=range(2))
 def test_a_file_of_another_schema_is_refused_and_not_replaced(store: Store, act: Callable[[Store], object]) -> None:
     store.keep(ACME, FOUND)
-    file(store).write_text(text := file(store).read_text().replace('"schema": 3', '"schema": 1'))
+    file(store).write_text(text := file(store).read_text().replace(f'"schema": {SCHEMA}', '"schema": 1'))
     with pytest.raises(OtherSchema, match=r"\.json has schema 1, and .* reads schema 3 only$"):
         act(store)
     assert file(store).read_text() == text

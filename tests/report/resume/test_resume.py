@@ -14,7 +14,7 @@ from pytest_ssdqual.qual.spec.claims import Claim
 from pytest_ssdqual.report.evidence.evidence import Evidence
 from pytest_ssdqual.report.resume.resume import NotResumable, Past, Present, Verdicts, changes
 from pytest_ssdqual.report.run_folder.find import find
-from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, Journal
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE, BayEntry, Document, Manifest, Session
 from pytest_ssdqual.report.run_folder.reader import Judged, Record, RunReader
 from pytest_ssdqual.report.run_summary.errors import troubles
@@ -282,9 +282,11 @@ def test_without_a_manifest_nothing_can_be_compared(journal: Journal, text: str)
 @pytest.mark.parametrize("name", ["records.jsonl", "manifest.json"])
 def test_a_run_of_another_schema_is_refused(journal: Journal, name: str) -> None:
     file = journal.path / name
-    file.write_text(file.read_text().replace('"schema": 3', '"schema": 1').replace('"schema":3', '"schema":1'))
+    file.write_text(
+        file.read_text().replace(f'"schema": {SCHEMA}', '"schema": 1').replace(f'"schema":{SCHEMA}', '"schema":1')
+    )
     assert find("last", journal.path.parent) == journal.path
-    with pytest.raises(NotResumable, match=rf"cannot be resumed: .*{name} has schema 1, and .* reads schema 3 only$"):
+    with pytest.raises(NotResumable, match=rf"{name} has schema 1, and .* reads schema {SCHEMA} only$"):
         Past.read(journal.path)
 
 

@@ -10,6 +10,7 @@ from support.builders.kept_runs import Kept, KeptMeasurement
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.resume.resume import NotResumable, Past
 from pytest_ssdqual.report.run_folder.find import NoSuchRun, find, find_any
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_where_there_is_nothing_there_is_no_last_one(tmp_path: Path) -> None:
 
 def note(folder: Path, *records: dict[str, object]) -> None:
     folder.mkdir(parents=True)
-    lines = [json.dumps({"schema": 3, "time": "2026-03-04T00:00:00.000+00:00", **each}) for each in records]
+    lines = [json.dumps({"schema": SCHEMA, "time": "2026-03-04T00:00:00.000+00:00", **each}) for each in records]
     (folder / "records.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ssdqual.report.run_folder import checksums
-from pytest_ssdqual.report.run_folder.journal import INLINE_BYTES, Journal, JournalError
+from pytest_ssdqual.report.run_folder.journal import INLINE_BYTES, SCHEMA, Journal, JournalError
 from pytest_ssdqual.report.run_folder.reader import read_records
 from pytest_ssdqual.rig.machine.machine import Completed, RigError
 from pytest_ssdqual.rig.measure.session import Logbook
@@ -243,7 +243,7 @@ def test_the_transcript_has_every_command(journal: Journal) -> None:
     observe(completed(status=1))
     first, second = transcript(journal)
     assert first == {
-        "schema": 3,
+        "schema": SCHEMA,
         "number": 1,
         "writer": "main",
         "machine": "root@dut7",

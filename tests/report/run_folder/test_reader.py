@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import Fleet
-from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, Journal
 from pytest_ssdqual.report.run_folder.reader import (
     ArrayLeftBehind,
     CacheLeftSwitched,
@@ -24,7 +24,7 @@ facts = st.dictionaries(st.sampled_from("abc"), st.text() | st.integers(), max_s
 
 
 def line(number: int, **more: object) -> bytes:
-    record = {"schema": 3, "kind": "measured", "time": "2026-01-01T00:00:00.000+00:00", "number": number, **more}
+    record = {"schema": SCHEMA, "kind": "measured", "time": "2026-01-01T00:00:00.000+00:00", "number": number, **more}
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
@@ -207,10 +207,10 @@ def test_bays_are_not_looked_for_through_a_link(fleet: Fleet, tmp_path_factory: 
 
 def test_records_of_some_kinds_only(tmp_path: Path) -> None:
     lines = [
-        '{"schema":3,"kind":"verdict","time":"t","test":"a"}',
-        '{"schema":3,"kind":"error","time":"t","message":"no \\"verdict\\""}',
-        '{"schema":3,"kind":"measured","time":"t"}',
-        '{"schema":3,"kind":"error","time":"t","about":"verdict"}',
+        f'{{"schema":{SCHEMA},"kind":"verdict","time":"t","test":"a"}}',
+        f'{{"schema":{SCHEMA},"kind":"error","time":"t","message":"no \\"verdict\\""}}',
+        f'{{"schema":{SCHEMA},"kind":"measured","time":"t"}}',
+        f'{{"schema":{SCHEMA},"kind":"error","time":"t","about":"verdict"}}',
     ]
     (tmp_path / "records.jsonl").write_text("\n".join(lines) + "\n")
     assert [record.kind for record in read_records(tmp_path)] == ["verdict", "error", "measured", "error"]

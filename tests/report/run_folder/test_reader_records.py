@@ -11,7 +11,7 @@ from support.builders.manifests import manifest
 
 from pytest_ssdqual.qual.records import plain, shallow
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding
-from pytest_ssdqual.report.run_folder.journal import Journal, OtherSchema
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, Journal, OtherSchema
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.run_folder.records import PlannedClaims, PlannedTests, WorsenedDrive
@@ -120,24 +120,26 @@ def test_a_damaged_verdict_that_is_judged_again_is_not_missing(
     assert RunReader.read(journal.path).unreadable == unreadable + 1
 
 
-BROKEN = b'{"schema":3,"kind":"drive_worsened","time":"t","drive":"S1",'
-NO_TIME = b'{"schema":3,"kind":"verdict","time":null,"test":"a"}'
+def line(kind: str, time: str | None = "t") -> bytes:
+    return json.dumps({"schema": SCHEMA, "kind": kind, "time": time, "test": "a"}).encode()
+
+
+BROKEN, NO_TIME = line("drive_worsened")[:-1], line("verdict", None)
 
 
 @pytest.mark.parametrize(
     ("lines", "unreadable"),
     [
-        ([BROKEN, b'{"schema":3,"kind":"health","time":"t"}'], 1),
-        ([NO_TIME, BROKEN, b'{"schema":3,"kind":"run_ended","time":"t"}'], 2),
-        ([b'{"schema":3,"kind":"health"', b'{"schema":3,"kind":"run_ended","time":"t"}'], 0),
+        ([BROKEN, line("health")], 1),
+        ([NO_TIME, BROKEN, line("run_ended")], 2),
+        ([line("health")[:-1], line("run_ended")], 0),
         # What a crash leaves was never acknowledged.
         ([BROKEN], 0),
-        ([BROKEN, b'{"schema":3,"kind":"run_resumed","time":"t"}'], 0),
+        ([BROKEN, line("run_resumed")], 0),
     ],
 )
 def test_a_lost_line_of_a_decisive_kind_is_counted(tmp_path: Path, lines: list[bytes], unreadable: int) -> None:
-    first = b'{"schema":3,"kind":"run_started","time":"t"}'
-    (tmp_path / "records.jsonl").write_bytes(b"\n".join([first, *lines, b""]))
+    (tmp_path / "records.jsonl").write_bytes(b"\n".join([line("run_started"), *lines, b""]))
     for kinds in ((), ("verdict", "drive_worsened")):
         assert RunReader.read(tmp_path, *kinds).unreadable == unreadable
 
@@ -172,7 +174,7 @@ def test_damaged_records_that_decide_about_a_run_are_counted(
     assert RunReader.read(journal.path).unreadable == unreadable
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', None, '{"schema": 3}', "{}"])
+@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', None, f'{{"schema": {SCHEMA}}}', "{}"])
 def test_a_manifest_that_cannot_be_read_is_an_empty_one(journal: Journal, text: str | None) -> None:
     if text is not None:
         (journal.path / "manifest.json").write_text(text)

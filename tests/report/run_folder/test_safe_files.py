@@ -17,7 +17,7 @@ from pytest_ssdqual.report.resume.rebuild_measurements import Forgotten, Shelf
 from pytest_ssdqual.report.resume.resume import NotResumable, Past
 from pytest_ssdqual.report.run_folder import checksums, safe_files
 from pytest_ssdqual.report.run_folder.find import NoSuchRun, find
-from pytest_ssdqual.report.run_folder.journal import Journal, JournalError
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, Journal, JournalError
 from pytest_ssdqual.report.run_folder.lock import FolderLock
 from pytest_ssdqual.report.run_folder.reader import left_behind, read_records
 from pytest_ssdqual.rig.machine.machine import Completed
@@ -185,7 +185,7 @@ def test_a_link_in_a_run_folder_is_never_followed(tmp_path: Path, name: str) -> 
         victim.mkdir()
         planted.rename(tmp_path / "away")
     else:
-        victim.write_text('{"schema":3,"kind":"run_started","time":"x"}\n')
+        victim.write_text(f'{{"schema":{SCHEMA},"kind":"run_started","time":"x"}}\n')
         planted.unlink(missing_ok=True)
     planted.symlink_to(victim)
     before = [victim.read_text()] if victim.is_file() else list(victim.iterdir())

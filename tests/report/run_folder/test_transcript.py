@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ssdqual.report.run_folder import transcript
-from pytest_ssdqual.report.run_folder.journal import Journal
+from pytest_ssdqual.report.run_folder.journal import SCHEMA, Journal
 from pytest_ssdqual.rig.machine.machine import Completed
 
 LIMIT_BYTES = 2000
@@ -215,6 +215,6 @@ def test_the_seal_covers_all_of_it(journal: Journal) -> None:
 
 def test_numbers_are_found_by_the_heads_of_lines_alone(journal: Journal) -> None:
     """Output of a command may look like a head."""
-    told = json.dumps({"schema": 3, "number": 77, "writer": "main", "x": 1}, separators=(",", ":"))
+    told = json.dumps({"schema": SCHEMA, "number": 77, "writer": "main", "x": 1}, separators=(",", ":"))
     journal.transcribe("lab")(Completed(("echo",), 0, told.encode(), b"", "2026-01-01T00:00:00+00:00", 0.25))
     assert transcript.last_number(journal.path, "main") == 1

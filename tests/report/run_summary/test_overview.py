@@ -5,15 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.builders import inspected
 from support.builders.report_page import MANIFEST, Claimed, WriteRun, judged, record
 
-from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
-from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.qual.validity.attribution import Cause, Culprit
 from pytest_ssdqual.qual.validity.drive_failure import FailedDrive
 from pytest_ssdqual.report.evidence.evidence import Evidence, Finding, Part
 from pytest_ssdqual.report.evidence.health import failed_in, of_drives, of_failures
-from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.run_summary.overview import Overview, Reason, arrays_judged, overview
 from pytest_ssdqual.report.run_summary.run_view import RunView
@@ -138,14 +137,7 @@ def test_what_passed_is_a_fact_with_the_smallest_margin(write_run: WriteRun, cla
 
 
 def test_drives_that_deviate_at_the_inspection_are_causes_with_reading_and_limit(write_run: WriteRun) -> None:
-    verdict = InspectionVerdict(
-        "wear",
-        tuple(
-            CheckedDrive(answer, "", reading, "≤ 0 %", drive=name, path=f"/dev/{name}")
-            for name, answer, reading in (("S1", Answer.CONFORMS, "0 %"), ("S2", Answer.DEVIATES, "38 %"))
-        ),
-    )
-    of = of_inspection(verdict, source="acme", protocol="snia", acceptance=True)
+    of = inspected.checked("wear", "≤ 0 %", {"S1": ("0 %", Answer.CONFORMS), "S2": ("38 %", Answer.DEVIATES)})
     bays = [{"machine": "dut", "drives": [{"serial": each, "path": f"/dev/{each}"} for each in ("S1", "S2")]}]
     found = first_screen(write_run(judged(of), bays=bays, exit_status=1))
     assert found.causes == (Reason("drive S2 at /dev/S2 deviates: wear 38 % (≤ 0 %)"),)

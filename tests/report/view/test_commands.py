@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.builders.report_page import WriteRun, record
 
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from pytest_ssdqual.report.run_folder.reader import RunReader
 from pytest_ssdqual.report.view import commands
 from pytest_ssdqual.report.view.commands import Mention
@@ -16,7 +17,7 @@ FIO = ["fio", "--output=/run/pytest-ssdqual/fio-1.json", "--name=x y", "--rw=ran
 
 
 def line(number: int, started: str, argv: list[str], elapsed_s: float = 1.0, **more: object) -> str:
-    record = {"schema": 3, "number": number, "writer": "main", "machine": "dut", "argv": argv, "status": 0}
+    record = {"schema": SCHEMA, "number": number, "writer": "main", "machine": "dut", "argv": argv, "status": 0}
     started = f"2026-01-01T{started}.000+00:00"
     return json.dumps({**record, "started": started, "elapsed_s": elapsed_s, "stdout": "", "stderr": "", **more}) + "\n"
 

@@ -3,11 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.builders.inspected import checked
 
-from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
-from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.qual.inspection.checks import Answer
 from pytest_ssdqual.report.evidence.evidence import Finding
-from pytest_ssdqual.report.evidence.inspection import of_inspection
 from pytest_ssdqual.report.run_folder.reader import Judged
 from pytest_ssdqual.report.view import promises
 from pytest_ssdqual.report.view.tables import Cell, MeasuredCell
@@ -23,15 +22,8 @@ BOUNDS = {"wear": "≤ 0 %", "temperature": "≤ 60 °C", "spare": "≥ 100 %", 
 
 
 def verdict(check: str) -> Judged:
-    drives = tuple(
-        CheckedDrive(
-            answer, "", reading, BOUNDS[check], float(reading.split()[0]) if reading[:1].isdigit() else None,
-            drive=f"S{number}", path=f"/dev/sd{number}",
-        )
-        for number, (reading, answer) in enumerate(READ[check])
-    )  # fmt: skip
-    evidence = of_inspection(InspectionVerdict(check, drives), source="acme", protocol="snia", acceptance=True)
-    return Judged(check, "", evidence)
+    read = {f"S{number}": each for number, each in enumerate(READ[check])}
+    return Judged(check, "", checked(check, BOUNDS[check], read))
 
 
 @pytest.fixture
@@ -41,9 +33,9 @@ def drives() -> tuple[promises.InspectedDrive, ...]:
 
 def test_a_drive_has_the_verdict_of_its_worst_reading(drives: tuple[promises.InspectedDrive, ...]) -> None:
     assert [(each.name, each.path, each.outcome) for each in drives] == [
-        ("S1", "/dev/sd1", Finding.FAIL),
-        ("S2", "/dev/sd2", Finding.INCONCLUSIVE),
-        ("S0", "/dev/sd0", Finding.PASS),
+        ("S1", "/dev/S1", Finding.FAIL),
+        ("S2", "/dev/S2", Finding.INCONCLUSIVE),
+        ("S0", "/dev/S0", Finding.PASS),
     ]
     assert [each.deviations for each in drives] == [("wear 38 % (≤ 0 %)",), (), ()]
 
@@ -71,4 +63,4 @@ def test_two_drives_with_one_serial_number_are_two_rows() -> None:
     of = verdict("wear")
     twins = replace(of.evidence, members=tuple(replace(part, name="S0") for part in of.evidence.members))
     found = promises.inspected_drives([replace(of, evidence=twins)])
-    assert sorted(each.path for each in found) == ["/dev/sd0", "/dev/sd1", "/dev/sd2"]
+    assert sorted(each.path for each in found) == ["/dev/S0", "/dev/S1", "/dev/S2"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from support.fakes.scripted import ScriptedMachine
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.rig.drives import answers, survey
 from pytest_ssdqual.rig.machine.machine import DeadlineExceeded, DriveSilent, RigError
@@ -21,11 +20,10 @@ def test_read_that_does_not_end_is_a_drive_that_does_not_answer(tmp_path: Path, 
     os.mkfifo(tmp_path / "busy")
     (tmp_path / "idle").write_bytes(bytes(4096))
     paths = [str(tmp_path / name) for name in ("idle", "busy", "gone")]
-    argv = [*shell_argv(shell), "-c", answers.AWAIT, "await_answer", "1", *paths]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=20)
+    answer = run_script(shell, answers.AWAIT, "await_answer", "1", *paths)
     with (tmp_path / "busy").open("wb"):  # its read ends
         pass
-    machine = ScriptedMachine().on("sh", "-c", answers.AWAIT, answer=done.stdout)
+    machine = ScriptedMachine().on("sh", "-c", answers.AWAIT, answer=answer)
     found = answers.unanswered(machine, paths, 1)
     assert [path.rpartition("/")[2] for path in found] == ["busy", "gone"]
     assert found[paths[1]].startswith("does not answer")
@@ -58,14 +56,10 @@ def test_read_that_could_not_begin_is_no_answer(tmp_path: Path, shell: str, dd: 
     if dd:
         (tmp_path / "bin/dd").write_text(dd)
         (tmp_path / "bin/dd").chmod(0o755)
-    argv = shell_argv(shell)
-    done = subprocess.run(
-        [*argv, "-c", answers.AWAIT, "await_answer", "1", str(tmp_path / path)],
-        capture_output=True, text=True, check=True, timeout=20,
-        env={"PATH": str(tmp_path / "bin"), "REAL": str(shutil.which("dd"))},
-    )  # fmt: skip
-    *lines, end = done.stdout.splitlines()
-    assert (len(lines), done.stderr) == (unread, "")
+    env = {"PATH": str(tmp_path / "bin"), "REAL": str(shutil.which("dd"))}
+    answer = run_script(shell, answers.AWAIT, "await_answer", "1", str(tmp_path / path), env=env)
+    *lines, end = answer.splitlines()
+    assert len(lines) == unread
     assert end.startswith("end ")
 
 

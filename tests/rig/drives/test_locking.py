@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.fakes.scripted import ScriptedMachine, completed
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.rig.drives import inspection, locking
 from pytest_ssdqual.rig.drives.locking import Locking, objection, of_discovery, read
@@ -101,25 +100,13 @@ esac
     for name in ("nvme", "smartctl"):
         (tmp_path / name).write_text(program)
         (tmp_path / name).chmod(0o755)
-    argv = [
-        *shell_argv(shell),
-        "-c",
-        locking.SCRIPT,
-        "locking",
-        "nvme0n1",
-        "/dev/nvme0n1",
-        "auto",
-        "sda",
-        "/dev/sda",
-        "none",
-    ]
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, env=path)
-    machine = ScriptedMachine().on("sh", "-c", locking.SCRIPT, answer=completed((), done.stdout))
+    words = "locking", "nvme0n1", "/dev/nvme0n1", "auto", "sda", "/dev/sda", "none"
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    answer = completed((), run_script(shell, locking.SCRIPT, *words, env=env))
+    machine = ScriptedMachine().on("sh", "-c", locking.SCRIPT, answer=answer)
     expected = {"/dev/nvme0n1": Locking.LOCKED} if oacs & 1 else {}
     assert read(machine, [drive("nvme0n1"), drive("sda", "none")]) == expected
     assert ("security-recv" in (tmp_path / "asked").read_text()) is bool(oacs & 1)
-    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(("state", "enabled"), [("off", False), ("unlocked", None), ("locked", True)])

@@ -74,6 +74,7 @@ def test_a_count_that_went_backwards_is_unknown() -> None:
             {"ata_smart_data": {"self_test": {"status": {"value": 244, "remaining_percent": 40}}}},
             "a self-test (40 % left)",
         ),
+        ({"ata_smart_data": {"self_test": {"status": {"value": 240}}}}, "a self-test (less than 10 % left)"),
         ({"ata_smart_data": {"self_test": {"status": {"value": 0, "passed": True}}}}, ""),
         ({"ata_smart_data": {"self_test": {"status": {"value": 121, "passed": False}}}}, ""),
         ({"scsi_self_test_0": {"result": {"value": 15, "string": "Self test in progress ..."}}}, "a self-test"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.documents.wrong_deliveries import drive
 from support.fakes.scripted import ScriptedMachine, completed
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 from support.simulator.simulated_caches import Caches
 
 from pytest_ssdqual.rig.drives import fencing, write_cache
@@ -60,13 +59,8 @@ class Rig:
         self.type.write_text("write back\n")
 
     def run(self, shell: str, name: str, to: str, smart_type: str = "auto") -> str:
-        argv = [*shell_argv(shell), "-c", SCRIPT, "write_cache"]
         environment = {"PATH": str(self.root / "bin"), "sys": str(self.root / "sys")}
-        done = subprocess.run(
-            [*argv, name, f"/dev/{name}", smart_type, to], env=environment, capture_output=True, text=True, check=False
-        )
-        assert not done.stderr
-        return done.stdout
+        return run_script(shell, SCRIPT, "write_cache", name, f"/dev/{name}", smart_type, to, env=environment)
 
     def switched(self, shell: str, name: str, to: str) -> Switched:
         """What the program makes of the script's real answer."""

@@ -40,12 +40,6 @@ def reads(target: JobTarget, tmp_path: Path, *stretches: Stretch, history: int =
     return stamped_io.differs(real_fio.run(job, tmp_path), job.expectation)
 
 
-def damage(target: JobTarget, at: int, data: bytes) -> None:
-    with Path(target.path).open("r+b") as file:
-        file.seek(at)
-        file.write(data)
-
-
 def test_every_transfer_says_what_it_is_of_and_where(target: JobTarget, tmp_path: Path) -> None:
     data = written(target, tmp_path, ONE, OTHER)
     for at in range(0, 64 * KIB, 4 * KIB):
@@ -70,7 +64,7 @@ def test_every_transfer_says_what_it_is_of_and_where(target: JobTarget, tmp_path
 def test_only_what_was_written_reads_back(target: JobTarget, tmp_path: Path, at: int, data: bytes) -> None:
     written(target, tmp_path, ONE, OTHER)
     assert not reads(target, tmp_path, ONE, OTHER)
-    damage(target, at, data)
+    real_fio.damage(target, at, data)
     assert reads(target, tmp_path, ONE, OTHER)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.builders.drives import named
 from support.fakes.scripted import ScriptedMachine
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 from support.simulator import simulated_paths
 
 from pytest_ssdqual.rig.drives.topology import Drive
@@ -104,11 +104,8 @@ def drive(kname: str, serial: str | None = "S1", model: str = "ACME", wwn: str |
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_finds_everything_in_any_shell(machine: Path, shell: str) -> None:
     script = SCRIPT.replace("/proc/sys/kernel/", f"{machine}/").replace("/sys/", f"{machine}/sys/")
-    done = subprocess.run(
-        [*shell_argv(shell), "-c", script, "shared-path", *ON], capture_output=True, text=True, check=False
-    )
-    assert done.stderr == ""
-    found = parse(done.stdout.replace(str(machine), ""), [drive(kname) for kname in ON])
+    answer = run_script(shell, script, "shared-path", *ON).replace(str(machine), "")
+    found = parse(answer, [drive(kname) for kname in ON])
     assert {each.drive.kname: [str(thing) for thing in each.on] for each in found} == ON
     everywhere = {thing.kind for each in found for thing in each.on if not thing.machine}
     assert everywhere == {"SAS expander", "iSCSI target at", "NVMe-oF target at"}

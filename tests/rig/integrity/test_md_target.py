@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 from support.builders import drives
-from support.builders.measuring import setup_of
+from support.builders.measuring import UNPREPARED, setup_of
 from support.fakes.logbook import Logbook
 from support.fakes.scripted import ScriptedMachine, completed
 
 from pytest_ssdqual.qual.integrity.array_state import Abilities
 from pytest_ssdqual.qual.integrity.steps import StepSequence
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
-from pytest_ssdqual.qual.spec.protocol import Protocol
-from pytest_ssdqual.qual.spec.protocol_rules import Fill, IntegrityRule, MeasureRule, PreconditionRule
+from pytest_ssdqual.qual.spec.protocol_rules import IntegrityRule
 from pytest_ssdqual.rig.drives.topology import Drive
 from pytest_ssdqual.rig.fio.stamped_io import Stretch
 from pytest_ssdqual.rig.guard import label
@@ -33,14 +32,7 @@ from pytest_ssdqual.rig.measure import array_lifecycle
 from pytest_ssdqual.rig.purge import zero
 
 UUID = "3aaa0122:29827cfa:5331ad66:ca767371"
-PROTOCOL = Protocol(
-    "brief",
-    acceptance=False,
-    fill=Fill(0, "1m"),
-    precondition=PreconditionRule(0, 0),
-    measure=MeasureRule(1, 5, 1, 1),
-    integrity=IntegrityRule(member_bytes=64 << 20),
-)
+PROTOCOL = replace(UNPREPARED, integrity=IntegrityRule(member_bytes=64 << 20))
 
 
 DRIVES = tuple(

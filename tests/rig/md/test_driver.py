@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from support.fakes.scripted import ScriptedMachine
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.qual.raid.geometry import RaidLevel
 from pytest_ssdqual.rig.machine.machine import RigError
@@ -66,12 +65,8 @@ def missing(
         (root / "proc/mdstat").write_text(mdstat)
     (root / "known").write_text(known)
     script = driver.LOAD.replace("root=\n", f"root={root}\n", 1)
-    argv = [*shell_argv(shell), "-c", script, "md_driver"]
     environment = {**os.environ, "PATH": str(root / "bin")}
-    done = subprocess.run(
-        [*argv, mode, "raid1", "raid456"], env=environment, capture_output=True, text=True, check=True
-    )
-    return done.stdout
+    return run_script(shell, script, "md_driver", mode, "raid1", "raid456", env=environment)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.builders.drives import drive
 from support.builders.strategies import geometries
 from support.fakes.scripted import ScriptedMachine, completed
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
 from pytest_ssdqual.qual.spec.protocol_rules import ArraySettings
@@ -283,9 +283,8 @@ def test_numbers_of_arrays_that_exist_or_are_configured_are_used(tmp_path: Path,
     (tmp_path / "etc/mdadm/mdadm.conf").write_text(text)
     (tmp_path / "etc/mdadm/mdadm.conf.d/a.conf").write_text("array <ignore> UUID=5:6:7:8\nARRAY /dev/md105\n")
     script = mdadm.USED_NUMBERS.replace("root=\n", f"root={tmp_path}\n", 1)
-    argv = [*shell_argv(shell), "-c", script, "md_numbers"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert sorted(set(done.stdout.split()) - {"md*", "md[0-9]*"}) == [f"md{number}" for number in range(100, 106)]
+    names = {*run_script(shell, script, "md_numbers").split()}
+    assert sorted(names - {"md*", "md[0-9]*"}) == [f"md{number}" for number in range(100, 106)]
 
 
 def test_a_stopped_array_leaves_no_superblock(machine: ScriptedMachine) -> None:
@@ -322,9 +321,7 @@ def test_only_a_name_without_an_array_is_removed(
     if member:
         (array / member).symlink_to("/nowhere")
     script = mdadm.REMOVE_EMPTY.replace("root=\n", f"root={tmp_path}\n", 1)
-    argv = [*shell_argv(shell), "-c", script, "remove_empty", "md99", "md100"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["md100"] * is_removed
+    assert run_script(shell, script, "remove_empty", "md99", "md100").split() == ["md100"] * is_removed
     assert (array / "md/array_state").read_text() == ("clear\n" if is_removed else f"{state}\n")
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.rig.md.ceiling import DEVICES, PREFIX
 
@@ -57,23 +56,9 @@ class Computer:
         script = DEVICES
         for name in ("/sys/", "/run/", "/dev/nullb"):
             script = script.replace(name, f"{self.root}{name}")
-        argv = [
-            *shell_argv(self.shell),
-            "-c",
-            script,
-            "memory_devices",
-            "up",
-            PREFIX,
-            OWN,
-            f"{self.root}/files",
-            f"{number}",
-            "1",
-            "0",
-        ]
-        path = f"{self.root}/bin:{os.environ['PATH']}"
-        done = subprocess.run(argv, capture_output=True, text=True, env={"PATH": path}, timeout=60)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.split()
+        words = "memory_devices", "up", PREFIX, OWN, f"{self.root}/files", f"{number}", "1", "0"
+        env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}"}
+        return run_script(self.shell, script, *words, env=env).split()
 
     @property
     def asked(self) -> list[str]:

@@ -39,12 +39,6 @@ def accept(done: FinishedProcess, job: jobs.Job) -> None:
     acceptance.accept_totals(done.pieces(), done.completed.status, done.completed.errors, job.expectation)
 
 
-def damage(target: JobTarget, at: int, data: bytes) -> None:
-    with Path(target.path).open("r+b") as file:
-        file.seek(at)
-        file.write(data)
-
-
 def compared(drives: list[JobTarget], folder: Path) -> Mapping[str, tuple[int, int]]:
     job = jobs.compare(drives, "1m", FILLED.pattern)
     done = real_fio.run(job, folder)
@@ -62,7 +56,7 @@ def test_what_was_written_is_read(drives: list[JobTarget], tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("at", "transfer"), [(MIB, MIB), (5 * MIB + 70_000, 5 * MIB), (SIZE + MIB - 1, 10 * MIB)])
 def test_one_byte_is_found_on_its_drive_alone(drives: list[JobTarget], tmp_path: Path, at: int, transfer: int) -> None:
-    damage(drives[1], at, b"x")
+    real_fio.damage(drives[1], at, b"x")
     size = min(MIB, SIZE + MIB - transfer)
     assert compared(drives, tmp_path) == {drives[1].path: (transfer, size)}
 
@@ -71,7 +65,7 @@ def test_the_first_wrong_transfer_of_each_drive_is_named(drives: list[JobTarget]
     """Behind a smaller capacity a drive begins again at its first byte: what it returns there was written last."""
     for drive in drives:
         content = Path(drive.path).read_bytes()
-        damage(drive, 3 * MIB, content[7 * MIB : 9 * MIB])
+        real_fio.damage(drive, 3 * MIB, content[7 * MIB : 9 * MIB])
     wrong = compared(drives, tmp_path)
     assert {path: place[0] for path, place in wrong.items()} == {drive.path: 3 * MIB for drive in drives}
     block = examine(Path(drives[0].path).read_bytes()[3 * MIB : 4 * MIB], WRITTEN.at(3 * MIB))
@@ -80,7 +74,7 @@ def test_the_first_wrong_transfer_of_each_drive_is_named(drives: list[JobTarget]
 
 def test_whatever_fio_says_the_counts_of_the_others_are_read(drives: list[JobTarget], tmp_path: Path) -> None:
     """A worker with many wrong transfers is ended in the middle of a line, and the document follows on that line."""
-    damage(drives[1], MIB, bytes(8 * MIB))
+    real_fio.damage(drives[1], MIB, bytes(8 * MIB))
     job = jobs.compare(drives, "1m", FILLED.pattern)
     for _ in range(3):
         done = real_fio.run(job, tmp_path)
@@ -96,7 +90,7 @@ def test_a_drive_that_was_read_in_part_is_not_accepted(
 ) -> None:
     """Not even if the process ended as it should: a shorter drive is read, and a longer one is asked for."""
     for number in damaged:
-        damage(drives[number], MIB, bytes(MIB))
+        real_fio.damage(drives[number], MIB, bytes(MIB))
     done = real_fio.run(jobs.compare(drives, "1m", FILLED.pattern), tmp_path)
     wrong = first_wrong(acceptance.messages(done.pieces(), done.completed.errors))
     assert list(wrong) == [drives[number].path for number in damaged]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from support.builders.drives import named
 from support.fakes.logbook import Logbook
 from support.fakes.scripted import ScriptedMachine, completed
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.qual.measured.environment import KernelLine, KernelLog
 from pytest_ssdqual.qual.raid.geometry import Geometry, RaidLevel
@@ -121,9 +120,9 @@ def test_a_drive_with_several_controllers_is_gone_when_all_are(
         device.mkdir(parents=True)
         if state is not None:
             (device / "state").write_text(f"{state}\n")
-    argv = [*shell_argv(shell), "-c", drive_failure.SCRIPT, "drive_states", "-", "nvme0n1"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "sys": str(tmp_path)})
-    assert (parse(done.stdout), done.stderr) == ({"nvme0n1": (presence, "rw", "-")}, "")
+    env = {**os.environ, "sys": str(tmp_path)}
+    answer = run_script(shell, drive_failure.SCRIPT, "drive_states", "-", "nvme0n1", env=env)
+    assert parse(answer) == {"nvme0n1": (presence, "rw", "-")}
 
 
 def test_names_that_drives_share_are_no_drives_own() -> None:

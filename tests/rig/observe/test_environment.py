@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from support.builders import strategies
 from support.builders.drives import drive
 from support.fakes.scripted import ScriptedMachine, completed
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 from support.simulator.simulated_surroundings import Surroundings, of_members, traffic
 
 from pytest_ssdqual.qual.measured.environment import DriveLink, DrivePlacement, KernelLog, ProcessEnvironment, Traffic
@@ -104,11 +103,9 @@ def told(
     for root in ("/proc/", "/sys/", "/dev/kmsg"):
         script = script.replace(root, f"{machine}{root}")
     drives = [part for kname in KNAMES for part in (kname, f"/dev/{kname}", "auto")]
-    path = f"{machine / 'bin'}:{os.environ['PATH']}"
-    argv = [*shell_argv(shell), "-c", script, "environment", PICK, when, array, since, "", *drives]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
-    assert done.stderr == ""
-    return done.stdout.replace(str(machine), "")
+    env = {**os.environ, "PATH": f"{machine / 'bin'}:{os.environ['PATH']}"}
+    words = "environment", PICK, when, array, since, "", *drives
+    return run_script(shell, script, *words, env=env).replace(str(machine), "")
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -67,7 +67,6 @@ REPORTED = {
     "unwritten block": Case(
         REFUSED, (status("Deallocated or Unwritten Logical Block (sct 0x2 / sc 0x87)"), MEDIUM), word="write the blocks"
     ),
-    "namespace write-protected": Case(REFUSED, (status("Namespace is Write Protected (sct 0x0 / sc 0x20)"), IO)),
     "sanitize in progress": Case(REFUSED, (status("Sanitize In Progress (sct 0x0 / sc 0x1d)"), IO), word="wait"),
     "format in progress": Case(REFUSED, (status("Format In Progress (sct 0x0 / sc 0x84)"), IO), word="wait"),
     "interrupt lost": Case(
@@ -87,8 +86,6 @@ REPORTED = {
         ),
         state=GONE,
     ),
-    "reset by another program": Case(REFUSED, ("nvme nvme0: resetting controller", IO)),
-    "firmware activation": Case(REFUSED, ("nvme nvme0: Fw activation timeout, reset controller", IO)),
     "fabric lost": Case(
         PATH,
         ("nvme nvme0: failed nvme_keep_alive_end_io error=10", "block nvme0n1: no available path - failing I/O", IO),
@@ -99,8 +96,6 @@ REPORTED = {
         REFUSED, ("critical space allocation error, dev sdc, sector 2048 op 0x1:(WRITE) flags 0x0",), drive="sdc"
     ),
     "reservation": Case(REFUSED, ("sd 6:0:1:0: reservation conflict", IO_SDC), drive="sdc", word="release"),
-    "fault state of the adapter": Case(PATH, ("mpt3sas_cm1: fault_state(0x5854)!", IO_SDC), drive="sdc"),
-    "CRC errors of the cable": Case(LINK, ("ata3.00: error: { ICRC ABRT }", IO_SDA), drive="sda"),
     "corrected link errors": Case(
         UNKNOWN,
         ("nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)",),
@@ -108,9 +103,6 @@ REPORTED = {
     ),
     "out of memory": Case(
         HOST, ("Out of memory: Killed process 1234 (fio)",), error=KILLED, state=PRESENT, word="memory"
-    ),
-    "machine check": Case(
-        HOST, ("mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 8: fe00004000801080", IO), error=DEGRADED
     ),
 }  # fmt: skip
 
@@ -148,14 +140,9 @@ OF_GUEST = {
 
 #: Drives that are defective, or died: these stay verdicts.
 DEFECTIVE = {
-    "unrecovered read": Case(DRIVE, (status("Unrecovered Read Error (sct 0x2 / sc 0x81)"), MEDIUM)),
-    "write fault": Case(DRIVE, (status("Write Fault (sct 0x2 / sc 0x80)"), MEDIUM)),
-    "medium error of SAS": Case(DRIVE, sense("Medium Error", "Unrecovered read error"), drive="sdc"),
-    "hardware error of SAS": Case(DRIVE, sense("Hardware Error", "Internal target failure"), drive="sdc"),
     "uncorrectable of SATA": Case(
         DRIVE, ("ata3.00: status: { DRDY ERR }", "ata3.00: error: { UNC }", IO_SDA), drive="sda"
     ),
-    "device fault of SATA": Case(DRIVE, ("ata3.00: status: { DRDY DF ERR }",), drive="sda"),
     "fatal status of the controller": Case(
         DRIVE, ("nvme nvme0: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10", IO), state=GONE
     ),
@@ -178,7 +165,6 @@ DEFECTIVE = {
                 "sd 6:0:1:0: [sdc] tag#4 FAILED Result: hostbyte=DID_NO_CONNECT driverbyte=DRIVER_OK"),
         drive="sdc", state=GONE,
     ),
-    "gone while its siblings stay": Case(DRIVE, (), state=GONE),
     "I/O errors without a reason": Case(DRIVE, (IO, TAKEN.format("nvme0n1"))),
     "locked, and media errors": Case(
         DRIVE, (status("Access Denied (sct 0x2 / sc 0x86)"), status("Write Fault (sct 0x2 / sc 0x80)"), MEDIUM)
@@ -197,29 +183,14 @@ DEFECTIVE = {
 #: What no report lists.
 FURTHER = {
     "media errors that old kernels cannot name": Case(UNKNOWN, (MEDIUM,), error=NO_DATA, word="error-log"),
-    "status of the vendor": Case(UNKNOWN, (status("Vendor Specific (sct 0x7 / sc 0xc1)"), IO)),
-    "invalid field": Case(UNKNOWN, (status("Invalid Field in Command (sct 0x0 / sc 0x2)"), IO)),
-    "reserved status": Case(UNKNOWN, (status("Unknown (sct 0x2 / sc 0x9f)"), IO)),
-    "guard tag": Case(UNKNOWN, (status("Guard Check Error (sct 0x2 / sc 0x82)"),)),
-    "namespace too small": Case(UNKNOWN, (status("LBA Out of Range (sct 0x0 / sc 0x80)"), IO)),
-    "lockdown": Case(REFUSED, (status("Command Prohibited by Command and Feature Lockdown (sct 0x0 / sc 0x23)"), IO)),
     "sanitize that failed": Case(REFUSED, (status("Sanitize Failed (sct 0x0 / sc 0x1c)"), IO), word="sanitize again"),
     "reservation of NVMe": Case(REFUSED, (status("Reservation Conflict (sct 0x0 / sc 0x83)"), IO), word="resv-release"),
-    "thin namespace full": Case(REFUSED, (status("Capacity Exceeded (sct 0x0 / sc 0x81)"), IO)),
-    "read-only range": Case(REFUSED, (status("Attempted Write to Read Only Range (sct 0x1 / sc 0x82)"), IO)),
-    "subsystem reset": Case(REFUSED, ("nvme nvme0: controller is down; will reset: CSTS=0x11, PCI_STATUS=0x10", IO)),
-    "ANA": Case(PATH, (status("Asymmetric Access Inaccessible (sct 0x3 / sc 0x2)"), IO)),
-    "transfer of NVMe": Case(LINK, (status("Data Transfer Error (sct 0x0 / sc 0x4)"), IO)),
-    "sanitize of SAS": Case(REFUSED, sense("Not Ready", "Logical unit not ready, sanitize in progress"), drive="sdc"),
-    "format of SAS": Case(REFUSED, sense("Not Ready", "Logical unit not ready, format in progress"), drive="sdc"),
     "format of SAS interrupted": Case(
         REFUSED, sense("Medium Error", "Medium format corrupted"), drive="sdc", word="format it again"
     ),
     "stopped by sg_start": Case(
         REFUSED, sense("Not Ready", "Logical unit not ready, initializing command required"), drive="sdc", word="start"
     ),
-    "self-test of SAS": Case(REFUSED, sense("Not Ready", "Logical unit not ready, self-test in progress"), drive="sdc"),
-    "write protection of SAS": Case(REFUSED, sense("Data Protect", "Write protected"), drive="sdc"),
     "band of SAS locked": Case(
         REFUSED, sense("Data Protect", "Logical unit access not authorized"), drive="sdc", word="unlock"
     ),
@@ -228,26 +199,14 @@ FURTHER = {
     ),
     "reservation preempted": Case(REFUSED, (*sense("Unit Attention", "Reservations preempted"), IO_SDC), drive="sdc"),
     "microcode changed": Case(REFUSED, (*sense("Unit Attention", "Microcode has been changed"), IO_SDC), drive="sdc"),
-    "parity of SAS": Case(LINK, sense("Hardware Error", "Scsi parity error"), drive="sdc"),
-    "NAK of SAS": Case(LINK, sense("Aborted Command", "NAK received"), drive="sdc"),
-    "illegal request": Case(UNKNOWN, sense("Illegal Request", "Invalid field in cdb"), drive="sdc"),
     "aborted by a locked SATA drive": Case(
         UNKNOWN, ("ata3.00: status: { DRDY ERR }", "ata3.00: error: { ABRT }"), drive="sda"
-    ),
-    "handle removed by the expander": Case(
-        LINK, ("mpt3sas_cm1: removing handle(0x000a), sas_addr(0x4433221101000000)",), drive="sdc", state=GONE
     ),
     "abort of SAS explained by nothing": Case(
         DRIVE,
         ("sd 6:0:1:0: attempting task abort!scmd(0x1), outstanding for 30324 ms & timeout 30000 ms",
          "mpt3sas_cm1: log_info(0x31130000): originator(PL), code(0x13), sub_code(0x0000)", IO_SDC),
         drive="sdc",
-    ),
-    "adapter of megaraid": Case(
-        PATH, ("megaraid_sas 0000:06:00.0: Found FW in FAULT state, will reset adapter scsi7",), drive="sde"
-    ),
-    "adapter of smartpqi": Case(
-        PATH, ("smartpqi 0000:07:00.0: controller offline: reason code 0x6100",), drive="sdf", state=GONE
     ),
     "USB reset": Case(
         LINK,
@@ -256,26 +215,14 @@ FURTHER = {
         drive="sdd",
     ),
     "USB unplugged": Case(LINK, ("usb 2-1: USB disconnect, device number 2",), drive="sdd", state=GONE),
-    "USB controller dead": Case(
-        PATH, ("xhci_hcd 0000:00:14.0: xHCI host controller not responding, assume dead",), drive="sdd", state=GONE
-    ),
-    "downstream port contained": Case(
-        LINK, ("pcieport 0000:00:1c.0: DPC: containment event, status:0x1f01 source:0x0000",), state=GONE
-    ),
-    "card not present": Case(LINK, ("pcieport 0000:00:1c.0: pciehp: Slot(3): Card not present",), state=GONE),
-    "slot's power": Case(LINK, ("pcieport 0000:00:1c.0: pciehp: Slot(3): Power fault",), state=GONE),
     "transaction layer": Case(
         LINK,
         ("nvme 0000:01:00.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer, (Requester)",
          RESET, IO),
     ),
-    "power state": Case(
-        LINK, ("nvme 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible",), state=GONE
-    ),
     "disconnected by a program": Case(
         PERSON, ('nvme nvme0: Removing ctrl: NQN "nqn.2014-08.org.nvmexpress:uuid:1"',), state=GONE
     ),
-    "namespace deleted by a program": Case(PERSON, ("nvme nvme0: rescanning namespaces.",), state=GONE),
     "failed by mdadm": Case(UNKNOWN, (TAKEN.format("nvme0n1"),), word="mdadm --fail"),
     "read-only without a reason": Case(REFUSED, (), state=READ_ONLY, word="setrw"),
     "read-only by its own word": Case(DRIVE, (), state=READ_ONLY, smart=("new critical warning: media is read-only",)),
@@ -289,11 +236,6 @@ FURTHER = {
     "soft lock-up": Case(
         HOST, ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [md100:811]", TIMEOUT), state=PRESENT, error=SHORT
     ),
-    "stall of RCU": Case(HOST, ("rcu: INFO: rcu_preempt self-detected stall on CPU", TIMEOUT, IO)),
-    "SMMU": Case(HOST, ("arm-smmu-v3 arm-smmu-v3.0.auto: event 0x10 received:", IO)),
-    "IOMMU": Case(HOST, ("DMAR: [DMA Write] Request device [01:00.0] fault addr 0 [fault reason 05]", IO), state=GONE),
-    "memory error of the host": Case(HOST, ("EDAC MC0: 1 UE memory read error on CPU_SrcID#0_Ha#0 (channel:1)", IO)),
-    "NMI": Case(HOST, ("NMI: PCI system error (SERR) for reason b1 on CPU 0.", IO)),
     "suspended": Case(HOST, ("PM: suspend entry (deep)", TIMEOUT, IO)),
     "unstable clock": Case(
         HOST,

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.fakes.line_answers import Answers
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.qual.measured.environment import OpenFile
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -46,14 +46,7 @@ def test_the_script_finds_every_node_of_a_drive(root: Path, shell: str) -> None:
     for name in ("/proc/", "/sys/"):
         script = script.replace(name, f"{root}{name}")
     words = [word for name in ("sda", "nvme0n1") for word in (name, f"/dev/{name}", "auto")]
-    done = subprocess.run(
-        [*shell_argv(shell), "-c", f'{script}\nopened "$@"', "opened", *words],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""
-    found = open_files.parse(done.stdout.splitlines())
+    found = open_files.parse(run_script(shell, f'{script}\nopened "$@"', "opened", *words).splitlines())
     # A link of this file system is open for all; those of /proc are as their files are.
     assert {(name, each.program, each.pid, each.access) for name, files in found.items() for each in files} == {
         ("sda", "sg_dd", 737, "generic"),

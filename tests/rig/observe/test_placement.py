@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from support.builders.drives import drive, named
 from support.fakes.scripted import ScriptedMachine, completed
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.rig.machine.machine import Completed
 from pytest_ssdqual.rig.observe.placement import NUMA_NODES, cpus_of_nodes
@@ -32,8 +31,7 @@ DRIVES = drive(0), drive(1), named("sda", "S2"), named("vda", "S3")
 def machine_of(root: Path, shell: str) -> ScriptedMachine:
     def answer(argv: tuple[str, ...]) -> Completed:
         script = argv[2].replace("/proc/", f"{root}/proc/").replace("/sys/", f"{root}/sys/")
-        done = subprocess.run([*shell_argv(shell), "-c", script, *argv[3:]], capture_output=True, text=True, check=True)
-        return completed(argv, done.stdout)
+        return completed(argv, run_script(shell, script, *argv[3:]))
 
     return ScriptedMachine().on("sh", "-c", NUMA_NODES, answer=answer)
 

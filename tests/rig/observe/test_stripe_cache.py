@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from support.fakes.line_answers import Answers
-from support.shells import SHELLS, shell_argv
+from support.shells import SHELLS, run_script
 
 from pytest_ssdqual.qual.measured.environment import StripeCache
 from pytest_ssdqual.qual.raid.geometry import Geometry
@@ -66,6 +65,4 @@ def test_the_script_answers_each_line(tmp_path: Path, shell: str) -> None:
     (folder / "stripe_cache_active").write_text("13\n")
     script = stripe_cache.SCRIPT.replace("/sys/", f"{tmp_path}/sys/")
     for name, said in (("md100", "256 13\n"), ("md101", "\n")):
-        argv = [*shell_argv(shell), "-c", script, "stripe_cache", name]
-        done = subprocess.run(argv, input="\n\n", capture_output=True, text=True, check=True)
-        assert (done.stdout, done.stderr) == (2 * said, "")
+        assert run_script(shell, script, "stripe_cache", name, stdin="\n\n") == 2 * said

@@ -20,6 +20,7 @@ from pytest_ssdqual.qual.spec.protocol_rules import SteadyRule
 from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.verdict.verdict import judge
 from pytest_ssdqual.qual.workload.workload import Workload
+from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.drawing.plot import AnyMark, Chart, Panel
 from pytest_ssdqual.report.evidence.evidence import About, Evidence, Finding, Part, of_verdict
 from pytest_ssdqual.report.run_folder.manifest import UNREADABLE
@@ -368,3 +369,11 @@ def demand_loop(array: str = "drivex1", *, best: float = 75e3, base_s: float = 1
     rounds = [[cell(each, factor) for each in loop.workloads] for factor in (0.99, 1.01, 1.0, 0.98, 1.02)]
     facts = {"geometry": array, "loop": loop.name, "asked": plain(loop), "rule": plain(SteadyRule()), "reached": True}
     return record("loop", {**facts, "rounds": rounds, **more})
+
+
+def words(chart: Chart) -> set[str]:
+    return {"".join(each.itertext()) for each in parsed(chart.svg).iter("text")}
+
+
+def notes(*records: Record) -> Notes:
+    return Notes.of(story(*records))

@@ -6,6 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_ssdqual.qual.inspection.checks import Answer, CheckedDrive
+from pytest_ssdqual.qual.inspection.verdict import InspectionVerdict
+from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.inspection import of_inspection
+
 #: Log pages 81h and 06h as ``od`` prints them: never sanitized; no self-test was made (0Fh: entry not used).
 NEVER_SANITIZED = "255 255 0 0 0 0 0 0"
 NO_SELF_TEST = " ".join(map(str, [0, 0, 0, 0, *([0x0F, *[0] * 27] * 20)]))
@@ -146,3 +151,15 @@ def sas(serial: str = "S1", model: str = "ACME 700") -> dict[str, str]:
         "smart": json.dumps(smart_of_sas(serial, model)),
         "sysfs": "size 937703088\nro 0\nwrite_cache write back\nqueue_depth 64",
     }
+
+
+def checked(check: str, bound: str, drives: Mapping[str, tuple[str, Answer]], *, acceptance: bool = True) -> Evidence:
+    """Evidence of one check, with the reading and the answer of each drive by serial number; S1 is at /dev/S1."""
+    found = tuple(
+        CheckedDrive(
+            answer, "is here", reading, bound, float(reading.split()[0]) if reading[:1].isdigit() else None,
+            drive=serial, path=f"/dev/{serial}",
+        )
+        for serial, (reading, answer) in drives.items()
+    )  # fmt: skip
+    return of_inspection(InspectionVerdict(check, found), source="acme", protocol="quick", acceptance=acceptance)

@@ -18,6 +18,7 @@ from pytest_ssdqual.report.evidence.evidence import Evidence, of_verdict
 from pytest_ssdqual.report.fleet import folder as fleets
 from pytest_ssdqual.report.fleet.folder import FleetBay
 from pytest_ssdqual.report.run_folder import checksums
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from support.builders.kept_runs import READS, Kept
 from support.builders.manifests import whole
 
@@ -67,7 +68,7 @@ class KeptBay:
         lines += [{"kind": "error", "test": f"s/test_a.py::test_b[{self.name}-x]", "message": e} for e in self.errors]
         with (folder / "records.jsonl").open("a") as file:
             for line in lines:
-                file.write(json.dumps({"schema": 3, "time": self.started, "writer": "main", **line}) + "\n")
+                file.write(json.dumps({"schema": SCHEMA, "time": self.started, "writer": "main", **line}) + "\n")
         manifest = replace(kept.manifest(folder.name), acceptance=self.acceptance).to_record()
         status = 1 if self.errors or not all(each.evidence().outcome == "pass" for each in self.promises) else 0
         session = {**manifest["sessions"][0], "ended": self.ended, "exit_status": status}  # type: ignore[index]

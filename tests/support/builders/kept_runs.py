@@ -15,6 +15,7 @@ from pytest_ssdqual.qual.stats.estimate import Estimate
 from pytest_ssdqual.qual.units import Unit
 from pytest_ssdqual.qual.workload.workload import Workload
 from pytest_ssdqual.report.evidence.evidence import About, Finding, Part, of_observation
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from pytest_ssdqual.report.run_folder.manifest import BayEntry, Document, Manifest, Session
 from pytest_ssdqual.rig.drives.topology import Drive
 
@@ -87,7 +88,7 @@ class Kept:
                 {"kind": "measured", "geometry": each.geometry, "workload": str(each.workload), "asked": asked}
             )
             lines.append({"kind": "observation", **each.record()})
-        head = {"schema": 3, "time": self.started, "writer": "main"}
+        head = {"schema": SCHEMA, "time": self.started, "writer": "main"}
         text = "".join(json.dumps({**head, **line}, separators=(",", ":")) + "\n" for line in lines)
         (folder / "records.jsonl").write_text(text)
         (folder / "manifest.json").write_text(json.dumps(self.manifest(folder.name).to_record()))

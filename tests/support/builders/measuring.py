@@ -1,4 +1,4 @@
-"""Workloads, a protocol and a steady state of tests in which no fio runs, and the set-up of their measurements."""
+"""Workloads, protocols and a steady state of tests that hardly measure, and the set-up of their measurements."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ PROTOCOL = Protocol(
     fill=Fill(1, "128k"),
     precondition=PreconditionRule(5, 15),
     measure=MeasureRule(1, 5, 1, 2),
+)
+#: Nothing is filled or conditioned.
+UNPREPARED = Protocol(
+    "brief",
+    acceptance=False,
+    fill=Fill(0, "1m"),
+    precondition=PreconditionRule(0, 0),
+    measure=MeasureRule(1, 5, 1, 1),
+    purge="discard",
 )
 SETTLED = steady_state.judge([1000.0] * 5, SteadyRule())
 

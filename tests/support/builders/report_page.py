@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from pytest_ssdqual.qual.records import plain
-from pytest_ssdqual.report.evidence.evidence import Evidence
+from pytest_ssdqual.report.evidence.evidence import Evidence, Finding
+from pytest_ssdqual.report.run_folder.journal import SCHEMA
 from support.builders import whole_records
 from support.builders.manifests import whole
 
@@ -42,7 +43,7 @@ MANIFEST: dict[str, object] = {
 
 def record(kind: str, second: int = 0, **facts: object) -> dict[str, object]:
     time = f"2026-01-01T00:{second // 60:02}:{second % 60:02}.000+00:00"
-    return {"schema": 3, "kind": kind, "time": time, "writer": "main", **whole_records.whole(kind, facts)}
+    return {"schema": SCHEMA, "kind": kind, "time": time, "writer": "main", **whole_records.whole(kind, facts)}
 
 
 def judged(evidence: Evidence, test: str = "test_it", second: int = 0, **more: object) -> dict[str, object]:
@@ -120,3 +121,7 @@ class Reader(HTMLParser):
             if any(tag in HEADINGS for tag in self.open):
                 level, said = self.headings[-1]
                 self.headings[-1] = (level, f"{said} {data.strip()}".strip())
+
+
+def observed(evidence: Evidence) -> Evidence:
+    return replace(evidence, outcome=Finding.OBSERVED, limit=None, margin_percent=None, source="")

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from pytest_ssdqual.report.run_summary.fitness import PageVerdict
+from pytest_ssdqual.report.run_summary.run_view import RunView
+
 TESTS = Path(__file__).parents[2]
 SUITES = TESTS.parent / "suites"
 #: Test cases of the whole session, not of a test.
@@ -99,6 +102,10 @@ class Inner:
         found = [json.loads(line) for line in lines if any(mark in line for mark in marks)]
         return [line for line in found if line["kind"] in kinds]
 
+    def verdict(self) -> PageVerdict:
+        """Of the only run, as its page has it."""
+        return RunView.read(self.folder()).verdict
+
     def _folder_of(self, bay: str) -> Path:
         return self.folder() / "bays" / bay if bay else self.folder()
 
@@ -110,3 +117,7 @@ def _case(element: ET.Element) -> Case:
         return Case(element.get("name", ""), "passed", "", "", properties)
     (result,) = results
     return Case(element.get("name", ""), result.tag, result.get("message", ""), result.text or "", properties)
+
+
+def ids(result: pytest.RunResult) -> list[str]:
+    return [line.split("::")[1] for line in result.outlines if "::" in line]

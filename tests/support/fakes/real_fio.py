@@ -60,3 +60,9 @@ def transfers(job: Job, folder: Path, more: Sequence[str] = ()) -> list[Transfer
     run(job, folder, [f"--write_iolog={log}", *more])
     fields = [line.split() for line in log.read_text().splitlines()]
     return [Transfer(each[-3], int(each[-2]), int(each[-1])) for each in fields if each[-3:-2] in (["read"], ["write"])]
+
+
+def damage(target: JobTarget, at: int, data: bytes) -> None:
+    with Path(target.path).open("r+b") as file:
+        file.seek(at)
+        file.write(data)

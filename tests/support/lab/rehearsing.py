@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from support.lab.bare_drives import Bench
     from support.lab.rehearsed import Lab, LabHost, Server, Start
 
 #: Drives of the machine that rehearsals share: two widths of RAID 5, and one to play with.
@@ -29,6 +30,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHost]:
 
     with start(LAB_DRIVES, release=os.environ.get(RELEASE, "")) as vm:
         yield LabHost.of(vm, tmp_path_factory.mktemp("ssh") / "config")
+
+
+@pytest.fixture(scope="module")
+def here(lab: Lab) -> Iterator[Bench]:
+    """Its drives for the tests of one module, without a run."""
+    from support.lab.bare_drives import bench
+
+    with bench(lab) as found:
+        yield found
 
 
 @pytest.fixture

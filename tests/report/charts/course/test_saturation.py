@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.builders import charted
+from support.builders.charted import words
 
 from pytest_ssdqual.qual.spec.claims import Claim, Published
 from pytest_ssdqual.qual.units import Unit
@@ -26,10 +27,6 @@ def drawn(fresh: float = 20e3, **published: Published) -> Chart:
     ]  # fmt: skip
     (found,) = charts(charted.story(strip, *verdicts))
     return found
-
-
-def words(chart: Chart) -> set[str]:
-    return {"".join(each.itertext()) for each in charted.parsed(chart.svg).iter("text")}
 
 
 def test_each_published_figure_says_what_it_is_of() -> None:

@@ -4,6 +4,7 @@ import math
 
 import pytest
 from support.builders import charted, strategies
+from support.builders.charted import notes
 
 from pytest_ssdqual.qual.measured.environment import ArrayEnvironment, DeviceTraffic
 from pytest_ssdqual.qual.records import plain
@@ -14,13 +15,8 @@ from pytest_ssdqual.report.charts.data import Notes
 from pytest_ssdqual.report.charts.performance import latency
 from pytest_ssdqual.report.charts.performance import width as widths
 from pytest_ssdqual.report.drawing.plot import Bars, Chart, Line
-from pytest_ssdqual.report.run_folder.reader import Record
 
 WRITE, READ = Workload("randwrite", "4k", 1), Workload("randread", "4k", 1)
-
-
-def notes(*records: Record) -> Notes:
-    return Notes.of(charted.story(*records))
 
 
 def sweep_of(found: Notes, family: Workload = WRITE) -> widths.DrawnSweep:
