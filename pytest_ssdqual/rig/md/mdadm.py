@@ -189,7 +189,10 @@ def create(
     require_uuid(machine, path, uuid)
     size = count(machine.run(["blockdev", "--getsize64", path], repeatable=True))
     array = Array(geometry, path, tuple(members), uuid, size, consistency, begin_bytes=spared(geometry, settings))
-    _require_room(machine, array)
+    # Members' data must begin behind the label's MiB, as by default since mdadm 4.2 (super1.c, ROUND_UP).
+    offset = data_offset(machine, array)
+    if offset is not None and offset < label.HEAD_BYTES:
+        raise RigError(f"the data of {array.path} begin at byte {offset} of its members, within the label's MiB")
     # Before the members agree: if the run is killed during the resync, the label proves whose array it is.
     label.write_array(machine, array.checked, uuid)
     if consistency == "resync":
@@ -205,13 +208,6 @@ def spared(geometry: Geometry, settings: ArraySettings) -> int:
     """
     stripe = stripe_bytes(geometry, settings)
     return -(-label.HEAD_BYTES // stripe) * stripe
-
-
-def _require_room(machine: Machine, array: Array) -> None:
-    """Require that members' data begin behind the label's MiB, as mdadm 4.2 does by default (super1.c, ROUND_UP)."""
-    offset = data_offset(machine, array)
-    if offset is not None and offset < label.HEAD_BYTES:
-        raise RigError(f"the data of {array.path} begin at byte {offset} of its members, within the label's MiB")
 
 
 def tune(machine: Machine, geometry: Geometry, kname: str, settings: ArraySettings) -> None:

@@ -238,14 +238,13 @@ def _watched(
             raise InvalidMeasurement(f"{array.geometry} is not rebuilt: {'; '.join(state.objections())}")
         _require_running(running, job, array)
         if now_s - added > limit_s:
-            raise InvalidMeasurement(_too_slow(setup, array, now_s - added))
+            done = resync.done_percent(machine, array.kname)
+            progress = "" if done is None else f": {done:.0f} % were done"
+            raise InvalidMeasurement(
+                f"the rebuild of {array.geometry.healthy} was not over after {now_s - added:.0f} s{progress}; see "
+                "rebuild.limit"
+            )
         time.sleep(min(max(SHORTEST_PAUSE_S, (now_s - added) * PAUSE_SHARE), limit_s))
-
-
-def _too_slow(setup: Setup, array: Array, seconds: float) -> str:
-    done = resync.done_percent(setup.machine, array.kname)
-    progress = "" if done is None else f": {done:.0f} % were done"
-    return f"the rebuild of {array.geometry.healthy} was not over after {seconds:.0f} s{progress}; see rebuild.limit"
 
 
 def _require_running(running: RunningProcess, job: Job, array: Array) -> None:
